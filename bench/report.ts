@@ -1,0 +1,131 @@
+/** Prints what was measured as tables a person can read. */
+import {
+  type Cell,
+  type ClientRow,
+  type ColdRow,
+  figures,
+  type Results,
+  type ServerFigures,
+  type ServerRow,
+  type SessionRow,
+} from './results.ts'
+
+type Table = string[][]
+
+export function report(results: Results): string {
+  const parts: string[] = []
+  const add = (title: string, table: Table): void => {
+    if (table.length > 1) parts.push(`${title}\n${render(table)}`)
+  }
+  add('Server CPU per request, as a multiple of the floor', ratioTable(results.server))
+  add('Requests per second · p50/p99 ms', speedTable(results.server))
+  add('Resident memory after the echo row, MB', memoryTable(results.server))
+  add('Cold start to the first answer, ms (multiple of the floor)', coldTable(results.cold))
+  add('Idle session after garbage collection, kB of heap (kB of RSS)', sessionTable(results.sessions))
+  add('Client CPU per echo call, as a multiple of a raw client', clientTable(results.clients))
+  const failed = failures(results)
+  if (failed.length > 0) parts.push(`Failed\n${failed.map(line => `  ${line}`).join('\n')}`)
+  return parts.join('\n\n')
+}
+
+/** Cells that have no figures because something went wrong, one line each. */
+export function failures(results: Results): string[] {
+  const groups = { server: results.server, cold: results.cold, sessions: results.sessions, clients: results.clients }
+  return Object.entries(groups).flatMap(([section, rows]) =>
+    rows.flatMap(row =>
+      Object.entries<Cell<object>>(row.cells).flatMap(([name, cell]) =>
+        'failed' in cell ? [`${section} ${label(row)}: ${name}: ${cell.failed}`] : [],
+      ),
+    ),
+  )
+}
+
+function label(row: ServerRow | ColdRow | SessionRow | ClientRow): string {
+  if ('work' in row) return `${row.carrier} ${row.revision} ${row.work}`
+  if ('opening' in row) return `${row.carrier} ${row.opening}`
+  if ('inFlight' in row) return `${row.carrier} ${row.revision} ×${row.inFlight}`
+  return `${row.sessions} sessions`
+}
+
+function ratioTable(rows: readonly ServerRow[]): Table {
+  const names = others(rows, 'floor')
+  const head = ['', 'floor µs', ...names, 'sdk-v2 / vivarium']
+  return [head, ...rows.map(row => [label(row), fixed(row.cells.floor, 'cpuMicros'), ...ratios(row, names)])]
+}
+
+function clientTable(rows: readonly ClientRow[]): Table {
+  const names = others(rows, 'raw')
+  const head = ['', 'raw µs', ...names, 'sdk-v2 / vivarium']
+  return [head, ...rows.map(row => [label(row), fixed(row.cells.raw, 'cpuMicros'), ...ratios(row, names)])]
+}
+
+function ratios(row: { cells: Record<string, Cell<{ ratio: number }>> }, names: readonly string[]): string[] {
+  const ratio = (name: string): number => figures(row.cells[name])?.ratio ?? Number.NaN
+  return [...names.map(name => missing(row.cells[name]) ?? times(ratio(name))), times(ratio('sdk-v2') / ratio('vivarium'))]
+}
+
+function speedTable(rows: readonly ServerRow[]): Table {
+  const names = ['floor', ...others(rows, 'floor')]
+  const cell = (value: ServerFigures): string =>
+    `${Math.round(value.requestsPerSecond).toLocaleString('en')} · ${value.p50Ms.toFixed(1)}/${value.p99Ms.toFixed(1)}`
+  return filled(rows, names, cell)
+}
+
+function memoryTable(rows: readonly ServerRow[]): Table {
+  const echoes = rows.filter(row => row.work === 'echo')
+  return filled(echoes, ['floor', ...others(echoes, 'floor')], (value: ServerFigures) => value.rssMb.toFixed(0))
+}
+
+function coldTable(rows: readonly ColdRow[]): Table {
+  const names = ['floor', ...others(rows, 'floor')]
+  return filled(rows, names, (value: { ms: number; ratio: number }) => `${value.ms.toFixed(0)} (${times(value.ratio)})`)
+}
+
+function sessionTable(rows: readonly SessionRow[]): Table {
+  const kilo = (bytes: number): string => (bytes / 1024).toFixed(2)
+  const names = ['floor', ...others(rows, 'floor')]
+  return filled(
+    rows,
+    names,
+    (value: { heapBytes: number; rssBytes: number }) => `${kilo(value.heapBytes)} (${kilo(value.rssBytes)})`,
+  )
+}
+
+function filled<Figures extends object, Row extends ServerRow | ColdRow | SessionRow>(
+  rows: readonly (Row & { cells: Record<string, Cell<Figures>> })[],
+  names: readonly string[],
+  show: (value: Figures) => string,
+): Table {
+  const cell = (row: { cells: Record<string, Cell<Figures>> }, name: string): string => {
+    const value = figures(row.cells[name])
+    return value === undefined ? (missing(row.cells[name]) ?? '–') : show(value)
+  }
+  return [['', ...names], ...rows.map(row => [label(row), ...names.map(name => cell(row, name))])]
+}
+
+const ORDER = ['sdk-v1', 'sdk-v2', 'mcp-lite', 'vivarium', 'vivarium-json']
+
+/** Who appears in these rows, the yardstick left out; always in the same order, ours last. */
+function others(rows: readonly { cells: object }[], yardstick: string): string[] {
+  const names = new Set(rows.flatMap(row => Object.keys(row.cells)))
+  names.delete(yardstick)
+  return [...names].sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b))
+}
+
+function missing(cell: Cell<object> | undefined): string | undefined {
+  if (cell === undefined) return '–'
+  return 'failed' in cell ? 'failed' : undefined
+}
+
+function fixed(cell: Cell<{ cpuMicros: number }> | undefined, key: 'cpuMicros'): string {
+  return missing(cell) ?? figures(cell)?.[key].toFixed(1) ?? '–'
+}
+
+const times = (ratio: number): string => (Number.isNaN(ratio) ? '–' : ratio.toFixed(2))
+
+function render(table: Table): string {
+  const widths = (table[0] ?? []).map((_, column) => Math.max(...table.map(row => row[column]?.length ?? 0)))
+  const line = (row: string[]): string =>
+    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')
+  return table.map(row => `  ${line(row)}`.trimEnd()).join('\n')
+}

@@ -1,0 +1,70 @@
+/** What the bench measures, as `--json` writes it. */
+import type { Carrier } from './contenders.ts'
+import type { Revision, WorkName } from './work.ts'
+
+/** A cell holds figures, or says why it has none. */
+export type Cell<Figures> = Figures | { failed: string }
+
+export interface ServerFigures {
+  /** Server CPU per request in microseconds, median over the rounds. */
+  cpuMicros: number
+  cpuSecondsPer1000: number
+  /** Median of the ratios to the floor, each taken within one round. */
+  ratio: number
+  ratios: number[]
+  requestsPerSecond: number
+  p50Ms: number
+  p99Ms: number
+  rssMb: number
+  answerBytes: number
+}
+
+export interface ServerRow {
+  carrier: Carrier
+  revision: Revision
+  work: WorkName
+  cells: Record<string, Cell<ServerFigures>>
+}
+
+export interface ColdRow {
+  carrier: Carrier
+  opening: 'initialize' | 'discover'
+  cells: Record<string, Cell<{ ms: number; ratio: number; all: number[] }>>
+}
+
+export interface SessionFigures {
+  heapBytes: number
+  rssBytes: number
+}
+
+export interface SessionRow {
+  sessions: number
+  cells: Record<string, Cell<SessionFigures>>
+}
+
+export interface ClientRow {
+  carrier: Carrier
+  revision: Revision
+  inFlight: number
+  cells: Record<string, Cell<{ cpuMicros: number; ratio: number; ratios: number[]; callsPerSecond: number }>>
+}
+
+export interface Results {
+  node: string
+  when: string
+  quick: boolean
+  notes: string[]
+  server: ServerRow[]
+  cold: ColdRow[]
+  sessions: SessionRow[]
+  clients: ClientRow[]
+}
+
+export const failure = (error: unknown): { failed: string } => ({
+  failed: error instanceof Error ? error.message : String(error),
+})
+
+/** Figures of a cell that has them. */
+export function figures<Figures extends object>(cell: Cell<Figures> | undefined): Figures | undefined {
+  return cell === undefined || 'failed' in cell ? undefined : (cell as Figures)
+}

@@ -1,0 +1,62 @@
+/**
+ * `npm run bench`: how much CPU MCP costs with us, with the official SDKs and with mcp-lite, measured against a hand-written
+ * loop on plain Node (the floor). Every server and client is a process of its own; this one generates the load,
+ * checks each answer, and takes turns between the contenders.
+ */
+import { writeFileSync } from 'node:fs'
+import { availableParallelism, loadavg } from 'node:os'
+import { built, chooseContenders } from './contenders.ts'
+import { readOptions, wanted } from './options.ts'
+import { guard } from './processes.ts'
+import { failures, report } from './report.ts'
+import type { Results } from './results.ts'
+import { measureClients } from './sections/clients.ts'
+import { measureColdStart } from './sections/cold.ts'
+import { measureServers } from './sections/server.ts'
+import { measureSessions } from './sections/sessions.ts'
+
+const options = readOptions(process.argv.slice(2))
+guard(options.timing.watchdogMs)
+
+const contenders = chooseContenders(options)
+const started = performance.now()
+const results: Results = {
+  node: process.version,
+  when: new Date().toISOString(),
+  quick: options.quick,
+  notes: [`${availableParallelism()} cores, load average ${loadavg()[0]?.toFixed(2)} at the start`],
+  server: [],
+  cold: [],
+  sessions: [],
+  clients: [],
+}
+if (!built()) results.notes.push('vivarium: not built, skipped')
+if (options.quick) results.notes.push('--quick: short rounds, good for a smoke test, too short for claims')
+
+/** Rows come one by one over minutes: a line each shows that something happens. */
+function progress<Row>(rows: Row[], name: string): (row: Row) => void {
+  return row => {
+    rows.push(row)
+    const seconds = ((performance.now() - started) / 1000).toFixed(0)
+    if (process.stderr.isTTY) process.stderr.write(`\r${name} ${rows.length} after ${seconds} s   \r`)
+  }
+}
+
+const sections: Record<string, () => Promise<void>> = {
+  server: () => measureServers(options, contenders, progress(results.server, 'server row')),
+  cold: () => measureColdStart(options, contenders, progress(results.cold, 'cold start')),
+  sessions: () => measureSessions(options, contenders, progress(results.sessions, 'sessions')),
+  clients: () => measureClients(options, progress(results.clients, 'client row')),
+}
+for (const [name, measure] of Object.entries(sections)) {
+  if (!wanted(options, name)) continue
+  if (performance.now() - started < options.timing.lastStartMs) await measure()
+  else results.notes.push(`${name}: skipped, the machine is too busy for it in a quick run`)
+}
+
+console.log(report(results))
+console.log(
+  `\n${[...results.notes, ''].join('\n')}${((performance.now() - started) / 1000).toFixed(0)} s on Node ${process.version}`,
+)
+if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, undefined, 2)}\n`)
+process.exit(failures(results).length > 0 ? 1 : 0)

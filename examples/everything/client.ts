@@ -1,0 +1,54 @@
+/**
+ * Connects to a server and prints what it offers: `everything-client URL`, or `everything-client COMMAND ARGS…`. In the
+ * environment of the official conformance suite it does what the named scenario asks for instead.
+ */
+import { connect, type RevisionId, type Target } from 'vivarium/client'
+import { overview } from './overview.ts'
+import { scenarioNamed } from './scenarios.ts'
+
+const usage = `Usage: everything-client URL
+       everything-client COMMAND [ARGUMENT…]
+
+Connects to an MCP server by its http, https, ws or wss address, or starts it, and prints what it offers.`
+
+const [first, ...rest] = process.argv.slice(2)
+if (first === undefined || first === '--help' || first === '-h') {
+  console.error(usage)
+  process.exitCode = first === undefined ? 2 : 0
+} else {
+  // Whoever reads our output may have seen enough, as `head` does.
+  process.stdout.on('error', () => process.exit(0))
+  await run(isUrl(first) ? first : { command: first, args: rest }).catch((error: unknown) => {
+    console.error(`${first}: ${error instanceof Error ? error.message : String(error)}`)
+    process.exitCode = 1
+  })
+}
+
+async function run(target: Target): Promise<void> {
+  const {
+    MCP_CONFORMANCE_SCENARIO: name,
+    MCP_CONFORMANCE_PROTOCOL_VERSION: version,
+    MCP_CONFORMANCE_CONTEXT: context,
+  } = process.env
+  const revisions = version === undefined ? {} : { revisions: [version as RevisionId] }
+  if (name === undefined) {
+    const mcp = await connect(target, revisions)
+    try {
+      for await (const line of overview(mcp)) console.log(line)
+    } finally {
+      await mcp.close()
+    }
+    return
+  }
+  const { options, act } = scenarioNamed(name)
+  const mcp = await connect(target, { ...options, ...revisions })
+  try {
+    await act(mcp, context === undefined ? {} : JSON.parse(context))
+  } finally {
+    await mcp.close()
+  }
+}
+
+function isUrl(text: string): boolean {
+  return /^(https?|wss?):\/\//.test(text)
+}

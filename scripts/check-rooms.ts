@@ -1,0 +1,103 @@
+/** Holds the imports in src/ against the floor plan. Reads text only; `findRoomProblems` is pure and has its own test. */
+import { readFileSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { dirname, join, posix } from 'node:path'
+import { findFeatureProblems, type Located } from './lib/feature-rules.ts'
+import { listFiles, root } from './lib/files.ts'
+import { runCheck } from './lib/report.ts'
+import { DRAWERS, FAMILIES, floorOf, PACKAGES, PORTABLE } from './lib/rooms.ts'
+import { readImports } from './lib/source.ts'
+
+/** Source text by path, e.g. `src/core/clock.ts`. */
+export type Sources = ReadonlyMap<string, string>
+
+/** Every breach of the floor plan, as `file:line: rule; remedy`. */
+export function findRoomProblems(sources: Sources): string[] {
+  const problems: string[] = []
+  const inside: Located[] = []
+  const users = new Map<string, Set<string>>()
+  const files = new Map([...sources].map(([path, source]) => [path, readImports(source)]))
+  // A file that names vitest serves only tests: a shared list of sentences, a scripted peer.
+  const isTest = (path: string) =>
+    /\.test\.ts$/.test(path) || (files.get(path) ?? []).some(({ specifier }) => specifier === 'vitest')
+  for (const [path, imports] of files) {
+    problems.push(...findPlaceProblems(path))
+    if (isTest(path)) continue
+    for (const { line, specifier } of imports) {
+      const target = specifier?.startsWith('.') ? posix.join(dirname(path), specifier) : undefined
+      const problem = target ? judgePath(path, target, isTest(target)) : judgePackage(path, specifier)
+      if (problem) problems.push(`${path}:${line}: ${problem}`)
+      if (target && roomOf(path) === 'features' && roomOf(target) === 'features') inside.push({ path, line, target })
+      const name = specifier && packageName(specifier)
+      if (name && PACKAGES.has(name)) users.set(name, (users.get(name) ?? new Set()).add(path))
+    }
+  }
+  return [...problems, ...findFeatureProblems(inside), ...findSharedPackages(users)]
+}
+
+const roomOf = (path: string) => path.split('/')[1] ?? ''
+
+function findPlaceProblems(path: string): string[] {
+  const [, room, ...rest] = path.split('/')
+  const names = [...rest.slice(0, -1), rest.at(-1)?.replace(/(\.test)?\.ts$/, '') ?? '']
+  const drawer = names.find(name => DRAWERS.test(name))
+  if (drawer)
+    return [`${path}: "${drawer}" is a drawer, not an idea; put each thing beside its user, or give it a name of its own`]
+  if (room === 'features' && rest.length > 1 && !FAMILIES.includes(rest[0] ?? '')) {
+    return [`${path}: "${rest[0]}" is no family of features; move it into one of ${FAMILIES.join(', ')}`]
+  }
+  if (rest.length > 0 && room !== undefined && floorOf.has(room)) return []
+  return [`${path}: lies in no room; move it into one of ${[...floorOf.keys()].join(', ')}`]
+}
+
+/** The rule that an import of another file of ours breaks. */
+function judgePath(path: string, target: string, forTests: boolean): string | undefined {
+  if (forTests) return `${target} is a test or serves tests (it names vitest); only tests may import it`
+  if (!target.startsWith('src/')) return `${target} is outside src/; code in src/ imports only from src/`
+  const [from, to] = [roomOf(path), roomOf(target)]
+  const [low, high] = [floorOf.get(to), floorOf.get(from)]
+  if (from === to || low === undefined || high === undefined || low < high) return undefined
+  const where = low === high ? `${from} and ${to} share floor ${low}` : `${to} (floor ${low}) lies above ${from} (floor ${high})`
+  return `${from} may not import ${target}: ${where}; move what both need to a lower floor, or hand it in as a parameter`
+}
+
+/** The rule that an import from outside src/ breaks. */
+function judgePackage(path: string, specifier: string | undefined): string | undefined {
+  if (specifier === undefined) return 'import() of a computed name hides from this check; write the name out'
+  const room = roomOf(path)
+  const name = packageName(specifier)
+  const portable = PORTABLE.has(room)
+  if (specifier.startsWith('node:') || builtinModules.includes(name)) {
+    const remedy = 'use a web standard, or an interface that transports or server implement'
+    return portable ? `${room} runs on any runtime and may not import ${specifier}; ${remedy}` : undefined
+  }
+  if (name === 'vivarium') return `${specifier} is our own package; import the file by its relative path`
+  const known = PACKAGES.get(name)
+  if (!known)
+    return `package ${name} is not on the list; do without, or argue for it in docs/decisions and add it to scripts/lib/rooms.ts`
+  return portable && !known.portable ? `${room} may not import ${name}; only transports, server or client may` : undefined
+}
+
+/** `ajv/dist/2020.js` → `ajv`; `@scope/name/x` → `@scope/name`. */
+function packageName(specifier: string): string {
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+}
+
+function findSharedPackages(users: Map<string, Set<string>>): string[] {
+  return [...users].flatMap(([name, paths]) => {
+    const [first, ...others] = paths
+    return others.map(
+      path =>
+        `${path}: package ${name} is imported by ${first} already, and only one file may (types too); export what you need there`,
+    )
+  })
+}
+
+if (import.meta.main) {
+  const paths = listFiles(['src'], /./)
+  const strange = paths
+    .filter(path => !path.endsWith('.ts'))
+    .map(path => `${path}: src/ holds only .ts files; move it to test/, docs/ or examples/`)
+  const sources = new Map(paths.filter(path => path.endsWith('.ts')).map(path => [path, readFileSync(join(root, path), 'utf8')]))
+  runCheck('rooms', () => [...strange, ...findRoomProblems(sources)])
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest'
+import { diffLists, writeList } from './check-api.ts'
+import { findBrokenLinks, findDecisionProblems } from './check-docs.ts'
+import { missingEntries } from './check-lock.ts'
+import { findSizeProblems } from './check-size.ts'
+
+describe('check-size', () => {
+  it('stops source at 400 lines and tests at 600', () => {
+    expect(findSizeProblems('src/core/a.ts', 'x\n'.repeat(400))).toEqual([])
+    expect(findSizeProblems('src/core/a.ts', 'x\n'.repeat(401))).toEqual([
+      'src/core/a.ts:401: 401 lines, at most 400; split it by ideas',
+    ])
+    expect(findSizeProblems('src/core/a.test.ts', 'x\n'.repeat(600))).toEqual([])
+    expect(findSizeProblems('README.md', 'x\n'.repeat(121))).toHaveLength(1)
+  })
+
+  it('finds unfinished and loose code, but not words about it', () => {
+    const text = `const a: ${'any'} = b as ${'any'}\n// ${'TO'}DO later\nit.${'skip'}('x')\nconst s = ': any' // as any\n`
+    expect(findSizeProblems('src/core/a.ts', text).map(problem => problem.split('; ')[0])).toEqual([
+      'src/core/a.ts:1: ": any"',
+      'src/core/a.ts:1: "as any"',
+      'src/core/a.ts:2: "TODO"',
+      'src/core/a.ts:3: ".skip("',
+    ])
+  })
+})
+
+describe('check-api', () => {
+  const list = writeList(
+    new Map([
+      [
+        'server',
+        `export { b, type T, x as a } from './x.ts'\nexport type { U } from './u.ts'\nexport function c() {}\nexport interface I {}`,
+      ],
+    ]),
+  )
+
+  it('lists values before types, each sorted', () => {
+    expect(list.split('\n').slice(2, -1)).toEqual(['vivarium/server', '  a', '  b', '  c', '  type I', '  type T', '  type U'])
+  })
+
+  it('shows a difference name by name', () => {
+    expect(diffLists(list, list.replace('  b\n', '  d\n'))).toEqual(['- vivarium/server  b', '+ vivarium/server  d'])
+  })
+})
+
+describe('check-docs', () => {
+  const pages: Record<string, string> = {
+    'docs/a.md':
+      '# One `two` three\n[ok](b.md#deep-down) [self](#one-two-three) [web](https://x.y) `[code](gone.md)`\n[bad](gone.md) [worse](b.md#nowhere)\n',
+    'docs/b.md': '## Deep down\n',
+  }
+  const tree = { exists: (path: string) => path in pages, read: (path: string) => pages[path] ?? '' }
+
+  it('follows links to files and headings', () => {
+    expect(findBrokenLinks('docs/a.md', tree)).toEqual([
+      'docs/a.md:3: link to docs/gone.md, which does not exist',
+      'docs/a.md:3: docs/b.md has no heading #nowhere',
+    ])
+  })
+
+  it('wants decisions numbered, each number once', () => {
+    const problems = findDecisionProblems(['docs/decisions/0001-a.md', 'docs/decisions/0001-b.md', 'docs/decisions/x.md'])
+    expect(problems).toEqual([expect.stringContaining('number 0001 is taken'), expect.stringContaining('NNNN-title.md')])
+  })
+})
+
+describe('check-lock', () => {
+  it('adds the platform packages that the registry did not offer', () => {
+    const packages = {
+      '': {},
+      'node_modules/tool': {
+        version: '1.0.0',
+        dev: true,
+        optionalDependencies: { '@tool/cli-linux-x64-musl': '1.0.0', '@tool/cli-linux-x64': '1.0.0' },
+      },
+      'node_modules/@tool/cli-linux-x64': { version: '1.0.0' },
+    }
+    expect(missingEntries(packages)).toEqual({
+      'node_modules/@tool/cli-linux-x64-musl': {
+        version: '1.0.0',
+        cpu: ['x64'],
+        dev: true,
+        libc: ['musl'],
+        optional: true,
+        os: ['linux'],
+      },
+    })
+  })
+})

@@ -1,0 +1,33 @@
+/** The public entries of the package and the compiled examples: what the build bundles and the checks hold to account. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './files.ts'
+
+/** `vivarium/<name>` and the file that it is. */
+export const PUBLIC: Readonly<Record<string, string>> = {
+  server: 'src/server/index.ts',
+  client: 'src/client/index.ts',
+  testing: 'src/testing/index.ts',
+  express: 'src/server/express.ts',
+  fastify: 'src/server/fastify.ts',
+  hono: 'src/server/hono.ts',
+}
+
+/** Examples that start from compiled JavaScript; they name the package itself (`vivarium/server`), as a user would. */
+export const EXAMPLES: Readonly<Record<string, string>> = {
+  'examples/everything-server': 'examples/everything/server.ts',
+  'examples/everything-client': 'examples/everything/client.ts',
+}
+
+/** The entries whose file is there; `missing` gets the others. */
+export function present(
+  entries: Readonly<Record<string, string>>,
+  missing: (file: string) => void = () => {},
+): Record<string, string> {
+  const there = Object.entries(entries).filter(([, file]) => {
+    if (existsSync(join(root, file))) return true
+    missing(file)
+    return false
+  })
+  return Object.fromEntries(there)
+}

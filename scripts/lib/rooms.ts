@@ -1,0 +1,36 @@
+/** The floor plan of src/ (ARCHITECTURE.md): which room lies where, and what may come in from outside. */
+
+/** Floors from the ground up. A room sees only lower floors; rooms on one floor do not see each other. */
+const FLOORS: readonly (readonly string[])[] = [
+  ['jsonrpc', 'stores'],
+  ['core', 'revisions', 'auth'],
+  ['engine', 'transports'],
+  ['features'],
+  ['server', 'client'],
+  ['host', 'testing'],
+  ['gateway', 'conformance'],
+  ['cli'],
+]
+
+export const floorOf: ReadonlyMap<string, number> = new Map(
+  FLOORS.flatMap((rooms, floor) => rooms.map(room => [room, floor] as const)),
+)
+
+/** Families of features; each sees itself and those before it. */
+export const FAMILIES: readonly string[] = ['mcp', 'reliability', 'live']
+
+/** Rooms that run on any web-standard runtime: nothing from `node:`. */
+export const PORTABLE: ReadonlySet<string> = new Set(['jsonrpc', 'core', 'revisions', 'engine', 'features'])
+
+/** The npm packages that code may name, each in one single file. Only those marked portable may be named in a portable room. */
+export const PACKAGES: ReadonlyMap<string, { portable: boolean }> = new Map([
+  ['ajv', { portable: true }],
+  ['@cfworker/json-schema', { portable: true }],
+  ['ws', { portable: false }],
+  ['express', { portable: false }],
+  ['fastify', { portable: false }],
+  ['hono', { portable: false }],
+])
+
+/** Names under which things are put away instead of placed. */
+export const DRAWERS = /^(utils?|helpers?|types|misc|common-utils|shared)$/

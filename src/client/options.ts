@@ -1,0 +1,63 @@
+/** What a host may say when connecting. Every option has a default. */
+import type { Clock } from '../core/clock.ts'
+import type { Duration } from '../core/duration.ts'
+import type { Limits } from '../engine/limits.ts'
+import type { OnElicit } from '../features/mcp/elicitation/client.ts'
+import type { LogMessage } from '../features/mcp/logging/client.ts'
+import type { LogLevel } from '../features/mcp/logging/messages.ts'
+import type { Roots } from '../features/mcp/roots/client.ts'
+import type { OnSample } from '../features/mcp/sampling/client.ts'
+import type { Implementation, RevisionId } from '../revisions/index.ts'
+
+export interface ClientRate {
+  readonly perSecond: number
+  readonly burst?: number
+}
+
+export interface ConnectOptions {
+  /** How this client names itself. Default: vivarium. */
+  readonly info?: Implementation
+  /** The wires spoken. Default: the five official revisions. */
+  readonly revisions?: readonly RevisionId[]
+  /** Answers the server's questions to the user; declares `elicitation`. */
+  readonly onElicit?: OnElicit
+  /** Whether pages may be asked for, beside forms. Default true with `onElicit`. */
+  readonly elicitUrl?: boolean
+  /** Answers the server's questions to a model; declares `sampling`. */
+  readonly onSample?: OnSample
+  /** Whether the model can be given tools. Default false. */
+  readonly sampleTools?: boolean
+  /** The folders this client works in; declares `roots`. */
+  readonly roots?: Roots
+  readonly onLog?: (message: LogMessage) => void
+  /** On wires where each request says what log it wants. Default: none. */
+  readonly logLevel?: LogLevel
+  /** Told when the page of a URL question has done its work. */
+  readonly onElicitationComplete?: (elicitationId: string) => void
+  /** Extensions this client declares, by their id. */
+  readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** Headers of every HTTP request. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Makes HTTP requests instead of the built-in client. */
+  readonly fetch?: typeof fetch
+  /** The default wait for an answer, or a sign of progress. Default 60 s. */
+  readonly timeout?: Duration
+  /** How long a pipe may stay silent on the first, modern message. Default 5 s. */
+  readonly probeTimeout?: Duration
+  /** Checks arguments against the tool's input schema before sending. Default false. */
+  readonly validateArguments?: boolean
+  /** Sends a ping this often and closes when there is no answer. Default: never. */
+  readonly healthCheck?: Duration
+  /** How long completions for the same question are kept. Default 5 s; 0 keeps none. */
+  readonly completionCache?: Duration
+  readonly limits?: Partial<Limits> & { readonly rates?: { readonly elicit?: ClientRate | false; readonly sample?: ClientRate | false } }
+  readonly onTrace?: (event: string, detail: unknown) => void
+  readonly clock?: Clock
+  readonly signal?: AbortSignal
+}
+
+export interface RequestOptions {
+  readonly signal?: AbortSignal
+  readonly timeout?: Duration
+  readonly meta?: Readonly<Record<string, unknown>>
+}

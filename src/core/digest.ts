@@ -1,0 +1,39 @@
+/** One text and one digest for equal JSON values, whatever the order in which their members were written. */
+import { isRecord } from '../jsonrpc/message.ts'
+import { toBase64Url } from './base64url.ts'
+
+/** Frames are shallower by default; deeper than this is a cycle or a mistake. */
+const maxDepth = 512
+
+/**
+ * JSON text with members sorted by name: own enumerable properties only, and otherwise what `JSON.stringify` would send.
+ * Undefined for what JSON has no text for.
+ */
+export function canonicalJson(value: unknown): string | undefined {
+  return write(value, 0)
+}
+
+/** SHA-256 over the canonical JSON, base64url. */
+export function digest(value: unknown): Promise<string> {
+  return digestText(canonicalJson(value) ?? '')
+}
+
+/** SHA-256 over UTF-8 text, base64url. */
+export async function digestText(text: string): Promise<string> {
+  return toBase64Url(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))))
+}
+
+function write(value: unknown, depth: number): string | undefined {
+  if (depth > maxDepth)
+    throw new TypeError(`The value is nested deeper than ${maxDepth} levels or contains itself: JSON cannot hold it`)
+  if (Array.isArray(value)) return `[${Array.from(value, item => write(item, depth + 1) ?? 'null').join(',')}]`
+  if (!isRecord(value)) return JSON.stringify(value)
+  // Dates and the like say themselves how they are written.
+  if (typeof value.toJSON === 'function') return write(value.toJSON(), depth + 1)
+  let text = ''
+  for (const key of Object.keys(value).sort()) {
+    const member = write(value[key], depth + 1)
+    if (member !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${member}`
+  }
+  return `{${text}}`
+}

@@ -1,0 +1,33 @@
+/** Durations as authors write them: `'30s'`, `'5m'`, or plain milliseconds. */
+import { clip } from '../jsonrpc/limits.ts'
+
+type Unit = 'ms' | 's' | 'm' | 'h' | 'd'
+
+export type Duration = number | `${number}${Unit}`
+
+const units: ReadonlyMap<string, number> = new Map([
+  ['ms', 1],
+  ['s', 1_000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+  ['d', 86_400_000],
+])
+
+/**
+ * Milliseconds. `name` says in the error which option was wrong.
+ *
+ * @example
+ * toMilliseconds('30s') // 30000
+ */
+export function toMilliseconds(duration: Duration, name = 'duration'): number {
+  if (typeof duration === 'number') {
+    if (Number.isFinite(duration) && duration >= 0) return duration
+  } else if (typeof duration === 'string') {
+    const [, amount = '', unit = ''] = /^(\d{1,15}(?:\.\d{1,6})?)([a-z]{1,2})$/.exec(duration) ?? []
+    const factor = units.get(unit)
+    if (factor !== undefined) return Number(amount) * factor
+  }
+  throw new TypeError(
+    `${name}: ${clip(String(duration))} is no duration. Give milliseconds as a number ≥ 0, or text such as '250ms', '30s', '5m', '2h', '1d'`,
+  )
+}

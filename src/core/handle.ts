@@ -1,0 +1,177 @@
+/**
+ * Handles: tokens that only we can read or write, given to others to keep. AES-256-GCM under a key derived from a secret;
+ * what a handle is for (kind, principal, audience, bound digest) is authenticated with it, and its expiry is inside.
+ * Every failure to open is one and the same, so that a forger learns nothing.
+ */
+import { fromBase64Url, toBase64Url } from './base64url.ts'
+import { type Clock, realClock } from './clock.ts'
+import { problem } from './problem.ts'
+
+/** The longest token given out or looked at, in characters. */
+export const handleLimit = 64 * 1024
+
+export class HandleError extends Error {
+  override readonly name = 'HandleError'
+  constructor() {
+    super('This token is not valid here, or no longer. Start again without it, and use the new one that you are given')
+  }
+}
+
+/** What a handle is good for. Whoever opens it must say exactly the same. */
+export interface HandlePurpose {
+  /** What it stands for, e.g. `cursor`; name a new kind when the shape of its data changes. */
+  readonly kind: string
+  /** Whose it is. */
+  readonly principal?: string | undefined
+  /** Which server may open it. */
+  readonly audience?: string | undefined
+  /** The digest of what it was made for, e.g. of a call's arguments. */
+  readonly bound?: string | undefined
+}
+
+export interface HandleContent extends HandlePurpose {
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number
+  /** Any JSON value. */
+  readonly data: unknown
+}
+
+export interface Seal {
+  /** True when the secret was given: other replicas, and this one after a restart, can open what it sealed. */
+  readonly durable: boolean
+  seal(content: HandleContent): Promise<string>
+  /** The data that was sealed. Rejects with `HandleError`, whatever is wrong. */
+  open(token: unknown, purpose: HandlePurpose): Promise<unknown>
+}
+
+export interface SealOptions {
+  /** Newest first: it seals, all open. Text of at least 32 characters, or as many bytes. Default: one made now, lost at exit. */
+  readonly secrets?: string | Uint8Array | ReadonlyArray<string | Uint8Array> | undefined
+  readonly clock?: Clock
+  readonly random?: (length: number) => Uint8Array<ArrayBuffer>
+}
+
+/**
+ * @example
+ * const seal = createSeal({ secrets: process.env.SECRET })
+ * const cursor = await seal.seal({ kind: 'cursor', expiresAt: Date.now() + 600_000, data: 42 })
+ * await seal.open(cursor, { kind: 'cursor' }) // 42
+ */
+export function createSeal({ secrets, clock = realClock, random = randomBytes }: SealOptions = {}): Seal {
+  const given = (secrets === undefined ? [] : Array.isArray(secrets) ? secrets : [secrets]).map(secretBytes)
+  let ring: Promise<Ring> | undefined
+  const keys = () => {
+    ring ??= deriveRing(given.length === 0 ? [random(32)] : given)
+    return ring
+  }
+  return {
+    durable: given.length > 0,
+    async seal({ expiresAt, data, ...purpose }) {
+      if (!Number.isFinite(expiresAt))
+        throw new TypeError(`expiresAt is ${expiresAt}: every handle needs a time at which it ends`)
+      const { newest } = await keys()
+      const text = new TextEncoder().encode(JSON.stringify([expiresAt, data]))
+      const length = Math.ceil(((headLength + text.length + tagLength) * 4) / 3)
+      if (length > handleLimit) throw tooLarge(length)
+      const nonce = random(nonceLength)
+      const additionalData = purposeBytes(newest.id, purpose)
+      const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv: nonce, additionalData }, newest.key, text)
+      return toBase64Url(joined([versionByte, newest.id, nonce, new Uint8Array(sealed)]))
+    },
+    async open(token, purpose) {
+      const content = await decrypt(await keys(), token, purpose)
+      if (content === undefined || !(content[0] > clock.now())) throw new HandleError()
+      return content[1]
+    },
+  }
+}
+
+interface Key {
+  /** Says which secret sealed, and nothing about the secret. */
+  readonly id: Uint8Array<ArrayBuffer>
+  readonly key: Awaited<ReturnType<typeof crypto.subtle.deriveKey>>
+}
+
+interface Ring {
+  readonly newest: Key
+  readonly byId: ReadonlyMap<string, Key>
+}
+
+const versionByte = new Uint8Array([1])
+const idLength = 6
+const nonceLength = 12
+const tagLength = 16
+const headLength = versionByte.length + idLength + nonceLength
+
+/** Expiry and data, or undefined for whatever was not sealed by one of these keys for this purpose. */
+async function decrypt(ring: Ring, token: unknown, purpose: HandlePurpose): Promise<[number, unknown] | undefined> {
+  if (typeof token !== 'string' || token.length > handleLimit) return undefined
+  const bytes = fromBase64Url(token)
+  if (bytes === undefined || bytes.length <= headLength || bytes[0] !== versionByte[0]) return undefined
+  const id = bytes.subarray(1, 1 + idLength)
+  const key = ring.byId.get(toBase64Url(id))
+  if (key === undefined) return undefined
+  const nonce = bytes.subarray(1 + idLength, headLength)
+  try {
+    const algorithm = { name: 'AES-GCM', iv: nonce, additionalData: purposeBytes(id, purpose) }
+    const text = await crypto.subtle.decrypt(algorithm, key.key, bytes.subarray(headLength))
+    return JSON.parse(new TextDecoder().decode(text))
+  } catch {
+    // The cipher says only that it does not fit, which is all that may be said.
+    return undefined
+  }
+}
+
+/** Unambiguous: no two purposes share an encoding. */
+function purposeBytes(keyId: Uint8Array, purpose: HandlePurpose): Uint8Array<ArrayBuffer> {
+  const { kind, principal = null, audience = null, bound = null } = purpose
+  return new TextEncoder().encode(JSON.stringify([versionByte[0], toBase64Url(keyId), kind, principal, audience, bound]))
+}
+
+async function deriveRing(secrets: ReadonlyArray<Uint8Array<ArrayBuffer>>): Promise<Ring> {
+  const keys = await Promise.all(secrets.map(deriveKey))
+  const [newest] = keys
+  if (newest === undefined) throw new TypeError('A seal needs at least one secret')
+  return { newest, byId: new Map(keys.map(key => [toBase64Url(key.id), key])) }
+}
+
+async function deriveKey(secret: Uint8Array<ArrayBuffer>): Promise<Key> {
+  const root = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits', 'deriveKey'])
+  const hkdf = (info: string) => {
+    const encoder = new TextEncoder()
+    return { name: 'HKDF', hash: 'SHA-256', salt: encoder.encode('vivarium/handle/1'), info: encoder.encode(info) }
+  }
+  return {
+    id: new Uint8Array(await crypto.subtle.deriveBits(hkdf('id'), root, idLength * 8)),
+    key: await crypto.subtle.deriveKey(hkdf('key'), root, { name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt']),
+  }
+}
+
+function secretBytes(secret: string | Uint8Array): Uint8Array<ArrayBuffer> {
+  if (secret.length >= 32) return typeof secret === 'string' ? new TextEncoder().encode(secret) : new Uint8Array(secret)
+  throw new TypeError(
+    `A secret of ${secret.length} ${typeof secret === 'string' ? 'characters' : 'bytes'} can be guessed. Give at least 32 random ones, e.g. from: openssl rand -base64 32`,
+  )
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.length
+  }
+  return whole
+}
+
+function randomBytes(length: number): Uint8Array<ArrayBuffer> {
+  return crypto.getRandomValues(new Uint8Array(length))
+}
+
+function tooLarge(length: number): Error {
+  return problem('PAYLOAD_TOO_LARGE', `What is to be kept in a token takes ${length} characters; the limit is ${handleLimit}`, {
+    category: 'permanent',
+    suggestion: 'Keep less in it: store the rest and keep only its id',
+    actor: 'operator',
+  })
+}

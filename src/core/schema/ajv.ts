@@ -1,0 +1,132 @@
+/**
+ * JSON Schema by ajv, the only file that knows it. Formats are annotations and defaults are not applied, as 2020-12 has it;
+ * references are never fetched. Foreign schemas get an instance whose every step is counted.
+ */
+import type { Ajv, Options, SchemaObject } from 'ajv'
+import type { Compile, Dialect } from './engine.ts'
+import { linearPattern } from './linear-pattern.ts'
+import type { Meter, Step } from './meter.ts'
+import type { JsonSchema } from './schema.ts'
+import { fewElements } from './size.ts'
+import { allUnique } from './unique.ts'
+import { wordFailures } from './wording.ts'
+
+/** Values with more elements get only their first failure reported: one for each element would be a flood. */
+const thoroughElements = 1_000
+
+export async function loadAjv(dialect: Dialect): Promise<Compile> {
+  const create = await loadDialect(dialect)
+  const instances = new Map<string, Ajv>()
+  const compile = (json: JsonSchema, more: Options) => {
+    const key = JSON.stringify(more)
+    const ajv = instances.get(key) ?? create({ ...options, ...more, code: { regExp: lenientPattern } })
+    instances.set(key, ajv)
+    return compileOnce(replaceUniqueItems(ajv), json)
+  }
+  return json => {
+    const ownProperties = inherited.test(JSON.stringify(json))
+    const quick = compile(json, { ownProperties })
+    let thorough: typeof quick | undefined
+    return value => {
+      if (quick(value)) return undefined
+      if (!fewElements(value, thoroughElements)) return wordFailures(quick.errors ?? [])
+      thorough ??= compile(json, { ownProperties, allErrors: true })
+      thorough(value)
+      return wordFailures(thorough.errors ?? [])
+    }
+  }
+}
+
+/** For schemas whose steps are marked (see `meter.ts`): each costs what it says, and the meter ends the check by throwing. */
+export async function loadMeteredAjv(dialect: Dialect, meter: Meter, stepKeyword: string): Promise<Compile> {
+  const create = await loadDialect(dialect)
+  // Inlining would copy a referenced schema to each place that names it: a small schema could grow without limit.
+  const ajv = create({
+    ...options,
+    ownProperties: true,
+    inlineRefs: false,
+    code: { optimize: false, regExp: countedPattern(meter) },
+  })
+  ajv.addKeyword({
+    keyword: stepKeyword,
+    schemaType: 'object',
+    validate: (step: Step, data: unknown) => meter.spendStep(step, data),
+  })
+  replaceUniqueItems(ajv, meter)
+  return json => {
+    const check = compileOnce(ajv, json)
+    return value => (check(value) ? undefined : wordFailures(check.errors ?? []))
+  }
+}
+
+const options: Options = {
+  strict: false,
+  // The meta-schema takes a quarter of a second to compile; a wrong schema is found by compiling it, all the same.
+  validateSchema: false,
+  validateFormats: false,
+  logger: false,
+}
+
+/** A member that every object inherits looks present everywhere; looking for own members only is slower, so it is done where it matters. */
+const inherited = /"(?:constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|valueOf|__\w+__)"/
+
+async function loadDialect(dialect: Dialect): Promise<(options: Options) => Ajv> {
+  switch (dialect) {
+    case '2020-12': {
+      const { Ajv2020 } = await import('ajv/dist/2020.js')
+      return given => new Ajv2020(given)
+    }
+    case '2019-09': {
+      const { Ajv2019 } = await import('ajv/dist/2019.js')
+      return given => new Ajv2019(given)
+    }
+    case 'draft-07': {
+      const { Ajv } = await import('ajv')
+      return given => new Ajv(given)
+    }
+  }
+}
+
+/** The instance would keep each schema for ever, and refuse a second one of the same id. */
+function compileOnce(ajv: Ajv, json: SchemaObject) {
+  try {
+    return ajv.compile(json)
+  } finally {
+    // Removal goes by id too: a schema that calls itself by a meta-schema's name was refused, and must not take that with it.
+    if (!metaSchema.test(String(json.$id))) ajv.removeSchema(json)
+  }
+}
+
+const metaSchema = /^https?:\/\/json-schema\.org\//
+
+/** The built-in rule compares each item with each other one. */
+function replaceUniqueItems(ajv: Ajv, meter?: Meter): Ajv {
+  ajv.removeKeyword('uniqueItems')
+  return ajv.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    validate: (unique: boolean, items: unknown[]) => !unique || allUnique(items, meter),
+  })
+}
+
+/** Authors write patterns that the Unicode mode refuses (`\-`); they mean what they mean without it. */
+const lenientPattern = Object.assign(
+  (pattern: string, flags: string): RegExp => {
+    try {
+      return new RegExp(pattern, flags)
+    } catch {
+      return new RegExp(pattern)
+    }
+  },
+  { code: 'lenientPattern' },
+)
+
+function countedPattern(meter: Meter) {
+  const engine = (pattern: string) => {
+    const matcher = linearPattern(pattern)
+    if (matcher === undefined) throw new Error(`the pattern ${pattern} cannot be tested in linear time`)
+    return { test: (text: string) => matcher.test(text, meter), toString: () => pattern }
+  }
+  return Object.assign(engine, { code: 'countedPattern' })
+}

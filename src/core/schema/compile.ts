@@ -1,0 +1,123 @@
+/** An author's schema, made ready: the JSON Schema that peers are shown, and the check that values pass. */
+import { clip } from '../../jsonrpc/limits.ts'
+import { type Awaitable, isRecord, isThenable } from '../../jsonrpc/message.ts'
+import { type Check, checkFor, dialectOf } from './engine.ts'
+import { makeIssue, maxIssues, type Validation } from './issue.ts'
+import {
+  type InferOutput,
+  isStandardSchema,
+  type JsonSchema,
+  type Schema,
+  SchemaError,
+  type StandardResult,
+  type StandardSchema,
+} from './schema.ts'
+
+export interface Compiled<T = unknown> {
+  /** For peers. A JSON Schema that was given as such is this very object. */
+  readonly json: JsonSchema
+  /**
+   * Checks a value and gives what the schema makes of it (defaults, transformations); a JSON Schema never changes anything.
+   * Answers at once unless the schema is asynchronous or the validator has yet to be loaded.
+   */
+  validate(value: unknown): Awaitable<Validation<T>>
+}
+
+export interface CompileOptions {
+  /** Which end of a transforming schema peers are shown: what goes in (arguments) or what comes out (results). */
+  readonly side?: 'input' | 'output'
+  /** Names the schema in errors, e.g. `input of tool "echo"`. */
+  readonly where?: string
+}
+
+/**
+ * @example
+ * const { json, validate } = compileSchema(z.object({ title: z.string() }))
+ * await validate({ title: 1 }) // { ok: false, issues: [{ path: 'title', message: '…' }] }
+ */
+export function compileSchema<S extends Schema>(schema: S, options?: CompileOptions): Compiled<InferOutput<S>>
+export function compileSchema(schema: Schema, { side = 'input', where = 'schema' }: CompileOptions = {}): Compiled {
+  if (isStandardSchema(schema)) return new StandardCompiled(schema, jsonOf(schema, side, where))
+  if (isRecord(schema)) {
+    dialectOf(schema)
+    return new JsonCompiled(schema, where)
+  }
+  throw new SchemaError(
+    `${where}: give a JSON Schema object or a Standard Schema (Zod 4, ArkType, Valibot), not ${clip(String(schema))}`,
+  )
+}
+
+function jsonOf(schema: StandardSchema, side: 'input' | 'output', where: string): JsonSchema {
+  const { vendor, jsonSchema } = schema['~standard']
+  if (jsonSchema === undefined) {
+    const valibot = vendor === 'valibot' ? ', or pass it through toStandardJsonSchema of @valibot/to-json-schema' : ''
+    throw new SchemaError(
+      `${where}: this ${clip(vendor)} schema cannot say what it is as JSON Schema, which peers must be shown. ` +
+        `Give it one by withJsonSchema(schema, json)${valibot}, or use a newer ${clip(vendor)}`,
+    )
+  }
+  try {
+    return jsonSchema[side]({ target: 'draft-2020-12' })
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new SchemaError(
+      `${where}: ${clip(vendor)} cannot state this schema as JSON Schema (${clip(why, 200)}). ` +
+        'Use types that JSON has, or say by withJsonSchema(schema, json) what peers shall see',
+      { cause },
+    )
+  }
+}
+
+class StandardCompiled implements Compiled {
+  readonly json: JsonSchema
+  readonly #standard: StandardSchema['~standard']
+
+  constructor(schema: StandardSchema, json: JsonSchema) {
+    this.json = json
+    this.#standard = schema['~standard']
+  }
+
+  validate(value: unknown): Awaitable<Validation> {
+    const result = this.#standard.validate(value)
+    return isThenable(result) ? result.then(fromStandard) : fromStandard(result)
+  }
+}
+
+function fromStandard(result: StandardResult<unknown>): Validation {
+  if (result.issues === undefined) return { ok: true, value: result.value }
+  const issues = result.issues.slice(0, maxIssues).map(({ path = [], message }) =>
+    makeIssue(
+      path.map(segment => (typeof segment === 'object' ? segment.key : segment)),
+      message,
+    ),
+  )
+  return { ok: false, issues }
+}
+
+class JsonCompiled implements Compiled {
+  readonly json: JsonSchema
+  readonly #where: string
+  #check: Check | undefined
+
+  constructor(json: JsonSchema, where: string) {
+    this.json = json
+    this.#where = where
+  }
+
+  validate(value: unknown): Awaitable<Validation> {
+    if (this.#check !== undefined) return verdict(this.#check, value)
+    const check = checkFor(this.json, this.#where)
+    if (isThenable(check)) return check.then(ready => this.#first(ready, value))
+    return this.#first(check, value)
+  }
+
+  #first(check: Check, value: unknown): Validation {
+    this.#check = check
+    return verdict(check, value)
+  }
+}
+
+function verdict(check: Check, value: unknown): Validation {
+  const issues = check(value)
+  return issues === undefined ? { ok: true, value } : { ok: false, issues }
+}

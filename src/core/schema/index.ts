@@ -1,0 +1,15 @@
+/** Schemas that authors and peers give: what they describe, and checking values against them. */
+export { type Compiled, type CompileOptions, compileSchema } from './compile.ts'
+export type { Issue, Validation } from './issue.ts'
+export { compilePeerSchema } from './peer.ts'
+export {
+  type InferInput,
+  type InferOutput,
+  type JsonSchema,
+  jsonSchema,
+  objectRoot,
+  type Schema,
+  SchemaError,
+  type StandardSchema,
+  withJsonSchema,
+} from './schema.ts'

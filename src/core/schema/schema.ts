@@ -1,0 +1,99 @@
+/**
+ * What an author may give as a schema: a Standard Schema (Zod, ArkType, Valibot, …) or a JSON Schema, and the types that follow from it.
+ * The Standard Schema shapes are stated here structurally, so that no schema library is a dependency.
+ */
+
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+export interface StandardIssue {
+  readonly message: string
+  readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
+}
+
+export type StandardResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly StandardIssue[] }
+
+export interface StandardJsonSchema {
+  readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>
+  readonly output: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>
+}
+
+/** The part of Standard Schema v1 and Standard JSON Schema v1 that is used here. */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined
+    readonly jsonSchema?: StandardJsonSchema | undefined
+  }
+}
+
+declare const typed: unique symbol
+
+/** A JSON Schema that says (to the compiler only) what it describes. */
+export type TypedJsonSchema<T> = JsonSchema & { readonly [typed]: T }
+
+/** What is accepted wherever a schema is asked for. */
+export type Schema<T = unknown> = StandardSchema<unknown, T> | TypedJsonSchema<T> | JsonSchema
+
+type StandardTypes<S> = S extends { readonly '~standard': { readonly types?: infer Types } } ? NonNullable<Types> : never
+
+/** What comes out of validation: a handler's arguments. A plain JSON Schema gives a record of unknowns. */
+export type InferOutput<S> = S extends StandardSchema
+  ? StandardTypes<S> extends { readonly output: infer Output }
+    ? Output
+    : unknown
+  : S extends TypedJsonSchema<infer T>
+    ? T
+    : Record<string, unknown>
+
+/** What goes into validation: what a handler returns for an output schema. A plain JSON Schema takes anything. */
+export type InferInput<S> = S extends StandardSchema
+  ? StandardTypes<S> extends { readonly input: infer Input }
+    ? Input
+    : unknown
+  : S extends TypedJsonSchema<infer T>
+    ? T
+    : unknown
+
+/**
+ * Gives a JSON Schema a type; the object itself stays as it is.
+ *
+ * @example
+ * const input = jsonSchema<{ title: string }>({ type: 'object', properties: { title: { type: 'string' } }, required: ['title'] })
+ */
+export function jsonSchema<T>(json: JsonSchema): TypedJsonSchema<T> {
+  return json as TypedJsonSchema<T>
+}
+
+/**
+ * Gives a Standard Schema whose library cannot state it as JSON Schema the one it lacks.
+ *
+ * @example
+ * const input = withJsonSchema(v.object({ id: v.string() }), { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] })
+ */
+export function withJsonSchema<Input, Output>(
+  schema: StandardSchema<Input, Output>,
+  json: JsonSchema,
+): StandardSchema<Input, Output> {
+  const { vendor, validate } = schema['~standard']
+  return { '~standard': { version: 1, vendor, validate, jsonSchema: { input: () => json, output: () => json } } }
+}
+
+/** ArkType's schemas are functions; everyone else's are objects. */
+export function isStandardSchema(schema: unknown): schema is StandardSchema {
+  if (schema === null || (typeof schema !== 'object' && typeof schema !== 'function')) return false
+  return '~standard' in schema && typeof schema['~standard'] === 'object' && schema['~standard'] !== null
+}
+
+/** Whether a JSON Schema says by its root that it describes objects. */
+export function objectRoot(json: JsonSchema): boolean {
+  return json.type === 'object'
+}
+
+/** The schema itself is wrong or cannot be used here: its author's mistake, or a foreign schema beyond the limits. */
+export class SchemaError extends Error {
+  override readonly name = 'SchemaError'
+}

@@ -1,0 +1,63 @@
+/** Questions that a handler asks its caller in the middle of a call. Linear code on every wire; how it travels differs. */
+import { McpError } from '../jsonrpc/error.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import type { Capabilities } from '../revisions/index.ts'
+import type { CallOptions } from './calls.ts'
+import type { Exchange } from './exchange.ts'
+import type { Method } from './method.ts'
+
+export interface AskOptions extends CallOptions {
+  /** What kind of question this is, for its default key: `elicit`, `sample`, … */
+  readonly kind: string
+  /** Names the question across re-entry; default: its kind and ordinal. */
+  readonly key?: string | undefined
+  /** What the client must have declared, as it would declare it. */
+  readonly requires: Capabilities
+  /** Whether it has. */
+  readonly allowed: boolean
+  /** Whether an answer is one: what is not is asked anew, where that can be done. */
+  readonly accepts: (answer: unknown) => boolean
+}
+
+export interface Asking {
+  /** Questions are out that this exchange must answer with, instead of a result. */
+  readonly pending: boolean
+  ask<P, R>(method: Method<P, R>, params: P, options: AskOptions): Promise<R>
+  once<T>(key: string, fn: () => Awaitable<T>): Promise<T>
+  /** The result that carries the pending questions. */
+  conclude(): Promise<unknown>
+}
+
+export function capabilityMissing(method: string, requires: Capabilities): McpError {
+  return new McpError('capability-missing', `The client did not declare what ${method} needs: ${JSON.stringify(requires)}`, {
+    data: { requiredCapabilities: requires },
+  })
+}
+
+/** Wires on which a server may send requests: the question goes out on the lane of the call. */
+export function pushAsking(exchange: Exchange): Asking {
+  const done = new Map<string, Promise<unknown>>()
+  return {
+    pending: false,
+    ask: async (method, params, options) => {
+      const { revision } = exchange.peer
+      if (revision.asks !== 'push') throw new McpError('capability-missing', `Revision ${revision.id} has no way to ask the client (${method.name})`)
+      if (!options.allowed || !method.in.includes(revision.id)) throw capabilityMissing(method.name, options.requires)
+      exchange.engine.streaming(exchange)
+      const { conversation } = exchange
+      const lane = conversation.connection === undefined ? { lane: exchange.reply } : {}
+      const answer = await exchange.engine.call(conversation, method, params, { signal: exchange.signal, ...options, ...lane })
+      if (!options.accepts(answer)) throw new McpError('invalid-answer', `The client's answer to ${method.name} is malformed`)
+      return answer
+    },
+    once: <T>(key: string, fn: () => Awaitable<T>) => {
+      let result = done.get(key)
+      if (result === undefined) {
+        result = (async () => fn())()
+        done.set(key, result)
+      }
+      return result as Promise<T>
+    },
+    conclude: () => Promise.reject(new McpError('internal', 'Nothing is pending')),
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Requests that we sent and whose answers we await. A waiter is found by the exact id, type included: "7" does not
+ * answer 7. Every call has a deadline, and progress may move it only up to a total.
+ */
+import type { Lane } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
+import type { Waiter } from './waiter.ts'
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  /** How long to wait for the answer, or for a sign of progress. */
+  readonly timeoutMs?: number
+  /** How long to wait in all, whatever progress says. */
+  readonly totalMs?: number
+  readonly onProgress?: (progress: Progress) => void
+  /** Further members of the request's `_meta`. */
+  readonly meta?: Params
+  /** Further headers, where the carrier has them. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface SendOptions extends CallOptions {
+  /** The lane to ask on; default: the conversation's connection or push lane. */
+  readonly lane?: Lane
+}
+
+export interface Progress {
+  readonly progress: number
+  readonly total?: number
+  readonly message?: string
+}
+
+export class Calls {
+  readonly #waiting = new Map<Id, Waiter>()
+  #next = 1
+
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  nextId(): number {
+    return this.#next++
+  }
+
+  add(waiter: Waiter): void {
+    this.#waiting.set(waiter.id, waiter)
+  }
+
+  take(id: Id): Waiter | undefined {
+    const waiter = this.#waiting.get(id)
+    if (waiter === undefined) return undefined
+    this.#waiting.delete(id)
+    waiter.release()
+    return waiter
+  }
+
+  /** A message without a method. False when nobody waits for it: an answer to nothing is dropped and counted. */
+  settle(message: Readonly<Record<string, unknown>>, status: number | undefined): boolean {
+    const waiter = this.take(message['id'] as Id)
+    if (waiter === undefined) return false
+    const error = message['error']
+    if (error !== undefined) waiter.reject(received(error, status))
+    else if (!('result' in message)) waiter.reject(new McpError('invalid-request', 'The answer has neither result nor error'))
+    else waiter.resolve(message['result'])
+    return true
+  }
+
+  fail(id: Id, error: Error): void {
+    this.take(id)?.reject(error)
+  }
+
+  failAll(error: Error): void {
+    for (const id of [...this.#waiting.keys()]) this.fail(id, error)
+  }
+
+  /** Progress goes to the call whose id is its token. Falling values are not passed on. */
+  progress(token: unknown, progress: Progress): void {
+    const waiter = this.#waiting.get(token as Id)
+    if (waiter === undefined || !(progress.progress > waiter.lastProgress)) return
+    waiter.lastProgress = progress.progress
+    waiter.extend()
+    waiter.onProgress?.(progress)
+  }
+}
+
+/** An error that a peer sent, with what it said of itself clipped. */
+function received(error: unknown, status: number | undefined): McpError {
+  const code = isRecord(error) ? error['code'] : undefined
+  const message = isRecord(error) && typeof error['message'] === 'string' ? error['message'] : 'The peer failed without a message'
+  return new McpError('remote', clip(message, 1000), {
+    ...(typeof code === 'number' ? { code } : {}),
+    ...(status === undefined ? {} : { status }),
+    ...(isRecord(error) && error['data'] !== undefined ? { data: error['data'] } : {}),
+  })
+}

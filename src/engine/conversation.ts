@@ -1,0 +1,102 @@
+/**
+ * What is remembered between messages of one remote: its revision and capabilities, our own open calls, the exchanges
+ * that run, and the lane for what is said unasked. A stateless POST is a conversation of length one. Small on purpose:
+ * thousands stay idle at once, so everything that is not always needed is made when first touched.
+ */
+import type { Caller, Connection, Lane } from '../jsonrpc/connection.ts'
+import type { Peer } from '../revisions/index.ts'
+import type { Calls } from './calls.ts'
+import type { Exchange } from './exchange.ts'
+
+/** Names a piece of per-conversation state that a feature keeps. */
+export interface Memory<T> {
+  readonly make: (conversation: Conversation) => T
+}
+
+export class Conversation {
+  /** The id by which an HTTP client names its session; undefined elsewhere. */
+  readonly session: string | undefined
+  readonly caller: Caller
+  /** Set by the handshake on session wires. */
+  peer: Peer | undefined = undefined
+  /** True once the other end has said that it is ready. */
+  ready = false
+  /** Where unasked messages go; undefined while nobody listens. */
+  push: Lane | undefined
+  /** The duplex or client-side connection under it, where there is one. */
+  connection: Connection | undefined = undefined
+  lastSeen = 0
+  ended = false
+  calls: Calls | undefined = undefined
+  #running: Set<Exchange> | undefined = undefined
+  #lasting = 0
+  #memory: Map<Memory<unknown>, unknown> | undefined = undefined
+  #onEnd: (() => void)[] | undefined = undefined
+
+  constructor(caller: Caller, session: string | undefined, push: Lane | undefined) {
+    this.caller = caller
+    this.session = session
+    this.push = push
+  }
+
+  /** State that a feature keeps here, made when first asked for. */
+  recall<T>(memory: Memory<T>): T {
+    this.#memory ??= new Map()
+    let value = this.#memory.get(memory as Memory<unknown>) as T | undefined
+    if (value === undefined) {
+      value = memory.make(this)
+      this.#memory.set(memory as Memory<unknown>, value)
+    }
+    return value
+  }
+
+  /** The same, but only if it has been made. */
+  remembered<T>(memory: Memory<T>): T | undefined {
+    return this.#memory?.get(memory as Memory<unknown>) as T | undefined
+  }
+
+  forget(memory: Memory<unknown>): void {
+    this.#memory?.delete(memory)
+  }
+
+  get running(): ReadonlySet<Exchange> {
+    return this.#running ?? none
+  }
+
+  /** Calls in flight: what runs, without the streams among it. */
+  get inFlight(): number {
+    return this.running.size - this.#lasting
+  }
+
+  begin(exchange: Exchange): void {
+    this.#running ??= new Set()
+    this.#running.add(exchange)
+    if (exchange.route.method.lasting === true) this.#lasting++
+  }
+
+  /** False when it never ran on its own: it was answered at once. */
+  finish(exchange: Exchange): boolean {
+    if (this.#running?.delete(exchange) !== true) return false
+    if (exchange.route.method.lasting === true) this.#lasting--
+    return true
+  }
+
+  onEnd(fn: () => void): void {
+    if (this.ended) fn()
+    else {
+      this.#onEnd ??= []
+      this.#onEnd.push(fn)
+    }
+  }
+
+  /** The other end is gone: what runs for it is cancelled, what waits for it is told. */
+  end(reason: Error): void {
+    if (this.ended) return
+    this.ended = true
+    for (const exchange of this.running) exchange.cancel(reason.message, false)
+    this.calls?.failAll(reason)
+    for (const fn of this.#onEnd ?? []) fn()
+  }
+}
+
+const none: ReadonlySet<Exchange> = new Set()

@@ -1,0 +1,319 @@
+/**
+ * One role's engine: the compiled plan, the conversations, and what happens at the ends of an exchange. `receive.ts` is
+ * the walk; this is what it walks through. Server and client are the same class with roles swapped.
+ */
+import { type Clock, realClock } from '../core/clock.ts'
+import { createDeadlines, type Deadlines } from '../core/deadlines.ts'
+import { type Caller, type Connection, ConnectionError, type Door, type Lane } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
+import { type Capabilities, type Implementation, metaOf, type Revision, Spoken, versionKey } from '../revisions/index.ts'
+import { type Asking, pushAsking } from './asking.ts'
+import type { SendOptions } from './calls.ts'
+import { Conversation } from './conversation.ts'
+import type { Exchange } from './exchange.ts'
+import { DuplexLane } from './lanes.ts'
+import type { Limits } from './limits.ts'
+import type { Method, Role } from './method.ts'
+import { Outcome } from './outcome.ts'
+import { Plan, type Side } from './plan.ts'
+import { type Delivery, receiveFrame, refuse } from './receive.ts'
+import { Seating } from './seating.ts'
+import { sendNotification, sendRequest } from './send.ts'
+import { memorySessions, type Sessions } from './sessions.ts'
+import type { Layer } from './stages.ts'
+
+export interface EngineOptions {
+  readonly role: Role
+  readonly info: Implementation
+  readonly spoken: Spoken
+  readonly limits: Limits
+  readonly sides: readonly Side[]
+  readonly middleware?: Layer[]
+  readonly clock?: Clock
+  /** Makes session ids: at least 128 bits of randomness. */
+  readonly newId?: () => string
+  /** False: session wires are served over HTTP without sessions. */
+  readonly sessions?: boolean
+  readonly trace?: (event: string, detail: unknown) => void
+  /** Tells the other end that we gave up on a call. */
+  readonly sendCancel?: (engine: Engine, conversation: Conversation, id: Id, reason: string) => void
+  /** How questions are asked on wires where they travel inside results. */
+  readonly asking?: (exchange: Exchange) => Asking
+  readonly onConversation?: (conversation: Conversation) => void
+}
+
+const final = { final: true } as const
+
+export class Engine implements Door {
+  readonly role: Role
+  readonly info: Implementation
+  readonly spoken: Spoken
+  readonly limits: Limits
+  readonly clock: Clock
+  readonly deadlines: Deadlines
+  readonly sessions: Sessions
+  readonly seating: Seating
+  /** Duplex conversations that are open; sessions are in their own table. */
+  readonly connected = new Set<Conversation>()
+  /** The wire in which we answer what could not be placed on any. */
+  readonly fallback: Revision
+  readonly trace: (event: string, detail: unknown) => void
+  readonly #options: EngineOptions
+  readonly #metas: (Record<string, unknown> | undefined)[] = []
+  #plan: Plan | undefined = undefined
+  #outcome: Outcome | undefined = undefined
+  #inFlight = 0
+  #logLevel: string | undefined = undefined
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+    this.role = options.role
+    this.info = options.info
+    this.spoken = options.spoken
+    this.limits = options.limits
+    this.clock = options.clock ?? realClock
+    this.deadlines = createDeadlines({ clock: this.clock })
+    this.sessions = memorySessions(this.limits, this.clock)
+    this.seating = new Seating(options.spoken, this.sessions, options)
+    this.fallback = (options.spoken.requests[0] ?? options.spoken.sessions[0] ?? options.spoken.all[0]) as Revision
+    this.trace = options.trace ?? (() => {})
+  }
+
+  /** Compiled at the first message, so that what is registered before it is in. */
+  get plan(): Plan {
+    this.#plan ??= new Plan(this.role, this.spoken, this.#options.sides, this.#options.middleware ?? [])
+    return this.#plan
+  }
+
+  get outcome(): Outcome {
+    this.#outcome ??= new Outcome(this.plan, this.info, this.spoken.all)
+    return this.#outcome
+  }
+
+  /** A layer was added: compile anew. */
+  replan(): void {
+    this.#plan = undefined
+    this.#outcome = undefined
+  }
+
+  /** What this side declares at a revision. Several features may add to one capability (`extensions`). */
+  capabilities(revision: Revision, caller?: Caller): Capabilities {
+    const all: Record<string, unknown> = {}
+    for (const side of this.#options.sides) {
+      for (const [name, value] of Object.entries(side.capabilities?.(revision, caller) ?? {})) {
+        const before = all[name]
+        all[name] = isRecord(before) && isRecord(value) ? { ...before, ...value } : value
+      }
+    }
+    return all
+  }
+
+  // ── carriers ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  deliver(text: string, caller: Caller, reply: Lane): void {
+    receiveFrame(this, text, caller, reply)
+  }
+
+  listen(caller: Caller, lane: Lane): void {
+    try {
+      const conversation = this.seating.seated(caller)
+      const last = caller.header?.('last-event-id')
+      const { http } = (conversation.peer as { revision: Revision }).revision
+      if (last !== undefined && http.resume) {
+        if (lane.resume?.(conversation.session as string, last) === true) return
+        throw new McpError('session-unknown', 'There is no stream in this session that sent that event id; open a new one')
+      }
+      if (conversation.push !== undefined && !conversation.push.closed) conversation.push.end()
+      conversation.push = lane
+      if (http.resume) lane.keep?.(conversation.session as string, http.prime)
+    } catch (error) {
+      refuse(this, lane, undefined, error, this.fallback)
+    }
+  }
+
+  leave(caller: Caller, reply: Lane): void {
+    try {
+      const conversation = this.seating.seated(caller)
+      this.sessions.delete(conversation.session as string)
+      reply.end({ status: 200 })
+    } catch (error) {
+      refuse(this, reply, undefined, error, this.fallback)
+    }
+  }
+
+  accept(connection: Connection): Conversation {
+    const lane = new DuplexLane(connection, (error) => this.trace('send-failed', error))
+    const caller = connection.caller ?? { carrier: connection.carrier, connection }
+    const conversation = new Conversation(caller, undefined, lane)
+    conversation.connection = connection
+    lane.conversation = conversation
+    this.connected.add(conversation)
+    this.#options.onConversation?.(conversation)
+    const started = connection.start({
+      frame: (text, status) => receiveFrame(this, text, caller, lane, conversation, status),
+      fault: (fault) => {
+        this.trace('frame-refused', fault)
+        if (this.role === 'server') refuse(this, lane, undefined, new McpError('parse', fault.message), conversation.peer?.revision ?? this.fallback)
+      },
+      closed: (reason) => {
+        this.connected.delete(conversation)
+        conversation.end(reason ?? new ConnectionError('lost', 'The connection was closed'))
+      },
+    })
+    if (started !== undefined) started.catch((error) => conversation.end(error))
+    return conversation
+  }
+
+  // ── the ends of an exchange ─────────────────────────────────────────────────────────────────────────────────────
+
+  /** A method that the wire does not have, or a request where a notification belongs. */
+  unrouted(method: string, revision: Revision, delivery: Delivery, id: Id | undefined): void {
+    if (id === undefined) {
+      this.trace('unknown-notification', clip(method))
+      return delivery.reply.end()
+    }
+    const error = new McpError('method-not-found', `There is no method "${clip(method)}" here at revision ${revision.id}`)
+    refuse(this, delivery.reply, id, error, revision)
+  }
+
+  notified(exchange: Exchange): void {
+    try {
+      const done = exchange.route.run(exchange)
+      Promise.resolve(done).catch((error) => this.trace('notification-failed', error))
+    } catch (error) {
+      this.trace('notification-failed', error)
+    }
+    exchange.reply.end()
+  }
+
+  /** Running calls are never dropped; new ones are refused while there are too many. */
+  admit(exchange: Exchange): McpError | undefined {
+    if (exchange.route.method.lasting === true) return undefined
+    const { callsPerConversation, calls } = this.limits
+    if (exchange.conversation.inFlight >= callsPerConversation) return tooMany(`${callsPerConversation} calls of this connection`)
+    return this.#inFlight >= calls ? tooMany(`${calls} calls`) : undefined
+  }
+
+  /** The handler did not answer at once: from here on it can be cancelled. */
+  began(exchange: Exchange): void {
+    if (exchange.route.method.lasting !== true) this.#inFlight++
+    exchange.conversation.begin(exchange)
+    if (exchange.peer.revision.http.disconnectCancels && exchange.caller.carrier === 'http') {
+      exchange.reply.onClose(() => exchange.cancel('The caller hung up'))
+    }
+  }
+
+  succeed(exchange: Exchange, result: unknown): void {
+    // A handler that went on after its question was put off does not outvote the question.
+    if (exchange.asking?.pending === true) return this.#conclude(exchange, exchange.asking)
+    if (!this.#finish(exchange)) return
+    let frame: string
+    try {
+      frame = this.outcome.success(exchange.id as Id, exchange.route, result)
+    } catch (cause) {
+      const error = new McpError('internal', 'The result could not be written as JSON', { cause })
+      return refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision)
+    }
+    exchange.reply.send(frame, exchange.headers === undefined ? final : { final: true, headers: exchange.headers })
+  }
+
+  fail(exchange: Exchange, error: unknown): void {
+    if (exchange.asking?.pending === true) return this.#conclude(exchange, exchange.asking)
+    const instead = exchange.route.recover?.(exchange, error)
+    if (instead !== undefined) return this.succeed(exchange, instead)
+    if (this.#finish(exchange)) refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision)
+  }
+
+  #conclude(exchange: Exchange, asking: Asking): void {
+    asking.conclude().then(
+      (result) => this.succeed(exchange, result),
+      (error) => this.fail(exchange, error),
+    )
+  }
+
+  /** How questions are asked on this exchange's wire. */
+  asking(exchange: Exchange): Asking {
+    if (exchange.peer.revision.asks === 'result' && this.#options.asking !== undefined) return this.#options.asking(exchange)
+    return pushAsking(exchange)
+  }
+
+  /** The caller cancelled: no answer, except where the wire wants one. */
+  cancelled(exchange: Exchange): void {
+    const { revision } = exchange.peer
+    const result = exchange.route.method.cancelled
+    if (!this.#finish(exchange)) return
+    if (revision.answersCancelled && result !== undefined) {
+      exchange.reply.send(this.outcome.success(exchange.id as Id, exchange.route, result), final)
+    } else exchange.reply.end()
+  }
+
+  #finish(exchange: Exchange): boolean {
+    if (exchange.answered) return false
+    exchange.answered = true
+    if (exchange.conversation.finish(exchange) && exchange.route.method.lasting !== true) this.#inFlight--
+    return true
+  }
+
+  /** Something precedes the answer: from here on the stream may break and be re-joined, where the wire has that. */
+  streaming(exchange: Exchange): void {
+    if (exchange.streams) return
+    exchange.streams = true
+    const { session } = exchange.conversation
+    const { http } = exchange.peer.revision
+    if (session !== undefined && http.resume && exchange.reply.keep !== undefined) exchange.reply.keep(session, http.prime)
+  }
+
+  // ── outbound ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  call<P, R>(conversation: Conversation, method: Method<P, R>, params: P, options: SendOptions = {}): Promise<R> {
+    const revision = conversation.peer?.revision
+    if (revision === undefined) return Promise.reject(new McpError('not-initialized', `${method.name} before the handshake`))
+    return sendRequest(this, conversation, revision, method, params as Params, options) as Promise<R>
+  }
+
+  /** False: nobody heard it. */
+  notify<P>(conversation: Conversation, method: Method<P, undefined>, params: P, lane?: Lane): boolean {
+    const sent = this.#notify(conversation, method, params, lane)
+    if (typeof sent !== 'object') return sent
+    sent.catch((error) => this.trace('notification-lost', error))
+    return true
+  }
+
+  /** Settles when the carrier has delivered it, so that what follows cannot overtake it. */
+  async tell<P>(conversation: Conversation, method: Method<P, undefined>, params: P): Promise<void> {
+    await this.#notify(conversation, method, params, undefined)
+  }
+
+  #notify<P>(conversation: Conversation, method: Method<P, undefined>, params: P, lane: Lane | undefined): boolean | Promise<void> {
+    const revision = conversation.peer?.revision
+    return revision !== undefined && sendNotification(conversation, revision, method, params as Params, lane)
+  }
+
+  cancelSent(conversation: Conversation, id: Id, reason: string): void {
+    this.#options.sendCancel?.(this, conversation, id, reason)
+  }
+
+  /** What each of our requests carries on this wire; prepared once. */
+  requestMeta(revision: Revision): Record<string, unknown> | undefined {
+    if (revision.requestMeta === undefined) return undefined
+    this.#metas[revision.ordinal] ??= revision.requestMeta(this.capabilities(revision), this.info, this.#logLevel)
+    return this.#metas[revision.ordinal]
+  }
+
+  /** The log that our requests ask for, on wires where each request says so. */
+  set logLevel(level: string | undefined) {
+    this.#logLevel = level
+    this.#metas.length = 0
+  }
+
+  async close(): Promise<void> {
+    this.sessions.close()
+    await Promise.all([...this.connected].map((conversation) => conversation.connection?.close()))
+  }
+}
+
+function tooMany(what: string): McpError {
+  return new McpError('busy', `${what} are in flight, which is the limit; wait for one to end`, { data: { retryAfterMs: 1000 } })
+}

@@ -1,0 +1,119 @@
+/**
+ * One request (or notification) while it is handled: who asked, on which wire, the way back. Made for every message,
+ * so its parts are lazy. Features and the author's context hang on it.
+ */
+import type { Caller, Lane, SendHints } from '../jsonrpc/connection.ts'
+import type { Awaitable, Id, Params } from '../jsonrpc/message.ts'
+import { notificationFrame } from '../jsonrpc/serialize.ts'
+import { metaOf, type Peer, stepsDown } from '../revisions/index.ts'
+import type { Asking, AskOptions } from './asking.ts'
+import type { Conversation } from './conversation.ts'
+import type { Engine } from './engine.ts'
+import { type Method, wireName } from './method.ts'
+import type { Route } from './plan.ts'
+
+/** Takes what detached work has to say; false when it was dropped. */
+export type Outlet = <P>(method: Method<P, undefined>, params: P) => boolean
+
+export class Exchange {
+  readonly engine: Engine
+  readonly conversation: Conversation
+  readonly caller: Caller
+  readonly reply: Lane
+  readonly route: Route
+  readonly peer: Peer
+  /** Undefined for a notification. */
+  readonly id: Id | undefined
+  /** Canonical and checked. */
+  params: Params
+  /** What a handler's resolve step found and its later steps need. */
+  target: unknown = undefined
+  /** The input after validation. */
+  input: unknown = undefined
+  /** Headers for the answer, where it has any. */
+  headers: Record<string, string> | undefined = undefined
+  /** How the handler's questions are asked; made at the first one unless a layer has set it. */
+  asking: Asking | undefined = undefined
+  cancelled = false
+  answered = false
+  /** Something has been said before the answer. */
+  streams = false
+  /** Set for work that goes on after its answer: what it says goes here instead of the way back. */
+  outlet: Outlet | undefined = undefined
+  #abort: AbortController | undefined = undefined
+  #reason: string | undefined = undefined
+
+  constructor(engine: Engine, conversation: Conversation, caller: Caller, reply: Lane, route: Route, peer: Peer, id: Id | undefined, params: Params) {
+    this.engine = engine
+    this.conversation = conversation
+    this.caller = caller
+    this.reply = reply
+    this.route = route
+    this.peer = peer
+    this.id = id
+    this.params = params
+  }
+
+  get meta(): Params | undefined {
+    return metaOf(this.params)
+  }
+
+  /** Aborted when the caller cancels, hangs up (where that means cancel), or the deadline passes. */
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController()
+    if (this.cancelled && !this.#abort.signal.aborted) this.#abort.abort(cancelError(this.#reason))
+    return this.#abort.signal
+  }
+
+  /** Stops the work. Unless the wire says otherwise a cancelled request gets no answer. */
+  cancel(reason: string | undefined, byCaller = true): void {
+    if (this.cancelled || this.answered) return
+    this.stop(reason)
+    if (byCaller) this.engine.cancelled(this)
+  }
+
+  /** Aborts the work without a word to anybody, also after the answer. */
+  stop(reason: string | undefined): void {
+    if (this.cancelled) return
+    this.cancelled = true
+    this.#reason = reason
+    this.#abort?.abort(cancelError(reason))
+  }
+
+  /** Says something on the way back before the answer. Dropped when the wire has no such method or the answer is out. */
+  notify<P>(method: Method<P, undefined>, params: P, hints?: SendHints): boolean {
+    if (this.outlet !== undefined) return this.outlet(method, params)
+    if (this.answered || this.cancelled || this.reply.closed) return false
+    const { revision } = this.peer
+    if (!method.in.includes(revision.id)) return false
+    const down = stepsDown(method.paramsDown, revision)
+    const wire = down === undefined ? (params as Params) : down(params as Params)
+    this.engine.streaming(this)
+    this.reply.send(notificationFrame(wireName(method, revision), wire), hints)
+    return true
+  }
+
+  /** Asks the caller: by a request on the way back, or inside the result, whichever the wire has. */
+  ask<P, R>(method: Method<P, R>, params: P, options: AskOptions): Promise<R> {
+    this.asking ??= this.engine.asking(this)
+    return this.asking.ask(method, params, options)
+  }
+
+  /** Does something at most once per call, however often the handler is entered for it. */
+  once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
+    this.asking ??= this.engine.asking(this)
+    return this.asking.once(key, fn)
+  }
+}
+
+/** Lets the caller's socket go while the work goes on; it comes back for the answer where the wire has that. */
+export function release(exchange: Exchange, retryMs: number): boolean {
+  if (exchange.answered || !exchange.peer.revision.http.prime || exchange.reply.release === undefined || exchange.conversation.session === undefined) return false
+  exchange.engine.streaming(exchange)
+  exchange.reply.release(retryMs)
+  return true
+}
+
+function cancelError(reason: string | undefined): DOMException {
+  return new DOMException(reason ?? 'The caller cancelled this request', 'AbortError')
+}

@@ -1,0 +1,38 @@
+/** Limits of a conversation and of the whole engine, beside those of a frame. */
+import { clientFrameLimits, type FrameLimits, frameLimits } from '../jsonrpc/limits.ts'
+
+export interface Limits extends FrameLimits {
+  /** Calls in flight per conversation; more are refused, running ones never dropped. */
+  readonly callsPerConversation: number
+  /** Calls in flight in all. */
+  readonly calls: number
+  /** How long we wait for an answer, or a sign of progress. */
+  readonly callTimeoutMs: number
+  /** How long we wait in all, whatever progress says. */
+  readonly callTotalMs: number
+  readonly sessions: number
+  readonly sessionsPerPrincipal: number
+  readonly sessionIdleMs: number
+  /** Open listen requests in all. */
+  readonly listeners: number
+  /** Open listen requests per principal, else per connection. */
+  readonly listenersPerCaller: number
+  /** Resources watched per session, or named in one listen request. */
+  readonly subscriptions: number
+}
+
+const shared = {
+  callsPerConversation: 64,
+  calls: 2_000,
+  callTimeoutMs: 60_000,
+  callTotalMs: 600_000,
+  sessions: 10_000,
+  sessionsPerPrincipal: 100,
+  sessionIdleMs: 600_000,
+  listeners: 5_000,
+  listenersPerCaller: 32,
+  subscriptions: 1_000,
+}
+
+export const serverLimits: Limits = { ...frameLimits, ...shared }
+export const clientLimits: Limits = { ...clientFrameLimits, ...shared }

@@ -1,0 +1,57 @@
+/** One descriptor per method: from it routes, checks, headers and version steps are compiled at start-up. */
+import type { Shape } from '../jsonrpc/shape.ts'
+import type { Revision, RevisionId, Steps } from '../revisions/index.ts'
+
+export type Role = 'server' | 'client'
+
+export interface Method<P = unknown, R = unknown> {
+  /** The name in the canonical model. */
+  readonly name: string
+  readonly kind: 'request' | 'notification'
+  /** Who receives it. */
+  readonly to: Role | 'both'
+  /** The wires that have it. */
+  readonly in: readonly RevisionId[]
+  /** Other spellings of the name, per wire. */
+  readonly names?: Readonly<Partial<Record<RevisionId, string>>>
+  readonly params: Shape<P>
+  /** May be answered with questions that travel inside the result. */
+  readonly asks?: boolean
+  /** Stays open until one end lets go: no call in flight, but a stream that its feature bounds itself. */
+  readonly lasting?: boolean
+  /** Opens the conversation: nothing that a handshake settles is said with it. */
+  readonly opening?: boolean
+  /** The member of params that names the target (mirrored in a header where the wire wants it). */
+  readonly nameParam?: 'name' | 'uri' | 'taskId'
+  /** Version steps, canonical → wire (`down`) and wire → canonical (`up`). */
+  readonly paramsDown?: Steps
+  readonly paramsUp?: Steps
+  readonly resultDown?: Steps
+  readonly resultUp?: Steps
+  /** The canonical result of a cancelled call, for wires that answer those too. */
+  readonly cancelled?: unknown
+  /** Carries the result type; never set. */
+  readonly result?: R
+}
+
+export type ParamsOf<M> = M extends Method<infer P, unknown> ? P : never
+export type ResultOf<M> = M extends Method<unknown, infer R> ? R : never
+
+/** Declares a request. `R` is the canonical result type. */
+export function request<R>() {
+  return <P>(parts: Omit<Method<P, R>, 'kind' | 'result'>): Method<P, R> => ({ ...parts, kind: 'request' })
+}
+
+export function notification<P>(parts: Omit<Method<P, undefined>, 'kind' | 'result'>): Method<P, undefined> {
+  return { ...parts, kind: 'notification' }
+}
+
+export function wireName(method: Method, revision: Revision): string {
+  return method.names?.[revision.id] ?? method.name
+}
+
+/** Session wires up to and including the last with a handshake. */
+export const sessionIds: readonly RevisionId[] = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
+export const requestIds: readonly RevisionId[] = ['2026-07-28', 'draft-2026-v1']
+export const officialIds: readonly RevisionId[] = [...sessionIds, ...requestIds]
+export const everyId: readonly RevisionId[] = [...officialIds, 's3']

@@ -1,0 +1,87 @@
+/**
+ * Lists in pages with sealed cursors, and their encoded bytes kept per wire and page. A cursor holds a position that
+ * stays good while entries come and go; nobody but us can make one.
+ */
+import type { Catalog } from '../core/catalog.ts'
+import { HandleError, type Seal } from '../core/handle.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import { stepsDown } from '../revisions/index.ts'
+import type { Exchange } from './exchange.ts'
+import { Encoded } from './outcome.ts'
+
+export interface CacheHint {
+  readonly ttlMs: number
+  readonly cacheScope: 'public' | 'private'
+}
+
+export interface Paging {
+  /** One page of a catalog as the result of a list method: `{ [member]: [...], nextCursor? }`. */
+  list<Entry>(exchange: Exchange, catalog: Catalog<Entry>, member: string, show: (entry: Entry) => object): Awaitable<Encoded>
+  /** The same of a list that is only known by asking: nothing is kept, `read` gives what follows a position (0 at first). */
+  walk(exchange: Exchange, member: string, read: ReadPage): Promise<Encoded>
+}
+
+/** A position is any JSON value; `next` is undefined on the last page. */
+export type ReadPage = (after: unknown, limit: number) => Promise<{ readonly items: readonly object[]; readonly next: unknown }>
+
+export interface PagingOptions {
+  readonly seal: Seal
+  readonly pageSize: number
+  readonly cache: CacheHint
+  /** How long a cursor can be used. */
+  readonly cursorMs: number
+  readonly now: () => number
+}
+
+const kind = 'cursor'
+
+export function createPaging(options: PagingOptions): Paging {
+  const { seal, pageSize } = options
+  const encode = (exchange: Exchange, member: string, items: readonly object[], next: string | undefined): Encoded => {
+    const { method, revision } = exchange.route
+    const result = { [member]: items, ...(next === undefined ? {} : { nextCursor: next }), ...options.cache }
+    const down = stepsDown(method.resultDown, revision)
+    return new Encoded(JSON.stringify(down === undefined ? result : down(result)))
+  }
+  return {
+    list: (exchange, catalog, member, show) => {
+      const cursor = exchange.params['cursor'] as string | undefined
+      const { snapshot } = catalog
+      // The dialect has no pages: it gets everything at once.
+      const single = exchange.route.revision.id === 's3' || snapshot.entries.length <= pageSize
+      if (cursor === undefined && single) {
+        return snapshot.memo(`${member} ${exchange.route.revision.id}`, () => encode(exchange, member, snapshot.entries.map(show), undefined))
+      }
+      return page(exchange, cursor, async (after) => {
+        const { entries, next } = snapshot.page(after as number, pageSize)
+        const token = next === undefined ? undefined : await sealed(exchange, next)
+        return encode(exchange, member, entries.map(show), token)
+      })
+    },
+    walk: (exchange, member, read) => {
+      const limit = exchange.route.revision.id === 's3' ? Number.POSITIVE_INFINITY : pageSize
+      return page(exchange, exchange.params['cursor'] as string | undefined, async (after) => {
+        const { items, next } = await read(after, limit)
+        return encode(exchange, member, items, next === undefined ? undefined : await sealed(exchange, next))
+      })
+    },
+  }
+
+  /** A cursor of one list is none of another. */
+  function sealed(exchange: Exchange, position: unknown): Promise<string> {
+    const audience = exchange.route.method.name
+    return seal.seal({ kind, audience, expiresAt: options.now() + options.cursorMs, data: position })
+  }
+
+  async function page(exchange: Exchange, cursor: string | undefined, make: (after: unknown) => Promise<Encoded>): Promise<Encoded> {
+    if (cursor === undefined) return make(0)
+    try {
+      const position = await seal.open(cursor, { kind, audience: exchange.route.method.name })
+      return make(position)
+    } catch (error) {
+      if (error instanceof HandleError) throw new McpError('invalid-params', 'params.cursor is not one that this server gave; start again without a cursor')
+      throw error
+    }
+  }
+}

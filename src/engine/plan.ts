@@ -1,0 +1,99 @@
+/**
+ * Routes compiled at start-up: per wire one Map from the name on the wire to a function that already has its layers.
+ * What a wire does not have is absent, so "method not found" needs no code of its own.
+ */
+import type { Caller } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { isRecord, type Params } from '../jsonrpc/message.ts'
+import { type Revision, type Spoken, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
+import { type Method, type Role, wireName } from './method.ts'
+import { compose, type Handler, type Layer, type Runner } from './stages.ts'
+
+/** One side of a feature: what it answers, what it wraps, what it says of itself. */
+export interface Side {
+  readonly handlers?: readonly (readonly [Method, GatedHandler | Handler['execute']])[]
+  readonly layers?: readonly Layer[]
+  /** Capabilities that this side declares to a peer at this revision; `caller` is who asks, where that is known. */
+  capabilities?(revision: Revision, caller?: Caller): Readonly<Record<string, unknown>>
+  /** Numbers for the feature's own failure kinds: canonical first, other wires by id. */
+  readonly errors?: ErrorNumbers
+}
+
+export type ErrorNumbers = Readonly<Record<string, Readonly<Record<string, number>> & { readonly default: number }>>
+
+export interface Route {
+  readonly method: Method
+  readonly name: string
+  readonly revision: Revision
+  readonly run: Runner
+  readonly resultDown: Step | undefined
+  readonly paramsUp: Step | undefined
+  /** False while the capability behind the method is not offered. */
+  readonly offered: (() => boolean) | undefined
+  readonly recover: Handler['recover']
+}
+
+/** A handler that exists only while its capability is offered. */
+export interface GatedHandler extends Handler {
+  readonly offered?: () => boolean
+}
+
+export class Plan {
+  readonly #routes: readonly ReadonlyMap<string, Route>[]
+  readonly errors: ReadonlyMap<string, Readonly<Record<string, number>>>
+
+  constructor(role: Role, spoken: Spoken, sides: readonly Side[], middleware: Layer[]) {
+    const layers = sides.flatMap((side) => side.layers ?? [])
+    const handlers = sides.flatMap((side) => side.handlers ?? [])
+    const tables: Map<string, Route>[] = []
+    for (const revision of spoken.all) {
+      const table = new Map<string, Route>()
+      for (const [method, given] of handlers) {
+        if (!method.in.includes(revision.id) || (method.to !== role && method.to !== 'both')) continue
+        const handler: GatedHandler = typeof given === 'function' ? { execute: given } : given
+        const wraps = method.kind === 'notification' ? [] : layers.filter((layer) => layer.methods?.includes(method.name) ?? true)
+        const name = wireName(method, revision)
+        table.set(name, {
+          method,
+          name,
+          revision,
+          run: compose(handler, [...middleware, ...wraps]),
+          resultDown: stepsDown(method.resultDown, revision),
+          paramsUp: stepsUp(method.paramsUp, revision),
+          offered: handler.offered,
+          recover: handler.recover?.bind(handler),
+        })
+      }
+      tables[revision.ordinal] = table
+    }
+    this.#routes = tables
+    this.errors = new Map(sides.flatMap((side) => Object.entries(side.errors ?? {})))
+  }
+
+  route(revision: Revision, name: string): Route | undefined {
+    const route = this.#routes[revision.ordinal]?.get(name)
+    return route === undefined || route.offered?.() === false ? undefined : route
+  }
+}
+
+/** unknown → typed params: the wire's steps up, then the one check. */
+export function openParams(route: Route, params: Params | undefined): Params {
+  const wire = params ?? empty
+  const canonical = route.paramsUp === undefined ? wire : route.paramsUp(wire)
+  const fault = route.method.params.check(canonical)
+  if (fault !== undefined) {
+    const where = fault.path === '' ? 'params' : `params.${clip(fault.path)}`
+    throw new McpError('invalid-params', `${where} must be ${fault.expected}`)
+  }
+  return canonical
+}
+
+const empty: Params = {}
+
+/** Absent params are fine; anything but an object is not (arrays are legal JSON-RPC, but no method here takes them). */
+export function paramsOf(message: Readonly<Record<string, unknown>>): Params | undefined {
+  const params = message['params']
+  if (params === undefined || isRecord(params)) return params
+  throw new McpError('invalid-request', 'params must be an object')
+}

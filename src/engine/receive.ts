@@ -1,0 +1,112 @@
+/**
+ * How a message walks, as code, top to bottom:
+ *   frame → message → (a response settles its waiter) → revision → route → checked params → layers and handler → outcome → lane
+ */
+import type { Caller, Lane } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { type Id, isId, isRecord, isThenable, type Params } from '../jsonrpc/message.ts'
+import { parse } from '../jsonrpc/parse.ts'
+import { checkNameHeader, identify, type Peer, type Revision } from '../revisions/index.ts'
+import { receiveBatch } from './batch.ts'
+import type { Conversation } from './conversation.ts'
+import type { Engine } from './engine.ts'
+import { Exchange } from './exchange.ts'
+import { failureOf } from './outcome.ts'
+import { openParams, paramsOf } from './plan.ts'
+
+/** One inbound message with its way back. `conversation` is undefined for an exchange that has not been placed yet. */
+export interface Delivery {
+  readonly message: unknown
+  readonly caller: Caller
+  readonly reply: Lane
+  readonly conversation: Conversation | undefined
+  readonly status?: number | undefined
+}
+
+export function receiveFrame(engine: Engine, text: string, caller: Caller, reply: Lane, conversation?: Conversation, status?: number): void {
+  let message: unknown
+  try {
+    message = parse(text, engine.limits)
+  } catch (error) {
+    return refuse(engine, reply, undefined, error, conversation?.peer?.revision ?? engine.fallback)
+  }
+  receive(engine, { message, caller, reply, conversation, status })
+}
+
+export function receive(engine: Engine, delivery: Delivery): void {
+  const { message, caller, reply } = delivery
+  if (Array.isArray(message)) return receiveBatch(engine, delivery, message)
+  let id: Id | undefined
+  let revision = delivery.conversation?.peer?.revision ?? engine.fallback
+  try {
+    if (!isRecord(message) || message['jsonrpc'] !== '2.0') throw malformed('a JSON-RPC 2.0 object with "jsonrpc":"2.0"')
+    const method = message['method']
+    if (method === undefined) return settle(engine, message, delivery)
+    if (typeof method !== 'string') throw malformed('one whose method is a string')
+    if (message['id'] !== undefined) {
+      if (!isId(message['id'])) throw malformed('one whose id is a string or an integer')
+      id = message['id']
+    }
+    const params = paramsOf(message)
+    const conversation = engine.seating.place(delivery, params)
+    revision = identify(method, params, caller, engine.spoken, conversation.peer?.revision)
+    engine.seating.check(conversation, revision, method)
+    const peer = id === undefined || engine.role === 'client' ? known(revision, conversation) : peerOf(revision, conversation, method, params, caller)
+    const route = engine.plan.route(revision, method)
+    if (route === undefined || (route.method.kind === 'request') !== (id !== undefined)) {
+      return engine.unrouted(method, revision, delivery, id)
+    }
+    if (revision.era === 'request' && route.method.nameParam !== undefined) checkNameHeader(params?.[route.method.nameParam], caller)
+    dispatch(engine, new Exchange(engine, conversation, caller, reply, route, peer, id, openParams(route, params)))
+  } catch (error) {
+    const unasked = id === undefined && isRecord(message) && typeof message['method'] === 'string' && message['id'] === undefined
+    if (unasked && caller.carrier !== 'http') engine.trace('notification-refused', error)
+    else refuse(engine, reply, id, error, revision)
+  }
+}
+
+/** Remembered for session wires, read from the request otherwise. */
+function peerOf(revision: Revision, conversation: Conversation, method: string, params: Params | undefined, caller: Caller): Peer {
+  return revision.open === undefined ? known(revision, conversation) : revision.open(method, params, caller)
+}
+
+/** Notifications, and whatever a server sends, carry no envelope. */
+function known(revision: Revision, { peer }: Conversation): Peer {
+  return peer?.revision === revision ? peer : { revision, capabilities: {}, info: undefined, logLevel: undefined }
+}
+
+/** Runs the handler; what answers at once is not made to wait a tick. */
+function dispatch(engine: Engine, exchange: Exchange): void {
+  if (exchange.id === undefined) return engine.notified(exchange)
+  const refusal = engine.admit(exchange)
+  if (refusal !== undefined) return engine.fail(exchange, refusal)
+  let result: unknown
+  try {
+    result = exchange.route.run(exchange)
+  } catch (error) {
+    return engine.fail(exchange, error)
+  }
+  if (!isThenable(result)) return engine.succeed(exchange, result)
+  engine.began(exchange)
+  result.then(
+    (value) => engine.succeed(exchange, value),
+    (error) => engine.fail(exchange, error),
+  )
+}
+
+function settle(engine: Engine, message: Readonly<Record<string, unknown>>, delivery: Delivery): void {
+  if (!('result' in message) && !('error' in message)) throw malformed('one with a method, a result or an error')
+  const conversation = delivery.conversation ?? engine.seating.answering(delivery)
+  if (conversation.calls?.settle(message, delivery.status) !== true) engine.trace('answer-to-nothing', message['id'])
+  delivery.reply.end()
+}
+
+export function refuse(engine: Engine, reply: Lane, id: Id | undefined, error: unknown, revision: Revision): void {
+  const failure = failureOf(error)
+  if (failure.kind === 'internal') engine.trace('internal', failure.cause ?? failure)
+  reply.send(engine.outcome.failure(id, failure, revision), engine.outcome.status(failure, revision))
+}
+
+function malformed(expected: string): McpError {
+  return new McpError('invalid-request', `Not a message: expected ${expected}`)
+}

@@ -1,0 +1,96 @@
+/** Which conversation a message over HTTP belongs to: a session that its header names, or none but itself. */
+import type { Caller } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { Params } from '../jsonrpc/message.ts'
+import { metaOf, type Revision, type Spoken, versionKey } from '../revisions/index.ts'
+import { Conversation } from './conversation.ts'
+import type { Exchange } from './exchange.ts'
+import type { Delivery } from './receive.ts'
+import type { Sessions } from './sessions.ts'
+
+const sessionHeader = 'mcp-session-id'
+
+export interface SeatingOptions {
+  /** False: session wires are served over HTTP without sessions. */
+  readonly sessions?: boolean
+  /** Makes session ids: at least 128 bits of randomness. */
+  readonly newId?: () => string
+  readonly onConversation?: (conversation: Conversation) => void
+}
+
+export class Seating {
+  readonly #spoken: Spoken
+  readonly #sessions: Sessions
+  readonly #options: SeatingOptions
+
+  constructor(spoken: Spoken, sessions: Sessions, options: SeatingOptions) {
+    this.#spoken = spoken
+    this.#sessions = sessions
+    this.#options = options
+  }
+
+  /** The conversation a message belongs to. A request that names its own version belongs to none but itself. */
+  place(delivery: Delivery, params: Params | undefined): Conversation {
+    if (delivery.conversation !== undefined) return delivery.conversation
+    const { caller } = delivery
+    const named = caller.header?.(sessionHeader)
+    if (named === undefined || (this.#spoken.requests.length > 0 && metaOf(params)?.[versionKey] !== undefined)) {
+      return new Conversation(caller, undefined, undefined)
+    }
+    return this.#session(named, caller)
+  }
+
+  /** Session wires need a session once it is open, unless we serve them without. */
+  check(conversation: Conversation, revision: Revision, method: string): void {
+    if (conversation.connection !== undefined || conversation.session !== undefined || method === 'initialize') return
+    if (revision.http.session && revision.id !== 's3' && this.#options.sessions !== false) throw sessionMissing()
+  }
+
+  /** The conversation to which a posted response or batch belongs. */
+  answering({ caller }: Delivery): Conversation {
+    const named = caller.header?.(sessionHeader)
+    return named === undefined ? new Conversation(caller, undefined, undefined) : this.#session(named, caller)
+  }
+
+  /** Gives the conversation of a handshake over HTTP its session. */
+  open(exchange: Exchange): Conversation {
+    const { conversation, caller } = exchange
+    if (conversation.connection !== undefined || this.#options.sessions === false) return conversation
+    const id = (this.#options.newId ?? newId)()
+    // Only who calls is remembered: the exchange that brought the handshake is not kept alive by its session.
+    const opened = new Conversation({ carrier: caller.carrier, principal: caller.principal, connection: {} }, id, undefined)
+    this.#sessions.add(opened)
+    this.#options.onConversation?.(opened)
+    exchange.headers = { [sessionHeader]: id }
+    return opened
+  }
+
+  /** The session of a caller that wants to listen or leave. */
+  seated(caller: Caller): Conversation {
+    const version = caller.header?.('mcp-protocol-version')
+    if (this.#spoken.sessions.length === 0 || (version !== undefined && this.#spoken.byWire(version.trim())?.era === 'request')) {
+      throw new McpError('method-not-allowed', 'On this wire only POST is served')
+    }
+    const named = caller.header?.(sessionHeader)
+    if (named !== undefined) return this.#session(named, caller)
+    if (this.#options.sessions === false) throw new McpError('method-not-allowed', 'This server keeps no sessions; only POST is served')
+    throw sessionMissing()
+  }
+
+  #session(id: string, caller: Caller): Conversation {
+    const conversation = this.#sessions.get(id)
+    // Another's session is answered exactly like one that never was.
+    if (conversation === undefined || conversation.caller.principal?.id !== caller.principal?.id) {
+      throw new McpError('session-unknown', 'This session does not exist or has ended; send initialize without a session id')
+    }
+    return conversation
+  }
+}
+
+function newId(): string {
+  return crypto.randomUUID()
+}
+
+function sessionMissing(): McpError {
+  return new McpError('session-missing', 'The header Mcp-Session-Id is missing; send the id that the answer to initialize carried')
+}

@@ -1,0 +1,123 @@
+/** The outbound path, mirrored: canonical params → steps down → the wire's envelope → one serialise → the carrier. */
+import type { Lane, Outgoing } from '../jsonrpc/connection.ts'
+import { ConnectionError } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { Params } from '../jsonrpc/message.ts'
+import { notificationFrame, requestFrame } from '../jsonrpc/serialize.ts'
+import { type Revision, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
+import { type CallOptions, Calls, type SendOptions } from './calls.ts'
+import type { Conversation } from './conversation.ts'
+import type { Engine } from './engine.ts'
+import { type Method, wireName } from './method.ts'
+import { Waiter } from './waiter.ts'
+
+/** What is compiled once per method and wire on the way out. */
+interface Outbound {
+  readonly name: string
+  readonly paramsDown: Step | undefined
+  readonly resultUp: Step | undefined
+}
+
+const compiled = new WeakMap<Method, (Outbound | undefined)[]>()
+
+function outbound(method: Method, revision: Revision): Outbound {
+  let table = compiled.get(method)
+  if (table === undefined) {
+    table = []
+    compiled.set(method, table)
+  }
+  let entry = table[revision.ordinal]
+  if (entry === undefined) {
+    entry = {
+      name: wireName(method, revision),
+      paramsDown: stepsDown(method.paramsDown, revision),
+      resultUp: stepsUp(method.resultUp, revision),
+    }
+    table[revision.ordinal] = entry
+  }
+  return entry
+}
+
+/** Sends a request and waits for its answer. */
+export function sendRequest(
+  engine: Engine,
+  conversation: Conversation,
+  revision: Revision,
+  method: Method,
+  params: Params,
+  options: SendOptions,
+): Promise<unknown> {
+  if (conversation.ended) return Promise.reject(new ConnectionError('lost', 'The connection is closed'))
+  if (options.signal?.aborted) return Promise.reject(options.signal.reason)
+  if (!method.in.includes(revision.id)) {
+    return Promise.reject(new McpError('method-not-found', `Revision ${revision.id} has no ${method.name}`))
+  }
+  conversation.calls ??= new Calls()
+  const { calls } = conversation
+  const route = outbound(method, revision)
+  const id = calls.nextId()
+  const wire = envelope(engine, revision, route.paramsDown === undefined ? params : route.paramsDown(params), options, id)
+  const frame = requestFrame(id, route.name, wire)
+  const http = conversation.caller.carrier === 'http' && options.lane === undefined
+  // Over HTTP each call holds an exchange of its own, which must end with it; elsewhere there is nothing to let go of.
+  const abort = http ? new AbortController() : undefined
+  const silent = revision.cancels(conversation.caller.carrier) === 'abort'
+  return new Promise<unknown>((resolve, reject) => {
+    calls.add(new Waiter(engine, conversation, method, route.resultUp, id, options, abort, silent, resolve, reject))
+    const sent = transmit(conversation, frame, http ? over(revision, method, route, wire, options, id, abort) : { id }, options.lane)
+    if (sent === true) return
+    if (sent === false) return calls.fail(id, unheard())
+    sent.then(
+      () => http && calls.fail(id, new ConnectionError('protocol', `The server ended the exchange without an answer to ${method.name}`)),
+      (error) => calls.fail(id, error),
+    )
+  })
+}
+
+/** What a carrier with headers needs beside the frame. */
+function over(revision: Revision, method: Method, route: Outbound, wire: Params | undefined, options: CallOptions, id: number, abort: AbortController | undefined): Outgoing {
+  const { session, resume } = revision.http
+  const headers = method.opening === true ? undefined : revision.http.headers(route.name, wire, method.nameParam)
+  return {
+    id,
+    session,
+    resume,
+    ...(abort === undefined ? {} : { signal: abort.signal }),
+    ...(headers === undefined ? {} : { headers: options.headers === undefined ? headers : { ...headers, ...options.headers } }),
+  }
+}
+
+/** Adds what every request of the wire carries in `_meta`, and the progress token. */
+function envelope(engine: Engine, revision: Revision, params: Params, options: CallOptions, id: number): Params | undefined {
+  const meta = engine.requestMeta(revision)
+  const more = options.meta
+  const token = options.onProgress === undefined ? undefined : id
+  if (meta === undefined && more === undefined && token === undefined) return params
+  return {
+    ...params,
+    _meta: { ...(params['_meta'] as Params | undefined), ...more, ...meta, ...(token === undefined ? {} : { progressToken: token }) },
+  }
+}
+
+/** Sends a notification. False: nobody listens, so it is dropped; a promise settles when the carrier has delivered it. */
+export function sendNotification(conversation: Conversation, revision: Revision, method: Method, params: Params, lane?: Lane): boolean | Promise<void> {
+  if (conversation.ended || !method.in.includes(revision.id)) return false
+  const route = outbound(method, revision)
+  const wire = route.paramsDown === undefined ? params : route.paramsDown(params)
+  const headers = conversation.caller.carrier === 'http' ? { headers: revision.http.headers(route.name, wire, undefined) } : {}
+  return transmit(conversation, notificationFrame(route.name, wire), { session: revision.http.session, ...headers }, lane)
+}
+
+function transmit(conversation: Conversation, frame: string, outgoing: Outgoing, lane: Lane | undefined): boolean | Promise<void> {
+  const target = lane ?? (conversation.connection === undefined ? conversation.push : undefined)
+  if (target !== undefined) {
+    if (target.closed) return false
+    target.send(frame)
+    return true
+  }
+  return conversation.connection === undefined ? false : (conversation.connection.send(frame, outgoing) ?? true)
+}
+
+function unheard(): ConnectionError {
+  return new ConnectionError('lost', 'Nobody listens: the other end has gone, or has opened no stream for unasked messages')
+}

@@ -1,0 +1,72 @@
+/** The table of conversations that clients name by an id: an interface, in memory here. */
+import type { Clock } from '../core/clock.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { Conversation } from './conversation.ts'
+import type { Limits } from './limits.ts'
+
+export interface Sessions {
+  get(id: string): Conversation | undefined
+  /** Throws a busy refusal when there is no room. */
+  add(conversation: Conversation): void
+  delete(id: string): void
+  all(): Iterable<Conversation>
+  close(): void
+}
+
+/** Idle conversations are swept; a full table first gives up what is idle longest past its time. */
+export function memorySessions(limits: Limits, clock: Clock): Sessions {
+  const table = new Map<string, Conversation>()
+  let timer: (() => void) | undefined
+  const end = (conversation: Conversation, why: string): void => {
+    if (conversation.session !== undefined) table.delete(conversation.session)
+    conversation.end(new Error(why))
+  }
+  const sweep = (): void => {
+    timer = undefined
+    const oldest = clock.now() - limits.sessionIdleMs
+    for (const conversation of table.values()) {
+      if (conversation.lastSeen < oldest && conversation.running.size === 0) end(conversation, 'The session was idle for too long')
+    }
+    plan()
+  }
+  const plan = (): void => {
+    if (timer === undefined && table.size > 0) timer = clock.setTimeout(sweep, Math.max(limits.sessionIdleMs / 10, 1000))
+  }
+  return {
+    get: (id) => {
+      const conversation = table.get(id)
+      if (conversation !== undefined) conversation.lastSeen = clock.now()
+      return conversation
+    },
+    add: (conversation) => {
+      if (table.size >= limits.sessions) sweep()
+      if (table.size >= limits.sessions) throw full(`${limits.sessions} sessions are open`)
+      const owner = conversation.caller.principal?.id
+      if (owner !== undefined && countOf(table, owner) >= limits.sessionsPerPrincipal) {
+        throw full(`You have ${limits.sessionsPerPrincipal} sessions open`)
+      }
+      conversation.lastSeen = clock.now()
+      table.set(conversation.session as string, conversation)
+      plan()
+    },
+    delete: (id) => {
+      const conversation = table.get(id)
+      if (conversation !== undefined) end(conversation, 'The session was ended')
+    },
+    all: () => table.values(),
+    close: () => {
+      timer?.()
+      for (const conversation of [...table.values()]) end(conversation, 'The server is closing')
+    },
+  }
+}
+
+function countOf(table: ReadonlyMap<string, Conversation>, owner: string): number {
+  let count = 0
+  for (const conversation of table.values()) if (conversation.caller.principal?.id === owner) count++
+  return count
+}
+
+function full(what: string): McpError {
+  return new McpError('busy', `${what}, which is the limit; end one with DELETE or try again later`, { data: { retryAfterMs: 10_000 } })
+}

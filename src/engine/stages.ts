@@ -1,0 +1,76 @@
+/**
+ * The normative order in which a call passes through its layers. One list; features hang layers on its stages.
+ * A handler's own parts stand at resolve, validate and execute; an author's middleware wraps them all at enter.
+ */
+import { type Awaitable, isThenable } from '../jsonrpc/message.ts'
+import type { Exchange } from './exchange.ts'
+
+export const stages = ['enter', 'resolve', 'unseal', 'validate', 'decide', 'execute'] as const
+export type Stage = (typeof stages)[number]
+
+export type Next = () => Awaitable<unknown>
+
+/** Wraps everything from its stage on: both the way in and the way out. */
+export interface Layer {
+  readonly stage: Stage
+  /** Absent: every request. */
+  readonly methods?: readonly string[]
+  /** A cheap look at whether the layer has anything to do; a request that no layer wants is handled without them. */
+  when?(exchange: Exchange): boolean
+  run(exchange: Exchange, next: Next): Awaitable<unknown>
+}
+
+/** What answers a method. The parts before `execute` are separate so that layers can stand between them. */
+export interface Handler {
+  resolve?(exchange: Exchange): void
+  validate?(exchange: Exchange): Awaitable<void>
+  execute(exchange: Exchange): Awaitable<unknown>
+  /** Turns a failure of any stage into a result, where the wire reports it that way. */
+  recover?(exchange: Exchange, error: unknown): unknown
+}
+
+export type Runner = (exchange: Exchange) => Awaitable<unknown>
+
+/** Composes once, at start-up. Where no layer has anything to do, the handler is called directly. */
+export function compose(handler: Handler, layers: readonly Layer[]): Runner {
+  const direct = bare(handler)
+  if (layers.length === 0) return direct
+  const wrapped = wrap(handler, layers)
+  if (layers.some((layer) => layer.when === undefined)) return wrapped
+  return (exchange) => {
+    for (const layer of layers) if (layer.when?.(exchange) === true) return wrapped(exchange)
+    return direct(exchange)
+  }
+}
+
+function bare(handler: Handler): Runner {
+  const { resolve, validate } = handler
+  if (resolve === undefined && validate === undefined) return (exchange) => handler.execute(exchange)
+  return (exchange) => {
+    resolve?.call(handler, exchange)
+    const checked = validate?.call(handler, exchange)
+    return isThenable(checked) ? checked.then(() => handler.execute(exchange)) : handler.execute(exchange)
+  }
+}
+
+function wrap(handler: Handler, layers: readonly Layer[]): Runner {
+  const { resolve, validate } = handler
+  const chain: ((exchange: Exchange, next: Next) => Awaitable<unknown>)[] = []
+  for (const stage of stages) {
+    // A handler's own part comes first at its stage: layers there may rely on it.
+    if (stage === 'resolve' && resolve !== undefined) chain.push((exchange, next) => (resolve.call(handler, exchange), next()))
+    if (stage === 'validate' && validate !== undefined) {
+      chain.push((exchange, next) => {
+        const checked = validate.call(handler, exchange)
+        return isThenable(checked) ? checked.then(next) : next()
+      })
+    }
+    for (const layer of layers) {
+      if (layer.stage === stage) chain.push((exchange, next) => (layer.when?.(exchange) === false ? next() : layer.run(exchange, next)))
+    }
+  }
+  return chain.reduceRight<Runner>(
+    (inner, link) => (exchange) => link(exchange, () => inner(exchange)),
+    (exchange) => handler.execute(exchange),
+  )
+}

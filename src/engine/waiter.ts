@@ -1,0 +1,103 @@
+/** One request of ours while its answer is awaited: its deadline, and its way of being given up. */
+import type { Deadline } from '../core/deadlines.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { Id, Params } from '../jsonrpc/message.ts'
+import type { Step } from '../revisions/index.ts'
+import type { CallOptions, Progress } from './calls.ts'
+import type { Conversation } from './conversation.ts'
+import type { Engine } from './engine.ts'
+import type { Method } from './method.ts'
+
+export class Waiter {
+  readonly id: Id
+  readonly onProgress: ((progress: Progress) => void) | undefined
+  lastProgress = Number.NEGATIVE_INFINITY
+  readonly #engine: Engine
+  readonly #conversation: Conversation
+  readonly #method: Method
+  readonly #resultUp: Step | undefined
+  readonly #signal: AbortSignal | undefined
+  readonly #timeoutMs: number
+  readonly #latest: number
+  readonly #deadline: Deadline
+  readonly #resolve: (result: unknown) => void
+  readonly #reject: (error: unknown) => void
+  /** Lets the exchange go, on carriers where each call has its own. */
+  readonly #abort: AbortController | undefined
+  /** Whether letting go is all there is to cancelling. */
+  readonly #silent: boolean
+  readonly #onAbort: (() => void) | undefined
+
+  constructor(
+    engine: Engine,
+    conversation: Conversation,
+    method: Method,
+    resultUp: Step | undefined,
+    id: Id,
+    options: CallOptions,
+    abort: AbortController | undefined,
+    silent: boolean,
+    resolve: (result: unknown) => void,
+    reject: (error: unknown) => void,
+  ) {
+    const now = engine.clock.now()
+    this.id = id
+    this.onProgress = options.onProgress
+    this.#engine = engine
+    this.#conversation = conversation
+    this.#method = method
+    this.#resultUp = resultUp
+    this.#signal = options.signal
+    this.#timeoutMs = options.timeoutMs ?? engine.limits.callTimeoutMs
+    this.#latest = now + (options.totalMs ?? Math.max(engine.limits.callTotalMs, this.#timeoutMs))
+    this.#abort = abort
+    this.#silent = silent
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#deadline = engine.deadlines.add(Math.min(now + this.#timeoutMs, this.#latest), () => this.#expire())
+    if (options.signal !== undefined) {
+      this.#onAbort = () => this.#giveUp(abortReason(options.signal), 'aborted')
+      options.signal.addEventListener('abort', this.#onAbort, { once: true })
+    }
+  }
+
+  /** The answer is here: steps up, and out. */
+  resolve(result: unknown): void {
+    try {
+      this.#resolve(this.#resultUp === undefined ? result : this.#resultUp(result as Params))
+    } catch (cause) {
+      this.#reject(new McpError('invalid-result', `The answer to ${this.#method.name} has not the shape it must have`, { cause }))
+    }
+  }
+
+  reject(error: unknown): void {
+    this.#reject(error)
+  }
+
+  /** Frees what the call holds. */
+  release(): void {
+    this.#engine.deadlines.cancel(this.#deadline)
+    if (this.#onAbort !== undefined) this.#signal?.removeEventListener('abort', this.#onAbort)
+  }
+
+  /** A sign of life moves the deadline, up to the total. */
+  extend(): void {
+    this.#deadline.at = Math.min(this.#engine.clock.now() + this.#timeoutMs, this.#latest)
+  }
+
+  #expire(): void {
+    const message = `No answer to ${this.#method.name} within its deadline; give it a longer timeout if it may take longer`
+    this.#giveUp(new McpError('timeout', message), 'deadline passed')
+  }
+
+  #giveUp(error: unknown, why: string): void {
+    if (this.#conversation.calls?.take(this.id) === undefined) return
+    if (!this.#silent) this.#engine.cancelSent(this.#conversation, this.id, why)
+    this.#abort?.abort(error)
+    this.#reject(error)
+  }
+}
+
+function abortReason(signal: AbortSignal | undefined): unknown {
+  return signal?.reason ?? new DOMException('Aborted', 'AbortError')
+}

@@ -1,0 +1,29 @@
+/** Both roles: a cancel reaches only calls of its own conversation; telling the other end when we give up ourselves. */
+import type { Conversation } from '../../../engine/conversation.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Id } from '../../../jsonrpc/message.ts'
+import { cancelled } from './messages.ts'
+
+export function cancellation(): Side {
+  return {
+    handlers: [
+      [
+        cancelled,
+        ({ conversation, params }: Exchange) => {
+          const { requestId, reason } = params as { requestId?: Id; reason?: string }
+          // The handshake can not be cancelled; it has no running exchange, so it is never found here.
+          for (const exchange of conversation.running) {
+            if (exchange.id === requestId) exchange.cancel(reason === undefined ? undefined : clip(reason))
+          }
+        },
+      ],
+    ],
+  }
+}
+
+export function sendCancel(engine: Engine, conversation: Conversation, id: Id, reason: string): void {
+  engine.notify(conversation, cancelled, { requestId: id, reason })
+}

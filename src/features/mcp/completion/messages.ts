@@ -1,0 +1,55 @@
+/** Suggestions while an argument is being typed: for prompts and for the variables of resource templates. */
+import { everyId, request } from '../../../engine/method.ts'
+import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
+import { dictionary, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
+import type { Wire } from '../../../revisions/index.ts'
+import { without } from '../content/messages.ts'
+
+/** The most values that one answer may hold. */
+export const maxValues = 100
+
+export interface Completion {
+  readonly values: readonly string[]
+  /** How many there are in all, where that is known. */
+  readonly total?: number
+  readonly hasMore?: boolean
+}
+
+export interface CompletionResult {
+  readonly completion: Completion
+}
+
+/**
+ * Gives what an argument could become. More than the wire's hundred are cut, and the count is told.
+ * @example (value, { arguments: { project } }) => branchesOf(project).filter((name) => name.startsWith(value))
+ */
+export type Completer<C = unknown> = (
+  value: string,
+  more: {
+    /** What the caller has filled in already. */
+    readonly arguments: Readonly<Record<string, string>>
+    readonly ctx: C
+  },
+) => Awaitable<readonly string[] | Completion>
+
+/** By argument; undefined for one that exists but has nobody to complete it. */
+export type Completers<C = unknown> = ReadonlyMap<string, Completer<C> | undefined>
+
+export const complete = request<CompletionResult>()({
+  name: 'completion/complete',
+  to: 'server',
+  in: everyId,
+  params: object({
+    ref: object({ type: oneOf('ref/prompt', 'ref/resource'), name: optional(string), uri: optional(string) }),
+    argument: object({ name: string, value: string }),
+    context: optional(object({ arguments: optional(dictionary(string)) })),
+  }),
+  paramsDown: { '2025-03-26': plain },
+  paramsUp: { '2025-03-26': plain },
+})
+
+/** Below 2025-06-18 a question stands alone, and what it refers to has no title. */
+function plain(params: Wire): Wire {
+  const { ref } = params
+  return { ...without(params, 'context'), ref: isRecord(ref) ? without(ref, 'title') : ref }
+}

@@ -1,0 +1,74 @@
+/** The server's side of completion: finds who completes the argument, and keeps to the wire's hundred values. */
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { type Awaitable, isThenable } from '../../../jsonrpc/message.ts'
+import { type Completers, type Completion, type CompletionResult, complete, maxValues } from './messages.ts'
+
+export interface CompletionOptions<C> {
+  /** The arguments of a prompt; undefined if there is no such prompt. */
+  readonly prompt: (name: string) => Completers<C> | undefined
+  /** The variables of a resource template; undefined if there is no such template. */
+  readonly template: (uriTemplate: string) => Completers<C> | undefined
+  /** Whether anything can be completed at all. */
+  readonly offered: () => boolean
+  /** Throws when the caller asks too often. */
+  readonly admit: (exchange: Exchange) => void
+  readonly context: (exchange: Exchange) => C
+}
+
+export function completionServer<C>(options: CompletionOptions<C>): Side {
+  const { offered } = options
+  return {
+    handlers: [[complete, { offered, execute: (exchange: Exchange) => answer(exchange, options) }]],
+    // The first wire has the method, but no capability to announce it by.
+    capabilities: ({ id }) => (offered() && id !== '2024-11-05' && id !== 's3' ? { completions: {} } : {}),
+  }
+}
+
+interface Asked {
+  readonly ref: { readonly type: 'ref/prompt' | 'ref/resource'; readonly name?: string; readonly uri?: string }
+  readonly argument: { readonly name: string; readonly value: string }
+  readonly context?: { readonly arguments?: Readonly<Record<string, string>> }
+}
+
+function answer<C>(exchange: Exchange, options: CompletionOptions<C>): Awaitable<CompletionResult> {
+  options.admit(exchange)
+  const { ref, argument, context } = exchange.params as unknown as Asked
+  const completers = ref.type === 'ref/prompt' ? ofPrompt(ref.name, options) : ofTemplate(ref.uri, options)
+  if (!completers.has(argument.name)) {
+    throw new McpError('invalid-params', `params.argument.name: there is no "${clip(argument.name)}" to complete there`)
+  }
+  const completer = completers.get(argument.name)
+  if (completer === undefined) return { completion: { values: [] } }
+  const found = completer(argument.value, { arguments: context?.arguments ?? {}, ctx: options.context(exchange) })
+  return isThenable(found) ? found.then(bounded) : bounded(found)
+}
+
+function ofPrompt<C>(name: string | undefined, { prompt }: CompletionOptions<C>): Completers<C> {
+  if (name === undefined) throw new McpError('invalid-params', 'params.ref.name must be a string')
+  const completers = prompt(name)
+  if (completers !== undefined) return completers
+  throw new McpError('invalid-params', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
+}
+
+function ofTemplate<C>(uri: string | undefined, { template }: CompletionOptions<C>): Completers<C> {
+  if (uri === undefined) throw new McpError('invalid-params', 'params.ref.uri must be a string')
+  const completers = template(uri)
+  if (completers !== undefined) return completers
+  throw new McpError('invalid-params', `There is no resource template "${clip(uri)}"; resources/templates/list names those there are`)
+}
+
+function bounded(found: readonly string[] | Completion): CompletionResult {
+  if (isCompletion(found)) {
+    if (found.values.length <= maxValues) return { completion: found }
+    return { completion: { ...found, values: found.values.slice(0, maxValues), hasMore: true } }
+  }
+  const hasMore = found.length > maxValues
+  return { completion: { values: hasMore ? found.slice(0, maxValues) : found, total: found.length, hasMore } }
+}
+
+function isCompletion(found: readonly string[] | Completion): found is Completion {
+  return !Array.isArray(found)
+}

@@ -1,0 +1,121 @@
+/** Content blocks: what tools and prompts answer with, and what older wires get instead of what they do not know. */
+import type { Icon, Wire } from '../../../revisions/index.ts'
+
+export type Role = 'user' | 'assistant'
+
+export interface Annotations {
+  readonly audience?: readonly Role[]
+  readonly priority?: number
+  readonly lastModified?: string
+}
+
+interface Block {
+  readonly annotations?: Annotations
+  readonly _meta?: Readonly<Record<string, unknown>>
+}
+
+export interface TextContent extends Block {
+  readonly type: 'text'
+  readonly text: string
+}
+
+export interface ImageContent extends Block {
+  readonly type: 'image'
+  /** Base64. */
+  readonly data: string
+  readonly mimeType: string
+}
+
+export interface AudioContent extends Block {
+  readonly type: 'audio'
+  /** Base64. */
+  readonly data: string
+  readonly mimeType: string
+}
+
+export interface ResourceContents {
+  readonly uri: string
+  readonly mimeType?: string
+  readonly text?: string
+  /** Base64. */
+  readonly blob?: string
+  readonly _meta?: Readonly<Record<string, unknown>>
+}
+
+export interface EmbeddedResource extends Block {
+  readonly type: 'resource'
+  readonly resource: ResourceContents
+}
+
+export interface ResourceLink extends Block {
+  readonly type: 'resource_link'
+  readonly uri: string
+  readonly name: string
+  readonly title?: string
+  readonly description?: string
+  readonly mimeType?: string
+  readonly size?: number
+  readonly icons?: readonly Icon[]
+}
+
+export type ContentBlock = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
+
+type Blocks = readonly Wire[]
+
+/** 2025-06-18 has no icons. */
+export const withoutIcons = (blocks: Blocks): Blocks => each(blocks, (block) => ('icons' in block ? without(block, 'icons') : block))
+
+/** Below 2025-06-18: links become text that names the URI; `_meta` and `lastModified` are unknown. */
+export const withoutLinks = (blocks: Blocks): Blocks =>
+  each(blocks, (block) => {
+    if (block['type'] === 'resource_link') return { type: 'text', text: linkText(block) }
+    const resource = block['resource'] as Wire | undefined
+    let plain = '_meta' in block ? without(block, '_meta') : block
+    if (resource !== undefined && '_meta' in resource) plain = { ...plain, resource: without(resource, '_meta') }
+    const annotations = plain['annotations'] as Wire | undefined
+    return annotations !== undefined && 'lastModified' in annotations
+      ? { ...plain, annotations: without(annotations, 'lastModified') }
+      : plain
+  })
+
+/** 2024-11-05 has no audio: the bytes travel as an embedded resource, so nothing is lost. */
+export const withoutAudio = (blocks: Blocks): Blocks =>
+  each(blocks, (block) =>
+    block['type'] === 'audio'
+      ? { type: 'resource', resource: { uri: 'content:audio', mimeType: block['mimeType'], blob: block['data'] } }
+      : block,
+  )
+
+function linkText(link: Wire): string {
+  const label = link['title'] ?? link['name']
+  return label === undefined || label === link['uri'] ? String(link['uri']) : `${label}: ${link['uri']}`
+}
+
+/** The same array when nothing changed: most answers are plain text and pay nothing. */
+function each(blocks: Blocks, change: (block: Wire) => Wire): Blocks {
+  let copy: Wire[] | undefined
+  for (let at = 0; at < blocks.length; at++) {
+    const block = blocks[at] as Wire
+    const changed = change(block)
+    if (changed !== block) {
+      copy ??= [...blocks]
+      copy[at] = changed
+    }
+  }
+  return copy ?? blocks
+}
+
+/** A copy without some members. */
+export function without(value: Wire, ...names: readonly string[]): Wire {
+  const copy: Record<string, unknown> = {}
+  for (const name of Object.keys(value)) if (!names.includes(name)) copy[name] = value[name]
+  return copy
+}
+
+/** A copy in which `blocks` at `name` went through a change. */
+export function changeAt(value: Wire, name: string, change: (blocks: Blocks) => Blocks): Wire {
+  const before = value[name]
+  if (!Array.isArray(before)) return value
+  const after = change(before)
+  return after === before ? value : { ...value, [name]: after }
+}

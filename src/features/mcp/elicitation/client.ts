@@ -1,0 +1,82 @@
+/** The client's side of being asked: a form to fill in or a page to visit goes to the host's handler. */
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { Revision } from '../../../revisions/index.ts'
+import { type ElicitResult, elicit, elicitationComplete, elicitationErrors } from './messages.ts'
+
+/** A question for the user. */
+export type Question =
+  | { readonly mode: 'form'; readonly message: string; readonly schema: Readonly<Record<string, unknown>> }
+  | { readonly mode: 'url'; readonly message: string; readonly url: string; readonly elicitationId: string | undefined }
+
+export type OnElicit = (question: Question, context: { readonly signal: AbortSignal }) => Awaitable<ElicitResult>
+
+export interface ElicitationClientOptions {
+  readonly onElicit: OnElicit | undefined
+  /** Whether pages may be asked for, beside forms. */
+  readonly url: boolean
+  /** Throws a refusal when the server asks too often. */
+  readonly admit: () => void
+  readonly onComplete: (elicitationId: string) => void
+}
+
+export interface ElicitationClient {
+  readonly side: Side
+  /** Answers a question, wherever it came from. */
+  answer(params: Params, signal: AbortSignal): Promise<ElicitResult>
+}
+
+export function elicitationClient(options: ElicitationClientOptions): ElicitationClient {
+  const { onElicit } = options
+  const answer = async (params: Params, signal: AbortSignal): Promise<ElicitResult> => {
+    if (onElicit === undefined) throw new McpError('method-not-found', 'This client answers no elicitation')
+    options.admit()
+    const question = questionOf(params)
+    if (question.mode === 'url' && !options.url) throw new McpError('invalid-params', 'This client declared forms only, not pages')
+    const result = await onElicit(question, { signal })
+    if (result.action !== 'accept') return { action: result.action }
+    return question.mode === 'form' ? { action: 'accept', content: withDefaults(question.schema, result.content ?? {}) } : { action: 'accept' }
+  }
+  const offered = (): boolean => onElicit !== undefined
+  return {
+    answer,
+    side: {
+      handlers: [
+        [elicit, { offered, execute: (exchange: Exchange) => answer(exchange.params, exchange.signal) }],
+        [elicitationComplete, ({ params }: Exchange) => options.onComplete(params['elicitationId'] as string)],
+      ],
+      capabilities: (revision) => (onElicit === undefined ? {} : declared(revision, options.url)),
+      errors: elicitationErrors,
+    },
+  }
+}
+
+function declared(revision: Revision, url: boolean): Record<string, unknown> {
+  if (revision.id === '2024-11-05' || revision.id === '2025-03-26' || revision.id === 's3') return {}
+  if (revision.id === '2025-06-18') return { elicitation: {} }
+  return { elicitation: url ? { form: {}, url: {} } : { form: {} } }
+}
+
+function questionOf(params: Params): Question {
+  const message = params['message'] as string
+  if (params['mode'] === 'url') {
+    if (typeof params['url'] !== 'string') throw new McpError('invalid-params', 'params.url must be a string')
+    return { mode: 'url', message, url: params['url'], elicitationId: params['elicitationId'] as string | undefined }
+  }
+  if (!isRecord(params['requestedSchema'])) throw new McpError('invalid-params', 'params.requestedSchema must be an object')
+  return { mode: 'form', message, schema: params['requestedSchema'] }
+}
+
+/** Fields that the user left alone keep the default that the form shows. */
+function withDefaults(schema: Readonly<Record<string, unknown>>, content: NonNullable<ElicitResult['content']>): NonNullable<ElicitResult['content']> {
+  const properties = isRecord(schema['properties']) ? schema['properties'] : {}
+  const filled: Record<string, NonNullable<ElicitResult['content']>[string]> = { ...content }
+  for (const [name, field] of Object.entries(properties)) {
+    if (!Object.hasOwn(filled, name) && isRecord(field) && field['default'] !== undefined) {
+      filled[name] = field['default'] as NonNullable<ElicitResult['content']>[string]
+    }
+  }
+  return filled
+}

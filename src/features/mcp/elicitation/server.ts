@@ -1,0 +1,99 @@
+/** The server's side of asking the user. */
+import { type Compiled, compileSchema, type InferOutput, type Schema } from '../../../core/schema/index.ts'
+import type { CallOptions } from '../../../engine/calls.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord, isThenable } from '../../../jsonrpc/message.ts'
+import type { Peer } from '../../../revisions/index.ts'
+import { type ElicitResult, elicit, elicitationComplete } from './messages.ts'
+
+export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
+  readonly message: string
+  /** A flat object: strings, numbers, booleans and choices. */
+  readonly schema?: S
+  /** Names the question across re-entry. */
+  readonly key?: string
+}
+
+export interface UrlQuestion extends CallOptions {
+  readonly message: string
+  readonly url: string
+  readonly key?: string
+}
+
+export type Elicited<T> = { readonly action: 'accept'; readonly content: T } | { readonly action: 'decline' | 'cancel' }
+
+/** Forms are what a bare `elicitation: {}` declares; pages must be named. */
+function declares(peer: Peer, mode: 'form' | 'url'): boolean {
+  const declared = peer.capabilities['elicitation']
+  if (!isRecord(declared)) return false
+  return mode === 'url' ? isRecord(declared['url']) : isRecord(declared['form']) || declared['url'] === undefined
+}
+
+const empty = { type: 'object', properties: {} } as const
+
+export async function elicitForm<S extends Schema>(exchange: Exchange, question: FormQuestion<S>): Promise<Elicited<InferOutput<S>>> {
+  const { message, schema, key, ...options } = question
+  const compiled = schema === undefined ? undefined : compileSchema(schema)
+  const requestedSchema = compiled === undefined ? empty : flat(compiled.json)
+  const allowed = declares(exchange.peer, 'form') && !(exchange.peer.revision.id === '2025-06-18' && hasLists(requestedSchema))
+  const answer = await exchange.ask(elicit, { mode: 'form', message, requestedSchema }, {
+    ...options,
+    kind: 'elicit',
+    key,
+    requires: { elicitation: {} },
+    allowed,
+    accepts: (value) => isAnswer(value) && (value.action !== 'accept' || fits(compiled, value.content)),
+  })
+  if (answer.action !== 'accept') return { action: answer.action }
+  const checked = await compiled?.validate(answer.content ?? {})
+  if (checked?.ok === false) throw new McpError('invalid-answer', 'The answer to the form does not fit its schema')
+  return { action: 'accept', content: (checked?.value ?? {}) as InferOutput<S> }
+}
+
+export async function elicitUrl(exchange: Exchange, question: UrlQuestion): Promise<{ readonly action: ElicitResult['action']; readonly elicitationId: string }> {
+  const { message, url, key, ...options } = question
+  const elicitationId = await exchange.once(`elicitation-id ${key ?? url}`, () => crypto.randomUUID())
+  const answer = await exchange.ask(elicit, { mode: 'url', message, url, elicitationId }, {
+    ...options,
+    kind: 'elicit',
+    key,
+    requires: { elicitation: { url: {} } },
+    allowed: declares(exchange.peer, 'url'),
+    accepts: isAnswer,
+  })
+  return { action: answer.action, elicitationId }
+}
+
+/** Tells the client that the page has done its work, on wires that want to know. */
+export function completeElicitation(exchange: Exchange, elicitationId: string): boolean {
+  return exchange.notify(elicitationComplete, { elicitationId })
+}
+
+function isAnswer(value: unknown): value is ElicitResult {
+  return isRecord(value) && (value['action'] === 'accept' || value['action'] === 'decline' || value['action'] === 'cancel')
+}
+
+/** An asynchronous check can not be waited for here; it is made again before the handler sees the answer. */
+function fits(schema: Compiled | undefined, content: unknown): boolean {
+  if (schema === undefined) return true
+  const checked = schema.validate(content ?? {})
+  return isThenable(checked) || checked.ok
+}
+
+/** Forms are flat and carry no schema name: clients draw them, they do not resolve references. */
+function flat(json: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { type, properties, required } = json
+  if (type !== 'object' || !isRecord(properties)) throw new TypeError('The schema of a form must be an object with properties')
+  for (const [name, field] of Object.entries(properties)) {
+    if (isRecord(field) && (field['type'] === 'object' || field['$ref'] !== undefined)) {
+      throw new TypeError(`The field "${name}" of the form is nested; forms hold strings, numbers, booleans and choices`)
+    }
+  }
+  return { type, properties, ...(required === undefined ? {} : { required }) }
+}
+
+function hasLists(schema: Readonly<Record<string, unknown>>): boolean {
+  const properties = schema['properties']
+  return isRecord(properties) && Object.values(properties).some((field) => isRecord(field) && field['type'] === 'array')
+}

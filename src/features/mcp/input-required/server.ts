@@ -1,0 +1,162 @@
+/**
+ * Asking inside a result. The first time a question comes up the call ends with `input_required`; the retry enters the
+ * handler again and replays earlier answers out of the sealed state, on any replica that shares the secret. An ask
+ * registers itself and rejects one macrotask later, so that asks started together travel together and `finally` blocks run.
+ */
+import type { Clock } from '../../../core/clock.ts'
+import { digest } from '../../../core/digest.ts'
+import { HandleError, type Seal } from '../../../core/handle.ts'
+import { type Asking, type AskOptions, capabilityMissing } from '../../../engine/asking.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Method } from '../../../engine/method.ts'
+import type { Layer } from '../../../engine/stages.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { stepsDown } from '../../../revisions/index.ts'
+import { askingMethods, type InputRequest, type InputRequiredResult } from './messages.ts'
+
+export interface ReplayOptions {
+  readonly seal: Seal
+  readonly clock: Clock
+  /** How long a client may take for its answers. */
+  readonly expiresMs: number
+  /** How often one call may ask. */
+  readonly rounds: number
+}
+
+/** What travels in `requestState`. */
+interface State {
+  readonly round: number
+  /** Answers by key, each with the digest of its question: another question at that key is asked anew. */
+  readonly answers: Readonly<Record<string, readonly [question: string, answer: unknown]>>
+  /** Digests of the questions that are out. */
+  readonly asked: Readonly<Record<string, string>>
+  readonly done: Readonly<Record<string, unknown>>
+}
+
+const fresh: State = { round: 0, answers: {}, asked: {}, done: {} }
+const kind = 'request-state'
+
+/** Opens the state that a retry brings, before anything else looks at the call. */
+export function unsealLayer(options: ReplayOptions): Layer {
+  return {
+    stage: 'unseal',
+    methods: askingMethods,
+    when: ({ peer, params }) =>
+      peer.revision.asks === 'result' && (params['requestState'] !== undefined || params['inputResponses'] !== undefined),
+    run: async (exchange, next) => {
+      const { requestState, inputResponses } = exchange.params
+      if (inputResponses !== undefined && !isRecord(inputResponses)) throw new McpError('invalid-params', 'params.inputResponses must be an object')
+      const state = requestState === undefined ? fresh : await openState(exchange, requestState, options)
+      exchange.asking = new Replay(exchange, options, state, inputResponses ?? {})
+      return next()
+    },
+  }
+}
+
+export function replayAsking(options: ReplayOptions): (exchange: Exchange) => Asking {
+  return (exchange) => new Replay(exchange, options, fresh, {})
+}
+
+/** A state is good only for the same caller, method and parameters. */
+async function purpose({ caller, route, params }: Exchange): Promise<{ kind: string; principal: string | undefined; audience: string; bound: string }> {
+  const { _meta, requestState, inputResponses, ...rest } = params
+  return { kind, principal: caller.principal?.id, audience: route.method.name, bound: await digest(rest) }
+}
+
+async function openState(exchange: Exchange, token: unknown, options: ReplayOptions): Promise<State> {
+  try {
+    return (await options.seal.open(token, await purpose(exchange))) as State
+  } catch (error) {
+    if (error instanceof HandleError) {
+      throw new McpError('invalid-params', 'params.requestState is not the one this server gave for this request, or has expired; start again without it')
+    }
+    throw error
+  }
+}
+
+interface Pending {
+  readonly request: InputRequest
+  readonly question: string
+}
+
+class Replay implements Asking {
+  readonly #exchange: Exchange
+  readonly #options: ReplayOptions
+  readonly #state: State
+  readonly #responses: Params
+  readonly #answers: Map<string, readonly [string, unknown]>
+  readonly #done: Map<string, unknown>
+  readonly #pending = new Map<string, Pending>()
+  readonly #ordinals = new Map<string, number>()
+
+  constructor(exchange: Exchange, options: ReplayOptions, state: State, responses: Params) {
+    this.#exchange = exchange
+    this.#options = options
+    this.#state = state
+    this.#responses = responses
+    this.#answers = new Map(Object.entries(state.answers))
+    this.#done = new Map(Object.entries(state.done))
+  }
+
+  get pending(): boolean {
+    return this.#pending.size > 0
+  }
+
+  ask<P, R>(method: Method<P, R>, params: P, options: AskOptions): Promise<R> {
+    if (!options.allowed) return Promise.reject(capabilityMissing(method.name, options.requires))
+    if (this.#exchange.caller.ephemeral === true && !this.#options.seal.durable) {
+      return Promise.reject(
+        new McpError('internal', 'Asking needs a secret here: another instance may get the answer. Give createServer the option secret'),
+      )
+    }
+    const ordinal = (this.#ordinals.get(options.kind) ?? 0) + 1
+    this.#ordinals.set(options.kind, ordinal)
+    const key = options.key ?? `${options.kind}-${ordinal}`
+    const down = stepsDown(method.paramsDown, this.#exchange.peer.revision)
+    const wire = down === undefined ? (params as Params) : down(params as Params)
+    return this.#answer({ method: method.name, params: wire }, key, options) as Promise<R>
+  }
+
+  async #answer(request: InputRequest, key: string, options: AskOptions): Promise<unknown> {
+    const question = await digest(request)
+    const known = this.#answers.get(key)
+    if (known?.[0] === question) return known[1]
+    const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
+    // Answers are taken for what was asked; a handler that names its keys may also be answered ahead.
+    const asked = this.#state.asked[key]
+    if (response !== undefined && (asked === undefined || asked === question) && options.accepts(response)) {
+      this.#answers.set(key, [question, response])
+      return response
+    }
+    this.#pending.set(key, { request, question })
+    await new Promise<void>((resolve) => this.#options.clock.setTimeout(resolve, 0))
+    throw new McpError('suspended', 'The call ends here for now: its question goes to the client, and the answer enters the handler anew')
+  }
+
+  async once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
+    if (this.#done.has(key)) return this.#done.get(key) as T
+    const value = await fn()
+    this.#done.set(key, value ?? null)
+    return value
+  }
+
+  async conclude(): Promise<InputRequiredResult> {
+    const round = this.#state.round + 1
+    if (round > this.#options.rounds) throw new McpError('internal', `The call asked ${this.#options.rounds} times without coming to an end`)
+    const questions = [...this.#pending]
+    this.#pending.clear()
+    const state: State = {
+      round,
+      answers: Object.fromEntries(this.#answers),
+      asked: Object.fromEntries(questions.map(([key, { question }]) => [key, question])),
+      done: Object.fromEntries(this.#done),
+    }
+    const content = { ...(await purpose(this.#exchange)), expiresAt: this.#options.clock.now() + this.#options.expiresMs, data: state }
+    return {
+      resultType: 'input_required',
+      inputRequests: Object.fromEntries(questions.map(([key, { request }]) => [key, request])),
+      requestState: await this.#options.seal.seal(content),
+    }
+  }
+}

@@ -1,0 +1,116 @@
+/** Opening, probing and ending: `initialize`, `server/discover`, `ping`, and the dialect's `shutdown` and `exit`. */
+import { notification, request, requestIds, sessionIds } from '../../../engine/method.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { object, record, string } from '../../../jsonrpc/shape.ts'
+import type { Capabilities, Implementation, Wire } from '../../../revisions/index.ts'
+import { without } from '../content/messages.ts'
+
+export interface InitializeResult {
+  readonly protocolVersion: string
+  readonly capabilities: Capabilities
+  readonly serverInfo: Implementation
+  readonly instructions?: string
+}
+
+export interface DiscoverResult {
+  readonly supportedVersions: readonly string[]
+  readonly capabilities: Capabilities
+  readonly instructions?: string
+  readonly ttlMs?: number
+  readonly cacheScope?: 'public' | 'private'
+  /** In the body only on the draft; else in the result's `_meta`. */
+  readonly serverInfo?: Implementation
+}
+
+const change = (name: string, step: (info: Wire) => Wire) => (value: Wire): Wire =>
+  isRecord(value[name]) ? { ...value, [name]: step(value[name]) } : value
+
+const plainInfo = (info: Wire): Wire => without(info, 'icons', 'description', 'websiteUrl')
+const bareInfo = (info: Wire): Wire => without(info, 'title')
+
+export const initialize = request<InitializeResult>()({
+  name: 'initialize',
+  opening: true,
+  to: 'server',
+  in: [...sessionIds, 's3'],
+  params: object({
+    protocolVersion: string,
+    capabilities: record,
+    clientInfo: object({ name: string, version: string }),
+  }),
+  paramsDown: {
+    '2025-06-18': change('clientInfo', plainInfo),
+    '2025-03-26': change('clientInfo', bareInfo),
+    s3: () => ({ mcpVersion: '2025-06-18', clientCapabilities: { supportsProgress: true, supportsCancellation: true } }),
+  },
+  paramsUp: {
+    // The dialect's client names neither itself nor capabilities we could use; what it says of progress is kept.
+    s3: (wire) => ({
+      protocolVersion: '2025-06-18',
+      capabilities: { dialect: isRecord(wire['clientCapabilities']) ? wire['clientCapabilities'] : {} },
+      clientInfo: { name: 'unknown', version: '0' },
+    }),
+  },
+  resultDown: {
+    '2025-06-18': change('serverInfo', plainInfo),
+    '2025-03-26': change('serverInfo', bareInfo),
+    s3: dialectHello,
+  },
+  resultUp: { s3: fromDialectHello },
+})
+
+export const initialized = notification({
+  name: 'notifications/initialized',
+  to: 'server',
+  in: [...sessionIds, 's3'],
+  names: { s3: 'initialized' },
+  params: record,
+  paramsDown: { s3: () => ({}) },
+})
+
+export const discover = request<DiscoverResult>()({
+  name: 'server/discover',
+  to: 'server',
+  in: requestIds,
+  params: record,
+  resultDown: { 'draft-2026-v1': (result) => without(result, 'ttlMs', 'cacheScope') },
+})
+
+export const ping = request<Record<string, never>>()({ name: 'ping', to: 'both', in: [...sessionIds], params: record })
+
+export const shutdown = request<null>()({
+  name: 'shutdown',
+  to: 'server',
+  in: ['s3'],
+  params: record,
+  resultDown: { s3: () => null as unknown as Wire },
+})
+
+export const exit = notification({ name: 'exit', to: 'server', in: ['s3'], params: record })
+
+function dialectHello(result: Wire): Wire {
+  const info = result['serverInfo'] as Implementation
+  const capabilities = result['capabilities'] as Capabilities
+  return {
+    server: { name: info.name, version: info.version },
+    serverCapabilities: {
+      supportsToolDiscovery: capabilities['tools'] !== undefined,
+      supportsResourceDiscovery: capabilities['resources'] !== undefined,
+      supportsNotifications: true,
+    },
+  }
+}
+
+function fromDialectHello(result: Wire): Wire {
+  const said = isRecord(result['serverCapabilities']) ? result['serverCapabilities'] : {}
+  const listChanged = said['supportsNotifications'] === true
+  const server = isRecord(result['server']) ? result['server'] : {}
+  return {
+    protocolVersion: '2025-06-18',
+    serverInfo: { name: String(server['name'] ?? 'unknown'), version: String(server['version'] ?? '0') },
+    capabilities: {
+      ...(said['supportsToolDiscovery'] === true ? { tools: { listChanged } } : {}),
+      ...(said['supportsResourceDiscovery'] === true ? { resources: { listChanged } } : {}),
+    },
+  }
+}

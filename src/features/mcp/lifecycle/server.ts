@@ -1,0 +1,67 @@
+/** The server's side of opening: the handshake that a session remembers, or the answer to "what do you speak?". */
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import type { Implementation } from '../../../revisions/index.ts'
+import { discover, exit, initialize, type InitializeResult, initialized, ping, shutdown } from './messages.ts'
+
+export interface LifecycleOptions {
+  readonly instructions?: string | undefined
+  /** How long a client may keep what discover said. */
+  readonly cache: { readonly ttlMs: number; readonly cacheScope: 'public' | 'private' }
+  /** The dialect's client has said goodbye; clean when it asked for shutdown first. */
+  readonly onExit?: ((clean: boolean) => void) | undefined
+}
+
+const goodbye = { make: () => ({ said: false }) }
+
+export function lifecycleServer(options: LifecycleOptions): Side {
+  const more = options.instructions === undefined ? {} : { instructions: options.instructions }
+  return {
+    handlers: [
+      [initialize, (exchange: Exchange) => open(exchange, more)],
+      [
+        initialized,
+        ({ conversation }: Exchange) => {
+          conversation.ready = true
+        },
+      ],
+      [
+        discover,
+        ({ engine, peer }: Exchange) => ({
+          supportedVersions: engine.spoken.requests.map((revision) => revision.wire),
+          capabilities: engine.capabilities(peer.revision),
+          ...more,
+          ...options.cache,
+          ...(peer.revision.id === 'draft-2026-v1' ? { serverInfo: engine.info } : {}),
+        }),
+      ],
+      [ping, () => ({})],
+      [
+        shutdown,
+        ({ conversation }: Exchange) => {
+          conversation.recall(goodbye).said = true
+        },
+      ],
+      [
+        exit,
+        ({ conversation }: Exchange) => {
+          options.onExit?.(conversation.recall(goodbye).said)
+          conversation.connection?.close()
+        },
+      ],
+    ],
+  }
+}
+
+function open(exchange: Exchange, more: { instructions?: string }): InitializeResult {
+  const { engine, peer, params } = exchange
+  const { revision } = peer
+  const conversation = engine.seating.open(exchange)
+  conversation.peer = {
+    revision,
+    capabilities: params['capabilities'] as Readonly<Record<string, unknown>>,
+    info: params['clientInfo'] as Implementation,
+    logLevel: undefined,
+  }
+  return { protocolVersion: revision.wire, capabilities: engine.capabilities(revision), serverInfo: engine.info, ...more }
+}

@@ -1,0 +1,30 @@
+/** Log messages from handlers to the client, in both models: a level per session, or per request and else silence. */
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { type LogLevel, levels, message, setLevel } from './messages.ts'
+
+/** Undefined until the client sets it: then everything from info up. */
+const level: { make: () => { least: LogLevel } } = { make: () => ({ least: 'info' }) }
+
+export function loggingServer(): Side {
+  return {
+    handlers: [
+      [
+        setLevel,
+        ({ conversation, params }: Exchange) => {
+          conversation.recall(level).least = params['level'] as LogLevel
+          return {}
+        },
+      ],
+    ],
+    capabilities: (revision) => (revision.id === 's3' ? {} : { logging: {} }),
+  }
+}
+
+/** False when the client does not want to hear it, or `allow` says that it is too much. */
+export function sendLog(exchange: Exchange, at: LogLevel, data: unknown, logger: string | undefined, allow: () => boolean): boolean {
+  const { peer, conversation } = exchange
+  const least = peer.revision.era === 'request' ? (peer.logLevel as LogLevel | undefined) : conversation.recall(level).least
+  if (least === undefined || levels.indexOf(at) < levels.indexOf(least) || !allow()) return false
+  return exchange.notify(message, { level: at, data, ...(logger === undefined ? {} : { logger }) })
+}

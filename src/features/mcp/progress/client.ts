@@ -1,0 +1,19 @@
+/** Hearing how far our own call has come: progress finds its waiter by token. The same on both roles. */
+import type { Progress } from '../../../engine/calls.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { progress } from './messages.ts'
+
+export function progressReceiver(): Side {
+  return {
+    handlers: [
+      [
+        progress,
+        ({ conversation, params }: Exchange) => {
+          const { progressToken, ...step } = params
+          conversation.calls?.progress(progressToken, step as unknown as Progress)
+        },
+      ],
+    ],
+  }
+}

@@ -1,0 +1,32 @@
+/** How far a call has come. The token is the caller's; on the dialect it is the request's id and the scale is percent. */
+import { everyId, notification } from '../../../engine/method.ts'
+import { number, object, optional, string, token } from '../../../jsonrpc/shape.ts'
+import type { Wire } from '../../../revisions/index.ts'
+import { without } from '../content/messages.ts'
+
+export const progress = notification({
+  name: 'notifications/progress',
+  to: 'both',
+  in: everyId,
+  names: { s3: 'progress' },
+  params: object({ progressToken: token, progress: number, total: optional(number), message: optional(string) }),
+  paramsDown: {
+    '2024-11-05': (params) => without(params, 'message'),
+    s3: toPercent,
+  },
+  paramsUp: {
+    s3: (wire) => ({
+      progressToken: wire['id'],
+      progress: wire['percent'],
+      total: 100,
+      ...(wire['message'] === undefined ? {} : { message: wire['message'] }),
+    }),
+  },
+})
+
+function toPercent(params: Wire): Wire {
+  const done = params['progress'] as number
+  const total = params['total'] as number | undefined
+  const percent = total === undefined || total <= 0 ? 0 : Math.min(100, Math.max(0, (100 * done) / total))
+  return { id: params['progressToken'], percent, ...(params['message'] === undefined ? {} : { message: params['message'] }) }
+}

@@ -1,0 +1,27 @@
+/** Telling the caller how far its call has come, if it asked to know. */
+import type { Progress } from '../../../engine/calls.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Id } from '../../../jsonrpc/message.ts'
+import { isId, isRecord } from '../../../jsonrpc/message.ts'
+import { progress } from './messages.ts'
+
+/** Highest value told so far per exchange: progress must rise. */
+const told = new WeakMap<Exchange, number>()
+
+/** False when nobody asked, the value does not rise, or `allow` says that it is too much. */
+export function sendProgress(exchange: Exchange, step: Progress, allow: () => boolean): boolean {
+  const token = tokenOf(exchange)
+  if (token === undefined || !(step.progress > (told.get(exchange) ?? Number.NEGATIVE_INFINITY)) || !allow()) return false
+  told.set(exchange, step.progress)
+  return exchange.notify(progress, { progressToken: token, ...step }, { merge: `progress ${token}` })
+}
+
+/** The dialect has no tokens: whoever declared support hears of every request, by its id. */
+function tokenOf(exchange: Exchange): Id | undefined {
+  if (exchange.peer.revision.id === 's3') {
+    const dialect = exchange.peer.capabilities['dialect']
+    return isRecord(dialect) && dialect['supportsProgress'] === true ? exchange.id : undefined
+  }
+  const token = exchange.meta?.['progressToken']
+  return isId(token) ? token : undefined
+}

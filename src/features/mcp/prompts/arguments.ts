@@ -1,0 +1,98 @@
+/** The arguments of a prompt, from a record of facts or from a schema: what clients are shown, and the check that values pass. */
+import { type Compiled, compileSchema, type InferOutput, type Schema, type StandardSchema } from '../../../core/schema/index.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { type Awaitable, isRecord, isThenable } from '../../../jsonrpc/message.ts'
+import type { Completer } from '../completion/messages.ts'
+import type { PromptArgument } from './messages.ts'
+
+export interface ArgumentFacts<C = unknown> {
+  readonly title?: string
+  readonly description?: string
+  readonly required?: boolean
+  readonly complete?: Completer<C>
+}
+
+/** Arguments are text on the wire; a schema may make more of them, such as `z.coerce.number()`. */
+export type ArgumentsSpec<C = unknown> = Schema | Readonly<Record<string, ArgumentFacts<C>>>
+
+type Values = Readonly<Record<string, string>>
+
+/** What a handler gets as its arguments. */
+export type ArgumentsOf<A> = A extends StandardSchema
+  ? InferOutput<A>
+  : A extends { readonly type: string }
+    ? InferOutput<A>
+    : A extends Readonly<Record<string, ArgumentFacts<never>>>
+      ? string extends keyof A
+        ? Values
+        : { readonly [K in keyof A as A[K] extends { readonly required: true } ? K : never]: string } & { readonly [K in keyof A]?: string }
+      : Values
+
+export interface CompiledArguments<C> {
+  readonly shown: readonly PromptArgument[]
+  readonly completers: ReadonlyMap<string, Completer<C> | undefined>
+  /** Gives the handler's arguments, or throws what is wrong with them. */
+  check(prompt: string, values: Values): Awaitable<unknown>
+}
+
+export function compileArguments<C>(
+  spec: ArgumentsSpec<C> | undefined,
+  complete: Readonly<Record<string, Completer<C> | undefined>> | undefined,
+  where: string,
+): CompiledArguments<C> {
+  const given = new Map(Object.entries(complete ?? {}))
+  const facts = spec === undefined || isSchema(spec) ? undefined : new Map(Object.entries(spec as Readonly<Record<string, ArgumentFacts<C>>>))
+  const compiled = spec !== undefined && facts === undefined ? compileSchema(spec as Schema, { where }) : undefined
+  const shown = compiled === undefined ? [...(facts ?? [])].map(([name, fact]) => argument(name, fact, fact.required)) : fromSchema(compiled, where)
+  for (const name of given.keys()) {
+    if (!shown.some((one) => one.name === name)) throw new TypeError(`${where}: there is no argument "${clip(name)}" to complete`)
+  }
+  return {
+    shown,
+    completers: new Map(shown.map(({ name }) => [name, facts?.get(name)?.complete ?? given.get(name)])),
+    check: compiled === undefined ? (prompt, values) => requireAll(prompt, shown, values) : (prompt, values) => validate(prompt, compiled, values),
+  }
+}
+
+/** A record of facts holds objects only; a JSON Schema says its type in a word. */
+function isSchema(spec: ArgumentsSpec<never>): boolean {
+  return typeof spec === 'function' || '~standard' in spec || typeof (spec as Readonly<Record<string, unknown>>)['type'] === 'string'
+}
+
+function fromSchema({ json }: Compiled, where: string): PromptArgument[] {
+  const { type, properties, required } = json
+  if (type !== 'object') throw new TypeError(`${where}: the schema must be one of an object, with a property for each argument`)
+  const needed = new Set(Array.isArray(required) ? required : [])
+  return Object.entries(isRecord(properties) ? properties : {}).map(([name, property]) => {
+    const { title, description } = isRecord(property) ? property : {}
+    const facts = { ...(typeof title === 'string' ? { title } : {}), ...(typeof description === 'string' ? { description } : {}) }
+    return argument(name, facts, needed.has(name))
+  })
+}
+
+function argument(name: string, { title, description }: ArgumentFacts<never>, required: boolean | undefined): PromptArgument {
+  return {
+    name,
+    ...(title === undefined ? {} : { title }),
+    ...(description === undefined ? {} : { description }),
+    ...(required === undefined ? {} : { required }),
+  }
+}
+
+function requireAll(prompt: string, shown: readonly PromptArgument[], values: Values): Values {
+  const missing = shown.filter(({ name, required }) => required === true && !Object.hasOwn(values, name)).map(({ name }) => name)
+  if (missing.length === 0) return values
+  throw new McpError('invalid-params', `The prompt ${clip(prompt)} needs ${missing.length === 1 ? 'the argument' : 'the arguments'} ${missing.join(', ')}`)
+}
+
+function validate(prompt: string, schema: Compiled, values: Values): Awaitable<unknown> {
+  const checked = schema.validate(values)
+  return isThenable(checked) ? checked.then((done) => accepted(prompt, done)) : accepted(prompt, checked)
+}
+
+function accepted(prompt: string, checked: Awaited<ReturnType<Compiled['validate']>>): unknown {
+  if (checked.ok) return checked.value
+  const issues = checked.issues.slice(0, 5).map(({ path, message }) => (path === '' ? message : `${clip(path)}: ${clip(message, 200)}`))
+  throw new McpError('invalid-params', `Invalid arguments for prompt ${clip(prompt)}: ${issues.join('; ')}`)
+}

@@ -1,0 +1,83 @@
+/** Prompts on the wire: listing and getting, and what each older wire gets instead of what it does not know. */
+import { everyId, notification, officialIds, request } from '../../../engine/method.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { dictionary, object, optional, record, string } from '../../../jsonrpc/shape.ts'
+import type { Icon, Wire } from '../../../revisions/index.ts'
+import { withoutCacheHint } from '../caching/messages.ts'
+import { type ContentBlock, type Role, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
+
+export interface PromptArgument {
+  readonly name: string
+  readonly title?: string
+  readonly description?: string
+  readonly required?: boolean
+}
+
+export interface Prompt {
+  readonly name: string
+  readonly title?: string
+  readonly description?: string
+  readonly arguments?: readonly PromptArgument[]
+  readonly icons?: readonly Icon[]
+  readonly _meta?: Readonly<Record<string, unknown>>
+}
+
+export interface ListPromptsResult {
+  readonly prompts: readonly Prompt[]
+  readonly nextCursor?: string
+  readonly ttlMs?: number
+  readonly cacheScope?: 'public' | 'private'
+}
+
+export interface PromptMessage {
+  readonly role: Role
+  readonly content: ContentBlock
+}
+
+export interface GetPromptResult {
+  readonly description?: string
+  readonly messages: readonly PromptMessage[]
+}
+
+const each = (member: string, change: (entry: Wire) => Wire) => (result: Wire): Wire =>
+  Array.isArray(result[member]) ? { ...result, [member]: result[member].map(change) } : result
+
+/** Content steps take lists of blocks; a message has one. */
+const eachBlock = (change: (blocks: readonly Wire[]) => readonly Wire[]) =>
+  each('messages', (message) => (isRecord(message['content']) ? { ...message, content: change([message['content']])[0] } : message))
+
+export const listPrompts = request<ListPromptsResult>()({
+  name: 'prompts/list',
+  to: 'server',
+  in: everyId,
+  params: object({ cursor: optional(string) }),
+  resultDown: {
+    'draft-2026-v1': withoutCacheHint,
+    '2025-11-25': withoutCacheHint,
+    '2025-06-18': each('prompts', (prompt) => without(prompt, 'icons')),
+    '2025-03-26': each('prompts', (prompt) => each('arguments', (argument) => without(argument, 'title'))(without(prompt, 'title', '_meta'))),
+  },
+})
+
+export const getPrompt = request<GetPromptResult>()({
+  name: 'prompts/get',
+  to: 'server',
+  in: everyId,
+  params: object({ name: string, arguments: optional(dictionary(string)) }),
+  asks: true,
+  nameParam: 'name',
+  resultDown: {
+    '2025-06-18': eachBlock(withoutIcons),
+    '2025-03-26': eachBlock(withoutLinks),
+    '2024-11-05': eachBlock(withoutAudio),
+  },
+})
+
+export const promptsChanged = notification({
+  name: 'notifications/prompts/list_changed',
+  to: 'client',
+  in: officialIds,
+  params: record,
+})
+
+export const promptErrors = { 'unknown-prompt': { default: -32602 } }

@@ -1,0 +1,123 @@
+/** Offering prompts: list and get. */
+import { type Catalog, createCatalog } from '../../../core/catalog.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Paging } from '../../../engine/paging.ts'
+import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { type Awaitable, isThenable } from '../../../jsonrpc/message.ts'
+import type { Icon } from '../../../revisions/index.ts'
+import type { Completer, Completers } from '../completion/messages.ts'
+import { type ArgumentsSpec, type CompiledArguments, compileArguments } from './arguments.ts'
+import { getPrompt, listPrompts, type Prompt, promptErrors } from './messages.ts'
+import { toPromptResult } from './result.ts'
+
+export interface PromptFacts<C = unknown, A = ArgumentsSpec<C>> {
+  readonly title?: string
+  readonly description?: string
+  /** A record of arguments, or a schema of an object. */
+  readonly arguments?: A
+  /** Suggestions for arguments, where a schema says what they are. */
+  readonly complete?: Readonly<Record<string, Completer<C>>>
+  readonly icons?: readonly Icon[]
+  readonly meta?: Readonly<Record<string, unknown>>
+}
+
+export type PromptHandler<C> = (args: never, context: C) => Awaitable<unknown>
+
+/** One registered prompt, compiled. */
+export interface PromptEntry<C = unknown> {
+  readonly name: string
+  readonly prompt: Prompt
+  readonly args: CompiledArguments<C>
+  readonly handler: PromptHandler<C>
+}
+
+export interface PromptsServer<C> {
+  readonly side: Side
+  readonly catalog: Catalog<PromptEntry<C>>
+  compile(name: string, facts: PromptFacts<C>, handler: PromptHandler<C>): PromptEntry<C>
+  /** What can be completed of a prompt; undefined if there is none such. */
+  completers(name: string): Completers<C> | undefined
+  /** Whether any prompt can complete. */
+  completes(): boolean
+}
+
+export interface PromptsOptions<C> {
+  readonly paging: Paging
+  /** The author's context of a call. */
+  readonly context: (exchange: Exchange) => C
+}
+
+export function promptsServer<C>({ paging, context }: PromptsOptions<C>): PromptsServer<C> {
+  const catalog = createCatalog<PromptEntry<C>>({ noun: 'prompt', key: ({ name }) => name, facts: ({ prompt }) => prompt })
+  let everOffered = false
+  catalog.onChange(() => {
+    everOffered = true
+  })
+  const offered = (): boolean => everOffered
+  const get: GatedHandler = {
+    offered,
+    resolve: (exchange) => {
+      exchange.target = find(catalog, exchange)
+    },
+    validate: (exchange) => validate(exchange.target as PromptEntry<C>, exchange),
+    execute: (exchange) => {
+      const { handler, prompt } = exchange.target as PromptEntry<C>
+      const out = handler(exchange.input as never, context(exchange))
+      return isThenable(out) ? out.then((value) => toPromptResult(value, prompt.description)) : toPromptResult(out, prompt.description)
+    },
+  }
+  return {
+    catalog,
+    compile,
+    completers: (name) => catalog.get(name)?.args.completers,
+    completes: () => catalog.snapshot.memo('completes', () => catalog.snapshot.entries.some((entry) => completes(entry))),
+    side: {
+      handlers: [
+        [listPrompts, { offered, execute: (exchange: Exchange) => paging.list(exchange, catalog, 'prompts', ({ prompt }) => prompt) }],
+        [getPrompt, get],
+      ],
+      capabilities: ({ id }) => (everOffered && id !== 's3' ? { prompts: { listChanged: true } } : {}),
+      errors: promptErrors,
+    },
+  }
+}
+
+function compile<C>(name: string, facts: PromptFacts<C>, handler: PromptHandler<C>): PromptEntry<C> {
+  if (name === '') throw new TypeError('A prompt needs a name')
+  const { title, description, icons, meta } = facts
+  const args = compileArguments<C>(facts.arguments, facts.complete, `arguments of prompt "${clip(name)}"`)
+  const prompt: Prompt = {
+    name,
+    ...(title === undefined ? {} : { title }),
+    ...(description === undefined ? {} : { description }),
+    ...(args.shown.length === 0 ? {} : { arguments: args.shown }),
+    ...(icons === undefined ? {} : { icons }),
+    ...(meta === undefined ? {} : { _meta: meta }),
+  }
+  return { name, prompt, args, handler }
+}
+
+function completes({ args }: PromptEntry<never>): boolean {
+  return [...args.completers.values()].some((completer) => completer !== undefined)
+}
+
+function find<C>(catalog: Catalog<PromptEntry<C>>, { params }: Exchange): PromptEntry<C> {
+  const name = params['name'] as string
+  const entry = catalog.get(name)
+  if (entry === undefined) throw new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
+  return entry
+}
+
+const noArguments = {}
+
+function validate<C>({ name, args }: PromptEntry<C>, exchange: Exchange): Awaitable<void> {
+  const checked = args.check(name, (exchange.params['arguments'] ?? noArguments) as Readonly<Record<string, string>>)
+  if (isThenable(checked)) {
+    return checked.then((input) => {
+      exchange.input = input
+    })
+  }
+  exchange.input = checked
+}

@@ -1,0 +1,121 @@
+/** What an author registers, made ready: a resource under one URI, or a template for many. */
+import type { CacheHint } from '../../../engine/paging.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
+import type { Icon } from '../../../revisions/index.ts'
+import { type CacheOptions, cacheHint } from '../caching/messages.ts'
+import type { Completer, Completers } from '../completion/messages.ts'
+import type { Annotations } from '../content/messages.ts'
+import type { Resource, ResourceTemplate } from './messages.ts'
+import { parseTemplate, type Template } from './template.ts'
+
+/** What a template's `list` gives: a name and type of its own, or else the template's. */
+export interface ListedResource {
+  readonly uri: string
+  readonly name?: string
+  readonly title?: string
+  readonly description?: string
+  readonly mimeType?: string
+  readonly size?: number
+  readonly annotations?: Annotations
+  readonly icons?: readonly Icon[]
+  readonly meta?: Readonly<Record<string, unknown>>
+}
+
+export interface ResourceFacts<C = unknown, V extends string = string> {
+  readonly name: string
+  readonly title?: string
+  readonly description?: string
+  readonly mimeType?: string
+  /** Bytes of the raw content; of a plain resource only. */
+  readonly size?: number
+  readonly icons?: readonly Icon[]
+  readonly annotations?: Annotations
+  readonly meta?: Readonly<Record<string, unknown>>
+  /** How long clients may keep what they read. Default: as the server says for all. */
+  readonly cache?: CacheOptions
+  /** The resources that a template stands for, where they can be told. Asked anew for each list. */
+  readonly list?: (context: C) => Awaitable<readonly ListedResource[]>
+  /** Suggestions for the variables of a template. */
+  readonly complete?: { readonly [name in V]?: Completer<C> }
+}
+
+export type ResourceHandler<C> = (variables: never, context: C) => Awaitable<unknown>
+
+/** What reading needs to know of either. */
+export interface Readable<C = unknown> {
+  readonly mimeType: string | undefined
+  /** Undefined: as the server says for all. */
+  readonly cache: CacheHint | undefined
+  readonly handler: ResourceHandler<C>
+}
+
+export interface ResourceEntry<C = unknown> extends Readable<C> {
+  readonly uri: string
+  readonly resource: Resource
+}
+
+export interface TemplateEntry<C = unknown> extends Readable<C> {
+  readonly uriTemplate: string
+  readonly template: Template
+  readonly shown: ResourceTemplate
+  readonly completers: Completers<C>
+  readonly completes: boolean
+  readonly list: ResourceFacts<C>['list']
+}
+
+/** Braces are not allowed in URIs, so one tells a template. */
+export function isTemplate(address: string): boolean {
+  return address.includes('{')
+}
+
+export function compileResource<C>(uri: string, facts: ResourceFacts<C>, handler: ResourceHandler<C>, standard: CacheHint): ResourceEntry<C> {
+  if (!/^[A-Za-z][A-Za-z0-9+.-]*:./.test(uri)) throw new TypeError(`"${clip(uri)}" is no URI: begin it with a scheme, such as file:///`)
+  if (facts.list !== undefined || facts.complete !== undefined) {
+    throw new TypeError(`The resource "${clip(uri)}" stands for itself alone: list and complete are for templates, such as ticket://{id}`)
+  }
+  const { size } = facts
+  const resource: Resource = { uri, ...described(facts), ...(size === undefined ? {} : { size }) }
+  return { uri, resource, ...readable(facts, handler, standard) }
+}
+
+export function compileTemplate<C>(
+  uriTemplate: string,
+  facts: ResourceFacts<C>,
+  handler: ResourceHandler<C>,
+  standard: CacheHint,
+): TemplateEntry<C> {
+  const template = parseTemplate(uriTemplate)
+  const given = new Map(Object.entries<Completer<C> | undefined>(facts.complete ?? {}))
+  for (const name of given.keys()) {
+    if (!template.variables.includes(name)) throw new TypeError(`The template "${clip(uriTemplate)}" has no variable "${clip(name)}" to complete`)
+  }
+  return {
+    uriTemplate,
+    template,
+    shown: { uriTemplate, ...described(facts) },
+    completers: new Map(template.variables.map((name) => [name, given.get(name)])),
+    completes: given.size > 0,
+    list: facts.list,
+    ...readable(facts, handler, standard),
+  }
+}
+
+function readable<C>({ mimeType, cache }: ResourceFacts<C>, handler: ResourceHandler<C>, standard: CacheHint): Readable<C> {
+  return { mimeType, cache: cache === undefined ? undefined : cacheHint(cache, standard), handler }
+}
+
+type Described = Omit<ListedResource, 'uri' | 'name' | 'size'> & { readonly name: string }
+
+/** The members that resources and templates share, as the wire spells them. */
+export function described({ name, title, description, mimeType, annotations, icons, meta }: Described): Omit<Resource, 'uri' | 'size'> {
+  return {
+    name,
+    ...(title === undefined ? {} : { title }),
+    ...(description === undefined ? {} : { description }),
+    ...(mimeType === undefined ? {} : { mimeType }),
+    ...(annotations === undefined ? {} : { annotations }),
+    ...(icons === undefined ? {} : { icons }),
+    ...(meta === undefined ? {} : { _meta: meta }),
+  }
+}

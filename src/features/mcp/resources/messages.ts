@@ -1,0 +1,153 @@
+/** Resources on the wire: listing, reading, watching; and what each older wire gets instead of what it does not know. */
+import { everyId, notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
+import type { Icon, Wire } from '../../../revisions/index.ts'
+import { withoutCacheHint } from '../caching/messages.ts'
+import { type Annotations, type ResourceContents, without } from '../content/messages.ts'
+
+interface Described {
+  readonly name: string
+  readonly title?: string
+  readonly description?: string
+  readonly mimeType?: string
+  readonly annotations?: Annotations
+  readonly icons?: readonly Icon[]
+  readonly _meta?: Readonly<Record<string, unknown>>
+}
+
+export interface Resource extends Described {
+  readonly uri: string
+  /** Bytes of the raw content. */
+  readonly size?: number
+}
+
+export interface ResourceTemplate extends Described {
+  readonly uriTemplate: string
+}
+
+interface Listed {
+  readonly nextCursor?: string
+  readonly ttlMs?: number
+  readonly cacheScope?: 'public' | 'private'
+}
+
+export interface ListResourcesResult extends Listed {
+  readonly resources: readonly Resource[]
+}
+
+export interface ListResourceTemplatesResult extends Listed {
+  readonly resourceTemplates: readonly ResourceTemplate[]
+}
+
+export interface ReadResourceResult {
+  readonly contents: readonly ResourceContents[]
+  readonly ttlMs?: number
+  readonly cacheScope?: 'public' | 'private'
+}
+
+const each = (member: string, change: (entry: Wire) => Wire) => (result: Wire): Wire =>
+  Array.isArray(result[member]) ? { ...result, [member]: result[member].map(change) } : result
+
+const listSteps = (member: string) => ({
+  'draft-2026-v1': withoutCacheHint,
+  '2025-11-25': withoutCacheHint,
+  '2025-06-18': each(member, (entry) => without(entry, 'icons')),
+  '2025-03-26': each(member, plainEntry),
+})
+
+export const listResources = request<ListResourcesResult>()({
+  name: 'resources/list',
+  to: 'server',
+  in: everyId,
+  params: object({ cursor: optional(string) }),
+  paramsDown: { s3: () => ({}) },
+  resultDown: { ...listSteps('resources'), s3: toDialect },
+  resultUp: { s3: fromDialect },
+})
+
+export const listResourceTemplates = request<ListResourceTemplatesResult>()({
+  name: 'resources/templates/list',
+  to: 'server',
+  in: everyId,
+  params: object({ cursor: optional(string) }),
+  resultDown: listSteps('resourceTemplates'),
+})
+
+export const readResource = request<ReadResourceResult>()({
+  name: 'resources/read',
+  to: 'server',
+  in: everyId,
+  params: object({ uri: string }),
+  asks: true,
+  nameParam: 'uri',
+  resultDown: {
+    'draft-2026-v1': withoutCacheHint,
+    '2025-11-25': withoutCacheHint,
+    '2025-03-26': each('contents', (contents) => without(contents, '_meta')),
+  },
+})
+
+export const subscribe = request<Record<string, never>>()({
+  name: 'resources/subscribe',
+  to: 'server',
+  in: sessionIds,
+  params: object({ uri: string }),
+})
+
+export const unsubscribe = request<Record<string, never>>()({
+  name: 'resources/unsubscribe',
+  to: 'server',
+  in: sessionIds,
+  params: object({ uri: string }),
+})
+
+export const resourcesChanged = notification({
+  name: 'notifications/resources/list_changed',
+  to: 'client',
+  in: officialIds,
+  params: record,
+})
+
+export const resourceUpdated = notification({
+  name: 'notifications/resources/updated',
+  to: 'client',
+  in: officialIds,
+  params: object({ uri: string }),
+})
+
+/** The dialect names what changed, be it the list or a content. */
+export const resourcesChangedDialect = notification({
+  name: 'resources/changed',
+  to: 'client',
+  in: ['s3'],
+  params: object({ updated: optional(array(string)) }),
+})
+
+/** 2026-07-28 has no number of its own for it. */
+export const resourceErrors = { 'resource-not-found': { default: -32002, '2026-07-28': -32602 } }
+
+function plainEntry(entry: Wire): Wire {
+  const plain = without(entry, 'title', '_meta')
+  const { annotations } = plain
+  return isRecord(annotations) && 'lastModified' in annotations
+    ? { ...plain, annotations: without(annotations, 'lastModified') }
+    : plain
+}
+
+function toDialect(result: Wire): Wire {
+  const resources = result['resources'] as readonly Resource[]
+  return resources.map(({ uri, name, description, mimeType }) => ({
+    uri,
+    name,
+    ...(description === undefined ? {} : { description }),
+    ...(mimeType === undefined ? {} : { mimeType }),
+  })) as unknown as Wire
+}
+
+/** An entry without a URI is known by its name. */
+function fromDialect(result: Wire): Wire {
+  const list: unknown = Array.isArray(result) ? result : result['resources']
+  if (!Array.isArray(list)) return result
+  return { resources: list.map((entry) => (isRecord(entry) && entry['uri'] === undefined ? { ...entry, uri: entry['name'] } : entry)) }
+}

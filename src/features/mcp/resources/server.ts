@@ -1,0 +1,191 @@
+/** Offering resources: list, read, watch. A URI is looked up as it stands first, then matched by the templates in order. */
+import { type Catalog, createCatalog } from '../../../core/catalog.ts'
+import { Problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { CacheHint, Paging } from '../../../engine/paging.ts'
+import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { type Awaitable, isThenable } from '../../../jsonrpc/message.ts'
+import type { Revision } from '../../../revisions/index.ts'
+import { unkept } from '../caching/messages.ts'
+import type { Completers } from '../completion/messages.ts'
+import { toContents } from './contents.ts'
+import {
+  compileResource,
+  compileTemplate,
+  type Readable,
+  type ResourceEntry,
+  type ResourceFacts,
+  type ResourceHandler,
+  type TemplateEntry,
+} from './entry.ts'
+import { readListing } from './listing.ts'
+import {
+  listResources,
+  listResourceTemplates,
+  type ReadResourceResult,
+  readResource,
+  resourceErrors,
+  subscribe,
+  unsubscribe,
+} from './messages.ts'
+import { createSubscribers, type Subscribers } from './subscribers.ts'
+
+export interface ResourcesOptions<C> {
+  readonly paging: Paging
+  /** How long what was read may be kept, unless the resource says otherwise. */
+  readonly cache: CacheHint
+  /** The author's context of a call. */
+  readonly context: (exchange: Exchange) => C
+  /** How many resources one conversation may watch. */
+  readonly subscriptions: number
+}
+
+export interface ResourcesServer<C> {
+  readonly side: Side
+  readonly resources: Catalog<ResourceEntry<C>>
+  readonly templates: Catalog<TemplateEntry<C>>
+  /** Who subscribed to a resource, on wires that have that. */
+  readonly subscribers: Subscribers
+  compileResource(uri: string, facts: ResourceFacts<C>, handler: ResourceHandler<C>): ResourceEntry<C>
+  compileTemplate(uriTemplate: string, facts: ResourceFacts<C>, handler: ResourceHandler<C>): TemplateEntry<C>
+  /** What can be completed of a template; undefined if there is none such. */
+  completers(uriTemplate: string): Completers<C> | undefined
+  /** Whether any template can complete. */
+  completes(): boolean
+}
+
+export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServer<C> {
+  const resources = createCatalog<ResourceEntry<C>>({ noun: 'resource', key: ({ uri }) => uri, facts: ({ resource }) => resource })
+  const templates = createCatalog<TemplateEntry<C>>({
+    noun: 'resource template',
+    key: ({ uriTemplate }) => uriTemplate,
+    facts: ({ shown }) => shown,
+  })
+  const subscribers = createSubscribers(options.subscriptions)
+  let everOffered = false
+  const offer = (): void => {
+    everOffered = true
+  }
+  resources.onChange(offer)
+  templates.onChange(offer)
+  const catalogs: Catalogs<C> = { resources, templates }
+  return {
+    resources,
+    templates,
+    subscribers,
+    compileResource: (uri, facts, handler) => compileResource(uri, facts, handler, options.cache),
+    compileTemplate: (uriTemplate, facts, handler) => compileTemplate(uriTemplate, facts, handler, options.cache),
+    completers: (uriTemplate) => templates.get(uriTemplate)?.completers,
+    completes: () => templates.snapshot.memo('completes', () => templates.snapshot.entries.some(({ completes }) => completes)),
+    side: {
+      handlers: handlersOf(catalogs, subscribers, options, () => everOffered),
+      capabilities: (revision) => (everOffered ? { resources: declared(revision) } : {}),
+      errors: resourceErrors,
+    },
+  }
+}
+
+interface Catalogs<C> {
+  readonly resources: Catalog<ResourceEntry<C>>
+  readonly templates: Catalog<TemplateEntry<C>>
+}
+
+function declared({ id }: Revision): object {
+  return id === 's3' ? {} : { subscribe: true, listChanged: true }
+}
+
+function handlersOf<C>(catalogs: Catalogs<C>, subscribers: Subscribers, options: ResourcesOptions<C>, offered: () => boolean): NonNullable<Side['handlers']> {
+  const { templates } = catalogs
+  const gated = (execute: GatedHandler['execute']): GatedHandler => ({ offered, execute })
+  const read: GatedHandler = {
+    offered,
+    resolve: (exchange) => {
+      exchange.target = find(catalogs, exchange)
+    },
+    execute: (exchange) => execute(exchange, options),
+  }
+  return [
+    [listResources, gated((exchange) => list(catalogs, exchange, options))],
+    [
+      listResourceTemplates,
+      gated((exchange) => options.paging.list(exchange, templates, 'resourceTemplates', ({ shown }) => shown)),
+    ],
+    [readResource, read],
+    [
+      subscribe,
+      gated(({ conversation, params }) => {
+        subscribers.add(conversation, params['uri'] as string)
+      }),
+    ],
+    [
+      unsubscribe,
+      gated(({ conversation, params }) => {
+        subscribers.remove(conversation, params['uri'] as string)
+      }),
+    ],
+  ]
+}
+
+/** While no template lists, the bytes of the list are kept; else they are made each time. */
+function list<C>({ resources, templates }: Catalogs<C>, exchange: Exchange, { paging, context }: ResourcesOptions<C>): Awaitable<unknown> {
+  const { snapshot } = templates
+  const listing = snapshot.memo('listing', () => snapshot.entries.filter((entry) => entry.list !== undefined))
+  if (listing.length === 0) return paging.list(exchange, resources, 'resources', ({ resource }) => resource)
+  const source = { resources, templates: listing, context: context(exchange) }
+  return paging.walk(exchange, 'resources', (after, limit) => readListing(source, after, limit))
+}
+
+interface Found<C> {
+  readonly entry: Readable<C>
+  readonly variables: object
+}
+
+const noVariables = {}
+
+function find<C>({ resources, templates }: Catalogs<C>, { params }: Exchange): Found<C> {
+  const uri = params['uri'] as string
+  const entry = resources.get(uri)
+  if (entry !== undefined) return { entry, variables: noVariables }
+  for (const candidate of templates.snapshot.entries) {
+    const variables = candidate.template.match(uri)
+    if (variables !== undefined) return { entry: candidate, variables }
+  }
+  throw notFound(uri)
+}
+
+function notFound(uri: string, message = `There is no resource "${clip(uri)}"; resources/list names those there are`): McpError {
+  return new McpError('resource-not-found', message, { data: { uri: clip(uri) } })
+}
+
+function execute<C>(exchange: Exchange, options: ResourcesOptions<C>): Awaitable<ReadResourceResult> {
+  const { entry, variables } = exchange.target as Found<C>
+  let out: Awaitable<unknown>
+  try {
+    out = entry.handler(variables as never, options.context(exchange))
+  } catch (error) {
+    throw failure(error, exchange)
+  }
+  if (!isThenable(out)) return finish(entry, out, exchange, options)
+  return out.then(
+    (value) => finish(entry, value, exchange, options),
+    (error) => {
+      throw failure(error, exchange)
+    },
+  )
+}
+
+function finish<C>(entry: Readable<C>, value: unknown, { params }: Exchange, options: ResourcesOptions<C>): ReadResourceResult {
+  const uri = params['uri'] as string
+  const contents = toContents(value, uri, entry.mimeType)
+  if (contents === undefined) throw notFound(uri)
+  const retried = params['requestState'] !== undefined || params['inputResponses'] !== undefined
+  return { contents, ...(retried ? unkept : (entry.cache ?? options.cache)) }
+}
+
+/** An author may also say in words that it is not there. */
+function failure(error: unknown, { params }: Exchange): unknown {
+  const missing = error instanceof Problem && error.code === 'RESOURCE_NOT_FOUND'
+  return missing ? notFound(params['uri'] as string, error.message) : error
+}

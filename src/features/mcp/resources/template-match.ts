@@ -1,0 +1,214 @@
+/**
+ * A URI back into values, in one pass backwards that notes where each expression could still come to a good end, and one forwards that takes the
+ * values out. There is no generated regular expression and no going back, so a hostile URI costs no more than its length.
+ */
+
+import { encodeLiteral, type Style, styles } from './template-expand.ts'
+import { type Expression, type Part, templateError, type Variable } from './template-parts.ts'
+
+export type TemplateMatch = Record<string, string | string[]>
+
+/** Counts the characters looked at, times the expressions there are. */
+export interface Steps {
+  count: number
+}
+
+/** An expression with the literal behind it, ready to be matched. */
+interface Span {
+  readonly expression: Expression
+  readonly style: Style
+  /** For ASCII: 1 where the character may be part of the expression. */
+  readonly allowed: Uint8Array
+  readonly after: string
+}
+
+type Bits = Uint8Array | Uint32Array
+
+/** One bit for each. */
+const maxExpressions = 31
+
+export function createMatcher(text: string, parts: readonly Part[]): (uri: string, steps?: Steps) => TemplateMatch | undefined {
+  const { before, spans } = arrange(parts)
+  if (spans.length > maxExpressions) throw templateError(text, `has more than ${maxExpressions} expressions, which is the limit`)
+  refuseRepeated(text, parts)
+  refuseAmbiguous(text, spans)
+  const last = spans.at(-1)?.after ?? ''
+  return (uri, steps) => {
+    if (!uri.startsWith(before)) return undefined
+    if (spans.length === 0) return uri.length === before.length ? emptyMatch() : undefined
+    if (!uri.endsWith(last)) return undefined
+    const inside = sweepBack(spans, uri, before.length, steps)
+    return inside === undefined ? undefined : takeValues(spans, uri, before.length, inside)
+  }
+}
+
+function arrange(parts: readonly Part[]): { before: string; spans: Span[] } {
+  const expressions = parts.flatMap((part, index) =>
+    typeof part === 'string' ? [] : [{ expression: part, next: parts[index + 1] }],
+  )
+  const spans = expressions.map(({ expression, next }): Span => {
+    const after = typeof next === 'string' ? encodeLiteral(next) : ''
+    return { expression, style: styles[expression.operator], allowed: allowedIn(expression, next), after }
+  })
+  const [first] = parts
+  return { before: typeof first === 'string' ? encodeLiteral(first) : '', spans }
+}
+
+const unreserved = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~'
+
+/**
+ * What an expression may have written, and a little more: peers often leave characters unencoded. A path segment ends at `/ ? #` in any case,
+ * and a value ends at the reserved character that stands next in the template.
+ */
+function allowedIn({ operator, variables }: Expression, next: Part | undefined): Uint8Array {
+  const allowed = new Uint8Array(128).fill(1)
+  const { separator, reserved } = styles[operator]
+  const forbid = (chars: string) => {
+    for (const char of chars) allowed[char.charCodeAt(0)] = 0
+  }
+  const followed = typeof next === 'string' ? next.charAt(0) : next === undefined ? '' : styles[next.operator].first
+  if (reserved) {
+    // A path that is followed by a query or fragment of the template holds none of its own.
+    if (typeof next !== 'string' && (followed === '?' || followed === '#')) forbid(followed)
+    return allowed
+  }
+  forbid('/?#')
+  if (followed !== '' && !unreserved.includes(followed)) forbid(followed)
+  if (separator === '/' && (variables.length > 1 || variables[0]?.explode === true)) allowed['/'.charCodeAt(0)] = 1
+  if (operator === '?' || operator === '&') allowed['/'.charCodeAt(0)] = allowed['?'.charCodeAt(0)] = 1
+  return allowed
+}
+
+function refuseRepeated(text: string, parts: readonly Part[]): void {
+  const seen = new Set<string>()
+  for (const part of parts) {
+    if (typeof part === 'string') continue
+    for (const [index, { name, explode }] of part.variables.entries()) {
+      if (seen.has(name)) throw templateError(text, `uses ${name} twice. Give each place a name of its own`)
+      seen.add(name)
+      if (explode && !styles[part.operator].named && index < part.variables.length - 1) {
+        throw templateError(text, `${part.source}: a list (${name}*) takes all that follows. Put it last`)
+      }
+    }
+  }
+}
+
+/** Two expressions side by side must be told apart by the character with which the second begins. */
+function refuseAmbiguous(text: string, spans: readonly Span[]): void {
+  for (const [index, span] of spans.entries()) {
+    for (let next = index; spans[next]?.after === '' && next + 1 < spans.length; next++) {
+      const { expression, style } = spans[next + 1] ?? span
+      if (style.first !== '' && span.allowed[style.first.charCodeAt(0)] === 0) continue
+      throw templateError(
+        text,
+        `nothing tells where ${span.expression.source} ends and ${expression.source} begins. Put a literal such as / between them, or make it one expression`,
+      )
+    }
+  }
+}
+
+/**
+ * For each position a bit per span: set if the span, being under way there, can end there or later so that all the rest matches.
+ * Undefined if nothing does.
+ */
+function sweepBack(spans: readonly Span[], uri: string, start: number, steps: Steps | undefined): Bits | undefined {
+  const end = uri.length
+  const Bits = spans.length <= 8 ? Uint8Array : Uint32Array
+  const inside = new Bits(end - start + 1)
+  const begins = new Bits(end - start + 1)
+  for (let at = end; at >= start; at--) {
+    const code = at < end ? uri.charCodeAt(at) : -1
+    const later = at < end ? inside[at - start + 1]! : 0
+    let within = 0
+    let begin = 0
+    for (let index = spans.length - 1; index >= 0; index--) {
+      const { style, after, allowed } = spans[index]!
+      const bit = 1 << index
+      const behind = at + after.length
+      const last = index === spans.length - 1
+      const followed = last
+        ? behind === end
+        : behind <= end && ((after === '' ? begin : begins[behind - start]!) & (bit << 1)) !== 0
+      const ends = followed && uri.startsWith(after, at)
+      const goesOn = code !== -1 && (later & bit) !== 0
+      const fits = goesOn && (code >= 128 || allowed[code] === 1)
+      if (ends || fits) within |= bit
+      if (style.first === '' ? fits : ends || (goesOn && code === style.first.charCodeAt(0))) begin |= bit
+    }
+    if (steps !== undefined) steps.count += spans.length
+    inside[at - start] = within
+    begins[at - start] = begin
+  }
+  return (begins[0]! & 1) === 0 ? undefined : inside
+}
+
+/** Walks along what the sweep found possible, giving each span all it can take. */
+function takeValues(spans: readonly Span[], uri: string, start: number, inside: Bits): TemplateMatch | undefined {
+  const values = emptyMatch()
+  let at = start
+  for (const [index, { expression, style, allowed, after }] of spans.entries()) {
+    const goesOn = (position: number) => position < uri.length && (inside[position - start + 1]! & (1 << index)) !== 0
+    const present = style.first === '' || (uri.startsWith(style.first, at) && goesOn(at))
+    if (present) {
+      const from = at + style.first.length
+      at = from
+      while (goesOn(at) && (uri.charCodeAt(at) >= 128 || allowed[uri.charCodeAt(at)] === 1)) at++
+      if (!readValues(expression, style, uri.slice(from, at), values)) return undefined
+    }
+    at += after.length
+  }
+  return values
+}
+
+/** A variable may be called `__proto__`; here that is a name like any other. */
+function emptyMatch(): TemplateMatch {
+  return Object.create(null)
+}
+
+/** What one expression wrote, taken apart again. False if it cannot have written that. */
+function readValues({ variables }: Expression, style: Style, text: string, values: TemplateMatch): boolean {
+  if (style.named) return readNamed(variables, style, text, values)
+  const [first] = variables
+  const whole = variables.length === 1 && first?.explode === false
+  const pieces = whole ? [text] : text.split(style.separator)
+  for (const variable of variables) {
+    if (variable.explode) return pieces.length === 0 || keep(variable, pieces.splice(0), values)
+    const piece = pieces.shift()
+    if (piece === undefined) break
+    if (!keep(variable, [piece], values)) return false
+  }
+  return pieces.length === 0
+}
+
+/** Names make the order free; a name that the template does not have makes it another URI. */
+function readNamed(variables: readonly Variable[], style: Style, text: string, values: TemplateMatch): boolean {
+  const found = new Map<string, string[]>()
+  for (const pair of text.split(style.separator)) {
+    const equals = pair.indexOf('=')
+    const name = equals === -1 ? pair : pair.slice(0, equals)
+    const texts = found.get(name) ?? []
+    texts.push(equals === -1 ? '' : pair.slice(equals + 1))
+    found.set(name, texts)
+  }
+  for (const variable of variables) {
+    const texts = found.get(variable.name)
+    if (texts === undefined) continue
+    if (!keep(variable, texts, values)) return false
+    found.delete(variable.name)
+  }
+  return found.size === 0
+}
+
+function keep({ name, explode, prefix }: Variable, texts: readonly string[], values: TemplateMatch): boolean {
+  try {
+    const decoded = texts.map(text => decodeURIComponent(text))
+    const [only = ''] = decoded
+    if (explode) values[name] = decoded
+    else if (decoded.length > 1 || (prefix !== undefined && [...only].length > prefix)) return false
+    else values[name] = only
+    return true
+  } catch {
+    // A percent sign that encodes nothing: this URI is not one of ours.
+    return false
+  }
+}

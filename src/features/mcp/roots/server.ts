@@ -1,0 +1,21 @@
+/** The server's side of roots: ask for them, hear that they changed. */
+import type { CallOptions } from '../../../engine/calls.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { isRoots, listRoots, type Root, rootsChanged } from './messages.ts'
+
+export async function askRoots(exchange: Exchange, options: CallOptions & { key?: string } = {}): Promise<readonly Root[]> {
+  const { roots } = await exchange.ask(listRoots, {}, {
+    ...options,
+    kind: 'roots',
+    requires: { roots: {} },
+    allowed: isRecord(exchange.peer.capabilities['roots']),
+    accepts: isRoots,
+  })
+  return roots
+}
+
+export function rootsServer(onChange: ((exchange: Exchange) => void) | undefined): Side {
+  return { handlers: [[rootsChanged, (exchange: Exchange) => onChange?.(exchange)]] }
+}

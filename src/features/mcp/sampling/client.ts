@@ -1,0 +1,68 @@
+/** The client's side of sampling: the server's messages go to the host's model. */
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { Revision } from '../../../revisions/index.ts'
+import { createMessage, type SamplingMessage, type SamplingParams, type SamplingResult, samplingErrors } from './messages.ts'
+
+export type OnSample = (params: SamplingParams, context: { readonly signal: AbortSignal }) => Awaitable<SamplingResult>
+
+export interface SamplingClientOptions {
+  readonly onSample: OnSample | undefined
+  /** Whether the host's model can be given tools. */
+  readonly tools: boolean
+  /** Throws a refusal when the server asks too often. */
+  readonly admit: () => void
+}
+
+export interface SamplingClient {
+  readonly side: Side
+  answer(params: Params, signal: AbortSignal): Promise<SamplingResult>
+}
+
+export function samplingClient(options: SamplingClientOptions): SamplingClient {
+  const { onSample } = options
+  const answer = async (params: Params, signal: AbortSignal): Promise<SamplingResult> => {
+    if (onSample === undefined) throw new McpError('method-not-found', 'This client has no model to ask')
+    options.admit()
+    if ((params['tools'] !== undefined || params['toolChoice'] !== undefined) && !options.tools) {
+      throw new McpError('invalid-params', 'This client did not declare sampling.tools')
+    }
+    const asked = params as unknown as SamplingParams
+    checkToolResults(asked.messages)
+    return onSample(asked, { signal })
+  }
+  const offered = (): boolean => onSample !== undefined
+  return {
+    answer,
+    side: {
+      handlers: [[createMessage, { offered, execute: (exchange: Exchange) => answer(exchange.params, exchange.signal) }]],
+      capabilities: (revision) => (onSample === undefined ? {} : { sampling: declared(revision, options.tools) }),
+      errors: samplingErrors,
+    },
+  }
+}
+
+function declared(revision: Revision, tools: boolean): Record<string, unknown> {
+  return tools && (revision.id === '2025-11-25' || revision.era === 'request') ? { tools: {} } : {}
+}
+
+type Block = { readonly type?: unknown; readonly id?: unknown; readonly toolUseId?: unknown }
+
+/** Every tool use is answered in the very next message, and a message with results holds nothing else. */
+function checkToolResults(messages: readonly SamplingMessage[]): void {
+  let open: readonly unknown[] = []
+  for (const message of messages) {
+    const blocks = (Array.isArray(message.content) ? message.content : [message.content]).filter(isRecord) as readonly Block[]
+    const results = blocks.filter((block) => block.type === 'tool_result')
+    if (results.length > 0 && results.length < blocks.length) {
+      throw new McpError('invalid-params', 'A message with tool results must hold nothing else')
+    }
+    const answered = new Set(results.map((block) => block.toolUseId))
+    if (open.some((id) => !answered.has(id)) || results.length !== open.length) {
+      throw new McpError('invalid-params', 'Every tool use must be answered by a tool result in the very next message')
+    }
+    open = blocks.filter((block) => block.type === 'tool_use').map((block) => block.id)
+  }
+}

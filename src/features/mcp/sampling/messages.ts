@@ -1,0 +1,108 @@
+/** Asking the client's model. */
+import { officialIds, request } from '../../../engine/method.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { anything, array, number, object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
+import type { Wire } from '../../../revisions/index.ts'
+import { type AudioContent, type ContentBlock, type ImageContent, type Role, type TextContent, without } from '../content/messages.ts'
+
+export interface ToolUse {
+  readonly type: 'tool_use'
+  readonly id: string
+  readonly name: string
+  readonly input: Readonly<Record<string, unknown>>
+  readonly _meta?: Readonly<Record<string, unknown>>
+}
+
+export interface ToolResult {
+  readonly type: 'tool_result'
+  readonly toolUseId: string
+  readonly content: readonly ContentBlock[]
+  readonly structuredContent?: unknown
+  readonly isError?: boolean
+  readonly _meta?: Readonly<Record<string, unknown>>
+}
+
+export type SamplingBlock = TextContent | ImageContent | AudioContent | ToolUse | ToolResult
+
+export interface SamplingMessage {
+  readonly role: Role
+  readonly content: SamplingBlock | readonly SamplingBlock[]
+}
+
+/** A type alias, so that it fits where any object is taken. */
+export type SamplingTool = {
+  readonly name: string
+  readonly description?: string
+  readonly inputSchema: Readonly<Record<string, unknown>>
+}
+
+export interface SamplingParams {
+  readonly messages: readonly SamplingMessage[]
+  readonly maxTokens: number
+  readonly modelPreferences?: {
+    readonly hints?: readonly { readonly name?: string }[]
+    readonly costPriority?: number
+    readonly speedPriority?: number
+    readonly intelligencePriority?: number
+  }
+  readonly systemPrompt?: string
+  readonly includeContext?: 'none' | 'thisServer' | 'allServers'
+  readonly temperature?: number
+  readonly stopSequences?: readonly string[]
+  readonly metadata?: Readonly<Record<string, unknown>>
+  readonly tools?: readonly SamplingTool[]
+  readonly toolChoice?: { readonly mode?: 'auto' | 'required' | 'none' }
+}
+
+export interface SamplingResult {
+  readonly role: Role
+  readonly content: SamplingBlock | readonly SamplingBlock[]
+  readonly model: string
+  readonly stopReason?: string
+}
+
+export const createMessage = request<SamplingResult>()({
+  name: 'sampling/createMessage',
+  to: 'client',
+  in: officialIds,
+  params: object({
+    messages: array(object({ role: oneOf('user', 'assistant'), content: anything })),
+    maxTokens: number,
+    modelPreferences: optional(record),
+    systemPrompt: optional(string),
+    includeContext: optional(oneOf('none', 'thisServer', 'allServers')),
+    temperature: optional(number),
+    stopSequences: optional(array(string)),
+    metadata: optional(record),
+    tools: optional(array(record)),
+    toolChoice: optional(record),
+  }),
+  paramsDown: {
+    '2025-06-18': (params) => singleBlocks(without(params, 'tools', 'toolChoice')),
+    '2024-11-05': withoutAudioMessages,
+  },
+  resultDown: { '2025-06-18': (result) => ({ ...result, content: firstBlock(result['content']) }) },
+})
+
+export const samplingErrors = { 'sampling-refused': { default: -1 } }
+
+/** Before 2025-11-25 a message held exactly one block: each block becomes a message of its own. */
+function singleBlocks(params: Wire): Wire {
+  const messages = (params['messages'] as readonly SamplingMessage[]).flatMap(({ role, content }) =>
+    Array.isArray(content) ? content.map((block) => ({ role, content: block })) : [{ role, content }],
+  )
+  return { ...params, messages }
+}
+
+function withoutAudioMessages(params: Wire): Wire {
+  const messages = (params['messages'] as readonly SamplingMessage[]).map((message) =>
+    isRecord(message.content) && message.content['type'] === 'audio'
+      ? { role: message.role, content: { type: 'text', text: `[audio, ${String(message.content['mimeType'])}]` } }
+      : message,
+  )
+  return { ...params, messages }
+}
+
+function firstBlock(content: unknown): unknown {
+  return Array.isArray(content) ? (content.find((block) => isRecord(block) && block['type'] === 'text') ?? content[0]) : content
+}

@@ -1,0 +1,26 @@
+/** The server's side of asking the client's model. */
+import type { CallOptions } from '../../../engine/calls.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { createMessage, type SamplingParams, type SamplingResult } from './messages.ts'
+
+export interface SampleOptions extends CallOptions {
+  readonly key?: string
+}
+
+/** `includeContext` beyond none is sent only to clients that declare it: others would have to refuse. */
+export function sample(exchange: Exchange, params: SamplingParams, options: SampleOptions = {}): Promise<SamplingResult> {
+  const declared = exchange.peer.capabilities['sampling']
+  const withTools = params.tools !== undefined || params.toolChoice !== undefined
+  const allowed = isRecord(declared) && (!withTools || isRecord(declared['tools']))
+  const old = exchange.peer.revision.era === 'session' && exchange.peer.revision.id !== '2025-11-25'
+  const { includeContext, ...rest } = params
+  const keep = includeContext !== undefined && (includeContext === 'none' || old || (isRecord(declared) && isRecord(declared['context'])))
+  return exchange.ask(createMessage, { ...rest, ...(keep ? { includeContext } : {}) }, {
+    ...options,
+    kind: 'sample',
+    requires: { sampling: withTools ? { tools: {} } : {} },
+    allowed,
+    accepts: (value) => isRecord(value) && typeof value['role'] === 'string' && value['content'] !== undefined,
+  })
+}

@@ -1,0 +1,119 @@
+/**
+ * Changes as the dialect tells them: what came and went since this client was last told. A client that never listed has
+ * nothing to compare with and hears nothing.
+ */
+import type { Conversation, Memory } from '../../../engine/conversation.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import { Encoded } from '../../../engine/outcome.ts'
+import type { Layer } from '../../../engine/stages.ts'
+import { isThenable } from '../../../jsonrpc/message.ts'
+import { listResources, type Resource, resourcesChangedDialect } from '../resources/messages.ts'
+import { listTools, type Tool, toolsChangedDialect } from '../tools/messages.ts'
+
+/** What is offered now. */
+export interface Offered {
+  readonly tools: () => readonly Tool[]
+  readonly resources: () => readonly Resource[]
+}
+
+type Named = Pick<Resource, 'uri' | 'name'>
+
+/** What one conversation was last told. */
+interface Told {
+  tools: ReadonlyMap<string, Tool> | undefined
+  resources: ReadonlyMap<string, Resource> | undefined
+  /** All that it has listed, also what only a template knew of. */
+  listed: ReadonlyMap<string, Named>
+}
+
+const memory: Memory<Told> = { make: () => ({ tools: undefined, resources: undefined, listed: new Map() }) }
+
+export interface DialectChanges {
+  /** Remembers what is listed. */
+  readonly layer: Layer
+  tools(engine: Engine, conversation: Conversation): void
+  resources(engine: Engine, conversation: Conversation): void
+  updated(engine: Engine, conversation: Conversation, uri: string): void
+}
+
+export function dialectChanges(offered: Offered): DialectChanges {
+  return {
+    layer: {
+      stage: 'execute',
+      methods: [listTools.name, listResources.name],
+      when: ({ peer }) => peer.revision.id === 's3',
+      run: ({ route, conversation }, next) => {
+        const isTools = route.method.name === listTools.name
+        const current = isTools ? undefined : byUri(offered.resources())
+        const tools = isTools ? byName(offered.tools()) : undefined
+        const result = next()
+        const told = conversation.recall(memory)
+        if (tools !== undefined) told.tools = tools
+        if (current !== undefined) told.resources = current
+        const remember = (sent: unknown): unknown => {
+          if (!isTools) told.listed = byUri(entriesOf(sent))
+          return sent
+        }
+        return isThenable(result) ? result.then(remember) : remember(result)
+      },
+    },
+    tools: (engine, conversation) => tellTools(engine, conversation, offered),
+    resources: (engine, conversation) => tellResources(engine, conversation, offered),
+    updated: (engine, conversation, uri) => {
+      const listed = conversation.remembered(memory)?.listed
+      const entry = listed?.get(uri)
+      if (listed !== undefined && entry !== undefined) {
+        engine.notify(conversation, resourcesChangedDialect, { updated: [idOf(entry, listed.values())] })
+      }
+    },
+  }
+}
+
+function tellTools(engine: Engine, conversation: Conversation, offered: Offered): void {
+  const told = conversation.remembered(memory)
+  const before = told?.tools
+  if (told === undefined || before === undefined) return
+  const after = byName(offered.tools())
+  // A tool that is another one under its old name must be looked at again, like a new one.
+  const added = [...after.values()].filter((tool) => before.get(tool.name) !== tool)
+  const removed = [...before.keys()].filter((name) => !after.has(name))
+  told.tools = after
+  if (added.length + removed.length === 0) return
+  engine.notify(conversation, toolsChangedDialect, {
+    added: added.map(({ name, description }) => ({ name, description: description ?? '' })),
+    removed,
+  })
+}
+
+function tellResources(engine: Engine, conversation: Conversation, offered: Offered): void {
+  const told = conversation.remembered(memory)
+  const before = told?.resources
+  if (told === undefined || before === undefined) return
+  const after = byUri(offered.resources())
+  const changed = [...after.values()].filter((resource) => before.get(resource.uri) !== resource)
+  const removed = [...before.values()].filter(({ uri }) => !after.has(uri))
+  told.resources = after
+  told.listed = new Map([...told.listed].filter(([uri]) => !before.has(uri)).concat([...after]))
+  if (changed.length + removed.length === 0) return
+  const known = [...told.listed.values(), ...removed]
+  engine.notify(conversation, resourcesChangedDialect, { updated: [...changed, ...removed].map((entry) => idOf(entry, known)) })
+}
+
+/** The dialect knows a resource by its name, as long as that is nobody else's. */
+function idOf({ uri, name }: Named, known: Iterable<Named>): string {
+  for (const other of known) if (other.name === name && other.uri !== uri) return uri
+  return name
+}
+
+function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
+  return new Map(tools.map((tool) => [tool.name, tool]))
+}
+
+function byUri<R extends Named>(resources: readonly R[]): ReadonlyMap<string, R> {
+  return new Map(resources.map((resource) => [resource.uri, resource]))
+}
+
+/** On the dialect a list is a bare array. */
+function entriesOf(sent: unknown): readonly Named[] {
+  return sent instanceof Encoded ? JSON.parse(sent.text) : []
+}

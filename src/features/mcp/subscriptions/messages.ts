@@ -1,0 +1,57 @@
+/**
+ * Hearing of changes on wires without sessions: one long request that says what its sender wants to hear, and on its way
+ * back an acknowledgement, then what was asked for and nothing else (2026-07-28 basic/utilities/subscriptions).
+ */
+import { notification, request, requestIds } from '../../../engine/method.ts'
+import type { Id, Params } from '../../../jsonrpc/message.ts'
+import { array, boolean, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
+import type { Revision } from '../../../revisions/index.ts'
+
+/** In the `_meta` of whatever is said on a subscription: the id of the request that opened it. */
+export const subscriptionKey = 'io.modelcontextprotocol/subscriptionId'
+
+/** The members that every server may honour; extensions have more. */
+export interface ListenFilter {
+  readonly toolsListChanged?: boolean
+  readonly promptsListChanged?: boolean
+  readonly resourcesListChanged?: boolean
+  /** URIs whose updates are wanted. */
+  readonly resourceSubscriptions?: readonly string[]
+}
+
+/** Comes only when the server ends the subscription in good order. */
+export interface ListenResult {
+  readonly _meta: Params
+}
+
+const filter: Shape<Readonly<Record<string, unknown>>> = object({
+  toolsListChanged: optional(boolean),
+  promptsListChanged: optional(boolean),
+  resourcesListChanged: optional(boolean),
+  resourceSubscriptions: optional(array(string)),
+})
+
+export const listen = request<ListenResult>()({
+  name: 'subscriptions/listen',
+  to: 'server',
+  in: requestIds,
+  params: object({ notifications: filter }),
+  lasting: true,
+})
+
+export const acknowledged = notification({
+  name: 'notifications/subscriptions/acknowledged',
+  to: 'client',
+  in: requestIds,
+  params: object({ notifications: filter, _meta: optional(record) }),
+})
+
+/** The id as the request wrote it; the draft writes it as text, whatever it was. */
+export function subscriptionMeta(id: Id, { id: revision }: Revision): Params {
+  return { [subscriptionKey]: revision === 'draft-2026-v1' ? String(id) : id }
+}
+
+/** On the draft a subscription has no answer: it just ends. */
+export function answersListen({ id }: Revision): boolean {
+  return id !== 'draft-2026-v1'
+}

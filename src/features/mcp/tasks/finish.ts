@@ -1,0 +1,162 @@
+/** Waiting for a task: looking again and again as its server wishes, answering what it asks, cancelling it when given up. */
+import type { Conversation } from '../../../engine/conversation.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
+import type { Wire } from '../../../revisions/index.ts'
+import { without } from '../content/messages.ts'
+import { type InputRequest, isInputRequired } from '../input-required/messages.ts'
+import type { CallToolResult } from '../tools/messages.ts'
+import { type DetailedTask, inputResponse, isTerminal, relatedTaskKey, type Task, taskResult, updateTask } from './messages.ts'
+import { isCore, readTask, stopTask } from './requests.ts'
+
+export interface FinishOptions {
+  /** Aborted: the task is cancelled, and the wait ends with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+  /** Answers a question with the bare result of its method. Where questions are requests of their own it is not used. */
+  readonly answer?: ((request: InputRequest, key: string) => Awaitable<unknown>) | undefined
+  readonly onStatus?: ((task: Task) => void) | undefined
+  /** How long to wait in all. Default: as long as the task is kept, a day at most. */
+  readonly totalMs?: number | undefined
+  /** Between two looks, whatever the server wishes. */
+  readonly leastPollMs?: number
+  readonly mostPollMs?: number
+}
+
+const dayMs = 86_400_000
+/** Questions that one task may ask; one that never ends is no task but a trap. */
+const maxQuestions = 1_000
+
+/** Waits for the end of the task that a call has become and gives the call's result; a failure is thrown. */
+export async function finishTask(engine: Engine, conversation: Conversation, created: Task, options: FinishOptions = {}): Promise<CallToolResult> {
+  const { signal } = options
+  signal?.throwIfAborted()
+  const stop = new AbortController()
+  const waitMs = options.totalMs ?? Math.min(created.ttlMs ?? dayMs, dayMs)
+  const late = new McpError('timeout', `The task did not end within ${waitMs} ms; it was cancelled`)
+  const deadline = engine.deadlines.add(engine.clock.now() + waitMs, () => stop.abort(late))
+  const aborted = (): void => stop.abort(signal?.reason)
+  signal?.addEventListener('abort', aborted, { once: true })
+  const wait = new Wait(engine, conversation, created, options, stop, engine.clock.now() + waitMs)
+  try {
+    return await (isCore(conversation) ? wait.core() : wait.extension())
+  } catch (error) {
+    if (!stop.signal.aborted) throw error
+    // Nobody waits for it any more; whether the server hears that changes nothing here.
+    stopTask(engine, conversation, created.taskId).catch(lost => engine.trace('task-not-cancelled', lost))
+    throw stop.signal.reason
+  } finally {
+    engine.deadlines.cancel(deadline)
+    signal?.removeEventListener('abort', aborted)
+  }
+}
+
+class Wait {
+  readonly #engine: Engine
+  readonly #conversation: Conversation
+  readonly #options: FinishOptions
+  readonly #stop: AbortController
+  readonly #until: number
+  readonly #asked = new Set<string>()
+  #task: DetailedTask
+
+  constructor(engine: Engine, conversation: Conversation, task: Task, options: FinishOptions, stop: AbortController, until: number) {
+    this.#engine = engine
+    this.#conversation = conversation
+    this.#task = task
+    this.#options = options
+    this.#stop = stop
+    this.#until = until
+  }
+
+  /** Everything is in the task: questions, result, failure. */
+  async extension(): Promise<CallToolResult> {
+    while (!isTerminal(this.#task.status)) {
+      await this.#look()
+      for (const [key, request] of Object.entries(this.#task.inputRequests ?? {})) {
+        // The user may take longer than the next look; the answer goes out when it is there.
+        if (this.#isNew(key)) this.#respond(key, request).catch(error => this.#stop.abort(error))
+      }
+    }
+    const { status, result, error, statusMessage } = this.#task
+    if (status === 'completed' && result !== undefined) return without(result as unknown as Wire, 'resultType') as unknown as CallToolResult
+    if (error !== undefined) throw new McpError('remote', clip(error.message, 1000), { code: error.code, ...(error.data === undefined ? {} : { data: error.data }) })
+    throw new McpError(status === 'cancelled' ? 'task-cancelled' : 'invalid-answer', clip(statusMessage ?? `The task ended as ${status} without a result`, 1000))
+  }
+
+  /** The result is fetched; while that blocks the server asks by requests of its own, or answers with its questions. */
+  async core(): Promise<CallToolResult> {
+    for (;;) {
+      do await this.#look()
+      while (this.#task.status === 'working')
+      const result = await this.#engine.call(this.#conversation, taskResult, { taskId: this.#task.taskId }, this.#blocking())
+      if (!isInputRequired(result)) return result
+      const answers: Record<string, unknown> = {}
+      for (const [key, request] of Object.entries(result.inputRequests ?? {})) if (this.#isNew(key)) answers[key] = await this.#answer(key, request)
+      const meta = { [relatedTaskKey]: { taskId: this.#task.taskId } }
+      await this.#engine.call(this.#conversation, inputResponse, { inputResponses: answers }, { signal: this.#stop.signal, meta })
+    }
+  }
+
+  /** After the time that the server wishes for, within bounds. */
+  async #look(): Promise<void> {
+    const { leastPollMs = 50, mostPollMs = 60_000, onStatus } = this.#options
+    const wish = this.#task.pollIntervalMs ?? 1_000
+    await this.#pause(Math.min(Math.max(wish, leastPollMs), mostPollMs))
+    this.#task = await readTask(this.#engine, this.#conversation, this.#task.taskId, { signal: this.#stop.signal })
+    onStatus?.(this.#task)
+  }
+
+  #pause(ms: number): Promise<void> {
+    const { signal } = this.#stop
+    return new Promise<void>((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason)
+      const aborted = (): void => {
+        cancel()
+        reject(signal.reason)
+      }
+      const cancel = this.#engine.clock.setTimeout(() => {
+        signal.removeEventListener('abort', aborted)
+        resolve()
+      }, ms)
+      signal.addEventListener('abort', aborted, { once: true })
+    })
+  }
+
+  /** Keys are never used twice, so one that was seen is the same question again. */
+  #isNew(key: string): boolean {
+    if (this.#asked.has(key)) return false
+    if (this.#asked.size >= maxQuestions) throw this.#given(new McpError('invalid-answer', `The task asked more than ${maxQuestions} questions`))
+    this.#asked.add(key)
+    return true
+  }
+
+  async #respond(key: string, request: InputRequest): Promise<void> {
+    const answer = await this.#answer(key, request)
+    if (isTerminal(this.#task.status)) return
+    const { taskId } = this.#task
+    await this.#engine.call(this.#conversation, updateTask, { taskId, inputResponses: { [key]: answer } }, { signal: this.#stop.signal })
+  }
+
+  async #answer(key: string, request: InputRequest): Promise<unknown> {
+    const { answer } = this.#options
+    if (answer === undefined) throw this.#given(new McpError('capability-missing', `The task asks ${clip(request.method)}, which nobody answers here`))
+    try {
+      return await answer(request, key)
+    } catch (error) {
+      throw this.#given(error)
+    }
+  }
+
+  /** Given up: the task is cancelled. */
+  #given(error: unknown): unknown {
+    this.#stop.abort(error)
+    return error
+  }
+
+  #blocking(): { signal: AbortSignal; timeoutMs: number; totalMs: number } {
+    const left = Math.max(1, this.#until - this.#engine.clock.now())
+    return { signal: this.#stop.signal, timeoutMs: left, totalMs: left }
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * Tasks on the wire: calls whose answer is fetched later. Two forms that share only their idea: the core one of 2025-11-25
+ * (the caller asks for a task and fetches the result) and the extension of 2026-07-28 (the server decides, everything is in
+ * `tasks/get`). The canonical task is the extension's.
+ */
+import type { Duration } from '../../../core/duration.ts'
+import { notification, request } from '../../../engine/method.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
+import type { RevisionId, Wire } from '../../../revisions/index.ts'
+import { without } from '../content/messages.ts'
+import type { InputRequest, InputRequiredResult } from '../input-required/messages.ts'
+import { type CallToolResult, callTool, type TaskSupport } from '../tools/messages.ts'
+
+/** The extension's name among the capabilities of both ends. */
+export const tasksExtension = 'io.modelcontextprotocol/tasks'
+/** The `_meta` key that says which task a message belongs to (core form). */
+export const relatedTaskKey = 'io.modelcontextprotocol/related-task'
+
+const statuses = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const
+export type TaskStatus = (typeof statuses)[number]
+
+export interface Task {
+  readonly taskId: string
+  readonly status: TaskStatus
+  readonly statusMessage?: string
+  /** ISO 8601. */
+  readonly createdAt: string
+  readonly lastUpdatedAt: string
+  /** How long it is kept, from its creation; null: without limit. */
+  readonly ttlMs: number | null
+  readonly pollIntervalMs?: number
+}
+
+/** A task with what its status brings: open questions, the result, or the failure. */
+export interface DetailedTask extends Task {
+  readonly inputRequests?: Readonly<Record<string, InputRequest>>
+  readonly result?: CallToolResult
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown }
+}
+
+export interface ListTasksResult {
+  readonly tasks: readonly Task[]
+  readonly nextCursor?: string
+}
+
+/** What a tool says of its tasks. */
+export interface TaskFacts {
+  readonly support: 'optional' | 'required'
+  /**
+   * The handler itself says when it goes on as a task. What it asks before travels with the call; without this the call is a
+   * task from its start. Matters where the server decides; a caller that asked for a task gets one at once.
+   */
+  readonly deferred?: boolean
+  /** How long the task is kept, its work included. */
+  readonly ttl?: Duration
+  /** How long a client should wait between two looks. */
+  readonly pollInterval?: Duration
+}
+
+const plain: Readonly<Record<'optional' | 'required', TaskFacts>> = { optional: { support: 'optional' }, required: { support: 'required' } }
+
+/** A tool's `task` option, spelled out. Undefined: it never is one. */
+export function taskFacts(declared: TaskSupport | TaskFacts | undefined): TaskFacts | undefined {
+  if (declared === undefined || declared === 'forbidden') return undefined
+  return typeof declared === 'string' ? plain[declared] : declared
+}
+
+export function isTerminal(status: TaskStatus): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled'
+}
+
+/** The wires of the core form. */
+export const coreIds: readonly RevisionId[] = ['2025-11-25', 'draft-2026-v1']
+export const extensionIds: readonly RevisionId[] = ['2026-07-28']
+
+const named = object({ taskId: string })
+const shown = object({ taskId: string, status: oneOf(...statuses) })
+const coreDown = { '2025-11-25': toCore, 'draft-2026-v1': toCore }
+const coreUp = { '2025-11-25': fromCore, 'draft-2026-v1': fromCore }
+
+// ── the extension ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const ofTask = { to: 'server', in: extensionIds, nameParam: 'taskId' } as const
+
+export const getTask = request<DetailedTask>()({ ...ofTask, name: 'tasks/get', params: named })
+
+export const updateTask = request<Record<string, never>>()({
+  ...ofTask,
+  name: 'tasks/update',
+  params: object({ taskId: string, inputResponses: record }),
+})
+
+export const cancelTask = request<Record<string, never>>()({ ...ofTask, name: 'tasks/cancel', params: named })
+
+/** To those who listen for this task: all that `tasks/get` would say. */
+export const taskChanged = notification({ name: 'notifications/tasks', to: 'client', in: extensionIds, params: shown })
+
+// ── the core form ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const ofCore = { to: 'server', in: coreIds } as const
+
+export const getCoreTask = request<Task>()({ ...ofCore, name: 'tasks/get', params: named, resultDown: coreDown, resultUp: coreUp })
+
+export const cancelCoreTask = request<Task>()({ ...ofCore, name: 'tasks/cancel', params: named, resultDown: coreDown, resultUp: coreUp })
+
+const { resultDown = {}, resultUp = {} } = callTool
+
+/** Blocks until the task has ended; the draft may answer with questions instead. */
+export const taskResult = request<CallToolResult | InputRequiredResult>()({ ...ofCore, name: 'tasks/result', params: named, resultDown, resultUp })
+
+export const listTasks = request<ListTasksResult>()({
+  ...ofCore,
+  name: 'tasks/list',
+  params: object({ cursor: optional(string) }),
+  resultDown: { '2025-11-25': eachTask(toCore), 'draft-2026-v1': eachTask(toCore) },
+  resultUp: { '2025-11-25': eachTask(fromCore), 'draft-2026-v1': eachTask(fromCore) },
+})
+
+/** The draft's way to answer what `tasks/result` asked; the task is named in `_meta`. */
+export const inputResponse = request<Record<string, unknown>>()({
+  to: 'server',
+  in: ['draft-2026-v1'],
+  name: 'tasks/input_response',
+  params: object({ inputResponses: record, taskId: optional(string), _meta: optional(record) }),
+})
+
+export const taskStatus = notification({
+  name: 'notifications/tasks/status',
+  to: 'client',
+  in: coreIds,
+  params: shown,
+  paramsDown: coreDown,
+  paramsUp: coreUp,
+})
+
+export const taskErrors = {
+  'unknown-task': { default: -32602 },
+  'task-over': { default: -32602 },
+  'task-support': { default: -32601 },
+  'task-cancelled': { default: -32603 },
+}
+
+/** The core form: other names, no payload, and a tool's own failure counts as the task's. */
+export function toCore(task: Wire): Wire {
+  const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs, result } = task as unknown as DetailedTask
+  return {
+    taskId,
+    status: status === 'completed' && result?.isError === true ? 'failed' : status,
+    ...(statusMessage === undefined ? {} : { statusMessage }),
+    createdAt,
+    lastUpdatedAt,
+    ttl: ttlMs,
+    ...(pollIntervalMs === undefined ? {} : { pollInterval: pollIntervalMs }),
+  }
+}
+
+export function fromCore(wire: Wire): Wire {
+  const { ttl, pollInterval } = wire
+  return {
+    ...without(wire, 'ttl', 'pollInterval'),
+    ttlMs: ttl ?? null,
+    ...(pollInterval === undefined ? {} : { pollIntervalMs: pollInterval }),
+  }
+}
+
+function eachTask(change: (task: Wire) => Wire): (result: Wire) => Wire {
+  return result => (Array.isArray(result['tasks']) ? { ...result, tasks: result['tasks'].filter(isRecord).map(change) } : result)
+}

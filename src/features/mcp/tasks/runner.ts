@@ -1,0 +1,184 @@
+/** The life of tasks: begun from a call, worked on in the background, ended by result, failure, cancel or time. */
+import { toMilliseconds } from '../../../core/duration.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Next } from '../../../engine/stages.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { CallToolResult } from '../tools/messages.ts'
+import type { TaskFacts } from './messages.ts'
+import { RunningTask } from './running.ts'
+import type { TaskFailure, TaskRecord, TaskTable } from './table.ts'
+
+export interface TaskLimits {
+  /** How long a task is kept, work included, when neither tool nor caller says. */
+  readonly ttlMs: number
+  /** The longest that a caller may ask for. */
+  readonly maxTtlMs: number
+  readonly pollMs: number
+  /** JSON text of one result. */
+  readonly resultBytes: number
+}
+
+export const taskLimits: TaskLimits = { ttlMs: 3_600_000, maxTtlMs: 86_400_000, pollMs: 1_000, resultBytes: 4 * 1024 * 1024 }
+
+export interface RunnerOptions {
+  readonly table: TaskTable
+  /** Makes ids that nobody can guess: where nobody is identified they are all that protects a task. */
+  readonly newId: () => string
+  readonly limits: TaskLimits
+  /** Told after each change of a task that runs here. */
+  readonly changed: (record: TaskRecord, statusChanged: boolean, task: RunningTask) => void
+}
+
+type Change = (record: TaskRecord) => TaskRecord
+
+/** Shorter lives would end before anybody can look. */
+const leastTtlMs = 1_000
+
+export class Runner {
+  readonly table: TaskTable
+  readonly #options: RunnerOptions
+  readonly #running = new Map<string, RunningTask>()
+
+  constructor(options: RunnerOptions) {
+    this.#options = options
+    this.table = options.table
+  }
+
+  running(id: string): RunningTask | undefined {
+    return this.#running.get(id)
+  }
+
+  /** Makes a task of a call. From here on the call's questions are the task's. */
+  async begin(exchange: Exchange, facts: TaskFacts, wantedTtl: number | undefined): Promise<{ readonly record: TaskRecord; readonly task: RunningTask }> {
+    const { engine, caller, peer } = exchange
+    const record: TaskRecord = {
+      id: this.#options.newId(),
+      owner: caller.principal?.id,
+      revision: peer.revision.id,
+      status: 'working',
+      createdAt: engine.clock.now(),
+      updatedAt: engine.clock.now(),
+      ttlMs: this.#ttl(facts, wantedTtl),
+      pollMs: facts.pollInterval === undefined ? this.#options.limits.pollMs : Math.max(1, Math.round(toMilliseconds(facts.pollInterval))),
+      questions: {},
+      bytes: 0,
+    }
+    await this.table.add(record)
+    const before = exchange.asking ?? engine.asking(exchange)
+    const task = new RunningTask(record.id, exchange, before, running => this.#save(running))
+    exchange.asking = task
+    this.#running.set(record.id, task)
+    engine.deadlines.add(record.createdAt + record.ttlMs, () => this.#expire(engine, record.id))
+    return { record, task }
+  }
+
+  /** Does the work of a task that has begun. */
+  async work(task: RunningTask, next: Next): Promise<void> {
+    const { exchange } = task
+    // The caller was gone before it had its answer: nobody knows of the task.
+    if (exchange.cancelled) return this.#finish(task, cancelled)
+    let result: unknown
+    try {
+      result = await next()
+    } catch (error) {
+      const instead = exchange.route.recover?.(exchange, error)
+      if (instead === undefined) return this.#finish(task, failed(exchange.engine, error))
+      result = instead
+    }
+    return this.#finish(task, this.#completed(exchange.engine, result as CallToolResult))
+  }
+
+  /** The record when it was cancelled by this; undefined when it had ended before. */
+  async cancel(engine: Engine, id: string): Promise<TaskRecord | undefined> {
+    const task = this.#running.get(id)
+    const after = await this.#apply(engine, id, cancelled)
+    if (after !== undefined && task !== undefined) this.#stop(task, 'The task was cancelled')
+    return after
+  }
+
+  close(): void {
+    for (const task of [...this.#running.values()]) this.#stop(task, 'The server is closing')
+  }
+
+  #ttl(facts: TaskFacts, wanted: number | undefined): number {
+    const { ttlMs, maxTtlMs } = this.#options.limits
+    const own = facts.ttl === undefined ? ttlMs : toMilliseconds(facts.ttl)
+    return Math.max(leastTtlMs, Math.min(Math.round(wanted ?? own), Math.max(maxTtlMs, own)))
+  }
+
+  #completed(engine: Engine, result: CallToolResult): Change {
+    const { resultBytes } = this.#options.limits
+    let bytes: number
+    try {
+      bytes = JSON.stringify(result).length
+    } catch (cause) {
+      return failed(engine, new McpError('internal', 'The result could not be written as JSON', { cause }))
+    }
+    if (bytes <= resultBytes) return record => ({ ...record, status: 'completed', result, bytes })
+    return failed(engine, new McpError('internal', `The result takes ${bytes} characters; the limit for tasks is ${resultBytes}`))
+  }
+
+  async #finish(task: RunningTask, change: Change): Promise<void> {
+    if (task.closing) return
+    const { engine } = task.exchange
+    task.close()
+    try {
+      await this.#apply(engine, task.id, change)
+    } catch (error) {
+      await this.#apply(engine, task.id, failed(engine, error)).catch(again => engine.trace('task-lost', again))
+    }
+    this.#running.delete(task.id)
+    task.end()
+  }
+
+  #stop(task: RunningTask, reason: string): void {
+    task.exchange.stop(reason)
+    task.close()
+    this.#running.delete(task.id)
+    task.end()
+  }
+
+  async #expire(engine: Engine, id: string): Promise<void> {
+    const task = this.#running.get(id)
+    try {
+      await this.table.delete(id)
+    } catch (error) {
+      engine.trace('task-not-deleted', error)
+    }
+    if (task !== undefined) this.#stop(task, 'The task took longer than it is kept')
+  }
+
+  /** Never rejects: a table that fails for a moment must not fail the work. */
+  #save(task: RunningTask): Promise<unknown> {
+    const { engine } = task.exchange
+    const change: Change = record => ({
+      ...record,
+      status: task.questions.size > 0 ? 'input_required' : 'working',
+      questions: Object.fromEntries([...task.questions].map(([key, { request }]) => [key, request])),
+      ...(task.message === undefined ? {} : { message: task.message }),
+    })
+    return this.#apply(engine, task.id, change).catch(error => engine.trace('task-not-saved', error))
+  }
+
+  async #apply(engine: Engine, id: string, change: Change): Promise<TaskRecord | undefined> {
+    const task = this.#running.get(id)
+    let before: TaskRecord | undefined
+    const after = await this.table.change(id, record => {
+      before = record
+      return { ...change(record), updatedAt: engine.clock.now() }
+    })
+    if (after !== undefined && task !== undefined) this.#options.changed(after, after.status !== before?.status, task)
+    return after
+  }
+}
+
+const cancelled: Change = record => ({ ...record, status: 'cancelled', questions: {}, message: 'The task was cancelled' })
+
+function failed(engine: Engine, thrown: unknown): Change {
+  const { kind, message, data, code, cause } = McpError.from(thrown)
+  if (kind === 'internal') engine.trace('internal', cause ?? thrown)
+  const error: TaskFailure = { kind, message, ...(data === undefined ? {} : { data }), ...(code === undefined ? {} : { code }) }
+  return record => ({ ...record, status: 'failed', error, message: clip(message, 200) })
+}

@@ -1,0 +1,98 @@
+/**
+ * Arguments mirrored in HTTP headers: a property marked `x-mcp-header: "Name"` travels as `Mcp-Param-Name` too, so that
+ * proxies can route by it; the server refuses a header that differs from the body (2026-07-28 basic/transports).
+ */
+import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { decodeHeaderValue, encodeHeaderValue, headerFault, type Wire } from '../../../revisions/index.ts'
+
+export interface MirroredParam {
+  /** The header, in lower case. */
+  readonly header: string
+  /** Where the value is in the arguments. */
+  readonly path: readonly string[]
+  readonly type: 'string' | 'integer' | 'boolean'
+}
+
+const mark = 'x-mcp-header'
+const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+
+/** The mirrored parameters of an input schema, or what is wrong with its marks. */
+export function mirroredParams(schema: Wire): readonly MirroredParam[] | { readonly fault: string } {
+  const found: MirroredParam[] = []
+  const reached = new Set<unknown>()
+  const fault = collect(schema, [], found, reached)
+  if (fault !== undefined) return { fault }
+  if (countMarks(schema) > reached.size) return { fault: `${mark} may stand only on properties reached through "properties"` }
+  const names = new Set(found.map(({ header }) => header))
+  return names.size < found.length ? { fault: `two properties have the same ${mark}` } : found
+}
+
+function collect(schema: Wire, path: readonly string[], found: MirroredParam[], reached: Set<unknown>): string | undefined {
+  const properties = schema['properties']
+  if (!isRecord(properties)) return undefined
+  for (const [name, property] of Object.entries(properties)) {
+    if (!isRecord(property)) continue
+    const inner = [...path, name]
+    if (mark in property) {
+      reached.add(property)
+      const value = property[mark]
+      if (typeof value !== 'string' || !tokenPattern.test(value)) return `${mark} of "${clip(name)}" must be an HTTP token`
+      const type = property['type']
+      if (type !== 'string' && type !== 'integer' && type !== 'boolean') return `${mark} of "${clip(name)}" needs type string, integer or boolean`
+      found.push({ header: `mcp-param-${value.toLowerCase()}`, path: inner, type })
+    }
+    const fault = collect(property, inner, found, reached)
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
+
+/** Every schema object that carries the mark, wherever it stands; each object once, as references may be shared. */
+function countMarks(root: unknown): number {
+  let count = 0
+  const open: unknown[] = [root]
+  const seen = new Set<unknown>()
+  while (open.length > 0) {
+    const value = open.pop()
+    if (typeof value !== 'object' || value === null || seen.has(value)) continue
+    seen.add(value)
+    if (!Array.isArray(value) && typeof (value as Wire)['type'] !== 'undefined' && mark in value) count++
+    else if (!Array.isArray(value) && mark in value && typeof (value as Wire)[mark] !== 'object') count++
+    open.push(...Object.values(value))
+  }
+  return count
+}
+
+function valueAt(args: Params | undefined, path: readonly string[]): unknown {
+  let value: unknown = args
+  for (const name of path) value = isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined
+  return value
+}
+
+/** The headers that a client sends with a call. Absent and null arguments have none. */
+export function mirrorHeaders(params: readonly MirroredParam[], args: Params | undefined): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const { header, path } of params) {
+    const value = valueAt(args, path)
+    if (value !== undefined && value !== null) headers[header] = encodeHeaderValue(String(value))
+  }
+  return headers
+}
+
+/** Refuses a call whose headers say something else than its arguments. */
+export function checkMirrored(params: readonly MirroredParam[], args: Params | undefined, header: (name: string) => string | undefined): void {
+  for (const { header: name, path, type } of params) {
+    const value = valueAt(args, path)
+    const sent = header(name)
+    if (value === undefined || value === null) {
+      if (sent !== undefined) throw headerFault(`The header ${name} is sent, but the argument ${clip(path.join('.'))} is not`)
+      continue
+    }
+    if (sent === undefined) throw headerFault(`The header ${name} is missing; it must mirror the argument ${clip(path.join('.'))}`)
+    const decoded = decodeHeaderValue(sent)
+    if (decoded === undefined) throw headerFault(`The header ${name} holds no valid base64 of UTF-8 text`)
+    const same = type === 'integer' ? decoded.trim() !== '' && Number(decoded) === value : decoded === String(value)
+    if (!same) throw headerFault(`The header ${name} says "${clip(decoded)}", the argument ${clip(path.join('.'))} something else`)
+  }
+}

@@ -1,0 +1,161 @@
+/** Tools on the wire: listing and calling, and what each older wire gets instead of what it does not know. */
+import { everyId, notification, officialIds, request } from '../../../engine/method.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
+import type { Icon, Wire } from '../../../revisions/index.ts'
+import { type ContentBlock, changeAt, withoutAudio, withoutIcons, withoutLinks, without } from '../content/messages.ts'
+
+export interface ToolAnnotations {
+  readonly title?: string
+  readonly readOnlyHint?: boolean
+  readonly destructiveHint?: boolean
+  readonly idempotentHint?: boolean
+  readonly openWorldHint?: boolean
+}
+
+/** Whether a call may, must or must not run as a task. */
+export type TaskSupport = 'forbidden' | 'optional' | 'required'
+
+export interface Tool {
+  readonly name: string
+  readonly title?: string
+  readonly description?: string
+  readonly inputSchema: Readonly<Record<string, unknown>>
+  readonly outputSchema?: Readonly<Record<string, unknown>>
+  readonly annotations?: ToolAnnotations
+  readonly icons?: readonly Icon[]
+  readonly execution?: { readonly taskSupport: TaskSupport }
+  readonly _meta?: Readonly<Record<string, unknown>>
+}
+
+export interface ListToolsResult {
+  readonly tools: readonly Tool[]
+  readonly nextCursor?: string
+  readonly ttlMs?: number
+  readonly cacheScope?: 'public' | 'private'
+}
+
+export interface CallToolResult {
+  readonly content: readonly ContentBlock[]
+  /** Any JSON value; undefined alone means that there is none. */
+  readonly structuredContent?: unknown
+  readonly isError?: boolean
+  readonly _meta?: Readonly<Record<string, unknown>>
+}
+
+/** Wires below 2026-07-28 know only objects there; others are wrapped, in the schema and in the value alike. */
+export const wrapKey = 'result'
+
+export function isObjectSchema(schema: Wire): boolean {
+  return schema['type'] === 'object'
+}
+
+const eachTool = (change: (tool: Wire) => Wire) => (result: Wire): Wire =>
+  Array.isArray(result['tools']) ? { ...result, tools: result['tools'].map(change) } : result
+
+export const listTools = request<ListToolsResult>()({
+  name: 'tools/list',
+  to: 'server',
+  in: everyId,
+  params: object({ cursor: optional(string) }),
+  paramsDown: { s3: () => ({}) },
+  resultDown: {
+    '2026-07-28': eachTool((tool) => (tool['execution'] === undefined ? tool : without(tool, 'execution'))),
+    'draft-2026-v1': (result) => eachTool(withObjectOutput)(without(result, 'ttlMs', 'cacheScope')),
+    '2025-11-25': (result) => eachTool(withObjectOutput)(without(result, 'ttlMs', 'cacheScope')),
+    '2025-06-18': eachTool((tool) => without(tool, 'icons', 'execution')),
+    '2025-03-26': eachTool(titleAsAnnotation),
+    '2024-11-05': eachTool((tool) => without(tool, 'annotations')),
+    s3: dialectTools,
+  },
+  resultUp: {
+    s3: (result) => (Array.isArray(result) ? { tools: result } : result),
+  },
+})
+
+export const callTool = request<CallToolResult>()({
+  name: 'tools/call',
+  to: 'server',
+  in: everyId,
+  names: { s3: 'tools/invoke' },
+  params: object({ name: string, arguments: optional(record), _meta: optional(record) }),
+  asks: true,
+  nameParam: 'name',
+  resultDown: {
+    'draft-2026-v1': withObjectContent,
+    '2025-11-25': withObjectContent,
+    '2025-06-18': (result) => changeAt(result, 'content', withoutIcons),
+    '2025-03-26': (result) => changeAt(without(result, 'structuredContent'), 'content', withoutLinks),
+    '2024-11-05': (result) => changeAt(result, 'content', withoutAudio),
+    's3': toDialect,
+  },
+  resultUp: { s3: fromDialect },
+  cancelled: { content: [], cancelled: true },
+})
+
+/** The dialect's own name is `tools/invoke`, but it takes the common one too. */
+export const callToolDialect = { ...callTool, in: ['s3' as const], names: {} }
+
+export const toolsChanged = notification({
+  name: 'notifications/tools/list_changed',
+  to: 'client',
+  in: officialIds,
+  params: record,
+})
+
+/** The dialect says what came and went. */
+export const toolsChangedDialect = notification({
+  name: 'tools/changed',
+  to: 'client',
+  in: ['s3'],
+  params: object({ added: optional(array(record)), removed: optional(array(string)) }),
+})
+
+export const toolErrors = {
+  'unknown-tool': { default: -32602 },
+  'invalid-arguments': { default: -32602, s3: 4001 },
+}
+
+function withObjectOutput(tool: Wire): Wire {
+  const schema = tool['outputSchema']
+  if (!isRecord(schema) || isObjectSchema(schema)) return tool
+  return { ...tool, outputSchema: { type: 'object', properties: { [wrapKey]: schema }, required: [wrapKey] } }
+}
+
+function withObjectContent(result: Wire): Wire {
+  const value = result['structuredContent']
+  return value === undefined || isRecord(value) ? result : { ...result, structuredContent: { [wrapKey]: value } }
+}
+
+/** Before tools had titles, their annotations did. */
+function titleAsAnnotation(tool: Wire): Wire {
+  const plain = without(tool, 'title', 'outputSchema', '_meta')
+  if (tool['title'] === undefined) return plain
+  return { ...plain, annotations: { title: tool['title'], ...(tool['annotations'] as object | undefined) } }
+}
+
+function dialectTools(result: Wire): Wire {
+  const tools = result['tools'] as readonly Tool[]
+  return tools.map(({ name, description, inputSchema }) => ({ name, description: description ?? '', inputSchema })) as unknown as Wire
+}
+
+function toDialect(result: Wire): Wire {
+  if (result['cancelled'] === true) return { status: 'cancelled', output: null }
+  const status = result['isError'] === true ? 'error' : 'success'
+  const content = result['content'] as readonly ContentBlock[]
+  const structured = result['structuredContent']
+  if (structured !== undefined) return { status, output: structured }
+  const only = content.length === 1 ? content[0] : undefined
+  return { status, output: only?.type === 'text' ? only.text : { content } }
+}
+
+function fromDialect(result: Wire): Wire {
+  if (Array.isArray(result['content'])) return result
+  const output = result['output']
+  const text = typeof output === 'string' ? output : JSON.stringify(output ?? null)
+  return {
+    content: [{ type: 'text', text }],
+    ...(output === undefined || typeof output === 'string' ? {} : { structuredContent: output }),
+    ...(result['status'] === 'success' ? {} : { isError: true }),
+  }
+}

@@ -1,0 +1,50 @@
+/** What a handler returned → the canonical result. Plain values are enough; `reply` is for more control. */
+import type { ContentBlock, TextContent } from '../content/messages.ts'
+import type { CallToolResult } from './messages.ts'
+
+export interface ReplyParts {
+  readonly content?: readonly ContentBlock[]
+  readonly structured?: unknown
+  readonly isError?: boolean
+  readonly meta?: Readonly<Record<string, unknown>>
+}
+
+/** A result spelled out by its author. Made by `reply`. */
+export class Reply {
+  readonly parts: ReplyParts
+  constructor(parts: ReplyParts) {
+    this.parts = parts
+  }
+}
+
+/**
+ * Spells out a tool's result.
+ * @example return reply({ content: [text('done'), image(png, 'image/png')], structured: { id } })
+ */
+export function reply(parts: ReplyParts): Reply {
+  return new Reply(parts)
+}
+
+export function textResult(text: string, isError = false): CallToolResult {
+  const content: [TextContent] = [{ type: 'text', text }]
+  return isError ? { content, isError: true } : { content }
+}
+
+/** A string is text; nothing is an empty answer; any other value is structured content with its JSON as text. */
+export function toResult(value: unknown): CallToolResult {
+  if (typeof value === 'string') return textResult(value)
+  if (value === undefined) return { content: [] }
+  if (!(value instanceof Reply)) return { content: jsonText(value), structuredContent: value }
+  const { content, structured, isError, meta } = value.parts
+  return {
+    content: content ?? (structured === undefined ? [] : jsonText(structured)),
+    ...(structured === undefined ? {} : { structuredContent: structured }),
+    ...(isError === undefined ? {} : { isError }),
+    ...(meta === undefined ? {} : { _meta: meta }),
+  }
+}
+
+/** Readers that know no structured content get the same value as text. */
+function jsonText(value: unknown): readonly TextContent[] {
+  return [{ type: 'text', text: JSON.stringify(value) ?? 'null' }]
+}

@@ -1,0 +1,233 @@
+/** Offering tools: register, list, call. `tools/call` is resolve → validate → execute; other features hang layers between. */
+import { type Buckets, createBuckets } from '../../../core/bucket.ts'
+import { type Catalog, createCatalog } from '../../../core/catalog.ts'
+import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { Problem } from '../../../core/problem.ts'
+import { type Compiled, compileSchema, type Schema } from '../../../core/schema/index.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Paging } from '../../../engine/paging.ts'
+import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
+import type { Icon } from '../../../revisions/index.ts'
+import { checkMirrored, type MirroredParam, mirroredParams } from './headers.ts'
+import {
+  type CallToolResult,
+  callTool,
+  callToolDialect,
+  listTools,
+  type TaskSupport,
+  type Tool,
+  type ToolAnnotations,
+  toolErrors,
+} from './messages.ts'
+import { textResult, toResult } from './result.ts'
+
+export interface ToolFacts {
+  readonly title?: string
+  readonly description?: string
+  readonly input?: Schema
+  readonly output?: Schema
+  readonly annotations?: ToolAnnotations
+  readonly icons?: readonly Icon[]
+  readonly task?: TaskSupport
+  /** How long one call may take. Default: as long as the caller waits. */
+  readonly timeout?: Duration
+  /** How often one caller may call this tool, instead of the server's common limit. */
+  readonly rate?: { readonly perSecond: number; readonly burst?: number }
+  readonly meta?: Readonly<Record<string, unknown>>
+}
+
+export type ToolHandler<C> = (args: never, context: C) => Awaitable<unknown>
+
+/** One registered tool, compiled. */
+export interface ToolEntry<C = unknown> {
+  readonly name: string
+  readonly tool: Tool
+  readonly facts: ToolFacts
+  readonly input: Compiled | undefined
+  readonly output: Compiled | undefined
+  readonly mirrored: readonly MirroredParam[]
+  readonly timeoutMs: number | undefined
+  readonly buckets: Buckets | undefined
+  readonly handler: ToolHandler<C>
+}
+
+export interface ToolsServer<C> {
+  readonly side: Side
+  readonly catalog: Catalog<ToolEntry<C>>
+  compile(name: string, facts: ToolFacts, handler: ToolHandler<C>): ToolEntry<C>
+}
+
+export interface ToolsOptions<C> {
+  readonly paging: Paging
+  /** The author's context of a call. */
+  readonly context: (exchange: Exchange) => C
+  /** Refuses, by throwing, a caller that calls too often; `own` is the tool's own limit. */
+  readonly admit?: (exchange: Exchange, own: Buckets | undefined) => void
+  /** Told what a handler threw, before the caller gets the short version. */
+  readonly failed: (tool: string, error: unknown) => void
+}
+
+const emptyInput = { type: 'object', additionalProperties: false } as const
+const noArguments: Params = {}
+
+export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
+  const catalog = createCatalog<ToolEntry<C>>({ noun: 'tool', key: (entry) => entry.name, facts: (entry) => entry.tool })
+  let everOffered = false
+  catalog.onChange(() => {
+    everOffered = true
+  })
+  const offered = (): boolean => everOffered
+  const call: GatedHandler = {
+    offered,
+    resolve: (exchange) => {
+      const entry = resolve(catalog, exchange)
+      options.admit?.(exchange, entry.buckets)
+      exchange.target = entry
+    },
+    validate: (exchange) => validate(exchange.target as ToolEntry<C>, exchange),
+    execute: (exchange) => execute(exchange.target as ToolEntry<C>, exchange, options),
+    recover: (exchange, error) => (reportsInResult(exchange) && isBadArguments(error) ? textResult(error.message, true) : undefined),
+  }
+  return {
+    catalog,
+    compile,
+    side: {
+      handlers: [
+        [listTools, { offered, execute: (exchange: Exchange) => options.paging.list(exchange, catalog, 'tools', (entry) => entry.tool) }],
+        [callTool, call],
+        [callToolDialect, call],
+      ],
+      capabilities: (revision) => (everOffered && revision.id !== 's3' ? { tools: { listChanged: true } } : everOffered ? { tools: {} } : {}),
+      errors: toolErrors,
+    },
+  }
+}
+
+function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>): ToolEntry<C> {
+  if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) {
+    throw new TypeError(`"${clip(name)}" is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -`)
+  }
+  const input = facts.input === undefined ? undefined : compileSchema(facts.input)
+  const output = facts.output === undefined ? undefined : compileSchema(facts.output)
+  const inputSchema = input?.json ?? emptyInput
+  if (inputSchema['type'] !== 'object') throw new TypeError(`The input of tool "${name}" must be an object schema`)
+  const mirrored = mirroredParams(inputSchema)
+  if ('fault' in mirrored) throw new TypeError(`The input schema of tool "${name}": ${mirrored.fault}`)
+  const { title, description, annotations, icons, task, meta } = facts
+  const tool: Tool = {
+    name,
+    ...(title === undefined ? {} : { title }),
+    ...(description === undefined ? {} : { description }),
+    inputSchema,
+    ...(output === undefined ? {} : { outputSchema: output.json }),
+    ...(annotations === undefined ? {} : { annotations }),
+    ...(icons === undefined ? {} : { icons }),
+    ...(task === undefined || task === 'forbidden' ? {} : { execution: { taskSupport: task } }),
+    ...(meta === undefined ? {} : { _meta: meta }),
+  }
+  const timeoutMs = facts.timeout === undefined ? undefined : toMilliseconds(facts.timeout, 'timeout')
+  const buckets = facts.rate === undefined ? undefined : createBuckets(facts.rate)
+  return { name, tool, facts, input, output, mirrored, timeoutMs, buckets, handler }
+}
+
+function resolve<C>(catalog: Catalog<ToolEntry<C>>, exchange: Exchange): ToolEntry<C> {
+  const name = exchange.params['name'] as string
+  const entry = catalog.get(name)
+  if (entry === undefined) throw new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
+  if (entry.mirrored.length > 0 && exchange.peer.revision.era === 'request' && exchange.caller.carrier === 'http' && exchange.caller.header !== undefined) {
+    checkMirrored(entry.mirrored, exchange.params['arguments'] as Params | undefined, exchange.caller.header)
+  }
+  return entry
+}
+
+function validate(entry: ToolEntry<never>, exchange: Exchange): Awaitable<void> {
+  const args = (exchange.params['arguments'] ?? noArguments) as Params
+  if (entry.input === undefined) {
+    exchange.input = args
+    return undefined
+  }
+  const checked = entry.input.validate(args)
+  if (isThenable(checked)) return checked.then((result) => accept(entry, exchange, result))
+  return accept(entry, exchange, checked)
+}
+
+type Checked = Awaited<ReturnType<Compiled['validate']>>
+
+function accept(entry: ToolEntry<never>, exchange: Exchange, checked: Checked): void {
+  if (checked.ok) exchange.input = checked.value
+  else throw new McpError('invalid-arguments', `Invalid arguments for tool ${entry.name}: ${issueText(checked.issues)}`)
+}
+
+function issueText(issues: readonly { readonly path: string; readonly message: string }[]): string {
+  const shown = issues.slice(0, 5).map(({ path, message }) => (path === '' ? message : `${clip(path)}: ${clip(message, 200)}`))
+  return issues.length > 5 ? `${shown.join('; ')}; and ${issues.length - 5} more` : shown.join('; ')
+}
+
+function isBadArguments(error: unknown): error is McpError {
+  return error instanceof McpError && error.kind === 'invalid-arguments'
+}
+
+/** From 2025-11-25 on the model gets to see what was wrong with its arguments, and can mend them. */
+function reportsInResult({ peer }: Exchange): boolean {
+  const { id } = peer.revision
+  return id === '2025-11-25' || peer.revision.era === 'request'
+}
+
+function execute<C>(entry: ToolEntry<C>, exchange: Exchange, options: ToolsOptions<C>): Awaitable<CallToolResult> {
+  let out: Awaitable<unknown>
+  try {
+    out = entry.handler(exchange.input as never, options.context(exchange))
+  } catch (error) {
+    return failed(entry, exchange, error, options)
+  }
+  if (!isThenable(out)) return finish(entry, out)
+  const bounded = entry.timeoutMs === undefined ? out : within(entry.timeoutMs, entry.name, exchange, out)
+  return bounded.then(
+    (value) => finish(entry, value),
+    (error) => failed(entry, exchange, error, options),
+  ) as Promise<CallToolResult>
+}
+
+/** A call that takes too long is told to stop, and answered at once whether it does or not. */
+function within(timeoutMs: number, name: string, exchange: Exchange, out: PromiseLike<unknown>): Promise<unknown> {
+  const { clock, deadlines } = exchange.engine
+  return new Promise((resolve, reject) => {
+    const deadline = deadlines.add(clock.now() + timeoutMs, () => {
+      exchange.stop(`Tool ${name} took longer than ${timeoutMs} ms`)
+      reject(new Error(`Tool ${name} took longer than the ${timeoutMs} ms it has`))
+    })
+    out.then(resolve, reject)
+    const done = (): void => deadlines.cancel(deadline)
+    out.then(done, done)
+  })
+}
+
+function finish(entry: ToolEntry<never>, value: unknown): Awaitable<CallToolResult> {
+  const result = toResult(value)
+  if (entry.output === undefined || result.isError === true) return result
+  const checked = entry.output.validate(result.structuredContent)
+  return isThenable(checked) ? checked.then((done) => checkedOutput(entry, result, done)) : checkedOutput(entry, result, checked)
+}
+
+/** The value goes out as the handler returned it: transforms of an output schema describe what readers make of it. */
+function checkedOutput(entry: ToolEntry<never>, result: CallToolResult, checked: Checked): CallToolResult {
+  if (checked.ok) return result
+  throw new McpError('internal', `Tool ${entry.name} returned something else than its output schema says: ${issueText(checked.issues)}`)
+}
+
+/** Kinds of failure that come from the caller's side of a question: the tool's failure, not the protocol's. */
+const answersGoneWrong = new Set(['remote', 'timeout', 'invalid-answer'])
+
+/** Protocol failures pass; what else a handler throws is the tool's failure, told without its stack. */
+function failed<C>(entry: ToolEntry<C>, exchange: Exchange, error: unknown, options: ToolsOptions<C>): CallToolResult {
+  if (error instanceof McpError && !answersGoneWrong.has(error.kind)) {
+    // Session wires have no number for a client that cannot be asked.
+    if (error.kind !== 'capability-missing' || exchange.peer.revision.era === 'request') throw error
+  }
+  if (error instanceof Problem) return textResult(error.suggestion === undefined ? error.message : `${error.message}. ${error.suggestion}`, true)
+  options.failed(entry.name, error)
+  return textResult(error instanceof Error && error.message !== '' ? clip(error.message, 1000) : 'The tool failed', true)
+}

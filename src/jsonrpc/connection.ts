@@ -1,0 +1,136 @@
+/**
+ * The contract between carriers (stdio, HTTP, WebSocket, …) and the engine.
+ * A frame is the JSON text of one message (or of one array, where a wire has batches).
+ * Carriers move frames and hold no protocol logic; the engine never sees bytes or sockets.
+ */
+import type { Id } from './message.ts'
+
+export type Carrier = 'stdio' | 'memory' | 'websocket' | 'sse' | 'http'
+
+/** An authenticated identity. Part of every key that belongs to someone. */
+export interface Principal {
+  readonly id: string
+}
+
+/** Who speaks: constant for a duplex connection, one per exchange over HTTP. */
+export interface Caller {
+  readonly carrier: Carrier
+  /** Reads a request header by its lower-case name. Absent on carriers without headers. */
+  readonly header?: (name: string) => string | undefined
+  readonly principal?: Principal | undefined
+  /** An object that lives as long as the caller's connection (a socket): what is counted "per connection" hangs on it. */
+  readonly connection: object
+  /** The next message of this caller may reach another process: nothing can be remembered here for it. */
+  readonly ephemeral?: boolean
+}
+
+export interface SendHints {
+  /** This frame ends the lane: the answer to the request that brought it. */
+  readonly final?: boolean
+  /** HTTP status, where nothing has been sent yet. Default 200. */
+  readonly status?: number
+  /** Extra response headers, where nothing has been sent yet. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** A later frame with the same key may replace this one while it still queues for a slow reader (progress). */
+  readonly merge?: string
+}
+
+/**
+ * The way back to whoever sent a message: a logical stream to which sockets attach and re-attach.
+ * On a duplex connection one lane serves the whole connection; over HTTP each POST and GET has its own.
+ */
+export interface Lane {
+  send(frame: string, hints?: SendHints): void
+  /** Nothing (more) will be sent in answer. HTTP: 202 if nothing was sent. Duplex lanes ignore it. */
+  end(hints?: SendHints): void
+  /** True when nobody can receive any more, now or later. */
+  readonly closed: boolean
+  /** Calls back once, when the receiver has gone away before the lane was ended. */
+  onClose(fn: () => void): void
+  /**
+   * Keep what is sent for replay within this session, under event ids; `prime` sends an empty first event at once
+   * so that the reader can come back even before the first message. Only lanes that can be re-attached have it.
+   */
+  keep?(session: string, prime: boolean): void
+  /** Lets the reader go while the lane lives on; it comes back by itself after `retryMs`. */
+  release?(retryMs: number): void
+  /** For a lane opened to continue another: attach to the kept lane that sent `lastEventId`, replaying what follows. False if there is none in this session. */
+  resume?(session: string, lastEventId: string): boolean
+}
+
+/** What the engine offers to carriers that take in one exchange at a time (HTTP). */
+export interface Door {
+  /** One posted body. The engine answers on `reply`, always: with a frame or with `end()`. */
+  deliver(text: string, caller: Caller, reply: Lane): void
+  /** A stream for what is said unasked (GET). Refused by a final frame with a status. */
+  listen(caller: Caller, lane: Lane): void
+  /** The caller ends its session (DELETE). */
+  leave(caller: Caller, reply: Lane): void
+  /** A duplex connection has come in; the engine starts it. */
+  accept(connection: Connection): void
+}
+
+/** Travels with a frame that a duplex or client-side connection sends. */
+export interface Outgoing {
+  /** The id of the request in this frame, when it is one: its answer is awaited. */
+  readonly id?: Id
+  /** Headers for carriers that have them. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Aborted when the answer is no longer wanted and the carrier may drop the exchange. */
+  readonly signal?: AbortSignal
+  /** The carrier may take up (and on loss re-open) the session that the answer's headers name. */
+  readonly session?: boolean
+  /** A broken answer stream may be continued under its last event id. */
+  readonly resume?: boolean
+  /** A later frame with the same key may replace this one while it still queues for a slow reader. */
+  readonly merge?: string
+}
+
+/** What arrives on a connection. All callbacks are synchronous and must not throw. */
+export interface Sink {
+  /** One frame. `status` is the HTTP status that carried it, where there is one. */
+  frame(text: string, status?: number): void
+  /** A frame that had to be refused unread: too long, not UTF-8. The connection goes on. */
+  fault(fault: FrameFault): void
+  /** The connection has ended; called once, also after our own close(). */
+  closed(reason?: Error): void
+}
+
+export interface FrameFault {
+  readonly kind: 'too-large' | 'not-utf8' | 'not-text'
+  readonly message: string
+}
+
+/** A duplex connection, either end; over HTTP the client's view of a server. */
+export interface Connection {
+  readonly carrier: Carrier
+  /** Constant facts about the other end; a server's connection gives what its handshake brought (headers, principal). */
+  readonly caller?: Caller
+  /** Begins reading. Called once. */
+  start(sink: Sink): void | Promise<void>
+  /** Resolves (or returns undefined) when the frame was taken; rejects with ConnectionError when it cannot be delivered. */
+  send(frame: string, outgoing?: Outgoing): void | Promise<void>
+  /** Over HTTP: opens the stream for what the server says unasked, if it offers one. */
+  listen?(outgoing: Outgoing): void
+  close(): Promise<void>
+}
+
+/** A failure below the protocol: refused, lost, or answered with something that is no message. */
+export class ConnectionError extends Error {
+  override readonly name = 'ConnectionError'
+  /** `lost`: the other end went away; `refused`: never reached; `status`: HTTP said no; `session`: the session is gone; `protocol`: what came is no message; `aborted`: we let go. */
+  readonly kind: 'lost' | 'refused' | 'status' | 'session' | 'protocol' | 'aborted' | 'too-large'
+  readonly status: number | undefined
+  readonly headers: Readonly<Record<string, string>> | undefined
+
+  constructor(
+    kind: ConnectionError['kind'],
+    message: string,
+    more: { status?: number; headers?: Readonly<Record<string, string>>; cause?: unknown } = {},
+  ) {
+    super(message, more.cause === undefined ? undefined : { cause: more.cause })
+    this.kind = kind
+    this.status = more.status
+    this.headers = more.headers
+  }
+}

@@ -1,0 +1,54 @@
+/** The JSON-RPC 2.0 message shapes. Nothing here knows a word of MCP. */
+
+export type Id = string | number
+
+export interface Request {
+  readonly jsonrpc: '2.0'
+  readonly id: Id
+  readonly method: string
+  readonly params?: Params
+}
+
+export interface Notification {
+  readonly jsonrpc: '2.0'
+  readonly method: string
+  readonly params?: Params
+}
+
+export interface Success {
+  readonly jsonrpc: '2.0'
+  readonly id: Id
+  readonly result: unknown
+}
+
+export interface ErrorBody {
+  readonly code: number
+  readonly message: string
+  readonly data?: unknown
+}
+
+export interface Failure {
+  readonly jsonrpc: '2.0'
+  /** Absent or null when the request's id could not be read. */
+  readonly id?: Id | null
+  readonly error: ErrorBody
+}
+
+export type Params = Readonly<Record<string, unknown>>
+export type Message = Request | Notification | Success | Failure
+
+/** A value, or the promise of one: what may answer at once should not be made to wait a tick. */
+export type Awaitable<T> = T | PromiseLike<T>
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function isThenable<T>(value: Awaitable<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+}
+
+/** Strings, and integers that survive a round trip through every JSON parser. */
+export function isId(value: unknown): value is Id {
+  return typeof value === 'string' || Number.isSafeInteger(value)
+}

@@ -1,0 +1,111 @@
+/**
+ * One small description per message shape, from which its type, its check and its JSON Schema come.
+ * A check allocates nothing when the value is right; the fault is built only when something is wrong.
+ * Unknown members pass: a newer peer may say more than we know.
+ */
+import { isRecord } from './message.ts'
+
+export interface Fault {
+  readonly path: string
+  readonly expected: string
+}
+
+export interface Shape<T> {
+  readonly check: (value: unknown) => Fault | undefined
+  readonly schema: () => Record<string, unknown>
+  readonly optional: boolean
+  /** Carries the type; never set. */
+  readonly type?: T
+}
+
+export type Infer<S> = S extends Shape<infer T> ? T : never
+
+type Members = Readonly<Record<string, Shape<unknown>>>
+type OptionalKeys<M extends Members> = { [K in keyof M]: undefined extends Infer<M[K]> ? K : never }[keyof M]
+type ObjectOf<M extends Members> = { readonly [K in Exclude<keyof M, OptionalKeys<M>>]: Infer<M[K]> } & {
+  readonly [K in OptionalKeys<M>]?: Infer<M[K]>
+}
+
+function leaf<T>(expected: string, test: (value: unknown) => boolean, schema: Record<string, unknown>): Shape<T> {
+  const fault: Fault = { path: '', expected }
+  return { check: (value) => (test(value) ? undefined : fault), schema: () => schema, optional: false }
+}
+
+export const string: Shape<string> = leaf('a string', (value) => typeof value === 'string', { type: 'string' })
+export const number: Shape<number> = leaf('a number', (value) => typeof value === 'number', { type: 'number' })
+export const integer: Shape<number> = leaf('an integer', Number.isSafeInteger, { type: 'integer' })
+export const boolean: Shape<boolean> = leaf('true or false', (value) => typeof value === 'boolean', { type: 'boolean' })
+export const anything: Shape<unknown> = leaf('any value', () => true, {})
+export const record: Shape<Readonly<Record<string, unknown>>> = leaf('an object', isRecord, { type: 'object' })
+/** A request id or progress token. */
+export const token: Shape<string | number> = leaf(
+  'a string or an integer',
+  (value) => typeof value === 'string' || Number.isSafeInteger(value),
+  { type: ['string', 'integer'] },
+)
+
+export function oneOf<const T extends readonly string[]>(...values: T): Shape<T[number]> {
+  return leaf(`one of ${values.join(', ')}`, (value) => values.includes(value as string), { type: 'string', enum: values })
+}
+
+export function optional<T>(shape: Shape<T>): Shape<T | undefined> {
+  return { check: (value) => (value === undefined ? undefined : shape.check(value)), schema: shape.schema, optional: true }
+}
+
+/** An object whose members all have one shape, by any name. */
+export function dictionary<T>(shape: Shape<T>): Shape<Readonly<Record<string, T>>> {
+  return {
+    optional: false,
+    schema: () => ({ type: 'object', additionalProperties: shape.schema() }),
+    check: (value) => {
+      if (!isRecord(value)) return { path: '', expected: 'an object' }
+      for (const key in value) {
+        const fault = shape.check(value[key])
+        if (fault !== undefined) return inside(key, fault)
+      }
+      return undefined
+    },
+  }
+}
+
+export function array<T>(shape: Shape<T>): Shape<readonly T[]> {
+  return {
+    optional: false,
+    schema: () => ({ type: 'array', items: shape.schema() }),
+    check: (value) => {
+      if (!Array.isArray(value)) return { path: '', expected: 'an array' }
+      for (let at = 0; at < value.length; at++) {
+        const fault = shape.check(value[at])
+        if (fault !== undefined) return inside(`[${at}]`, fault)
+      }
+      return undefined
+    },
+  }
+}
+
+export function object<M extends Members>(members: M): Shape<ObjectOf<M>> {
+  const names = Object.keys(members)
+  const shapes = Object.values(members)
+  return {
+    optional: false,
+    schema: () => ({
+      type: 'object',
+      properties: Object.fromEntries(names.map((name, at) => [name, shapes[at]?.schema() ?? {}])),
+      required: names.filter((_, at) => shapes[at]?.optional === false),
+    }),
+    check: (value) => {
+      if (!isRecord(value)) return { path: '', expected: 'an object' }
+      for (let at = 0; at < names.length; at++) {
+        const name = names[at] as string
+        const fault = (shapes[at] as Shape<unknown>).check(value[name])
+        if (fault !== undefined) return inside(name, fault)
+      }
+      return undefined
+    },
+  }
+}
+
+function inside(key: string, fault: Fault): Fault {
+  const tail = fault.path === '' || fault.path.startsWith('[') ? fault.path : `.${fault.path}`
+  return { path: `${key}${tail}`, expected: fault.expected }
+}

@@ -1,0 +1,11 @@
+/** The last wire with a handshake: tasks in the core, URL elicitation, streams that may be polled. */
+import { sessionRevision } from './common.ts'
+
+export const rev20251125 = sessionRevision({
+  id: '2025-11-25',
+  wire: '2025-11-25',
+  base: undefined,
+  ordinal: 3,
+  unknownId: 'omit',
+  http: { prime: true, headers: () => ({ 'mcp-protocol-version': '2025-11-25' }) },
+})

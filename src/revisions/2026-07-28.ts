@@ -1,0 +1,29 @@
+/** The stateless wire: every request names its version and its sender's capabilities; questions travel inside results. */
+import { requestNumbers, requestStatuses } from './common.ts'
+import { openEnvelope, requestEnvelope, requestHeaders } from './envelope.ts'
+import type { Revision } from './revision.ts'
+
+export const rev20260728: Revision = {
+  id: '2026-07-28',
+  wire: '2026-07-28',
+  base: undefined,
+  era: 'request',
+  ordinal: 4,
+  batch: false,
+  unknownId: 'omit',
+  asks: 'result',
+  answersCancelled: false,
+  errors: requestNumbers,
+  http: {
+    session: false,
+    resume: false,
+    prime: false,
+    disconnectCancels: true,
+    status: requestStatuses,
+    headers: (method, params, nameParam) => requestHeaders('2026-07-28', method, params, nameParam),
+  },
+  cancels: (carrier) => (carrier === 'http' ? 'abort' : 'notify'),
+  open: (method, params, caller) => openEnvelope(rev20260728, method, params, caller, { infoRequired: false }),
+  requestMeta: (capabilities, info, logLevel) => requestEnvelope('2026-07-28', capabilities, info, logLevel),
+  resultMeta: (info) => ({ 'io.modelcontextprotocol/serverInfo': info }),
+}

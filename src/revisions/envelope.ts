@@ -1,0 +1,120 @@
+/**
+ * The per-request envelope of the stateless wires: `_meta` keys in, `_meta` keys and headers out.
+ * Checks come in the order that lets the most telling failure win (2026-07-28 basic/transports, basic/index#_meta).
+ */
+import type { Caller } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import type { Params } from '../jsonrpc/message.ts'
+import { isImplementation, metaOf } from './common.ts'
+import type { Capabilities, Implementation, Peer, Revision } from './revision.ts'
+
+export const versionKey = 'io.modelcontextprotocol/protocolVersion'
+export const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities'
+export const infoKey = 'io.modelcontextprotocol/clientInfo'
+export const logLevelKey = 'io.modelcontextprotocol/logLevel'
+
+/** The keys that belong to the envelope: never handed to authors, never forwarded. */
+export const envelopeKeys: ReadonlySet<string> = new Set([versionKey, capabilitiesKey, infoKey, logLevelKey])
+
+const levels = new Set(['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'])
+
+/** Reads the envelope of a message that `identify` has found to carry one. */
+export function openEnvelope(
+  revision: Revision,
+  method: string,
+  params: Params | undefined,
+  caller: Caller,
+  rules: { infoRequired: boolean },
+): Peer {
+  const meta = metaOf(params)
+  const info = meta?.[infoKey]
+  if (info === undefined ? rules.infoRequired : !isImplementation(info)) {
+    throw envelopeFault(infoKey, 'an object with the strings name and version')
+  }
+  const level = meta?.[logLevelKey]
+  if (level !== undefined && !(typeof level === 'string' && levels.has(level))) {
+    throw envelopeFault(logLevelKey, `one of ${[...levels].join(', ')}`)
+  }
+  if (caller.header !== undefined && caller.carrier === 'http') checkMethodHeader(method, caller.header('mcp-method'))
+  return {
+    revision,
+    capabilities: meta?.[capabilitiesKey] as Capabilities,
+    info: info as Implementation | undefined,
+    logLevel: level as string | undefined,
+  }
+}
+
+export function envelopeFault(key: string, expected: string): McpError {
+  return new McpError('invalid-envelope', `params._meta["${key}"] is missing or malformed: it must be ${expected}`)
+}
+
+function checkMethodHeader(method: string, header: string | undefined): void {
+  if (header === undefined) throw headerFault(`The header Mcp-Method is missing; send Mcp-Method: ${clip(method)}`)
+  if (header.trim() !== method) {
+    throw headerFault(`The header Mcp-Method says "${clip(header)}", the body "${clip(method)}"; they must be equal`)
+  }
+}
+
+export function headerFault(message: string): McpError {
+  return new McpError('header-mismatch', message)
+}
+
+/** Compares `Mcp-Name` with the body's value at the method's name parameter. */
+export function checkNameHeader(value: unknown, caller: Caller): void {
+  if (caller.header === undefined || caller.carrier !== 'http' || typeof value !== 'string') return
+  const header = caller.header('mcp-name')
+  if (header === undefined) throw headerFault(`The header Mcp-Name is missing; send Mcp-Name: ${clip(encodeHeaderValue(value))}`)
+  if (header !== value && decodeHeaderValue(header) !== value) {
+    throw headerFault(`The header Mcp-Name says "${clip(header)}", the body "${clip(value)}"; they must be equal`)
+  }
+}
+
+export function requestEnvelope(
+  version: string,
+  capabilities: Capabilities,
+  info: Implementation,
+  logLevel: string | undefined,
+): Record<string, unknown> {
+  const meta: Record<string, unknown> = { [versionKey]: version, [infoKey]: info, [capabilitiesKey]: capabilities }
+  if (logLevel !== undefined) meta[logLevelKey] = logLevel
+  return meta
+}
+
+export function requestHeaders(
+  version: string,
+  method: string | undefined,
+  params: Params | undefined,
+  nameParam: string | undefined,
+): Record<string, string> {
+  const headers: Record<string, string> = { 'mcp-protocol-version': version }
+  if (method !== undefined) headers['mcp-method'] = method
+  const name = nameParam === undefined ? undefined : params?.[nameParam]
+  if (typeof name === 'string') headers['mcp-name'] = encodeHeaderValue(name)
+  return headers
+}
+
+const plain = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/
+const wrapped = /^=\?base64\?(.*)\?=$/s
+
+/** As it is when it is printable ASCII without edge blanks and does not look encoded; else base64 of its UTF-8 in a wrapper. */
+export function encodeHeaderValue(value: string): string {
+  if (plain.test(value) && !wrapped.test(value)) return value
+  let binary = ''
+  for (const byte of new TextEncoder().encode(value)) binary += String.fromCharCode(byte)
+  return `=?base64?${btoa(binary)}?=`
+}
+
+/** Undefined when the wrapper holds no valid base64 of UTF-8 text; an incomplete wrapper is a plain value. */
+export function decodeHeaderValue(header: string): string | undefined {
+  const text = header.trim()
+  const inner = wrapped.exec(text)?.[1]
+  if (inner === undefined) return text
+  if (inner.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(inner)) return undefined
+  try {
+    const bytes = Uint8Array.from(atob(inner), (char) => char.charCodeAt(0))
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}

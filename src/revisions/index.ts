@@ -1,0 +1,16 @@
+/** One object per wire revision: envelope, HTTP manners, error numbers. What a feature owns stays with the feature. */
+export { metaOf } from './common.ts'
+export { checkNameHeader, decodeHeaderValue, encodeHeaderValue, envelopeKeys, headerFault, versionKey } from './envelope.ts'
+export { identify, unsupported } from './identify.ts'
+export { officialRevisions, revisionById, revisions, Spoken } from './registry.ts'
+export type {
+  Capabilities,
+  CommonKind,
+  HttpPolicy,
+  Icon,
+  Implementation,
+  Peer,
+  Revision,
+  RevisionId,
+} from './revision.ts'
+export { inherited, lineage, type Step, type Steps, stepsDown, stepsUp, type Wire } from './steps.ts'

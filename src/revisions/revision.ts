@@ -1,0 +1,101 @@
+/** What a wire revision is: data and a few pure functions, only what no feature owns. */
+import type { Caller, Carrier } from '../jsonrpc/connection.ts'
+import type { Params } from '../jsonrpc/message.ts'
+
+export type RevisionId =
+  | '2024-11-05'
+  | '2025-03-26'
+  | '2025-06-18'
+  | '2025-11-25'
+  | '2026-07-28'
+  | 'draft-2026-v1'
+  | 's3'
+
+export interface Implementation {
+  readonly name: string
+  readonly version: string
+  readonly title?: string
+  readonly description?: string
+  readonly websiteUrl?: string
+  readonly icons?: readonly Icon[]
+}
+
+export interface Icon {
+  readonly src: string
+  readonly mimeType?: string
+  readonly sizes?: readonly string[]
+  readonly theme?: 'light' | 'dark'
+}
+
+export type Capabilities = Readonly<Record<string, unknown>>
+
+/** What is known of the other end while one message is handled: remembered per session, or read from each request. */
+export interface Peer {
+  readonly revision: Revision
+  readonly capabilities: Capabilities
+  readonly info: Implementation | undefined
+  /** The log level this request asked for, on wires where each request says so. */
+  readonly logLevel: string | undefined
+}
+
+/** Failure kinds that no feature owns. */
+export type CommonKind =
+  | 'parse'
+  | 'invalid-request'
+  | 'method-not-found'
+  | 'invalid-params'
+  | 'internal'
+  | 'invalid-envelope'
+  | 'header-mismatch'
+  | 'capability-missing'
+  | 'version-unsupported'
+  | 'not-initialized'
+  | 'method-not-allowed'
+  | 'session-missing'
+  | 'session-unknown'
+  | 'busy'
+  | 'rate-limited'
+
+export interface HttpPolicy {
+  /** Sessions by header, a GET stream and DELETE. */
+  readonly session: boolean
+  /** Broken streams continue by GET with Last-Event-ID. */
+  readonly resume: boolean
+  /** Streams open with an empty event so that they can be left and re-joined at once. */
+  readonly prime: boolean
+  /** A client that hangs up has cancelled its request. */
+  readonly disconnectCancels: boolean
+  /** Statuses other than 200 for a failure that is answered in the body. */
+  readonly status: Readonly<Partial<Record<CommonKind, number>>>
+  /** Headers that the client sends with a message of this wire. */
+  headers(method: string | undefined, params: Params | undefined, nameParam: string | undefined): Record<string, string>
+}
+
+export interface Revision {
+  readonly id: RevisionId
+  /** The version string on the wire. */
+  readonly wire: string
+  /** The wire of which this one is a patch: its steps come first. Undefined: a patch of the canonical model itself. */
+  readonly base: RevisionId | undefined
+  /** Whether a session remembers the revision, or each request names it. */
+  readonly era: 'session' | 'request'
+  /** Index into per-revision tables. */
+  readonly ordinal: number
+  readonly batch: boolean
+  /** How an error answers a request whose id could not be read. */
+  readonly unknownId: 'omit' | 'null'
+  /** How a server asks its client: by a request, inside a result, or not at all. */
+  readonly asks: 'push' | 'result' | 'none'
+  /** A cancelled request is still answered. */
+  readonly answersCancelled: boolean
+  readonly errors: Readonly<Record<CommonKind, number>>
+  readonly http: HttpPolicy
+  /** Whether a cancel is a message, or just letting go of the exchange. */
+  cancels(carrier: Carrier): 'notify' | 'abort'
+  /** Request era: reads and checks what every request must carry. Throws McpError. */
+  open?(method: string, params: Params | undefined, caller: Caller): Peer
+  /** Request era: what every request's `_meta` must carry. */
+  requestMeta?(capabilities: Capabilities, info: Implementation, logLevel: string | undefined): Record<string, unknown>
+  /** Request era: what every result must carry, beside `resultType`. */
+  resultMeta?(info: Implementation): Record<string, unknown> | undefined
+}

@@ -1,0 +1,13 @@
+/** A small early dialect that calls itself 2025-06-18 under another key: tools by `tools/invoke`, bare arrays, no asking. */
+import { sessionRevision } from './common.ts'
+
+export const revS3 = sessionRevision({
+  id: 's3',
+  wire: '2025-06-18',
+  base: '2025-06-18',
+  ordinal: 6,
+  asks: 'none',
+  answersCancelled: true,
+  http: { resume: false },
+  errors: { 'header-mismatch': -32603, 'capability-missing': -32603, 'version-unsupported': -32603 },
+})

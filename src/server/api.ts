@@ -1,0 +1,85 @@
+/** What an author can do with a server: the shapes of `server.tool`, `server.resource` and `server.prompt`. */
+import type { InferInput, InferOutput, Schema } from '../core/schema/index.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { ArgumentFacts, ArgumentsOf } from '../features/mcp/prompts/arguments.ts'
+import type { PromptOutput } from '../features/mcp/prompts/result.ts'
+import type { PromptFacts } from '../features/mcp/prompts/server.ts'
+import type { ResourceOutput } from '../features/mcp/resources/contents.ts'
+import type { ResourceFacts } from '../features/mcp/resources/entry.ts'
+import type { TemplateVariables, VariableName } from '../features/mcp/resources/variables.ts'
+import type { Reply } from '../features/mcp/tools/result.ts'
+import type { ToolFacts } from '../features/mcp/tools/server.ts'
+import type { Door } from '../jsonrpc/connection.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import type { FetchHandler } from '../transports/http/fetch.ts'
+import type { Listening } from '../transports/http/listen.ts'
+import type { Context } from './context.ts'
+import type { ServerMiddleware } from './middleware.ts'
+import type { Registration } from './registration.ts'
+import type { FetchOptions, ServeHttpOptions } from './serve.ts'
+
+export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<ToolFacts, 'input' | 'output'> {
+  readonly input?: I
+  readonly output?: O
+}
+
+type Arguments<I> = Schema extends I ? Record<string, never> : InferOutput<I>
+type Returned<O> = Schema extends O ? unknown : InferInput<O> | Reply
+
+export type ResourceOptions<T extends string = string> = ResourceFacts<Context, VariableName<T>>
+export type PromptOptions<A> = PromptFacts<Context, A>
+type ArgumentsRecord = Readonly<Record<string, ArgumentFacts<Context>>>
+
+export interface AddPrompt {
+  <const A extends ArgumentsRecord>(
+    name: string,
+    options: PromptOptions<A>,
+    handler: (args: ArgumentsOf<A>, context: Context) => Awaitable<PromptOutput>,
+  ): Registration<PromptOptions<A>>
+  <A extends Schema>(
+    name: string,
+    options: PromptOptions<A>,
+    handler: (args: InferOutput<A>, context: Context) => Awaitable<PromptOutput>,
+  ): Registration<PromptOptions<A>>
+}
+
+export interface Server {
+  /** Where carriers of one's own hand in connections. */
+  readonly door: Door
+  /** What is underneath. Not part of what we promise to keep as it is. */
+  readonly engine: Engine
+  tool<I extends Schema, O extends Schema>(
+    name: string,
+    options: ToolOptions<I, O>,
+    handler: (args: Arguments<I>, context: Context) => Awaitable<Returned<O>>,
+  ): Registration<ToolOptions<I, O>>
+  /**
+   * Offers a resource under one URI, or by a URI template (RFC 6570) many. Returning nothing means that there is none such.
+   * @example server.resource('ticket://{id}', { name: 'ticket', mimeType: 'text/plain' }, ({ id }) => tickets.get(id))
+   */
+  resource<const T extends string>(
+    address: T,
+    options: ResourceOptions<T>,
+    handler: (variables: TemplateVariables<T>, context: Context) => Awaitable<ResourceOutput>,
+  ): Registration<ResourceOptions<T>>
+  /**
+   * Offers a prompt. A string that the handler returns is what the user says.
+   * @example server.prompt('triage', { arguments: { id: { required: true } } }, ({ id }) => `Triage ticket ${id}`)
+   */
+  readonly prompt: AddPrompt
+  /** Tells those who watch it that the content of a resource is another one now. */
+  resourceUpdated(uri: string): void
+  /** Wraps every request from now on. */
+  use(middleware: ServerMiddleware): Server
+  /** Serves one client on standard input and output; settles when it has gone. */
+  stdio(): Promise<void>
+  /** Serves HTTP, by default on loopback and a free port. */
+  listen(options?: ServeHttpOptions): Promise<Listening>
+  /** The web-standard face: `export default { fetch: server.fetch }`. */
+  readonly fetch: FetchHandler
+  /** The same for other hosts and origins than loopback. */
+  fetchWith(options: FetchOptions): FetchHandler
+  /** Ends all conversations and listeners. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}

@@ -1,0 +1,139 @@
+/** What a handler gets beside its arguments. One small object per call; its parts are made when touched. */
+import { type Problem, type ProblemCode, type ProblemMore, problem } from '../core/problem.ts'
+import type { Schema } from '../core/schema/index.ts'
+import type { CallOptions } from '../engine/calls.ts'
+import { type Exchange, release } from '../engine/exchange.ts'
+import {
+  completeElicitation,
+  type Elicited,
+  elicitForm,
+  elicitUrl,
+  type FormQuestion,
+  type UrlQuestion,
+} from '../features/mcp/elicitation/server.ts'
+import type { LogLevel } from '../features/mcp/logging/messages.ts'
+import { sendLog } from '../features/mcp/logging/server.ts'
+import { sendProgress } from '../features/mcp/progress/server.ts'
+import type { Root } from '../features/mcp/roots/messages.ts'
+import { askRoots } from '../features/mcp/roots/server.ts'
+import type { SamplingParams, SamplingResult } from '../features/mcp/sampling/messages.ts'
+import { type SampleOptions, sample } from '../features/mcp/sampling/server.ts'
+import type { Principal } from '../jsonrpc/connection.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
+import { envelopeKeys } from '../revisions/index.ts'
+import type { Rates } from './rates.ts'
+
+export type Log = (level: LogLevel, data: unknown, logger?: string) => void
+
+/** The author's view of a call. */
+export class Context {
+  readonly #exchange: Exchange
+  readonly #rates: Rates
+
+  constructor(exchange: Exchange, rates: Rates) {
+    this.#exchange = exchange
+    this.#rates = rates
+  }
+
+  /** Aborted when the caller cancels or goes away. */
+  get signal(): AbortSignal {
+    return this.#exchange.signal
+  }
+
+  /** Who calls, where the carrier knows it. */
+  get principal(): Principal | undefined {
+    return this.#exchange.caller.principal
+  }
+
+  /** The wire of this call. */
+  get revision(): RevisionId {
+    return this.#exchange.peer.revision.id
+  }
+
+  /** What the caller says of itself. Never a ground for trust. */
+  get client(): { readonly info: Implementation | undefined; readonly capabilities: Capabilities } {
+    const { info, capabilities } = this.#exchange.peer
+    return { info, capabilities }
+  }
+
+  /** The request's `_meta` without what belongs to the envelope; trace context is in it. */
+  get meta(): Readonly<Record<string, unknown>> {
+    return Object.fromEntries(Object.entries(this.#exchange.meta ?? {}).filter(([key]) => !envelopeKeys.has(key)))
+  }
+
+  /** Whether the caller declared a capability, by its path: `elicitation.url`, `sampling.tools`, `extensions.vendor/name`. */
+  supports(path: string): boolean {
+    let value: unknown = this.#exchange.peer.capabilities
+    for (const [head, rest] of [splitPath(path)]) {
+      value = property(value, head)
+      if (rest !== undefined) value = property(value, rest)
+    }
+    return value !== undefined && value !== false
+  }
+
+  /** Tells the caller how far the work has come, if it asked to know. */
+  progress(progress: number, more: { total?: number; message?: string } = {}): void {
+    sendProgress(this.#exchange, { progress, ...more }, () => this.#rates.progress(this.#exchange))
+  }
+
+  /** Sends a log message to the caller, if it wants to hear of that level. */
+  get log(): Log {
+    return (level, data, logger) => {
+      sendLog(this.#exchange, level, data, logger, () => this.#rates.log(this.#exchange))
+    }
+  }
+
+  /** Asks the user to fill in a form, or to visit a page. */
+  elicit<S extends Schema>(question: FormQuestion<S>): Promise<Elicited<import('../core/schema/index.ts').InferOutput<S>>>
+  elicit(question: UrlQuestion): Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly elicitationId: string }>
+  elicit(question: FormQuestion | UrlQuestion): Promise<unknown> {
+    return 'url' in question ? elicitUrl(this.#exchange, question) : elicitForm(this.#exchange, question)
+  }
+
+  /** Tells the client that the page of a URL question has done its work. */
+  elicitationDone(elicitationId: string): void {
+    completeElicitation(this.#exchange, elicitationId)
+  }
+
+  /** Asks the user yes or no. */
+  async confirm(message: string, options: CallOptions & { key?: string } = {}): Promise<boolean> {
+    const answer = await elicitForm(this.#exchange, { message, ...options })
+    return answer.action === 'accept'
+  }
+
+  /** Asks the client's model. */
+  sample(params: SamplingParams, options?: SampleOptions): Promise<SamplingResult> {
+    return sample(this.#exchange, params, options)
+  }
+
+  /** Asks which folders the client works in. */
+  roots(options?: CallOptions & { key?: string }): Promise<readonly Root[]> {
+    return askRoots(this.#exchange, options)
+  }
+
+  /** Does something at most once per call, however often the handler is entered for it: the result must be JSON. */
+  once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
+    return this.#exchange.once(key, fn)
+  }
+
+  /** Lets the caller's connection go while the work goes on; it comes back for the answer. False where the wire has no such thing. */
+  release(retryMs = 1000): boolean {
+    return release(this.#exchange, retryMs)
+  }
+
+  /** A refusal with a category and a way out: `throw ctx.problem(…)`. */
+  problem(code: ProblemCode, message: string, more?: ProblemMore): Problem {
+    return problem(code, message, more)
+  }
+}
+
+/** Extension names hold dots themselves, so only the first one divides. */
+function splitPath(path: string): [string, string | undefined] {
+  const at = path.indexOf('.')
+  return at === -1 ? [path, undefined] : [path.slice(0, at), path.slice(at + 1)]
+}
+
+function property(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined
+}

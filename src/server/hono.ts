@@ -1,0 +1,10 @@
+/** Mounts a server in a Hono app: `app.all('/mcp', mcp(server))`, on any runtime that Hono runs on. */
+import type { Handler } from 'hono'
+import type { FetchOptions } from './serve.ts'
+import type { Server } from './server.ts'
+
+/** @example app.all('/mcp', mcp(server)) */
+export function mcp(server: Server, options?: FetchOptions): Handler {
+  const handle = server.fetchWith(options ?? {})
+  return (context) => handle(context.req.raw)
+}

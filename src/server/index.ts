@@ -1,0 +1,29 @@
+/** For server authors: write a tool once, serve every revision on every transport. */
+export { type Category, Problem, type ProblemMore, problem } from '../core/problem.ts'
+export { type InferOutput, type JsonSchema, jsonSchema, type Schema, withJsonSchema } from '../core/schema/index.ts'
+export type { Progress } from '../engine/calls.ts'
+export type {
+  Annotations,
+  AudioContent,
+  ContentBlock,
+  EmbeddedResource,
+  ImageContent,
+  ResourceContents,
+  ResourceLink,
+  TextContent,
+} from '../features/mcp/content/messages.ts'
+export { audio, image, link, resource, text } from '../features/mcp/content/blocks.ts'
+export type { Elicited, FormQuestion, UrlQuestion } from '../features/mcp/elicitation/server.ts'
+export type { LogLevel } from '../features/mcp/logging/messages.ts'
+export type { Root } from '../features/mcp/roots/messages.ts'
+export type { SamplingMessage, SamplingParams, SamplingResult, SamplingTool } from '../features/mcp/sampling/messages.ts'
+export type { ToolAnnotations } from '../features/mcp/tools/messages.ts'
+export { type Reply, type ReplyParts, reply } from '../features/mcp/tools/result.ts'
+export { McpError } from '../jsonrpc/error.ts'
+export type { Principal } from '../jsonrpc/connection.ts'
+export type { Icon, Implementation, RevisionId } from '../revisions/index.ts'
+export type { Context } from './context.ts'
+export type { ServerOptions } from './options.ts'
+export type { Rate, RateOptions } from './rates.ts'
+export type { FetchOptions, ServeHttpOptions } from './serve.ts'
+export { createServer, type Registration, type Server, type ToolOptions } from './server.ts'

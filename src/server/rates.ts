@@ -1,0 +1,64 @@
+/** Token buckets per principal, else per connection. A refusal names the limit and the wait. */
+import { type Buckets, createBuckets } from '../core/bucket.ts'
+import type { Clock } from '../core/clock.ts'
+import type { Exchange } from '../engine/exchange.ts'
+import { McpError } from '../jsonrpc/error.ts'
+
+export interface Rate {
+  readonly perSecond: number
+  readonly burst?: number
+}
+
+export interface RateOptions {
+  readonly calls?: Rate | false
+  readonly completions?: Rate | false
+  readonly log?: Rate | false
+  readonly progress?: Rate | false
+}
+
+export const defaultRates = {
+  calls: { perSecond: 1_000, burst: 2_000 },
+  completions: { perSecond: 50, burst: 100 },
+  log: { perSecond: 200, burst: 1_000 },
+  progress: { perSecond: 200, burst: 400 },
+} satisfies RateOptions
+
+export interface Rates {
+  /** Throws a refusal that says how long to wait. `own` is a limit of the target itself. */
+  call(exchange: Exchange, own?: Buckets): void
+  completion(exchange: Exchange): void
+  /** False: too much, leave it out. */
+  log(exchange: Exchange): boolean
+  progress(exchange: Exchange): boolean
+}
+
+export function createRates(options: RateOptions | false | undefined, clock: Clock): Rates {
+  const chosen: RateOptions = options === false ? { calls: false, completions: false, log: false, progress: false } : { ...defaultRates, ...options }
+  const buckets = (rate: Rate | false | undefined): Buckets | undefined => (rate === undefined || rate === false ? undefined : createBuckets({ ...rate, clock }))
+  const calls = buckets(chosen.calls)
+  const completions = buckets(chosen.completions)
+  const log = buckets(chosen.log)
+  const progress = buckets(chosen.progress)
+  return {
+    call: (exchange, own) => {
+      if (own !== undefined) take(own, exchange, 'calls of this tool')
+      else if (calls !== undefined) take(calls, exchange, 'tool calls')
+    },
+    completion: (exchange) => {
+      if (completions !== undefined) take(completions, exchange, 'completions')
+    },
+    log: (exchange) => log === undefined || log.take(keyOf(exchange)) === 0,
+    progress: (exchange) => progress === undefined || progress.take(keyOf(exchange)) === 0,
+  }
+}
+
+function keyOf({ caller }: Exchange): object | string {
+  return caller.principal?.id ?? caller.connection
+}
+
+function take(buckets: Buckets, exchange: Exchange, what: string): void {
+  const wait = buckets.take(keyOf(exchange))
+  if (wait > 0) {
+    throw new McpError('rate-limited', `Too many ${what}: wait ${wait} ms and try again`, { data: { limit: what, retryAfterMs: wait } })
+  }
+}

@@ -1,0 +1,149 @@
+/** `createServer`: a thin façade over the features' server sides. */
+import { type Clock, realClock } from '../core/clock.ts'
+import { toMilliseconds } from '../core/duration.ts'
+import { createSeal } from '../core/handle.ts'
+import { Engine } from '../engine/engine.ts'
+import type { Exchange } from '../engine/exchange.ts'
+import { serverLimits } from '../engine/limits.ts'
+import { createPaging } from '../engine/paging.ts'
+import type { Side } from '../engine/plan.ts'
+import type { Layer } from '../engine/stages.ts'
+import { cacheHint } from '../features/mcp/caching/messages.ts'
+import { cancellation, sendCancel } from '../features/mcp/cancellation/receiver.ts'
+import { completionServer } from '../features/mcp/completion/server.ts'
+import { replayAsking, unsealLayer } from '../features/mcp/input-required/server.ts'
+import { lifecycleServer } from '../features/mcp/lifecycle/server.ts'
+import { loggingServer } from '../features/mcp/logging/server.ts'
+import { progressReceiver } from '../features/mcp/progress/client.ts'
+import { type PromptFacts, type PromptHandler, promptsServer } from '../features/mcp/prompts/server.ts'
+import { isTemplate, type ResourceFacts, type ResourceHandler } from '../features/mcp/resources/entry.ts'
+import { type ResourcesServer, resourcesServer } from '../features/mcp/resources/server.ts'
+import { rootsServer } from '../features/mcp/roots/server.ts'
+import { subscriptionsServer } from '../features/mcp/subscriptions/server.ts'
+import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
+import { type Implementation, Spoken } from '../revisions/index.ts'
+import type { Listening } from '../transports/http/listen.ts'
+import type { Server } from './api.ts'
+import { Context } from './context.ts'
+import { middlewareLayer } from './middleware.ts'
+import type { ServerOptions } from './options.ts'
+import { createRates } from './rates.ts'
+import { type Registration, register } from './registration.ts'
+import { fetchFace, serveHttp, serveStdio } from './serve.ts'
+
+export type { Server, ToolOptions } from './api.ts'
+export type { Registration } from './registration.ts'
+
+export function createServer(options: ServerOptions): Server {
+  const clock: Clock = options.clock ?? realClock
+  const { rates: rateOptions, ...given } = options.limits ?? {}
+  const limits = { ...serverLimits, ...given }
+  const seal = createSeal({ secrets: options.secret, clock })
+  const rates = createRates(rateOptions, clock)
+  const trace = options.onTrace ?? (() => {})
+  const cache = cacheHint(options.cache)
+  const paging = createPaging({ seal, pageSize: options.pageSize ?? 500, cache, cursorMs: 3_600_000, now: clock.now })
+  const context = (exchange: Exchange): Context => new Context(exchange, rates)
+  const replay = { seal, clock, expiresMs: toMilliseconds(options.askTimeout ?? '10m'), rounds: 16 }
+  const tools = toolsServer<Context>({ paging, context, admit: rates.call, failed: (tool, error) => trace('tool-failed', { tool, error }) })
+  const resources = resourcesServer<Context>({ paging, cache, context, subscriptions: limits.subscriptions })
+  const prompts = promptsServer<Context>({ paging, context })
+  const completion = completionServer<Context>({
+    prompt: prompts.completers,
+    template: resources.completers,
+    offered: () => prompts.completes() || resources.completes(),
+    admit: rates.completion,
+    context,
+  })
+  const subscriptions = subscriptionsServer({
+    engine: () => engine,
+    clock,
+    limits,
+    subscribers: resources.subscribers.of,
+    offered: {
+      tools: () => tools.catalog.snapshot.entries.map(({ tool }) => tool),
+      resources: () => resources.resources.snapshot.entries.map(({ resource }) => resource),
+    },
+  })
+  tools.catalog.onChange(() => subscriptions.changed('tools'))
+  prompts.catalog.onChange(() => subscriptions.changed('prompts'))
+  resources.resources.onChange(() => subscriptions.changed('resources'))
+  resources.templates.onChange(() => subscriptions.changed('resources'))
+  const middleware: Layer[] = []
+  const sides: Side[] = [
+    lifecycleServer({ instructions: options.instructions, cache }),
+    tools.side,
+    resources.side,
+    prompts.side,
+    completion,
+    subscriptions.side,
+    loggingServer(),
+    progressReceiver(),
+    cancellation(),
+    rootsServer(undefined),
+    { layers: [unsealLayer(replay)] },
+  ]
+  const engine = new Engine({
+    role: 'server',
+    info: infoOf(options),
+    spoken: new Spoken(options.revisions),
+    limits,
+    sides,
+    middleware,
+    clock,
+    sessions: options.sessions ?? true,
+    trace,
+    sendCancel,
+    asking: replayAsking(replay),
+  })
+  const listening = new Set<Listening>()
+  const server: Server = {
+    door: engine,
+    engine,
+    tool: (name, facts, handler) => register(tools.catalog, name, facts, (now) => tools.compile(name, now, handler as ToolHandler<Context>)),
+    resource: (address, facts, handler) => addResource(resources, address, facts, handler as ResourceHandler<Context>),
+    prompt: <F extends PromptFacts<Context>>(name: string, facts: F, handler: PromptHandler<Context>) =>
+      register(prompts.catalog, name, facts, (now) => prompts.compile(name, now, handler)),
+    resourceUpdated: subscriptions.updated,
+    use: (layer) => {
+      middleware.push(middlewareLayer(layer, context))
+      engine.replan()
+      return server
+    },
+    stdio: () => serveStdio(engine),
+    listen: async (where) => {
+      const opened = await serveHttp(engine, where)
+      listening.add(opened)
+      return opened
+    },
+    fetch: fetchFace(engine, {}),
+    fetchWith: (where) => fetchFace(engine, where),
+    close: async () => {
+      subscriptions.close()
+      await Promise.all([engine.close(), ...[...listening].map((each) => each.close())])
+    },
+    [Symbol.asyncDispose]: () => server.close(),
+  }
+  return server
+}
+
+function addResource<F extends ResourceFacts<Context>>(
+  { resources, templates, compileResource, compileTemplate }: ResourcesServer<Context>,
+  address: string,
+  facts: F,
+  handler: ResourceHandler<Context>,
+): Registration<F> {
+  if (isTemplate(address)) return register(templates, address, facts, (now) => compileTemplate(address, now, handler))
+  return register(resources, address, facts, (now) => compileResource(address, now, handler))
+}
+
+function infoOf({ name, version, title, description, websiteUrl, icons }: ServerOptions): Implementation {
+  return {
+    name,
+    version,
+    ...(title === undefined ? {} : { title }),
+    ...(description === undefined ? {} : { description }),
+    ...(websiteUrl === undefined ? {} : { websiteUrl }),
+    ...(icons === undefined ? {} : { icons }),
+  }
+}

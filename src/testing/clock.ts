@@ -1,0 +1,36 @@
+/** A clock moved by hand, so that tests of time need no sleeping. */
+import type { Clock } from '../core/clock.ts'
+
+export interface FakeClock extends Clock {
+  /** Moves time on and runs what falls due, in order. */
+  advance(ms: number): void
+}
+
+interface Timer {
+  readonly at: number
+  readonly fn: () => void
+}
+
+export function fakeClock(start = 1_700_000_000_000): FakeClock {
+  let now = start
+  const timers = new Set<Timer>()
+  return {
+    now: () => now,
+    setTimeout: (fn, ms) => {
+      const timer = { at: now + ms, fn }
+      timers.add(timer)
+      return () => timers.delete(timer)
+    },
+    advance: (ms) => {
+      const end = now + ms
+      for (;;) {
+        const due = [...timers].filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at)[0]
+        if (due === undefined) break
+        timers.delete(due)
+        now = Math.max(now, due.at)
+        due.fn()
+      }
+      now = end
+    },
+  }
+}

@@ -1,0 +1,138 @@
+/** Playing the client's part of a transcript over any connection, and holding the server to its own. */
+import type { Connection, Outgoing } from '../jsonrpc/connection.ts'
+import { type Id, isId, isRecord } from '../jsonrpc/message.ts'
+import { fill, match } from './match.ts'
+import { parseTranscript, type Transcript, type TranscriptStep } from './transcript.ts'
+
+export interface PlayOptions {
+  /** What travels with a frame on carriers that need more than the frame; awaited before it is sent. */
+  readonly outgoing?: (frame: unknown) => Outgoing | Promise<Outgoing>
+  /** Called when a frame was taken, for what a client does beside sending frames. */
+  readonly onSaid?: (frame: unknown) => void | Promise<void>
+  /** How long to wait for what must come. Default 5 s. */
+  readonly timeoutMs?: number
+  /** Whether what comes must come in the order written. Default: yes, but not over HTTP, where streams overtake each other. */
+  readonly ordered?: boolean
+}
+
+/**
+ * Plays a transcript and closes the connection. Throws at the first frame that is not as written, at one that is missing,
+ * and at one too many.
+ * @example await playTranscript(await readFile('tools.txt', 'utf8'), connection)
+ */
+export async function playTranscript(transcript: string | Transcript, connection: Connection, options: PlayOptions = {}): Promise<void> {
+  const { values, steps } = typeof transcript === 'string' ? parseTranscript(transcript) : transcript
+  const player = new Player(connection, values, options)
+  try {
+    await player.start()
+    for (const step of steps) await player.take(step)
+  } finally {
+    await connection.close()
+  }
+  player.finish()
+}
+
+interface Heard {
+  readonly frame: unknown
+  readonly status: number | undefined
+}
+
+class Player {
+  readonly #connection: Connection
+  readonly #options: PlayOptions
+  readonly #ordered: boolean
+  readonly #inbox: Heard[] = []
+  readonly #open = new Map<Id, AbortController>()
+  #values: ReadonlyMap<string, unknown>
+  #failure: unknown = undefined
+  #wake: () => void = () => {}
+
+  constructor(connection: Connection, values: ReadonlyMap<string, unknown>, options: PlayOptions) {
+    this.#connection = connection
+    this.#values = values
+    this.#options = options
+    this.#ordered = options.ordered ?? connection.carrier !== 'http'
+  }
+
+  async start(): Promise<void> {
+    await this.#connection.start({
+      frame: (text, status) => {
+        this.#inbox.push({ frame: JSON.parse(text), status })
+        this.#wake()
+      },
+      fault: fault => this.#fail(new Error(fault.message)),
+      closed: reason => {
+        if (reason !== undefined) this.#fail(reason)
+      },
+    })
+  }
+
+  async take(step: TranscriptStep): Promise<void> {
+    if (step.kind === 'hear') return this.#hear(step)
+    if (step.kind === 'drop') return this.#open.get(step.id)?.abort()
+    const frame = fill(step.frame, this.#values)
+    const outgoing = await this.#options.outgoing?.(frame)
+    const headers = { ...outgoing?.headers, ...step.headers }
+    const sent = this.#connection.send(JSON.stringify(frame), { ...outgoing, headers, ...this.#exchange(frame) })
+    if (sent !== undefined) sent.catch(error => this.#lost(frame, error))
+    await this.#options.onSaid?.(frame)
+  }
+
+  /** What came beyond the last line. */
+  finish(): void {
+    const [more] = this.#inbox
+    if (more !== undefined) throw new Error(`The transcript is over, but more came: ${JSON.stringify(more.frame)}`)
+  }
+
+  #exchange(frame: unknown): Outgoing {
+    if (!isRecord(frame) || frame['method'] === undefined || !isId(frame['id'])) return {}
+    const abort = new AbortController()
+    this.#open.set(frame['id'], abort)
+    return { id: frame['id'], signal: abort.signal }
+  }
+
+  async #hear(step: TranscriptStep & { kind: 'hear' }): Promise<void> {
+    const timer = setTimeout(() => this.#fail(new Error('Nothing more came in time')), this.#options.timeoutMs ?? 5_000)
+    try {
+      while (!this.#find(step)) {
+        if (this.#failure !== undefined) throw this.#mismatch(step)
+        if (this.#ordered && this.#inbox.length > 0) throw this.#mismatch(step)
+        await new Promise<void>(resolve => {
+          this.#wake = resolve
+        })
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #find({ frame, status }: TranscriptStep & { kind: 'hear' }): boolean {
+    const last = this.#ordered ? Math.min(1, this.#inbox.length) : this.#inbox.length
+    for (let at = 0; at < last; at++) {
+      const heard = this.#inbox[at] as Heard
+      const values = match(frame, heard.frame, this.#values)
+      if (values === undefined) continue
+      if (heard.status !== undefined && heard.status !== (status ?? 200)) continue
+      this.#values = values
+      this.#inbox.splice(at, 1)
+      return true
+    }
+    return false
+  }
+
+  #lost(frame: unknown, error: unknown): void {
+    const id = isRecord(frame) && isId(frame['id']) ? this.#open.get(frame['id']) : undefined
+    if (id?.signal.aborted !== true) this.#fail(error)
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= error
+    this.#wake()
+  }
+
+  #mismatch({ line, frame, status }: TranscriptStep & { kind: 'hear' }): Error {
+    const got = this.#inbox.map(heard => `${heard.status ?? ''} ${JSON.stringify(heard.frame)}`).join('\n       ') || 'nothing'
+    const want = `${status ?? ''} ${JSON.stringify(fill(frame, this.#values))}`
+    return new Error(`Line ${line} of the transcript:\n  want ${want}\n  got  ${got}`, { cause: this.#failure })
+  }
+}

@@ -1,0 +1,38 @@
+/** Overhearing a connection: what passes in either direction, without changing anything about it. */
+import type { Connection, Outgoing } from '../jsonrpc/connection.ts'
+
+/** A frame as it passed, seen from the end that was tapped. */
+export interface PassedFrame {
+  readonly way: 'out' | 'in'
+  readonly text: string
+  /** The HTTP status that carried it, where there was one. */
+  readonly status?: number | undefined
+  /** What travelled with a frame that went out. */
+  readonly outgoing?: Outgoing | undefined
+}
+
+export type OnFrame = (frame: PassedFrame) => void
+
+/** The same connection, with every frame told to `onFrame` just before it goes on its way. */
+export function tapConnection(connection: Connection, onFrame: OnFrame): Connection {
+  const { listen } = connection
+  return {
+    carrier: connection.carrier,
+    ...(connection.caller === undefined ? {} : { caller: connection.caller }),
+    start: sink =>
+      connection.start({
+        frame: (text, status) => {
+          onFrame({ way: 'in', text, status })
+          sink.frame(text, status)
+        },
+        fault: fault => sink.fault(fault),
+        closed: reason => sink.closed(reason),
+      }),
+    send: (text, outgoing) => {
+      onFrame({ way: 'out', text, outgoing })
+      return connection.send(text, outgoing)
+    },
+    ...(listen === undefined ? {} : { listen: outgoing => listen.call(connection, outgoing) }),
+    close: () => connection.close(),
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Frame exchanges as readable text. A transcript is a list of lines; one that starts with a blank continues the line before.
+ *
+ *   # a remark
+ *   @ memory stdio                only over these carriers; without it, over all
+ *   $name = {…}                   a value that frames then call "$name"
+ *   -> {…}                        the client says this
+ *   ->! {…}                       the same, wrong on purpose
+ *   with Mcp-Name: other          a header of the client's next frame, on carriers that have them
+ *   -x 3                          the client lets go of the exchange that its request 3 opened
+ *   <- {…}                        the server says this
+ *   <- 404 {…}                    the same, under this status on carriers that have one
+ */
+import type { Id } from '../jsonrpc/message.ts'
+
+export type TranscriptStep =
+  | {
+      readonly kind: 'say'
+      readonly line: number
+      readonly frame: unknown
+      readonly wrong: boolean
+      readonly headers: Readonly<Record<string, string>>
+    }
+  | { readonly kind: 'drop'; readonly line: number; readonly id: Id }
+  | { readonly kind: 'hear'; readonly line: number; readonly frame: unknown; readonly status: number | undefined }
+
+export interface Transcript {
+  /** The carriers it is for; undefined: all. */
+  readonly carriers: readonly string[] | undefined
+  readonly values: ReadonlyMap<string, unknown>
+  readonly steps: readonly TranscriptStep[]
+}
+
+interface Draft {
+  carriers: readonly string[] | undefined
+  readonly values: Map<string, unknown>
+  readonly steps: TranscriptStep[]
+  headers: Record<string, string>
+}
+
+/** Reads the text of a transcript; a fault is told with its line. */
+export function parseTranscript(text: string): Transcript {
+  const draft: Draft = { carriers: undefined, values: new Map(), steps: [], headers: {} }
+  for (const { line, text: whole } of wholeLines(text)) read(draft, whole, line)
+  return draft
+}
+
+function wholeLines(text: string): { line: number; text: string }[] {
+  const lines: { line: number; text: string }[] = []
+  for (const [at, raw] of text.split('\n').entries()) {
+    const last = lines.at(-1)
+    if (/^\s+\S/.test(raw) && last !== undefined) last.text += ` ${raw.trim()}`
+    else if (raw.trim() !== '' && !raw.startsWith('#')) lines.push({ line: at + 1, text: raw.trim() })
+  }
+  return lines
+}
+
+const say = /^->(!?)\s*(.*)$/s
+const hear = /^<-\s*(?:(\d{3})\s+)?(.*)$/s
+const drop = /^-x\s+(.*)$/
+const value = /^(\$\w+)\s*=\s*(.*)$/s
+const header = /^with\s+([\w-]+):\s*(.*)$/
+
+function read(draft: Draft, text: string, line: number): void {
+  let found: RegExpExecArray | null
+  if ((found = say.exec(text)) !== null) {
+    draft.steps.push({ kind: 'say', line, frame: json(found[2], line), wrong: found[1] === '!', headers: draft.headers })
+    draft.headers = {}
+  } else if ((found = hear.exec(text)) !== null) {
+    draft.steps.push({ kind: 'hear', line, frame: json(found[2], line), status: found[1] === undefined ? undefined : Number(found[1]) })
+  } else if ((found = drop.exec(text)) !== null) draft.steps.push({ kind: 'drop', line, id: json(found[1], line) as Id })
+  else if ((found = value.exec(text)) !== null) draft.values.set(found[1] as string, json(found[2], line))
+  else if ((found = header.exec(text)) !== null) draft.headers[(found[1] as string).toLowerCase()] = found[2] as string
+  else if (text.startsWith('@')) draft.carriers = text.slice(1).trim().split(/\s+/)
+  else throw new SyntaxError(`Line ${line} of the transcript is none that it can hold: it starts with neither ->, <-, -x, with, $, @ nor #`)
+}
+
+function json(text: string | undefined, line: number): unknown {
+  try {
+    return JSON.parse(text ?? '')
+  } catch (cause) {
+    throw new SyntaxError(`Line ${line} of the transcript holds no JSON`, { cause })
+  }
+}
+
+/** JSON on as few lines as `width` allows: an object that does not fit is broken at its members, and only there. */
+export function formatFrame(frame: unknown, width = 118): string {
+  return lay(frame, 3, width - 3)
+}
+
+function lay(value: unknown, indent: number, room: number): string {
+  const flat = JSON.stringify(value)
+  if (flat.length <= room || typeof value !== 'object' || value === null) return flat
+  const pad = ' '.repeat(indent + 2)
+  const inner = (item: unknown, key: string): string => `${pad}${key}${lay(item, indent + 2, room - 2 - key.length)}`
+  const [open, close] = Array.isArray(value) ? '[]' : '{}'
+  const items = Array.isArray(value)
+    ? value.map(item => inner(item, ''))
+    : Object.entries(value).filter(([, item]) => item !== undefined).map(([key, item]) => inner(item, `${JSON.stringify(key)}:`))
+  return `${open}\n${items.join(',\n')}\n${' '.repeat(indent)}${close}`
+}

@@ -1,0 +1,175 @@
+/**
+ * Bytes → frames, one frame a line (the stdio binding of every revision: UTF-8, no line break inside a message).
+ * On the hot path of stdio: all complete lines of a chunk are decoded at once and cut as text. Only where a line is too
+ * long or not UTF-8 are they looked at one by one, so that a bad line costs its neighbours nothing.
+ */
+import { isAscii, isUtf8 } from 'node:buffer'
+import type { FrameFault, Sink } from '../../jsonrpc/connection.ts'
+
+const newline = 0x0a
+const carriageReturn = 0x0d
+const space = 0x20
+/** So many loose chunks of an unfinished line are joined: a line that comes byte by byte must not cost an object a byte. */
+const looseChunks = 256
+
+/** Cuts a stream of bytes into lines. It can be paused at any time, also from within the sink. */
+export class Lines {
+  /** How many frames the sink was given. */
+  delivered = 0
+  readonly #sink: Pick<Sink, 'frame' | 'fault'>
+  readonly #limit: number
+  /** What is ready for the sink: whole lines as text, and faults, in their order. `#at` is how far the first text is delivered. */
+  readonly #ready: (string | FrameFault)[] = []
+  #at = 0
+  /** The line whose end has not come yet. It is joined once, when it has. */
+  #tail: Buffer[] = []
+  #tailBytes = 0
+  #loose = 0
+  /** In a line that was refused as too long, up to its end. */
+  #skipping = false
+  #paused = false
+  #delivering = false
+
+  /** `limit` is the most bytes of one line, its line break not counted. */
+  constructor(sink: Pick<Sink, 'frame' | 'fault'>, limit: number) {
+    this.#sink = sink
+    this.#limit = limit
+  }
+
+  push(chunk: Buffer): void {
+    this.#take(chunk)
+    this.#deliver()
+  }
+
+  /** The stream has ended; a last line without a line break counts too. */
+  end(): void {
+    if (this.#tail.length > 0) this.push(Buffer.of(newline))
+  }
+
+  get paused(): boolean {
+    return this.#paused
+  }
+
+  /** Holds back everything until `resume`, what has already been pushed included. */
+  pause(): void {
+    this.#paused = true
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#deliver()
+  }
+
+  #take(chunk: Buffer): void {
+    const last = chunk.lastIndexOf(newline)
+    if (last === -1) {
+      if (!this.#skipping) this.#keep(chunk)
+      return
+    }
+    let start = 0
+    if (this.#skipping || this.#tail.length > 0) {
+      start = chunk.indexOf(newline) + 1
+      if (!this.#skipping) this.#decode(Buffer.concat([...this.#tail, chunk.subarray(0, start)]))
+      this.#skipping = false
+      this.#dropTail()
+    }
+    if (start <= last) this.#decode(start === 0 && last === chunk.length - 1 ? chunk : chunk.subarray(start, last + 1))
+    if (last < chunk.length - 1) this.#keep(chunk.subarray(last + 1))
+  }
+
+  #keep(part: Buffer): void {
+    this.#tailBytes += part.length
+    if (this.#tailBytes > this.#limit) {
+      this.#dropTail()
+      this.#skipping = true
+      this.#ready.push(tooLarge(this.#limit))
+      return
+    }
+    this.#tail.push(part)
+    if (++this.#loose === looseChunks) {
+      this.#tail.push(Buffer.concat(this.#tail.splice(-looseChunks)))
+      this.#loose = 0
+    }
+  }
+
+  #dropTail(): void {
+    this.#tail = []
+    this.#tailBytes = 0
+    this.#loose = 0
+  }
+
+  /** Whole lines, the line break of the last included. */
+  #decode(region: Buffer): void {
+    const text = region.length > this.#limit + 1 ? undefined : decoded(region)
+    if (text !== undefined) this.#ready.push(text)
+    else this.#decodeSingly(region)
+  }
+
+  #decodeSingly(region: Buffer): void {
+    let good = ''
+    for (let start = 0, end = 0; start < region.length; start = end + 1) {
+      end = region.indexOf(newline, start)
+      const text = end - start > this.#limit ? undefined : decoded(region.subarray(start, end + 1))
+      if (text !== undefined) good += text
+      else {
+        if (good !== '') this.#ready.push(good)
+        good = ''
+        this.#ready.push(end - start > this.#limit ? tooLarge(this.#limit) : notUtf8)
+      }
+    }
+    if (good !== '') this.#ready.push(good)
+  }
+
+  #deliver(): void {
+    if (this.#delivering) return
+    this.#delivering = true
+    try {
+      while (!this.#paused) {
+        const next = this.#ready[0]
+        if (next === undefined) return
+        if (typeof next === 'string') {
+          this.#cut(next)
+          if (this.#at < next.length) return
+          this.#at = 0
+        }
+        this.#ready.shift()
+        if (typeof next !== 'string') this.#sink.fault(next)
+      }
+    } finally {
+      this.#delivering = false
+    }
+  }
+
+  #cut(text: string): void {
+    for (let start = this.#at; start < text.length && !this.#paused; start = this.#at) {
+      const end = text.indexOf('\n', start)
+      this.#at = end + 1
+      const stop = text.charCodeAt(end - 1) === carriageReturn ? end - 1 : end
+      if (stop <= start || isBlank(text, start, stop)) continue
+      this.delivered++
+      this.#sink.frame(text.slice(start, stop))
+    }
+  }
+}
+
+/** ASCII is by far the most frequent, and the cheapest to decode. Undefined when the bytes are not UTF-8. */
+function decoded(bytes: Buffer): string | undefined {
+  if (isAscii(bytes)) return bytes.toString('latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : undefined
+}
+
+function isBlank(text: string, start: number, stop: number): boolean {
+  return text.charCodeAt(start) <= space && text.slice(start, stop).trim() === ''
+}
+
+function tooLarge(limit: number): FrameFault {
+  return {
+    kind: 'too-large',
+    message: `The line is longer than ${limit} bytes, which is this peer's limit (frameBytes). Send less, or in parts`,
+  }
+}
+
+const notUtf8: FrameFault = {
+  kind: 'not-utf8',
+  message: 'The line is not UTF-8. Send one JSON-RPC message as UTF-8 JSON text on each line',
+}

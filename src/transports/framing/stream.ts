@@ -1,0 +1,169 @@
+/** A connection over two byte streams, one frame a line: what both ends of stdio are made of. It runs over a socket as well. */
+import type { Readable, Writable } from 'node:stream'
+import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
+import {
+  type Caller,
+  type Carrier,
+  type Connection,
+  ConnectionError,
+  type Outgoing,
+  type Sink,
+} from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { noRoom } from './backlog.ts'
+import type { CarrierLimits } from './limits.ts'
+import { Lines } from './lines.ts'
+import { within } from './within.ts'
+import { Writer } from './writer.ts'
+
+export interface StreamOptions {
+  readonly carrier: Carrier
+  readonly input: Readable
+  readonly output: Writable
+  /** Writes to `output`, where its own `write` is not to be used. */
+  readonly write?: (data: string | Buffer) => boolean
+  readonly limits: CarrierLimits
+  /**
+   * The end that serves takes nothing in while too much waits to go out: so its answers are bounded by what it takes in.
+   * The end that asks goes on reading. If both did as the first, each would wait for the other.
+   */
+  readonly serving: boolean
+  /** Called once, when the connection lets go of its streams. */
+  readonly release: () => void
+  readonly clock?: Clock | undefined
+  /** The longest wait for the other end to take what was sent before the end, or to finish once it takes no more. */
+  readonly lingerMs?: number | undefined
+}
+
+const defaultLingerMs = 2000
+
+export class StreamConnection implements Connection {
+  readonly carrier: Carrier
+  readonly caller: Caller
+  readonly #options: StreamOptions
+  readonly #clock: Clock
+  readonly #lingerMs: number
+  readonly #writer: Writer
+  #lines: Lines | undefined = undefined
+  #sink: Sink | undefined = undefined
+  /** Why frames can no longer be sent. */
+  #refusal: ConnectionError | undefined = undefined
+  #ending: Promise<void> | undefined = undefined
+  #ended = false
+  #reason: Error | undefined = undefined
+  #cancelLinger: Cancel | undefined = undefined
+
+  constructor(options: StreamOptions) {
+    this.carrier = options.carrier
+    this.caller = { carrier: options.carrier, connection: this }
+    this.#options = options
+    this.#clock = options.clock ?? realClock
+    this.#lingerMs = options.lingerMs ?? defaultLingerMs
+    const owner = { full: () => this.#full(), free: () => this.#free(), stalled: (reason: Error) => this.#end(reason) }
+    this.#writer = new Writer({ ...options, owner })
+    options.output.on('error', this.#writeFailed).on('close', this.#writeClosed)
+  }
+
+  start(sink: Sink): void {
+    this.#sink = sink
+    if (this.#ended) return queueMicrotask(() => sink.closed(this.#reason))
+    this.#lines = new Lines(sink, this.#options.limits.frameBytes)
+    const { input } = this.#options
+    input.on('data', this.#read).on('end', this.#readEnd).on('close', this.#readEnd).on('error', this.#readFailed)
+    // A stream that was over before has no events left to tell it.
+    if (input.readableEnded || input.destroyed) queueMicrotask(this.#readEnd)
+  }
+
+  send(frame: string, outgoing?: Outgoing): void | Promise<void> {
+    if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
+    if (this.#writer.send(frame, outgoing?.merge)) return undefined
+    const refusal = noRoom(this.#options.limits)
+    // Whoever asks hears that it could not be sent. But an answer must not just be missing: then the connection ends.
+    if (outgoing?.id === undefined) this.#end(refusal)
+    return Promise.reject(refusal)
+  }
+
+  close(): Promise<void> {
+    if (this.#ending === undefined && !this.#ended) {
+      this.#refusal ??= new ConnectionError('aborted', 'The connection was closed on this side')
+      this.#lines?.pause()
+      // Read on without looking: the other end may have to be rid of its own before it takes ours.
+      this.#options.input.off('data', this.#read).resume()
+      this.#ending = this.#endWhenEmptied()
+    }
+    return this.#ending ?? Promise.resolve()
+  }
+
+  async #endWhenEmptied(): Promise<void> {
+    await within(this.#writer.emptied(), this.#lingerMs, this.#clock)
+    this.#end(undefined)
+  }
+
+  readonly #read = (chunk: Buffer | string): void => {
+    const lines = this.#lines
+    if (lines === undefined) return
+    const before = lines.delivered
+    this.#writer.hold()
+    lines.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
+    this.#writer.release(lines.delivered - before)
+  }
+
+  readonly #readEnd = (): void => {
+    if (this.#ended || this.#ending !== undefined) return
+    this.#lines?.end()
+    // Who asks no more may still read: what this last round answers is sent.
+    if (this.#options.serving && this.#refusal === undefined) this.#ending = nextRound().then(() => this.#endWhenEmptied())
+    else this.#end(this.#refusal)
+  }
+
+  readonly #readFailed = (cause: Error): void => this.#end(lost('Reading', cause.message, cause))
+  readonly #writeFailed = (cause: Error): void => this.#writeEnd(lost('Writing', cause.message, cause))
+  readonly #writeClosed = (): void => this.#writeEnd(lost('Writing', 'the stream is closed'))
+
+  /** The other end takes nothing more, but what it said before may still be on its way. */
+  #writeEnd(reason: ConnectionError): void {
+    if (this.#ended || this.#cancelLinger !== undefined) return
+    this.#refusal ??= reason
+    this.#writer.stop()
+    this.#cancelLinger = this.#clock.setTimeout(() => this.#end(reason), this.#lingerMs, true)
+  }
+
+  #full(): void {
+    if (!this.#options.serving) return
+    this.#lines?.pause()
+    this.#options.input.pause()
+  }
+
+  #free(): void {
+    if (!this.#options.serving || this.#ending !== undefined) return
+    this.#lines?.resume()
+    if (this.#lines?.paused === false) this.#options.input.resume()
+  }
+
+  #end(reason: Error | undefined): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#reason = reason
+    this.#refusal ??= new ConnectionError('lost', 'The connection has ended', reason === undefined ? {} : { cause: reason })
+    this.#lines?.pause()
+    this.#cancelLinger?.()
+    this.#writer.stop()
+    const { input, output, release } = this.#options
+    input.off('data', this.#read).off('end', this.#readEnd).off('close', this.#readEnd).off('error', this.#readFailed)
+    output.off('error', this.#writeFailed).off('close', this.#writeClosed)
+    // What the streams may still complain of concerns nobody, but unheard it would end the process.
+    for (const stream of [input, output]) if (!stream.listeners('error').includes(ignore)) stream.on('error', ignore)
+    release()
+    this.#sink?.closed(reason)
+  }
+}
+
+function ignore(): void {}
+
+function nextRound(): Promise<void> {
+  return new Promise(done => setImmediate(done))
+}
+
+function lost(doing: string, why: string, cause?: Error): ConnectionError {
+  return new ConnectionError('lost', `${doing} failed: ${clip(why)}. The other end is gone`, { cause })
+}

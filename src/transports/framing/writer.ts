@@ -1,0 +1,122 @@
+/**
+ * Frames → lines on a byte stream. What is sent in one turn leaves with one write: at the end of the chunk that is being
+ * read if it answered everything the chunk asked, else right after the current round of input and output.
+ * When the stream is full, frames wait in the backlog.
+ */
+import type { Writable } from 'node:stream'
+import type { Clock } from '../../core/clock.ts'
+import { Backlog, type BacklogOwner, type QueueLimits, wholeBytes } from './backlog.ts'
+
+/** Text that has gathered to this length is written at once. */
+const gatherChars = 64 * 1024
+
+export interface WriterOptions {
+  readonly output: Writable
+  /** Writes to `output`, where its own `write` is not to be used. */
+  readonly write?: (data: string | Buffer) => boolean
+  readonly owner: BacklogOwner
+  readonly limits: QueueLimits
+  readonly clock?: Clock | undefined
+}
+
+export class Writer {
+  readonly #write: (data: string | Buffer) => boolean
+  readonly #output: Writable
+  readonly #backlog: Backlog
+  #gathered = ''
+  #scheduled = false
+  /** Between `hold` and `release`. */
+  #held = false
+  #sentWhileHeld = 0
+  /** The stream is full, until it says 'drain' and nothing waits any more. */
+  #blocked = false
+  #whenEmpty: (() => void) | undefined = undefined
+
+  constructor({ output, write, owner, limits, clock }: WriterOptions) {
+    this.#output = output
+    this.#write = write ?? (data => output.write(data))
+    this.#backlog = new Backlog(owner, limits, clock)
+    output.on('drain', this.#drain)
+  }
+
+  /** Takes a frame; false if too much waits already. */
+  send(frame: string, merge?: string): boolean {
+    const line = `${frame.includes('\n') ? oneLine(frame) : frame}\n`
+    if (this.#held) this.#sentWhileHeld++
+    if (this.#blocked) return this.#backlog.add(line, merge)
+    this.#gathered += line
+    if (this.#gathered.length >= gatherChars) this.#flush()
+    else if (!this.#scheduled) {
+      this.#scheduled = true
+      if (!this.#held) setImmediate(this.#flush)
+    }
+    return true
+  }
+
+  /** A chunk is about to be read: what it brings about is gathered. */
+  hold(): void {
+    this.#held = true
+    this.#sentWhileHeld = 0
+  }
+
+  /** The chunk brought `frames` frames. If some are not answered yet, they soon will be, and leave together with the others. */
+  release(frames: number): void {
+    this.#held = false
+    if (!this.#scheduled) return
+    if (this.#sentWhileHeld >= frames) this.#flush()
+    else setImmediate(this.#flush)
+  }
+
+  /** Resolves when the stream has taken everything that was sent, the stream's own buffer included. */
+  async emptied(): Promise<void> {
+    this.#flush()
+    if (this.#blocked) await new Promise<void>(done => (this.#whenEmpty = done))
+    if (this.#output.writableLength > 0) await new Promise<void>(done => this.#output.write('', () => done()))
+  }
+
+  /** Lets go of the stream and of all that waits. */
+  stop(): void {
+    this.#output.off('drain', this.#drain)
+    this.#backlog.clear()
+    this.#gathered = ''
+    this.#blocked = true
+    this.#whenEmpty?.()
+  }
+
+  readonly #flush = (): void => {
+    this.#scheduled = false
+    const text = this.#gathered
+    if (text === '') return
+    this.#gathered = ''
+    if (text.length <= wholeBytes) this.#blocked = !this.#write(text)
+    else {
+      this.#blocked = true
+      this.#backlog.add(text)
+      this.#drain()
+    }
+  }
+
+  /** Stays blocked until nothing waits: what is sent meanwhile, even from within, comes after what was sent before. */
+  readonly #drain = (): void => {
+    for (let room = true; room; ) {
+      let text = ''
+      let data = this.#backlog.take()?.data
+      while (typeof data === 'string') {
+        text += data
+        data = text.length < gatherChars ? this.#backlog.take()?.data : undefined
+      }
+      if (text !== '') room = this.#write(text)
+      if (data !== undefined) room = this.#write(data)
+      if (text === '' && data === undefined) {
+        this.#blocked = false
+        this.#whenEmpty?.()
+        return
+      }
+    }
+  }
+}
+
+/** Line breaks between the tokens of a JSON text mean nothing, but here they would end the frame. */
+function oneLine(frame: string): string {
+  return frame.replace(/[\r\n]+/g, ' ')
+}

@@ -1,0 +1,159 @@
+/**
+ * The client's end of Streamable HTTP over any wire: one POST per message, one stream for what the server says
+ * unasked, and the session header, which is all that this carrier knows of the protocol.
+ */
+import { createDeadlines, type Deadlines } from '../../core/deadlines.ts'
+import { type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
+import { Exchange } from './client-exchange.ts'
+import { type HeaderRecord, HeaderTemplate } from './client-headers.ts'
+import type { Live, Port, StreamablePort } from './client-port.ts'
+import type { ClientSettings } from './client-settings.ts'
+import { EventStream } from './client-stream.ts'
+import type { AnswerReader, HttpWire, WireCall } from './client-wire.ts'
+
+const nothing: Outgoing = {}
+
+export class HttpClientConnection implements Connection, Port, StreamablePort {
+  readonly carrier = 'http'
+  readonly settings: ClientSettings
+  readonly deadlines: Deadlines
+  readonly live = new Set<Live>()
+  readonly streamable: StreamablePort = this
+
+  readonly #wire: HttpWire
+  readonly #path: string
+  readonly #postHeaders: HeaderTemplate
+  readonly #getHeaders: HeaderTemplate
+  readonly #deleteHeaders: HeaderTemplate
+  #sink: Sink | undefined
+  #session: string | undefined
+  /** Headers of the last message in the session: its farewell goes out under the same. */
+  #sessionHeaders: HeaderRecord | undefined
+  #listener: EventStream | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(url: URL, wire: HttpWire, settings: ClientSettings) {
+    this.settings = settings
+    this.deadlines = createDeadlines({ clock: settings.clock })
+    this.#wire = wire
+    this.#path = url.pathname + url.search
+    const { headers } = settings
+    this.#postHeaders = new HeaderTemplate(
+      { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      headers,
+    )
+    this.#getHeaders = new HeaderTemplate({ accept: 'text/event-stream' }, headers)
+    this.#deleteHeaders = new HeaderTemplate({}, headers)
+  }
+
+  start(sink: Sink): void {
+    this.#sink = sink
+  }
+
+  send(frame: string, outgoing: Outgoing = nothing): Promise<void> {
+    if (this.#closing !== undefined) return Promise.reject(closed())
+    if (outgoing.signal?.aborted) {
+      return Promise.reject(
+        new ConnectionError('aborted', 'The request was given up before it was sent', { cause: outgoing.signal.reason }),
+      )
+    }
+    return new Promise((resolve, reject) => new Exchange(this, outgoing, resolve, reject).post(frame))
+  }
+
+  /** A second call replaces the stream of the first: there is one per session. */
+  listen(outgoing: Outgoing): void {
+    if (this.#closing !== undefined || outgoing.signal?.aborted) return
+    this.#listener?.close()
+    const stream = new EventStream(
+      this,
+      outgoing,
+      {
+        event: text => this.frame(text, 200),
+        fault: error =>
+          this.#sink?.fault({ kind: error.kind === 'too-large' ? 'too-large' : 'not-utf8', message: error.message }),
+        // A server may offer no such stream (405), or no longer; the next message sent tells what is wrong, if anything is.
+        gone: () => undefined,
+      },
+      { tries: Number.POSITIVE_INFINITY },
+    )
+    this.#listener = stream
+    outgoing.signal?.addEventListener('abort', () => stream.close(), { once: true })
+    stream.open()
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  sessionFor(outgoing: Outgoing): string | undefined {
+    if (outgoing.session !== true) return undefined
+    this.#sessionHeaders = outgoing.headers
+    return this.#session
+  }
+
+  takeSession(id: string): void {
+    if (!/^[\x21-\x7e]{1,1024}$/.test(id)) {
+      throw new ConnectionError(
+        'protocol',
+        'The server named a session by something else than 1 to 1024 visible ASCII characters',
+      )
+    }
+    this.#session = id
+  }
+
+  loseSession(id: string): void {
+    if (this.#session === id) this.#session = undefined
+  }
+
+  post(body: string, outgoing: Outgoing, session: string | undefined, reader: AnswerReader): WireCall {
+    const headers = this.#postHeaders.with(outgoing.headers)
+    if (session !== undefined) headers.push('mcp-session-id', session)
+    return this.#wire.send({ method: 'POST', path: this.#path, headers, body }, reader)
+  }
+
+  get(outgoing: Outgoing, lastId: string | undefined, reader: AnswerReader): WireCall {
+    const headers = this.#getHeaders.with(outgoing.headers)
+    const session = this.sessionFor(outgoing)
+    if (session !== undefined) headers.push('mcp-session-id', session)
+    if (lastId !== undefined) headers.push('last-event-id', headerBytes(lastId))
+    return this.#wire.send({ method: 'GET', path: this.#path, headers }, reader)
+  }
+
+  frame(text: string, status: number): void {
+    this.#sink?.frame(text, status)
+  }
+
+  async #close(): Promise<void> {
+    this.#listener?.close()
+    for (const exchange of this.live) exchange.abort(closed())
+    if (this.#session !== undefined) await this.#leave(this.#session)
+    this.#wire.close()
+    this.#sink?.closed()
+  }
+
+  /** Tells the server that the session is over; whatever it says to that, we go. */
+  #leave(session: string): Promise<void> {
+    const headers = this.#deleteHeaders.with(this.#sessionHeaders)
+    headers.push('mcp-session-id', session)
+    return new Promise(resolve => {
+      const done = (): void => {
+        this.deadlines.cancel(deadline)
+        call.drop()
+        resolve()
+      }
+      const deadline = this.deadlines.add(this.settings.clock.now() + this.settings.closeTimeoutMs, done)
+      const reader = { head: done, chunk: () => undefined, end: done, fail: done }
+      const call = this.#wire.send({ method: 'DELETE', path: this.#path, headers }, reader)
+    })
+  }
+}
+
+function closed(): ConnectionError {
+  return new ConnectionError('aborted', 'The connection was closed by this side')
+}
+
+/** Header values travel as bytes: an id beyond ASCII goes out as the UTF-8 it came in. */
+function headerBytes(id: string): string {
+  return /^[\x20-\x7e]*$/.test(id) ? id : String.fromCharCode(...new TextEncoder().encode(id))
+}

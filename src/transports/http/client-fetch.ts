@@ -1,0 +1,87 @@
+/**
+ * The client over HTTP by a web-standard `fetch`, for runtimes other than Node and for callers who bring their own.
+ * Nothing here or below it is Node's. Compression is left to the platform, which undoes it; limits count what it gives.
+ */
+import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { HttpClientConnection } from './client-connection.ts'
+import { type ClientSettings, clientSettings } from './client-settings.ts'
+import { type AnswerReader, asConnectionError, type HttpWire, httpUrl, type WireCall, type WireRequest } from './client-wire.ts'
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>
+
+/** `httpClientConnection` without a word of Node. */
+export function fetchClientConnection(
+  url: string | URL,
+  options: Partial<ClientSettings> & { readonly fetch?: Fetch } = {},
+): Connection {
+  const { fetch = globalThis.fetch, ...more } = options
+  const target = httpUrl(url)
+  return new HttpClientConnection(target, fetchWire(target, fetch), clientSettings(more))
+}
+
+/** A wire to the origin of `url`. */
+export function fetchWire(url: URL, fetch: Fetch): HttpWire {
+  return {
+    send: (request, reader) => new FetchCall(`${url.origin}${request.path}`, fetch, request, reader),
+    close: () => undefined,
+  }
+}
+
+class FetchCall implements WireCall {
+  readonly #abort = new AbortController()
+  readonly #reader: AnswerReader
+
+  constructor(url: string, fetch: Fetch, request: WireRequest, reader: AnswerReader) {
+    this.#reader = reader
+    queueMicrotask(() => void this.#run(url, fetch, request))
+  }
+
+  drop(): void {
+    this.#abort.abort()
+  }
+
+  async #run(url: string, fetch: Fetch, request: WireRequest): Promise<void> {
+    const { signal } = this.#abort
+    try {
+      const { method, headers, body = null } = request
+      const response = await fetch(url, { method, headers: pairs(headers), body, signal, redirect: 'manual', cache: 'no-store' })
+      if (signal.aborted) return
+      if (response.type === 'opaqueredirect')
+        throw new ConnectionError('status', 'The server redirects, which is not followed; connect to the final address')
+      this.#reader.head(response.status, response.headers)
+      if (response.body !== null) await this.#read(response.body)
+      if (!signal.aborted) this.#reader.end()
+    } catch (thrown) {
+      if (!signal.aborted) this.#reader.fail(translate(thrown))
+    }
+  }
+
+  async #read(body: ReadableStream<Uint8Array>): Promise<void> {
+    const reader = body.getReader()
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done || this.#abort.signal.aborted) return
+      this.#reader.chunk(value)
+    }
+  }
+}
+
+function pairs(flat: readonly string[]): [string, string][] {
+  const list: [string, string][] = []
+  for (let at = 0; at + 1 < flat.length; at += 2) list.push([flat[at] as string, flat[at + 1] as string])
+  return list
+}
+
+/** Codes, on runtimes that give them, of failures before a request can have left. */
+const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
+
+function translate(thrown: unknown): ConnectionError {
+  if (thrown instanceof ConnectionError) return asConnectionError(thrown)
+  const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown
+  const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
+  const why = code ?? clip(thrown instanceof Error ? thrown.message : String(thrown))
+  return code !== undefined && unreached.has(code)
+    ? new ConnectionError('refused', `The server cannot be reached: ${why}`, { cause: thrown })
+    : new ConnectionError('lost', `The request failed (${why}); whether the server acted is unknown`, { cause: thrown })
+}

@@ -1,0 +1,60 @@
+/**
+ * What a client connection needs of HTTP, and no more: send one request, hear of its answer piece by piece, let go.
+ * Callbacks instead of promises, because every message passes here. Two makers: `client-node.ts`, `client-fetch.ts`.
+ */
+import { ConnectionError } from '../../jsonrpc/connection.ts'
+
+export interface WireRequest {
+  readonly method: 'POST' | 'GET' | 'DELETE'
+  /** Path and query; a wire is bound to one origin. */
+  readonly path: string
+  /** Names and values by turns, names in lower case. The wire may add its own. */
+  readonly headers: string[]
+  readonly body?: string
+}
+
+/** The answer's headers, by lower-case name; the web's own `Headers` is one. */
+export interface HeaderView {
+  get(name: string): string | null | undefined
+  forEach(fn: (value: string, name: string) => void): void
+}
+
+/** Hears of one answer: `head`, any number of `chunk`, then `end` or, at any point instead, `fail`. */
+export interface AnswerReader {
+  head(status: number, headers: HeaderView): void
+  chunk(bytes: Uint8Array): void
+  end(): void
+  fail(error: ConnectionError): void
+}
+
+/** A request under way. */
+export interface WireCall {
+  /** Ends it at once, with its socket; the reader hears nothing more. */
+  drop(): void
+}
+
+export interface HttpWire {
+  /** The reader hears nothing before this has returned. */
+  send(request: WireRequest, reader: AnswerReader): WireCall
+  /** Frees what idles. Requests under way are their senders' to drop. */
+  close(): void
+}
+
+/** Checks the address of a server once, so that later steps can trust it. */
+export function httpUrl(url: string | URL): URL {
+  const parsed = new URL(url)
+  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
+    throw new TypeError(`Only http: and https: addresses can be connected to, not ${parsed.protocol}`)
+  }
+  if (parsed.username !== '' || parsed.password !== '') {
+    throw new TypeError('The address holds a user name or password; give them by the option headers.authorization instead')
+  }
+  return parsed
+}
+
+/** Anything thrown while an answer is read, as what it means for the connection. */
+export function asConnectionError(thrown: unknown): ConnectionError {
+  return thrown instanceof ConnectionError
+    ? thrown
+    : new ConnectionError('protocol', 'The answer could not be read', { cause: thrown })
+}

@@ -1,0 +1,27 @@
+/** The client's end of Streamable HTTP on Node. */
+import type { Connection } from '../../jsonrpc/connection.ts'
+import { HttpClientConnection } from './client-connection.ts'
+import { type Fetch, fetchWire } from './client-fetch.ts'
+import { type NodeWireOptions, nodeWire } from './client-node.ts'
+import { type ClientSettings, clientSettings } from './client-settings.ts'
+import { type HttpWire, httpUrl } from './client-wire.ts'
+
+export interface HttpClientOptions extends Partial<ClientSettings>, NodeWireOptions {
+  /** Makes the requests instead of node:http; what concerns sockets (`connectTimeoutMs`, `tls`, …) is then its matter. */
+  readonly fetch?: Fetch
+}
+
+/**
+ * A connection to the server at `url`. Nothing is sent before the first message.
+ * @example
+ * const connection = httpClientConnection('https://example.com/mcp', { headers: { authorization: `Bearer ${token}` } })
+ */
+export function httpClientConnection(url: string | URL, options: HttpClientOptions = {}): Connection {
+  const target = httpUrl(url)
+  return new HttpClientConnection(target, wireFor(target, options), clientSettings(options))
+}
+
+/** The wire that the options ask for. */
+export function wireFor(url: URL, options: HttpClientOptions): HttpWire {
+  return options.fetch === undefined ? nodeWire(url, options) : fetchWire(url, options.fetch)
+}

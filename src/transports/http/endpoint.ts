@@ -1,0 +1,106 @@
+/** What both faces and the old pair share: one door, its guard, limits and streams, and the checks in their order. */
+import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Awaitable } from '../../jsonrpc/message.ts'
+import { createGuard, type Guard, type GuardOptions } from './guard.ts'
+import type { HttpLane } from './lane.ts'
+import { type HttpLimits, httpLimits } from './limits.ts'
+import { isJson, takes, takesStream } from './media.ts'
+import { type Refusal, tooLarge } from './refusal.ts'
+import { Streams } from './streams.ts'
+
+export type HeaderReader = (name: string) => string | undefined
+
+/** Finds out who calls; refuses by an HTTP status (401, 403). Called after the guard and before everything else. */
+export type Identify = (header: HeaderReader) => Awaitable<Principal | Refusal | undefined>
+
+export interface HttpOptions extends GuardOptions {
+  readonly limits?: Partial<HttpLimits>
+  readonly identify?: Identify
+  /** Share one table between several faces of a server; the caps then hold for all of them together. */
+  readonly streams?: Streams
+}
+
+/** A door that may use what lanes over HTTP can do beyond others; every door is one. */
+export interface HttpDoor {
+  deliver(text: string, caller: Caller, reply: HttpLane): void
+  listen(caller: Caller, lane: HttpLane): void
+  leave(caller: Caller, reply: HttpLane): void
+  accept(connection: Connection): void
+}
+
+/** Immutable: what changes in the life of a server is in its streams. */
+export interface Endpoint {
+  readonly door: HttpDoor
+  readonly guard: Guard
+  readonly limits: HttpLimits
+  readonly streams: Streams
+  readonly identify: Identify | undefined
+  /** What the Accept header lets through, remembering the last one: callers seldom change theirs. */
+  readonly takes: (accept: string | undefined) => number
+  /** Where answers come on the stream that a GET opened (the pair of 2024-11-05), it is no mere listener. */
+  readonly answersOnGet: boolean
+}
+
+export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpoint {
+  const limits = { ...httpLimits, ...options.limits }
+  let lastAccept: string | undefined
+  let lastTakes = takes(undefined)
+  return {
+    door,
+    guard: createGuard(options),
+    limits,
+    streams: options.streams ?? new Streams({ limits }),
+    identify: options.identify,
+    takes(accept) {
+      if (accept !== lastAccept) {
+        lastTakes = takes(accept)
+        lastAccept = accept
+      }
+      return lastTakes
+    },
+    answersOnGet: false,
+  }
+}
+
+export function isRefusal(found: Principal | Refusal): found is Refusal {
+  return 'status' in found
+}
+
+/** Checks what a POST says about its body, before any of it is read. */
+export function checkBody(header: HeaderReader, limits: HttpLimits): Refusal | undefined {
+  const type = header('content-type')
+  if (!isJson(type)) return wrongType(type)
+  const encoding = header('content-encoding')
+  if (encoding !== undefined && encoding !== 'identity') {
+    return { status: 415, message: `Content-Encoding ${clip(encoding)} is not accepted. Send the body uncompressed` }
+  }
+  const length = header('content-length')
+  return length !== undefined && Number(length) > limits.frameBytes ? tooLarge(limits.frameBytes) : undefined
+}
+
+function wrongType(type: string | undefined): Refusal {
+  const found = type === undefined ? 'no Content-Type' : `Content-Type ${clip(type)}`
+  return { status: 415, message: `The body has ${found}. Send application/json in UTF-8` }
+}
+
+/** Checks that an event stream can be opened for a GET. */
+export function checkListen(endpoint: Endpoint, accepted: number, principal: Principal | undefined): Refusal | undefined {
+  if ((accepted & takesStream) === 0) {
+    return { status: 406, message: 'A GET opens an event stream. Accept text/event-stream, or send messages by POST' }
+  }
+  return endpoint.streams.refusal(principal?.id)
+}
+
+export const acceptsNeither: Refusal = {
+  status: 406,
+  message: 'The Accept header excludes every form of answer. Accept application/json and text/event-stream',
+}
+
+export function wrongMethod(method: string | undefined): Refusal {
+  return {
+    status: 405,
+    message: `Method ${clip(method ?? '')} is not served here. Send messages by POST; GET opens a stream, DELETE ends a session`,
+    headers: { allow: 'GET, POST, DELETE' },
+  }
+}

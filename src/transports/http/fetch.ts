@@ -1,0 +1,152 @@
+/** The web-standard face of the same core: `fetch(Request) → Response`, for any runtime that has these. */
+import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
+import { corsHeaders, preflightHeaders } from './cors.ts'
+import {
+  acceptsNeither,
+  checkBody,
+  checkListen,
+  createEndpoint,
+  type Endpoint,
+  type HeaderReader,
+  type HttpOptions,
+  isRefusal,
+  wrongMethod,
+} from './endpoint.ts'
+import { readWebBody } from './fetch-body.ts'
+import { FetchOutlet } from './fetch-outlet.ts'
+import { type Face, HttpLane } from './lane.ts'
+import type { Outlet } from './outlet.ts'
+import { failed, type Refusal } from './refusal.ts'
+import { createRemotes, type Remotes } from './remotes.ts'
+
+/** What the runtime knows of a caller beyond its Request. */
+export interface FetchInfo {
+  /** Who it is, if something in front has found that out. */
+  readonly principal?: Principal
+  /** Its network address. */
+  readonly remote?: string
+}
+
+export type FetchHandler = (request: Request, info?: FetchInfo) => Promise<Response>
+
+/** Serves Streamable HTTP on web-standard requests. */
+export function fetchHandler(door: Door, options?: HttpOptions): FetchHandler {
+  return fetchFace(createEndpoint(door, options))
+}
+
+/** The same over an endpoint that several carriers share. */
+export function fetchFace(endpoint: Endpoint): FetchHandler {
+  const remotes = createRemotes()
+  return (request, info = {}) =>
+    new Promise(answer => {
+      const exchange = new FetchExchange(endpoint, request, answer)
+      exchange.begin(info, remotes).catch(() => exchange.refuse(failed))
+    })
+}
+
+class FetchExchange implements Face {
+  readonly #endpoint: Endpoint
+  readonly #request: Request
+  readonly #answer: (response: Response) => void
+  readonly #header: HeaderReader
+  #principal: Principal | undefined = undefined
+  #opened: HttpLane | undefined = undefined
+
+  constructor(endpoint: Endpoint, request: Request, answer: (response: Response) => void) {
+    this.#endpoint = endpoint
+    this.#request = request
+    this.#answer = answer
+    this.#header = name => request.headers.get(name) ?? undefined
+  }
+
+  async begin(info: FetchInfo, remotes: Remotes): Promise<void> {
+    const { guard, identify } = this.#endpoint
+    const header = this.#header
+    const bad = guard.check(header('host') ?? new URL(this.#request.url).host, header('origin'))
+    if (bad !== undefined) return this.refuse(bad)
+    if (this.#request.method === 'OPTIONS') return this.#preflight()
+    const found = info.principal ?? (await identify?.(header))
+    if (found !== undefined && isRefusal(found)) return this.refuse(found)
+    this.#principal = found
+    const key = found === undefined ? info.remote && `@${info.remote}` : `=${found.id}`
+    return this.#route({ carrier: 'http', header, principal: found, connection: remotes.of(key) })
+  }
+
+  refuse(refusal: Refusal): void {
+    this.#lane.refuse(refusal)
+  }
+
+  reply(status: number, headers: string[], body: string): void {
+    this.#answer(new Response(body === '' ? null : body, { status, headers: pairs(headers) }))
+  }
+
+  open(headers: string[]): Outlet {
+    const { limits, streams } = this.#endpoint
+    const outlet = new FetchOutlet(limits.stallMs, this.#listening ? this.#principal?.id : undefined, streams.clock)
+    this.#answer(new Response(outlet.body, { status: 200, headers: pairs(headers) }))
+    return outlet
+  }
+
+  get gone(): boolean {
+    return this.#request.signal.aborted
+  }
+
+  onGone(fn: () => void): void {
+    this.#request.signal.addEventListener('abort', fn, { once: true })
+  }
+
+  get #listening(): boolean {
+    return this.#request.method === 'GET'
+  }
+
+  async #route(caller: Caller): Promise<void> {
+    const { door } = this.#endpoint
+    if (this.#request.method === 'POST') await this.#post(caller)
+    else if (this.#listening) this.#listen(caller)
+    else if (this.#request.method === 'DELETE') door.leave(caller, this.#lane)
+    else this.refuse(wrongMethod(this.#request.method))
+  }
+
+  async #post(caller: Caller): Promise<void> {
+    const { door, limits } = this.#endpoint
+    const refusal = checkBody(this.#header, limits) ?? (this.#takes === 0 ? acceptsNeither : undefined)
+    const body = refusal ?? (await readWebBody(this.#request, limits.frameBytes))
+    if (typeof body === 'string') door.deliver(body, caller, this.#lane)
+    else this.refuse(body)
+  }
+
+  #listen(caller: Caller): void {
+    const refusal = checkListen(this.#endpoint, this.#takes, caller.principal)
+    if (refusal !== undefined) this.refuse(refusal)
+    else {
+      this.#endpoint.door.listen(caller, this.#lane)
+      this.#lane.open()
+    }
+  }
+
+  #preflight(): void {
+    const header = this.#header
+    const wish = header('access-control-request-method')
+    const headers = preflightHeaders(this.#endpoint.guard, header('origin'), wish, header('access-control-request-headers'))
+    if (headers === undefined) this.refuse(wrongMethod('OPTIONS'))
+    else this.reply(204, headers, '')
+  }
+
+  get #takes(): number {
+    return this.#endpoint.takes(this.#header('accept'))
+  }
+
+  get #lane(): HttpLane {
+    if (this.#opened === undefined) {
+      const extra = corsHeaders(this.#endpoint.guard, this.#header('origin'))
+      this.#opened = new HttpLane(this, this.#endpoint.streams, this.#takes, extra, this.#listening)
+    }
+    return this.#opened
+  }
+}
+
+function pairs(flat: readonly string[]): Headers {
+  const headers = new Headers()
+  for (let at = 0; at + 1 < flat.length; at += 2) headers.append(flat[at] ?? '', flat[at + 1] ?? '')
+  return headers
+}

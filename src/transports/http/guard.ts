@@ -1,0 +1,111 @@
+/**
+ * Host and Origin checks: what keeps a web page from reaching a local server under its own name (DNS rebinding) or
+ * from the visitor's browser. On by default on every listener, before anything else of a request is looked at.
+ */
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Refusal } from './refusal.ts'
+
+export interface GuardOptions {
+  /** Host names to answer to besides the loopback names: `api.example.com` (any port) or `api.example.com:8443`. `*`: any. */
+  readonly hosts?: readonly string[]
+  /** Web origins that may call and read answers (CORS): `https://app.example.com`. `*`: any. */
+  readonly origins?: readonly string[]
+  /** The address listened on; a name or a single address is answered to, a wildcard address is not a name. */
+  readonly host?: string
+}
+
+/** The parts of a request that the guard looks at; a node:http request is one. */
+export interface GuardedRequest {
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** Names and values as they came: the only place where a second Host shows. */
+  readonly rawHeaders: readonly string[]
+}
+
+export interface Guard {
+  check(host: string | undefined, origin: string | undefined): Refusal | undefined
+  /** The same for a node:http request, upgrade requests included. */
+  checkRequest(request: GuardedRequest): Refusal | undefined
+  /** True for an origin that the author listed: it may read answers. */
+  lists(origin: string): boolean
+}
+
+const authority = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_-](?:[a-z0-9._-]{0,252}))(?::(\d{1,5}))?$/
+const webOrigin = /^https?:\/\/(.+)$/
+const loopback: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
+const wildcardBinds: readonly string[] = ['0.0.0.0', '::', '']
+
+export function createGuard(options: GuardOptions = {}): Guard {
+  const hosts = new Set([...loopback, ...(options.hosts ?? []).map(name => name.toLowerCase())])
+  if (options.host !== undefined && !wildcardBinds.includes(options.host)) hosts.add(bracketed(options.host.toLowerCase()))
+  const origins = new Set((options.origins ?? []).map(origin => origin.toLowerCase().replace(/\/$/, '')))
+  let lastGoodHost: string | undefined
+
+  function check(host: string | undefined, origin: string | undefined): Refusal | undefined {
+    if (host === undefined || host !== lastGoodHost) {
+      const refusal = checkHost(host, hosts)
+      if (refusal !== undefined) return refusal
+      lastGoodHost = host
+    }
+    return origin === undefined || lists(origin) || isLoopbackOrigin(origin) ? undefined : badOrigin(origin)
+  }
+
+  function lists(origin: string): boolean {
+    return origins.size > 0 && (origins.has('*') || origins.has(origin.toLowerCase()))
+  }
+
+  return {
+    check,
+    lists,
+    checkRequest({ headers, rawHeaders }) {
+      if (countHosts(rawHeaders) > 1) return twoHosts
+      return check(single(headers.host) ?? single(headers[':authority']), single(headers.origin))
+    },
+  }
+}
+
+function checkHost(host: string | undefined, allowed: ReadonlySet<string>): Refusal | undefined {
+  if (host === undefined || host === '') {
+    return { status: 400, message: 'The request has no Host header. Send one (RFC 9112 §3.2)' }
+  }
+  if (host.includes(',')) return twoHosts
+  if (allowed.has('*')) return undefined
+  const parts = authority.exec(host.toLowerCase())
+  if (parts !== null && (allowed.has(parts[1] ?? '') || allowed.has(parts[0]))) return undefined
+  return {
+    status: 403,
+    message: `Host ${clip(host)} is not one this server answers to. Call it by a loopback name, or list the name in the option hosts`,
+  }
+}
+
+const twoHosts: Refusal = { status: 400, message: 'The request has more than one Host header. Send exactly one (RFC 9112 §3.2)' }
+
+function badOrigin(origin: string): Refusal {
+  return {
+    status: 403,
+    message: `Origin ${clip(origin)} may not call this server. List it in the option origins if its pages should`,
+  }
+}
+
+function isLoopbackOrigin(origin: string): boolean {
+  const host = webOrigin.exec(origin.toLowerCase())?.[1]
+  const parts = host === undefined ? null : authority.exec(host)
+  return parts !== null && loopback.includes(parts[1] ?? '')
+}
+
+/** Hosts in a flat list of raw headers, by length first: almost no other name has four letters. */
+function countHosts(rawHeaders: readonly string[]): number {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && (name === 'Host' || name === 'host' || name.toLowerCase() === 'host')) count++
+  }
+  return count
+}
+
+function bracketed(host: string): string {
+  return host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}

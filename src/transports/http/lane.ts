@@ -1,0 +1,171 @@
+/**
+ * The way back of one HTTP exchange: a JSON answer if the first frame is the last, an event stream as soon as
+ * something precedes it. One per request, so it is a small class; a stream is made only when it is needed.
+ */
+import type { Lane, SendHints } from '../../jsonrpc/connection.ts'
+import { eventText } from './event.ts'
+import { takesJson, takesStream } from './media.ts'
+import type { Outlet } from './outlet.ts'
+import { type Refusal, refusalFrame } from './refusal.ts'
+import { Stream } from './stream.ts'
+import type { Streams } from './streams.ts'
+
+/** How a face (node:http, fetch) answers one request. Headers are flat lists of names and values. */
+export interface Face {
+  /** The whole answer at once. */
+  reply(status: number, headers: string[], body: string): void
+  /** Commits the answer to an event stream. */
+  open(headers: string[]): Outlet
+  /** True when the caller has left. */
+  readonly gone: boolean
+  /** Calls back when the caller leaves before it was answered. */
+  onGone(fn: () => void): void
+}
+
+export class HttpLane implements Lane {
+  readonly #face: Face
+  readonly #streams: Streams
+  readonly #takes: number
+  readonly #extra: readonly string[]
+  readonly #listening: boolean
+  #stream: Stream | undefined = undefined
+  #session: string | undefined = undefined
+  #ended = false
+  #closers: (() => void)[] | undefined = undefined
+
+  /** `takes`: bits of media.ts; `extra`: headers of every answer; `listening`: opened for what is said unasked. */
+  constructor(face: Face, streams: Streams, takes: number, extra: readonly string[], listening: boolean) {
+    this.#face = face
+    this.#streams = streams
+    this.#takes = takes
+    this.#extra = extra
+    this.#listening = listening
+  }
+
+  send(frame: string, hints?: SendHints): void {
+    if (this.#stream !== undefined) this.#stream.send(frame, hints?.final === true, hints?.merge)
+    else if (this.#ended) return
+    else if (hints?.final === true) this.#answer(frame, hints)
+    else if ((this.#takes & takesStream) === 0) this.#streams.dropped++
+    else this.#open(hints)?.send(frame, false, hints?.merge)
+  }
+
+  end(hints?: SendHints): void {
+    if (this.#stream !== undefined) this.#stream.end()
+    else if (!this.#ended) {
+      this.#finish()
+      this.#face.reply(hints?.status ?? 202, this.#headers(undefined, hints), '')
+    }
+  }
+
+  get closed(): boolean {
+    return this.#stream === undefined ? this.#ended || this.#face.gone : this.#stream.closed
+  }
+
+  onClose(fn: () => void): void {
+    if (this.#stream !== undefined) this.#stream.onClose(fn)
+    else if (this.#ended) return
+    else if (this.#face.gone) queueMicrotask(fn)
+    else if (this.#closers !== undefined) this.#closers.push(fn)
+    else {
+      this.#closers = [fn]
+      this.#face.onGone(() => this.#lost())
+    }
+  }
+
+  keep(session: string, prime: boolean): void {
+    if (this.#ended || (this.#takes & takesStream) === 0) return
+    this.#session = session
+    const stream = this.#stream ?? (prime ? this.#open(undefined) : undefined)
+    stream?.keep(session)
+    if (prime) stream?.prime()
+  }
+
+  release(retryMs: number): void {
+    if (this.#session === undefined || this.#ended) return
+    const stream = this.#stream ?? this.#open(undefined)
+    stream?.release(retryMs)
+  }
+
+  resume(session: string, lastEventId: string): boolean {
+    if (!this.#listening || this.#stream !== undefined || this.#ended || this.#face.gone) return false
+    const found = this.#streams.find(session, lastEventId)
+    if (found === undefined) return false
+    this.#stream = found.stream
+    this.#closers = undefined
+    found.stream.resume(this.#face.open(this.#headers(eventStream, undefined)), found.number)
+    return true
+  }
+
+  /** Writes an event that carries no frame. */
+  announce(event: string): void {
+    const stream = this.#stream ?? this.#open(undefined)
+    stream?.announce(event)
+  }
+
+  /** Commits to an event stream now, though there is nothing to say yet. */
+  open(): void {
+    if (!this.#ended && this.#stream === undefined) this.#open(undefined)
+  }
+
+  /** Refuses below the protocol; the lane is over. */
+  refuse(refusal: Refusal): void {
+    if (this.#stream !== undefined) this.#stream.end()
+    else if (!this.#ended) {
+      this.#finish()
+      this.#face.reply(refusal.status, this.#headers(json, refusal), refusalFrame(refusal))
+    }
+  }
+
+  #answer(frame: string, hints: SendHints): void {
+    this.#finish()
+    const status = hints.status ?? 200
+    // An error body is JSON whatever the caller takes: it would learn less from a 406 in its place.
+    if ((this.#takes & takesJson) === 0 && status === 200) {
+      this.#face.reply(status, this.#headers(eventStream, hints), eventText(frame))
+    } else this.#face.reply(status, this.#headers(json, hints), frame)
+  }
+
+  #open(hints: SendHints | undefined): Stream | undefined {
+    if (this.#face.gone) return undefined
+    const refusal = this.#streams.refusal()
+    if (refusal !== undefined) {
+      const closers = this.#closers
+      this.refuse(refusal)
+      for (const fn of closers ?? []) fn()
+      return undefined
+    }
+    const stream = new Stream(this.#streams, this.#face.open(this.#headers(eventStream, hints)), this.#listening)
+    this.#stream = stream
+    if (this.#session !== undefined) stream.keep(this.#session)
+    for (const fn of this.#closers ?? []) stream.onClose(fn)
+    this.#closers = undefined
+    return stream
+  }
+
+  /** The caller left before anything was sent. Once there is a stream, it is the stream that hears of it. */
+  #lost(): void {
+    const closers = this.#closers
+    this.#closers = undefined
+    for (const fn of closers ?? []) fn()
+  }
+
+  #finish(): void {
+    this.#ended = true
+    this.#closers = undefined
+  }
+
+  #headers(type: string | undefined, hints: Pick<SendHints, 'headers'> | undefined): string[] {
+    const headers = type === undefined ? [] : type === json ? ['content-type', json] : [...streamHeaders]
+    for (let at = 0; at < this.#extra.length; at++) headers.push(this.#extra[at] ?? '')
+    if (hints?.headers !== undefined) {
+      for (const [name, value] of Object.entries(hints.headers)) headers.push(name, value)
+    }
+    return headers
+  }
+}
+
+const json = 'application/json'
+const eventStream = 'text/event-stream'
+/** Neither caches nor compressing or buffering proxies may hold an event back. */
+const streamHeaders = ['content-type', eventStream, 'cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']

@@ -1,0 +1,165 @@
+/** A node:http server for the door: exact paths, timeouts against slow senders, and an end in good order. */
+import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Door } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { ssePair } from '../sse/server.ts'
+import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
+import type { HttpLimits } from './limits.ts'
+import { type NodeHttpHandler, nodeFace } from './node.ts'
+import { NodeExchange } from './node-exchange.ts'
+import { type Refusal, refusalFrame } from './refusal.ts'
+
+/** Takes over a socket that asks to become a WebSocket. Path, Host and Origin are checked before. */
+export type UpgradeHandler = (req: IncomingMessage, socket: Duplex, head: Buffer) => void
+
+export interface ListenOptions extends HttpOptions {
+  /** 0, the default, takes any free port. */
+  readonly port?: number
+  /** Default 127.0.0.1: reachable from this machine only. */
+  readonly host?: string
+  /** Where Streamable HTTP is served. Default /mcp. */
+  readonly path?: string
+  /** Where the pair of 2024-11-05 is served; messages are posted to `<ssePath>/message`. Default: nowhere. */
+  readonly ssePath?: string
+  /** Where WebSockets are taken, by `onUpgrade`. Default: nowhere. */
+  readonly wsPath?: string
+  readonly onUpgrade?: UpgradeHandler
+  /** How long close() waits for answers under way. Default 5 s. */
+  readonly closeMs?: number
+  /** Hears of failures that concern no single request, such as running out of file handles. */
+  readonly onError?: (error: Error) => void
+}
+
+export interface Listening {
+  readonly url: string
+  readonly port: number
+  /** Stops taking requests, lets listeners go, waits for answers under way, then closes what is left. */
+  close(): Promise<void>
+}
+
+export async function listenHttp(door: Door, options: ListenOptions = {}): Promise<Listening> {
+  const { port = 0, host = '127.0.0.1', path = '/mcp', closeMs = 5_000, onError = () => undefined } = options
+  const endpoint = createEndpoint(door, { ...options, host })
+  const server = createServer(serverOptions(endpoint.limits), route(endpoint, routes(endpoint, path, options.ssePath), path))
+  server.maxConnections = endpoint.limits.connections
+  const upgraded = new Set<Duplex>()
+  const { wsPath, onUpgrade } = options
+  if (wsPath !== undefined && onUpgrade !== undefined) server.on('upgrade', upgrade(endpoint, wsPath, onUpgrade, upgraded))
+  await bind(server, port, host)
+  server.on('error', onError)
+  const address = server.address() as AddressInfo
+  let closing: Promise<void> | undefined
+  return {
+    url: `http://${urlHost(host)}:${address.port}${path}`,
+    port: address.port,
+    close() {
+      closing ??= shut(server, endpoint, upgraded, closeMs)
+      return closing
+    },
+  }
+}
+
+/** Slow senders are cut, and the check runs often enough for that to mean something. A missing Host is the guard's matter. */
+function serverOptions({ headersMs, requestMs }: HttpLimits): ServerOptions {
+  return {
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: 1_000,
+    keepAliveTimeout: 30_000,
+    maxHeaderSize: 16 * 1024,
+    requireHostHeader: false,
+  }
+}
+
+function routes(endpoint: Endpoint, path: string, ssePath: string | undefined): ReadonlyMap<string, NodeHttpHandler> {
+  const table = new Map([[path, nodeFace(endpoint)]])
+  if (ssePath === undefined) return table
+  const messagePath = `${ssePath}/message`
+  const pair = ssePair(endpoint, { messagePath })
+  return table.set(ssePath, pair.open).set(messagePath, pair.post)
+}
+
+function route(endpoint: Endpoint, table: ReadonlyMap<string, NodeHttpHandler>, path: string): NodeHttpHandler {
+  const main = table.get(path)
+  return (req, res) => {
+    const handler = req.url === path ? main : table.get(pathOf(req))
+    if (handler !== undefined) handler(req, res)
+    else new NodeExchange(endpoint, req, res).refuse(endpoint.guard.checkRequest(req) ?? notFound(req, path))
+  }
+}
+
+function pathOf(req: IncomingMessage): string {
+  const url = req.url ?? ''
+  const end = url.indexOf('?')
+  return end === -1 ? url : url.slice(0, end)
+}
+
+function notFound(req: IncomingMessage, path: string): Refusal {
+  return { status: 404, message: `Nothing is served at ${clip(pathOf(req))}. The MCP endpoint is ${path}` }
+}
+
+/** Upgraded sockets are the server's no longer, but it does not close before they do: hence the set. */
+function upgrade(endpoint: Endpoint, path: string, take: UpgradeHandler, upgraded: Set<Duplex>): UpgradeHandler {
+  return (req, socket, head) => {
+    upgraded.add(socket)
+    socket.once('close', () => upgraded.delete(socket))
+    socket.on('error', () => socket.destroy())
+    const refusal = endpoint.guard.checkRequest(req) ?? (pathOf(req) === path ? undefined : notFound(req, path))
+    if (refusal === undefined) take(req, socket, head)
+    else refuseUpgrade(socket, refusal)
+  }
+}
+
+/** A socket that asked for an upgrade has no response object: the refusal is written by hand. */
+function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
+  const body = refusalFrame(refusal)
+  const head = `HTTP/1.1 ${refusal.status} Refused\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`
+  socket.end(`${head}connection: close\r\n\r\n${body}`)
+}
+
+function bind(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((done, fail) => {
+    const refused = (error: NodeJS.ErrnoException) => fail(new Error(why(error, port, host), { cause: error }))
+    server.once('error', refused)
+    server.listen(port, host, () => {
+      server.off('error', refused)
+      done()
+    })
+  })
+}
+
+function why(error: NodeJS.ErrnoException, port: number, host: string): string {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return `Port ${port} on ${host} is in use. Stop what listens there, or choose another port (0 takes any free one)`
+    case 'EACCES':
+      return `Port ${port} needs rights that this process has not. Choose a port from 1024 up`
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return `${clip(host)} is no address of this machine. Choose 127.0.0.1, or 0.0.0.0 for all of its addresses`
+    default:
+      return `Cannot listen on ${clip(host)}:${port}: ${error.message}`
+  }
+}
+
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::' || host === '') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+function shut(server: Server, endpoint: Endpoint, upgraded: ReadonlySet<Duplex>, closeMs: number): Promise<void> {
+  return new Promise(done => {
+    const deadline = setTimeout(() => {
+      server.closeAllConnections()
+      for (const socket of upgraded) socket.destroy()
+    }, closeMs)
+    server.close(() => {
+      clearTimeout(deadline)
+      done()
+    })
+    endpoint.streams.close()
+    server.closeIdleConnections()
+  })
+}

@@ -1,0 +1,186 @@
+/** One request on node:http: the caller, the body's taker and the face of its lane in one small object. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Caller, Principal } from '../../jsonrpc/connection.ts'
+import { isThenable } from '../../jsonrpc/message.ts'
+import { corsHeaders, preflightHeaders } from './cors.ts'
+import {
+  acceptsNeither,
+  checkBody,
+  checkListen,
+  type Endpoint,
+  type HeaderReader,
+  type Identify,
+  isRefusal,
+  wrongMethod,
+} from './endpoint.ts'
+import { type Face, HttpLane } from './lane.ts'
+import { lingerReply, mustLinger } from './linger.ts'
+import { type BodyTaker, readBody, takeParsed } from './node-body.ts'
+import { NodeOutlet } from './node-outlet.ts'
+import type { Outlet } from './outlet.ts'
+import { failed, type Refusal } from './refusal.ts'
+
+export class NodeExchange implements Caller, Face, BodyTaker {
+  readonly carrier = 'http'
+  principal: Principal | undefined = undefined
+  readonly connection: object
+  readonly header: HeaderReader
+  readonly #endpoint: Endpoint
+  readonly #req: IncomingMessage
+  readonly #res: ServerResponse
+
+  constructor(endpoint: Endpoint, req: IncomingMessage, res: ServerResponse) {
+    this.#endpoint = endpoint
+    this.#req = req
+    this.#res = res
+    this.connection = req.socket
+    this.header = name => {
+      const value = req.headers[name]
+      return typeof value === 'string' ? value : undefined
+    }
+  }
+
+  begin(parsedBody: unknown): void {
+    const { guard, identify } = this.#endpoint
+    const refusal = guard.checkRequest(this.#req)
+    if (refusal !== undefined) this.refuse(refusal)
+    else if (this.#req.method === 'OPTIONS') this.#preflight()
+    else if (identify === undefined) this.#route(parsedBody)
+    else this.#identify(identify, parsedBody)
+  }
+
+  body(text: string): void {
+    const lane = this.#lane()
+    try {
+      this.#endpoint.door.deliver(text, this, lane)
+    } catch {
+      lane.refuse(failed)
+    }
+  }
+
+  badBody(refusal: Refusal): void {
+    this.refuse(refusal)
+  }
+
+  refuse(refusal: Refusal): void {
+    this.#lane().refuse(refusal)
+  }
+
+  reply(status: number, headers: string[], body: string): void {
+    const res = this.#res
+    if (res.headersSent || res.destroyed) return
+    if (status !== 204) headers.push('content-length', `${Buffer.byteLength(body)}`)
+    if (status >= 400 && mustLinger(this.#req)) lingerReply(this.#req, res, status, headers, body)
+    else {
+      if (this.#endpoint.streams.closing) headers.push('connection', 'close')
+      res.writeHead(status, headers)
+      res.end(body)
+      // A reader that takes nothing of a long answer must not hold it for ever.
+      if (res.writableLength > 0) res.setTimeout(this.#endpoint.limits.stallMs, () => res.destroy())
+    }
+  }
+
+  open(headers: string[]): Outlet {
+    if (this.#endpoint.streams.closing) headers.push('connection', 'close')
+    const { stallMs } = this.#endpoint.limits
+    return new NodeOutlet(this.#res, headers, stallMs, this.#req.method === 'GET' ? this.principal?.id : undefined)
+  }
+
+  get gone(): boolean {
+    return this.#res.destroyed || this.#req.socket.destroyed
+  }
+
+  onGone(fn: () => void): void {
+    this.#res.once('close', fn)
+  }
+
+  #identify(identify: Identify, parsedBody: unknown): void {
+    const found = attempt(identify, this.header)
+    if (isThenable(found)) found.then(who => this.#identified(who, parsedBody)).then(undefined, () => this.refuse(failed))
+    else this.#identified(found, parsedBody)
+  }
+
+  #identified(found: Principal | Refusal | undefined, parsedBody: unknown): void {
+    if (found !== undefined && isRefusal(found)) this.refuse(found)
+    else {
+      this.principal = found
+      this.#route(parsedBody)
+    }
+  }
+
+  #route(parsedBody: unknown): void {
+    switch (this.#req.method) {
+      case 'POST':
+        this.#post(parsedBody)
+        break
+      case 'GET':
+        this.#listen()
+        break
+      case 'DELETE':
+        this.#leave()
+        break
+      default:
+        this.refuse(wrongMethod(this.#req.method))
+    }
+  }
+
+  #post(parsedBody: unknown): void {
+    const { limits } = this.#endpoint
+    const refusal = checkBody(this.header, limits)
+    if (refusal !== undefined) this.refuse(refusal)
+    else if (this.#takes === 0) this.refuse(acceptsNeither)
+    else if (parsedBody !== undefined) takeParsed(parsedBody, limits.frameBytes, this)
+    else readBody(this.#req, limits.frameBytes, this)
+  }
+
+  #listen(): void {
+    const lane = this.#lane()
+    const refusal = checkListen(this.#endpoint, this.#takes, this.principal)
+    if (refusal !== undefined) {
+      lane.refuse(refusal)
+      return
+    }
+    try {
+      this.#endpoint.door.listen(this, lane)
+      lane.open()
+    } catch {
+      lane.refuse(failed)
+    }
+  }
+
+  #leave(): void {
+    const lane = this.#lane()
+    try {
+      this.#endpoint.door.leave(this, lane)
+    } catch {
+      lane.refuse(failed)
+    }
+  }
+
+  #preflight(): void {
+    const { header } = this
+    const wish = header('access-control-request-method')
+    const headers = preflightHeaders(this.#endpoint.guard, header('origin'), wish, header('access-control-request-headers'))
+    if (headers === undefined) this.refuse(wrongMethod('OPTIONS'))
+    else this.reply(204, headers, '')
+  }
+
+  get #takes(): number {
+    return this.#endpoint.takes(this.header('accept'))
+  }
+
+  #lane(): HttpLane {
+    const extra = corsHeaders(this.#endpoint.guard, this.header('origin'))
+    const listening = this.#req.method === 'GET' && !this.#endpoint.answersOnGet
+    return new HttpLane(this, this.#endpoint.streams, this.#takes, extra, listening)
+  }
+}
+
+/** Whatever goes wrong in finding out who calls, the caller does not get in. */
+function attempt(identify: Identify, header: HeaderReader): ReturnType<Identify> {
+  try {
+    return identify(header)
+  } catch {
+    return failed
+  }
+}

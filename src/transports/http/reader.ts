@@ -1,0 +1,87 @@
+/** One reader of a stream: an outlet, and in front of it a queue that is bounded in bytes and, when full, in time. */
+import { byteLength } from './event.ts'
+import { EventQueue } from './event-queue.ts'
+import type { Outlet, OutletOwner } from './outlet.ts'
+import type { Streams } from './streams.ts'
+
+export interface ReaderOwner {
+  /** True if no answer is awaited on the stream, so that it may end whenever the server stops. */
+  readonly listening: boolean
+  /** The reader is gone or was let go. */
+  readerGone(reader: Reader): void
+}
+
+export class Reader implements OutletOwner {
+  readonly #table: Streams
+  readonly #outlet: Outlet
+  readonly #owner: ReaderOwner
+  /** Exists while the outlet takes nothing. */
+  #queue: EventQueue | undefined = undefined
+  #ending = false
+
+  constructor(table: Streams, outlet: Outlet, owner: ReaderOwner) {
+    this.#table = table
+    this.#outlet = outlet
+    this.#owner = owner
+    outlet.owner = this
+    table.enter(outlet)
+  }
+
+  get listening(): boolean {
+    return this.#owner.listening
+  }
+
+  /** Writes, or queues. A reader whose queue is too full is cut, unless the text is one that it must get (`vital`). */
+  write(text: string, vital: boolean, merge?: string): void {
+    const queue = this.#queue
+    if (queue === undefined) {
+      if (!this.#outlet.write(text)) this.#queue = new EventQueue()
+    } else if (!vital && this.#overflows(queue, text)) this.#outlet.cut()
+    else {
+      const before = queue.bytes
+      queue.add(text, merge)
+      this.#table.waiting += queue.bytes - before
+      if (queue.bytes > this.#table.limits.queueBytes) this.#outlet.watch(true)
+    }
+  }
+
+  /** Lets the reader go after what waits and this text. */
+  end(text?: string): void {
+    if (this.#queue === undefined) this.#outlet.end(text)
+    else {
+      this.#ending = true
+      if (text !== undefined) this.write(text, true)
+      this.#outlet.watch(true)
+    }
+  }
+
+  cut(): void {
+    this.#outlet.cut()
+  }
+
+  drained(): void {
+    const queue = this.#queue
+    if (queue === undefined) return
+    const before = queue.bytes
+    let open = true
+    for (let text = queue.shift(); text !== undefined; text = open ? queue.shift() : undefined) open = this.#outlet.write(text)
+    this.#table.waiting += queue.bytes - before
+    if (queue.bytes <= this.#table.limits.queueBytes && !this.#ending) this.#outlet.watch(false)
+    if (queue.size > 0 || !open) return
+    this.#queue = undefined
+    if (this.#ending) this.#outlet.end()
+  }
+
+  gone(): void {
+    this.#table.leave(this.#outlet)
+    this.#table.waiting -= this.#queue?.bytes ?? 0
+    this.#queue = undefined
+    this.#owner.readerGone(this)
+  }
+
+  #overflows(queue: EventQueue, text: string): boolean {
+    const { queueBytes, queueCeiling, queueTotal } = this.#table.limits
+    if (queue.bytes <= queueBytes) return false
+    return queue.bytes + byteLength(text) > queueCeiling || this.#table.waiting > queueTotal
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * One logical event stream. A reader is attached to it, may be let go or lost, and may come back if the stream is
+ * kept: then each event has an id `<stream>-<number>` and stays in the log for a while (2025-11-25 basic/transports,
+ * "Resumability and Redelivery").
+ */
+import { isThenable } from '../../jsonrpc/message.ts'
+import { eventText, primingText, retryText } from './event.ts'
+import type { Outlet } from './outlet.ts'
+import { Reader, type ReaderOwner } from './reader.ts'
+import type { LoggedEvent } from './stream-log.ts'
+import type { Streams } from './streams.ts'
+
+export class Stream implements ReaderOwner {
+  /** Unique in its session; without a dash, which separates it from the event's number. */
+  readonly id: string
+  readonly listening: boolean
+  /** The session in which it is kept; undefined while it is not. */
+  session: string | undefined = undefined
+  /** When it ended or lost its reader, by the table's clock. */
+  idleSince = 0
+  readonly #table: Streams
+  #reader: Reader | undefined
+  #number = 0
+  #primed = false
+  #ended = false
+  /** While the reader is given the log, what is said goes only there. */
+  #replaying = false
+  #closers: (() => void)[] | undefined = undefined
+
+  constructor(table: Streams, outlet: Outlet, listening: boolean) {
+    this.#table = table
+    this.id = table.nextId()
+    this.listening = listening
+    this.#reader = new Reader(table, outlet, this)
+  }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** True when nobody can receive any more, now or later. */
+  get closed(): boolean {
+    return this.#ended || (this.#reader === undefined && this.session === undefined)
+  }
+
+  /** The number of the last event. */
+  get head(): number {
+    return this.#number
+  }
+
+  /** Called once if the reader goes away before the end; on a kept stream, whose reader may return, not at once. */
+  onClose(fn: () => void): void {
+    if (this.#ended) return
+    if (this.closed) queueMicrotask(fn)
+    else {
+      this.#closers ??= []
+      this.#closers.push(fn)
+    }
+  }
+
+  send(frame: string, final: boolean, merge?: string): void {
+    if (this.#ended) return
+    const { session } = this
+    let id: string | undefined
+    if (session !== undefined) {
+      const number = ++this.#number
+      id = `${this.id}-${number}`
+      this.#table.log(session, this.id, { number, frame })
+    }
+    if (final) this.#close()
+    if (this.#reader === undefined || this.#replaying) return
+    if (final) this.#reader.end(eventText(frame, id))
+    else this.#reader.write(eventText(frame, id), false, merge)
+  }
+
+  /** Says something that is no frame, to whoever reads now. */
+  announce(event: string): void {
+    if (!this.#ended) this.#reader?.write(event, false)
+  }
+
+  /** Ends without a word. */
+  end(): void {
+    if (this.#ended) return
+    this.#close()
+    if (!this.#replaying) this.#reader?.end()
+  }
+
+  keep(session: string): void {
+    if (this.session !== undefined || this.closed) return
+    this.session = session
+    this.#table.keep(session, this)
+  }
+
+  /** Gives the reader an id to come back with, before there is any event. */
+  prime(): void {
+    if (this.session === undefined || this.#ended || this.#primed || this.#number > 0) return
+    this.#primed = true
+    this.#reader?.write(primingText(`${this.id}-0`), false)
+  }
+
+  /** Lets the reader go; it returns by itself. What is said meanwhile goes to the log. */
+  release(retryMs: number): void {
+    if (this.session === undefined || this.#ended) return
+    this.prime()
+    this.#detach()?.end(retryText(retryMs))
+    if (this.listening) this.#table.retire(this)
+  }
+
+  /** Attaches a reader that has seen the events up to `after`, in place of the one there may be. */
+  resume(outlet: Outlet, after: number): void {
+    this.#detach()?.end()
+    if (!this.#ended) this.#table.recall(this)
+    this.#reader = new Reader(this.#table, outlet, this)
+    this.#replay(this.#reader, after)
+  }
+
+  readerGone(reader: Reader): void {
+    if (reader !== this.#reader) return
+    this.#detach()
+    if (this.session === undefined) this.#lose()
+    else if (this.listening && !this.#ended) this.#table.retire(this)
+  }
+
+  /** Its time without a reader is over: nobody will come back. */
+  abandon(): void {
+    this.session = undefined
+    this.#detach()?.end()
+    this.#lose()
+  }
+
+  #lose(): void {
+    const closers = this.#closers
+    this.#closers = undefined
+    for (const fn of closers ?? []) fn()
+  }
+
+  #detach(): Reader | undefined {
+    const reader = this.#reader
+    this.#reader = undefined
+    this.#replaying = false
+    return reader
+  }
+
+  #close(): void {
+    this.#ended = true
+    this.#closers = undefined
+    if (this.session !== undefined) this.#table.retire(this)
+  }
+
+  /** Reads on until level with the stream; what is said meanwhile is in the log, too. */
+  #replay(reader: Reader, after: number): void {
+    const { session } = this
+    if (session === undefined) return
+    this.#replaying = true
+    const events = this.#table.logs.read(session, this.id, after)
+    if (isThenable(events)) {
+      const lost = () => reader.cut()
+      events.then(found => this.#replayed(reader, found), lost)
+    } else this.#replayed(reader, events)
+  }
+
+  #replayed(reader: Reader, events: readonly LoggedEvent[]): void {
+    if (reader !== this.#reader) return
+    for (const { number, frame } of events) reader.write(eventText(frame, `${this.id}-${number}`), true)
+    const last = events.at(-1)?.number
+    if (last !== undefined && last < this.#number) this.#replay(reader, last)
+    else {
+      this.#replaying = false
+      if (this.#ended) reader.end()
+    }
+  }
+}

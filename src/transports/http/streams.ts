@@ -1,0 +1,184 @@
+/**
+ * The table of event streams of one server: caps on open ones, the kept ones by session, and one sweep for all that
+ * keeps silent streams alive and lets go of what was kept long enough.
+ */
+import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
+import { isThenable } from '../../jsonrpc/message.ts'
+import { keepAliveText } from './event.ts'
+import { type HttpLimits, httpLimits } from './limits.ts'
+import type { Outlet } from './outlet.ts'
+import type { Refusal } from './refusal.ts'
+import type { Stream } from './stream.ts'
+import { type LoggedEvent, memoryStreamLogs, type StreamLogs } from './stream-log.ts'
+
+export interface StreamsOptions {
+  readonly limits?: Partial<HttpLimits>
+  readonly logs?: StreamLogs
+  readonly clock?: Clock
+  /** A prefix that no other process, before or beside, gives its stream ids: sessions may outlive this one. */
+  readonly idPrefix?: string
+}
+
+/** Sweeps in the longest silence allowed on a stream. */
+const sweepsPerSilence = 3
+
+export class Streams {
+  readonly limits: HttpLimits
+  readonly logs: StreamLogs
+  readonly clock: Clock
+  /** Bytes that wait for slow readers, all together. */
+  waiting = 0
+  /** Frames that could not be sent because the caller takes no event stream. */
+  dropped = 0
+  /** True once the server stops: answers then close their connection. */
+  closing = false
+  /** Events that the log did not take. */
+  unlogged = 0
+  readonly #open = new Set<Outlet>()
+  readonly #tenants = new Map<string, number>()
+  readonly #kept = new Map<string, Map<string, Stream>>()
+  readonly #retired = new Set<Stream>()
+  readonly #idPrefix: string
+  #lastId = 0
+  #sweeping: Cancel | undefined = undefined
+
+  constructor(options: StreamsOptions = {}) {
+    this.limits = { ...httpLimits, ...options.limits }
+    this.clock = options.clock ?? realClock
+    const { logEvents: events, logBytes: bytes, logTotal: totalBytes, retainMs: ageMs } = this.limits
+    this.logs = options.logs ?? memoryStreamLogs({ events, bytes, totalBytes, ageMs, now: this.clock.now })
+    this.#idPrefix = options.idPrefix ?? randomPrefix()
+  }
+
+  /** Open streams. */
+  get size(): number {
+    return this.#open.size
+  }
+
+  nextId(): string {
+    return `${this.#idPrefix}${(++this.#lastId).toString(36)}`
+  }
+
+  /** Why one more stream cannot be opened; undefined if it can. Without a tenant only the total counts. */
+  refusal(tenant?: string): Refusal | undefined {
+    const { streams, streamsPerPrincipal } = this.limits
+    if (this.#open.size >= streams) return busy(`${streams} event streams are open, which is this server's limit (streams)`)
+    if (tenant === undefined || (this.#tenants.get(tenant) ?? 0) < streamsPerPrincipal) return undefined
+    return busy(`You have ${streamsPerPrincipal} event streams open, which is this server's limit (streamsPerPrincipal)`)
+  }
+
+  enter(outlet: Outlet): void {
+    this.#open.add(outlet)
+    if (outlet.tenant !== undefined) this.#tenants.set(outlet.tenant, (this.#tenants.get(outlet.tenant) ?? 0) + 1)
+    this.#wake()
+  }
+
+  leave(outlet: Outlet): void {
+    if (!this.#open.delete(outlet) || outlet.tenant === undefined) return
+    const left = (this.#tenants.get(outlet.tenant) ?? 0) - 1
+    if (left > 0) this.#tenants.set(outlet.tenant, left)
+    else this.#tenants.delete(outlet.tenant)
+  }
+
+  keep(session: string, stream: Stream): void {
+    let streams = this.#kept.get(session)
+    if (streams === undefined) {
+      streams = new Map()
+      this.#kept.set(session, streams)
+    }
+    streams.set(stream.id, stream)
+    this.#wake()
+    if (streams.size <= this.limits.keptPerSession) return
+    for (const old of streams.values()) {
+      if (!old.ended) continue
+      this.#drop(old)
+      break
+    }
+  }
+
+  /** The kept stream of this session that sent the event, and the event's number in it. */
+  find(session: string, eventId: string): { stream: Stream; number: number } | undefined {
+    const dash = eventId.lastIndexOf('-')
+    const stream = this.#kept.get(session)?.get(eventId.slice(0, Math.max(0, dash)))
+    const digits = eventId.slice(dash + 1)
+    if (stream === undefined || !/^\d{1,15}$/.test(digits) || Number(digits) > stream.head) return undefined
+    return { stream, number: Number(digits) }
+  }
+
+  log(session: string, stream: string, event: LoggedEvent): void {
+    const appended = this.logs.append(session, stream, event)
+    if (isThenable(appended)) appended.then(undefined, () => this.unlogged++)
+  }
+
+  /** A kept stream has ended, or has nobody who listens: it can be taken up again for a while. */
+  retire(stream: Stream): void {
+    stream.idleSince = this.clock.now()
+    this.#retired.delete(stream)
+    this.#retired.add(stream)
+    this.#wake()
+  }
+
+  /** Its listener is back. */
+  recall(stream: Stream): void {
+    this.#retired.delete(stream)
+  }
+
+  /** A session is over: nothing of it can be replayed any more, and its readers are let go. */
+  forget(session: string): void {
+    for (const stream of this.#kept.get(session)?.values() ?? []) {
+      stream.end()
+      this.#retired.delete(stream)
+      stream.session = undefined
+    }
+    this.#kept.delete(session)
+    this.#settle(this.logs.dropSession(session))
+  }
+
+  /** The server stops: readers that await no answer are let go; the others keep their stream until it ends. */
+  close(): void {
+    this.closing = true
+    for (const outlet of this.#open) if (outlet.owner?.listening === true) outlet.end()
+  }
+
+  /** One round: comments for the silent, an end for what was kept long enough. */
+  #sweep(): void {
+    for (const outlet of this.#open) {
+      if (++outlet.silence >= sweepsPerSilence && !outlet.blocked) outlet.write(keepAliveText)
+    }
+    const oldest = this.clock.now() - this.limits.retainMs
+    for (const stream of this.#retired) {
+      if (stream.idleSince > oldest) break
+      this.#drop(stream)
+    }
+    this.logs.sweep?.()
+    this.#sweeping = undefined
+    if (this.#open.size > 0 || this.#kept.size > 0) this.#wake()
+  }
+
+  #drop(stream: Stream): void {
+    this.#retired.delete(stream)
+    if (stream.session === undefined) return
+    const streams = this.#kept.get(stream.session)
+    streams?.delete(stream.id)
+    if (streams?.size === 0) this.#kept.delete(stream.session)
+    this.#settle(this.logs.drop(stream.session, stream.id))
+    stream.abandon()
+  }
+
+  #settle(done: void | PromiseLike<void>): void {
+    if (isThenable(done)) done.then(undefined, () => this.unlogged++)
+  }
+
+  /** One timer for all streams, and only while there are any. */
+  #wake(): void {
+    this.#sweeping ??= this.clock.setTimeout(() => this.#sweep(), this.limits.keepAliveMs / sweepsPerSilence, true)
+  }
+}
+
+function busy(why: string): Refusal {
+  return { status: 503, message: `${why}. Close one, or try again later`, headers: { 'retry-after': '5' } }
+}
+
+function randomPrefix(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(6)), byte => (byte % 36).toString(36)).join('')
+}

@@ -1,0 +1,150 @@
+/**
+ * Server-sent events, from bytes, in pieces of any size (WHATWG HTML, "Interpreting an event stream").
+ * Stricter than a browser: bytes that are not UTF-8 and events beyond the limits are refused, not altered or piled up.
+ */
+import { ConnectionError } from '../../jsonrpc/connection.ts'
+import { ByteBuffer, decodeUtf8 } from './client-bytes.ts'
+
+export interface SseLimits {
+  /** Bytes between two blank lines, field names and comments included. */
+  readonly eventBytes: number
+  /** Lines of data in one event. Default 65,536. */
+  readonly lines?: number
+}
+
+const lf = 0x0a
+const cr = 0x0d
+const colon = 0x3a
+const space = 0x20
+/** Ids that can go back to the server in a header. From an event with another id nothing can be continued. */
+const sendable = /^\P{Cc}{1,1024}$/u
+
+/** Feeds on chunks, calls back once per complete event. What a stream leaves unfinished at its end never was an event. */
+export class SseParser {
+  /** The id that a reader gives to continue after the last complete event; undefined if there is none. */
+  lastId: string | undefined
+  /** The wait before reconnecting that the server asked for last. */
+  retryMs: number | undefined
+
+  readonly #onEvent: (data: string, type: string) => void
+  readonly #maxBytes: number
+  readonly #maxLines: number
+  /** The beginning of a line whose end has not come yet. */
+  readonly #partial = new ByteBuffer()
+  #begun = false
+  #afterCr = false
+  #bytes = 0
+  #lines = 0
+  #data = ''
+  #type = ''
+  #id: string | undefined
+
+  /** `type` is empty for plain messages, as on the wire. `lastId` is already that of the event when it is called. */
+  constructor(limits: SseLimits, onEvent: (data: string, type: string) => void, lastId?: string) {
+    this.#maxBytes = limits.eventBytes
+    this.#maxLines = limits.lines ?? 65_536
+    this.#onEvent = onEvent
+    this.lastId = lastId
+    this.#id = lastId
+  }
+
+  /** Throws ConnectionError (`too-large`, `protocol`); the parser is of no use afterwards. */
+  push(bytes: Uint8Array): void {
+    if (bytes.length === 0) return
+    let at = this.#afterCr && bytes[0] === lf ? 1 : 0
+    this.#afterCr = false
+    // Both positions are kept between lines, so that each byte is searched once for each of the two.
+    let nextLf = bytes.indexOf(lf, at)
+    let nextCr = bytes.indexOf(cr, at)
+    while (nextLf !== -1 || nextCr !== -1) {
+      const byCr = nextCr !== -1 && (nextLf === -1 || nextCr < nextLf)
+      const end = byCr ? nextCr : nextLf
+      this.#line(bytes, at, end)
+      at = end + 1
+      if (byCr) {
+        if (at === bytes.length) this.#afterCr = true
+        else if (bytes[at] === lf) at++
+        nextCr = bytes.indexOf(cr, at)
+      }
+      if (nextLf !== -1 && nextLf < at) nextLf = bytes.indexOf(lf, at)
+    }
+    if (at === bytes.length) return
+    this.#partial.push(at === 0 ? bytes : bytes.subarray(at))
+    if (this.#bytes + this.#partial.length > this.#maxBytes) throw this.#tooLarge()
+  }
+
+  #line(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#partial.length === 0) {
+      this.#field(bytes, start, end)
+      return
+    }
+    this.#partial.push(bytes.subarray(start, end))
+    const line = this.#partial.take()
+    this.#field(line, 0, line.length)
+  }
+
+  #field(line: Uint8Array, from: number, end: number): void {
+    this.#bytes += end - from
+    if (this.#bytes > this.#maxBytes) throw this.#tooLarge()
+    let start = from
+    if (!this.#begun) {
+      this.#begun = true
+      if (line[start] === 0xef && line[start + 1] === 0xbb && line[start + 2] === 0xbf && end - start >= 3) start += 3
+    }
+    if (start === end) this.#dispatch()
+    else if (isData(line, start, end)) this.#addData(decodeUtf8(line.subarray(valueStart(line, start + 5, end), end)))
+    else if (line[start] !== colon) this.#named(decodeUtf8(line.subarray(start, end)))
+  }
+
+  #addData(value: string): void {
+    if (++this.#lines > this.#maxLines) throw this.#tooLarge()
+    this.#data = this.#lines === 1 ? value : `${this.#data}\n${value}`
+  }
+
+  #named(line: string): void {
+    const at = line.indexOf(':')
+    const name = at === -1 ? line : line.slice(0, at)
+    const value = at === -1 ? '' : line.slice(line.charCodeAt(at + 1) === space ? at + 2 : at + 1)
+    if (name === 'event') this.#type = value
+    else if (name === 'data') this.#addData(value)
+    else if (name === 'retry') {
+      if (/^[0-9]+$/.test(value)) this.retryMs = Number(value)
+    } else if (name === 'id' && !value.includes('\0')) this.#id = sendable.test(value) ? value : undefined
+  }
+
+  #dispatch(): void {
+    const data = this.#data
+    const type = this.#type
+    const complete = this.#lines > 0
+    this.#bytes = 0
+    this.#lines = 0
+    this.#data = ''
+    this.#type = ''
+    // Only now: an id whose event never came whole must not be the place to continue from.
+    this.lastId = this.#id
+    if (complete) this.#onEvent(data, type === 'message' ? '' : type)
+  }
+
+  #tooLarge(): ConnectionError {
+    return new ConnectionError(
+      'too-large',
+      `The server sent an event of more than ${this.#maxBytes} bytes or ${this.#maxLines} lines, which is this client's limit; raise limits.frameBytes if that is expected`,
+    )
+  }
+}
+
+/** `data:` byte by byte: the one field that is on the path of every message. */
+function isData(line: Uint8Array, at: number, end: number): boolean {
+  return (
+    end - at >= 5 &&
+    line[at] === 0x64 &&
+    line[at + 1] === 0x61 &&
+    line[at + 2] === 0x74 &&
+    line[at + 3] === 0x61 &&
+    line[at + 4] === colon
+  )
+}
+
+function valueStart(line: Uint8Array, at: number, end: number): number {
+  return at < end && line[at] === space ? at + 1 : at
+}

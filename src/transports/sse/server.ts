@@ -1,0 +1,145 @@
+/**
+ * The server end of the HTTP+SSE pair (2024-11-05 basic/transports): a GET opens the stream whose first event names
+ * an address, and what is posted to that address belongs to the stream's connection. It stands on the same guard,
+ * limits and lanes as Streamable HTTP, behind a small door of its own.
+ */
+import type { IncomingMessage } from 'node:http'
+import { type Caller, type Connection, ConnectionError, type Door, type Sink } from '../../jsonrpc/connection.ts'
+import { createEndpoint, type Endpoint, type HttpDoor, type HttpOptions } from '../http/endpoint.ts'
+import { endpointText } from '../http/event.ts'
+import type { HttpLane } from '../http/lane.ts'
+import type { NodeHttpHandler } from '../http/node.ts'
+import { NodeExchange } from '../http/node-exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
+
+export interface SsePairOptions {
+  /** The path of the second address, as clients reach it. */
+  readonly messagePath: string
+  /** Gives each connection a name that cannot be guessed. */
+  readonly newSession?: () => string
+}
+
+export interface SsePair {
+  /** Serves the address that clients are given. */
+  readonly open: NodeHttpHandler
+  /** Serves `messagePath`. */
+  readonly post: NodeHttpHandler
+}
+
+/** Serves the pair on node:http, or inside any framework that stands on it. */
+export function sseHandlers(door: Door, options: HttpOptions & SsePairOptions): SsePair {
+  return ssePair(createEndpoint(door, options), options)
+}
+
+/** The same over an endpoint that several carriers share. */
+export function ssePair(shared: Endpoint, { messagePath, newSession = randomSession }: SsePairOptions): SsePair {
+  const connections = new Map<string, SseConnection>()
+  const endpoint = { ...shared, answersOnGet: true }
+
+  function listen(caller: Caller, lane: HttpLane): void {
+    const session = newSession()
+    const connection = new SseConnection(caller, lane, `${messagePath}?session=${session}`, () => connections.delete(session))
+    connections.set(session, connection)
+    shared.door.accept(connection)
+  }
+
+  /** Another principal's connection is answered like one that does not exist. */
+  function deliver(session: string | undefined, text: string, caller: Caller, reply: HttpLane): void {
+    const connection = session === undefined ? undefined : connections.get(session)
+    if (connection === undefined || connection.caller.principal?.id !== caller.principal?.id) reply.refuse(unknownSession)
+    else {
+      reply.end()
+      connection.receive(text)
+    }
+  }
+
+  const opening: Endpoint = { ...endpoint, door: { ...noDoor(getOnly), listen } }
+  return {
+    open: (req, res, parsedBody) => new NodeExchange(opening, req, res).begin(parsedBody),
+    post: (req, res, parsedBody) => {
+      const door: HttpDoor = {
+        ...noDoor(postOnly),
+        deliver: (text, caller, reply) => deliver(sessionOf(req), text, caller, reply),
+      }
+      new NodeExchange({ ...endpoint, door }, req, res).begin(parsedBody)
+    },
+  }
+}
+
+class SseConnection implements Connection {
+  readonly carrier = 'sse'
+  readonly caller: Caller
+  readonly #lane: HttpLane
+  readonly #address: string
+  readonly #forget: () => void
+  #sink: Sink | undefined = undefined
+  #closed = false
+
+  constructor(caller: Caller, lane: HttpLane, address: string, forget: () => void) {
+    const { header, principal, connection } = caller
+    this.caller = { carrier: 'sse', principal, connection, ...(header && { header }) }
+    this.#lane = lane
+    this.#address = address
+    this.#forget = forget
+    lane.onClose(() => this.#end())
+  }
+
+  /** Only now is the address named, so that nothing can be posted before somebody listens. */
+  start(sink: Sink): void {
+    this.#sink = sink
+    this.#lane.announce(endpointText(this.#address))
+  }
+
+  receive(text: string): void {
+    if (!this.#closed) this.#sink?.frame(text)
+  }
+
+  send(frame: string): void | Promise<void> {
+    if (this.#closed) return Promise.reject(new ConnectionError('lost', 'The client has closed its event stream'))
+    this.#lane.send(frame)
+  }
+
+  async close(): Promise<void> {
+    this.#lane.end()
+    this.#end()
+  }
+
+  #end(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#forget()
+    this.#sink?.closed()
+  }
+}
+
+/** A door that takes nothing; what is opened in it is put in its place. */
+function noDoor(refusal: Refusal): HttpDoor {
+  return {
+    deliver: (_text, _caller, reply) => reply.refuse(refusal),
+    listen: (_caller, lane) => lane.refuse(refusal),
+    leave: (_caller, reply) => reply.refuse(refusal),
+    accept: () => undefined,
+  }
+}
+
+const getOnly: Refusal = {
+  status: 405,
+  message: 'Open this address by GET; its first event says where to post messages',
+  headers: { allow: 'GET' },
+}
+
+const postOnly: Refusal = { status: 405, message: 'Messages are posted to this address', headers: { allow: 'POST' } }
+
+const unknownSession: Refusal = {
+  status: 404,
+  message: 'There is no open event stream of that name. Open one by GET and post to the address that its first event gives',
+}
+
+function sessionOf(req: IncomingMessage): string | undefined {
+  const [, query = ''] = (req.url ?? '').split('?', 2)
+  return new URLSearchParams(query).get('session') ?? undefined
+}
+
+function randomSession(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(24)), byte => byte.toString(16).padStart(2, '0')).join('')
+}

@@ -1,0 +1,161 @@
+/** The asking end of stdio: starts a command and speaks with it over its standard input and output. */
+import { type Clock, realClock } from '../../core/clock.ts'
+import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
+import { StreamConnection } from '../framing/stream.ts'
+import { type CommandOptions, type ExitStatus, type RunningCommand, runCommand } from './command.ts'
+
+export interface StdioClientOptions extends CommandOptions {
+  readonly limits?: Partial<CarrierLimits>
+  readonly clock?: Clock
+}
+
+export interface StdioClientConnection extends Connection {
+  /** Known once the connection is started. */
+  readonly pid: number | undefined
+  /** Resolves when the command has ended. */
+  readonly exited: Promise<ExitStatus>
+  /** The last lines that the command wrote on standard error. */
+  readonly stderrTail: readonly string[]
+}
+
+/**
+ * Connects to a server that is a command. `start` starts the command, without a shell and with a small environment.
+ * `close` closes its input, gives it time to end, then sends SIGTERM and at last SIGKILL to it and all that it started.
+ * Nothing of it outlives this process, unless this process is killed by a signal.
+ *
+ * @example
+ * const connection = stdioClientConnection({ command: 'node', args: ['server.js'] })
+ * await connection.start({ frame: text => console.log(text), fault: console.error, closed: console.error })
+ */
+export function stdioClientConnection(options: StdioClientOptions): StdioClientConnection {
+  return new CommandConnection(options)
+}
+
+class CommandConnection implements StdioClientConnection {
+  readonly carrier = 'stdio'
+  readonly caller: Caller = { carrier: 'stdio', connection: this }
+  readonly exited: Promise<ExitStatus>
+  readonly #options: StdioClientOptions
+  readonly #resolveExited: (status: ExitStatus | Promise<ExitStatus>) => void
+  #command: RunningCommand | undefined = undefined
+  #stream: StreamConnection | undefined = undefined
+  #sink: Sink | undefined = undefined
+  #answered = false
+  #closing = false
+  #ending: Promise<void> | undefined = undefined
+
+  constructor(options: StdioClientOptions) {
+    this.#options = options
+    const { promise, resolve } = Promise.withResolvers<ExitStatus>()
+    this.exited = promise
+    this.#resolveExited = resolve
+  }
+
+  get pid(): number | undefined {
+    return this.#command?.pid
+  }
+
+  get stderrTail(): readonly string[] {
+    return this.#command?.stderr.tail ?? []
+  }
+
+  async start(sink: Sink): Promise<void> {
+    if (this.#closing) throw closedHere()
+    this.#sink = sink
+    const { limits, closeMs, clock = realClock } = this.#options
+    const command = this.#run(sink, clock)
+    this.#command = command
+    this.#resolveExited(command.exited)
+    this.#stream = new StreamConnection({
+      carrier: 'stdio',
+      input: command.output,
+      output: command.input,
+      limits: clientCarrierLimits(limits),
+      serving: false,
+      clock,
+      lingerMs: closeMs,
+      release() {
+        command.input.end()
+        // Its last words are of no use, but they must not block it.
+        command.output.resume()
+      },
+    })
+    this.#stream.start({
+      frame: text => {
+        this.#answered = true
+        sink.frame(text)
+      },
+      fault: fault => sink.fault(fault),
+      closed: reason => void this.#end(reason),
+    })
+    // A child of it may hold the output open for ever, so that the end of the process counts as well.
+    command.exited.then(() => this.#end(undefined))
+    try {
+      await command.started
+    } catch (error) {
+      await this.#end(undefined)
+      throw error
+    }
+  }
+
+  send(frame: string, outgoing?: Outgoing): void | Promise<void> {
+    if (this.#stream === undefined) return Promise.reject(notStarted())
+    return this.#stream.send(frame, outgoing)
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true
+    if (this.#stream === undefined) return this.#resolveExited({})
+    await this.#stream.close()
+    await this.#end(undefined)
+  }
+
+  #run(sink: Sink, clock: Clock): RunningCommand {
+    try {
+      return runCommand(this.#options, clock)
+    } catch (error) {
+      this.#resolveExited({})
+      if (error instanceof Error) sink.closed(error)
+      throw error
+    }
+  }
+
+  #end(reason: Error | undefined): Promise<void> {
+    this.#ending ??= this.#endCommand(reason, this.#closing)
+    return this.#ending
+  }
+
+  async #endCommand(reason: Error | undefined, wanted: boolean): Promise<void> {
+    await this.#command?.end()
+    await this.#stream?.close()
+    this.#sink?.closed(wanted ? undefined : await this.#describe(reason))
+  }
+
+  /** Why it ended: that it never started, or how it ended and what it said last. */
+  async #describe(reason: Error | undefined): Promise<ConnectionError> {
+    const command = this.#command
+    try {
+      await command?.started
+    } catch (error) {
+      if (error instanceof ConnectionError) return error
+    }
+    const { code, signal } = command?.status ?? {}
+    const how =
+      signal !== undefined ? `was ended by ${signal}` : code !== undefined ? `ended with exit code ${code}` : 'does not end'
+    const when = this.#answered ? '' : ' before its first answer'
+    const why = reason === undefined ? '' : `: ${reason.message}`
+    const quote = command?.stderr.quote() ?? ''
+    const words = quote === '' ? '' : `. On stderr it said: ${quote}`
+    return new ConnectionError('lost', `The server ${clip(this.#options.command)} ${how}${when}${why}${words}`, { cause: reason })
+  }
+}
+
+function closedHere(): ConnectionError {
+  return new ConnectionError('aborted', 'The connection was closed before it was started. Make a new one')
+}
+
+function notStarted(): ConnectionError {
+  return new ConnectionError('refused', 'The connection is not started yet. Call start first')
+}

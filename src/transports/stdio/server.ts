@@ -1,0 +1,50 @@
+/** The serving end of stdio: frames come on standard input and leave on standard output. */
+import type { Readable, Writable } from 'node:stream'
+import type { Clock } from '../../core/clock.ts'
+import type { Connection } from '../../jsonrpc/connection.ts'
+import { type CarrierLimits, serverCarrierLimits } from '../framing/limits.ts'
+import { StreamConnection } from '../framing/stream.ts'
+import { claimStdout } from './stdout.ts'
+
+export interface StdioServerOptions {
+  /** Default: standard input. */
+  readonly input?: Readable
+  /** Default: standard output. */
+  readonly output?: Writable
+  readonly limits?: Partial<CarrierLimits>
+  readonly clock?: Clock
+  /** The longest wait at the end for the client to take what was sent. Default 2 s. */
+  readonly lingerMs?: number
+}
+
+/**
+ * Serves one client on standard input and output, or on any other pair of streams.
+ *
+ * While it is open, standard output belongs to it: whatever else writes there (`console.log`, a chatty library) is sent
+ * to standard error instead, for one stray line would break the protocol. It ends when the input ends.
+ *
+ * @example
+ * const connection = stdioServerConnection()
+ * connection.start({ frame: text => connection.send(text), fault: console.error, closed: () => {} })
+ */
+export function stdioServerConnection(options: StdioServerOptions = {}): Connection {
+  const { input = process.stdin, output = process.stdout, clock, lingerMs } = options
+  const claim = output === process.stdout ? claimStdout() : undefined
+  return new StreamConnection({
+    carrier: 'stdio',
+    input,
+    output,
+    ...(claim === undefined ? {} : { write: claim.write }),
+    limits: serverCarrierLimits(options.limits),
+    serving: true,
+    clock,
+    lingerMs,
+    release() {
+      claim?.release()
+      // Streams that were given end with the connection. The process's own stay, but no longer keep it alive.
+      if (input === process.stdin) input.pause()
+      else input.destroy()
+      if (output !== process.stdout) output.end()
+    },
+  })
+}

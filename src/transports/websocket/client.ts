@@ -1,0 +1,126 @@
+/** The asking end of a WebSocket. */
+import type { IncomingMessage } from 'node:http'
+import { type Clock, realClock } from '../../core/clock.ts'
+import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
+import { within } from '../framing/within.ts'
+import { subprotocol, WebSocketConnection, type WebSocketSettings } from './connection.ts'
+import { loadWs, type Ws } from './ws.ts'
+
+export interface WebSocketClientOptions extends WebSocketSettings {
+  /** Sent with the handshake, for example `authorization`. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly limits?: Partial<CarrierLimits>
+  /** The longest wait for the server to answer the handshake. Default 10 s. */
+  readonly handshakeMs?: number
+}
+
+/**
+ * Connects to a server at a `ws:` or `wss:` address. `start` opens the socket, and offers the subprotocol `mcp`; a
+ * server that knows no subprotocols is asked again without.
+ *
+ * @example
+ * const connection = webSocketClientConnection('wss://example.com/ws', { headers: { authorization: 'Bearer …' } })
+ */
+export function webSocketClientConnection(url: string | URL, options: WebSocketClientOptions = {}): Connection {
+  const address = addressOf(url)
+  const open = (connection: WebSocketConnection) => openSocket(connection, address, options)
+  return new WebSocketConnection({ limits: clientCarrierLimits(options.limits), serving: false, open }, options)
+}
+
+function addressOf(url: string | URL): URL {
+  const address = URL.canParse(url) ? new URL(url) : undefined
+  if (address?.protocol === 'ws:' || address?.protocol === 'wss:') return address
+  throw new ConnectionError(
+    'refused',
+    `${clip(String(url))} is no address of a WebSocket. Give one that begins with ws:// or wss://`,
+  )
+}
+
+async function openSocket(connection: WebSocketConnection, url: URL, options: WebSocketClientOptions): Promise<void> {
+  try {
+    const ws = await loadWs()
+    const outcome = await handshake(ws, connection, url, [subprotocol], options)
+    if (outcome === 'no-subprotocol') await handshake(ws, connection, url, [], options)
+  } catch (error) {
+    const reason = error instanceof ConnectionError ? error : unreachable(url, error)
+    connection.fail(reason)
+    throw reason
+  }
+}
+
+type Outcome = 'open' | 'no-subprotocol'
+
+function handshake(
+  ws: Ws,
+  connection: WebSocketConnection,
+  url: URL,
+  protocols: readonly string[],
+  { headers = {}, limits, handshakeMs = 10_000, clock = realClock }: WebSocketClientOptions,
+): Promise<Outcome> {
+  const settings = { protocols, headers, maxPayload: clientCarrierLimits(limits).frameBytes, handshakeTimeout: handshakeMs }
+  return new Promise((resolve, reject) => {
+    let isOpen = false
+    const socket = ws.connect(url, settings, {
+      open(stream) {
+        isOpen = true
+        connection.opened(stream)
+        resolve('open')
+      },
+      async refused(response) {
+        reject(await refusalOf(response, clock))
+        socket.terminate()
+      },
+      message: (data, isText) => connection.message(data, isText),
+      sign: () => connection.sign(),
+      error(error) {
+        if (isOpen) connection.error(error)
+        else if (protocols.length > 0 && error.message === 'Server sent no subprotocol') resolve('no-subprotocol')
+        else reject(unreachable(url, error))
+      },
+      ended(code, reason) {
+        if (isOpen) connection.ended(code, reason)
+      },
+    })
+    connection.attach(socket)
+  })
+}
+
+function unreachable(url: URL, cause: unknown): ConnectionError {
+  const code = isRecord(cause) && typeof cause.code === 'string' ? cause.code : 'no reason known'
+  const why = cause instanceof Error && cause.message !== '' ? cause.message : code
+  return new ConnectionError('refused', `Cannot open a WebSocket to ${clip(url.origin + url.pathname)}: ${clip(why)}`, { cause })
+}
+
+async function refusalOf(response: IncomingMessage, clock: Clock): Promise<ConnectionError> {
+  const status = response.statusCode ?? 0
+  const why = await explanation(response, clock)
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(response.headers)) if (typeof value === 'string') headers[name] = value
+  const message = `The server refused the WebSocket with HTTP status ${status}${why === '' ? '' : `: ${clip(why)}`}`
+  return new ConnectionError('status', message, { status, headers })
+}
+
+const explanationBytes = 4096
+const explanationMs = 1000
+
+/** The message of the error in the body, if it is as short as such a thing should be and there in time. */
+async function explanation(response: IncomingMessage, clock: Clock): Promise<string> {
+  let body = ''
+  async function read(): Promise<void> {
+    for await (const text of response.setEncoding('utf8')) {
+      body += text
+      if (body.length > explanationBytes) return
+    }
+  }
+  await within(read(), explanationMs, clock)
+  try {
+    const value: unknown = JSON.parse(body)
+    const error = isRecord(value) ? value.error : undefined
+    return isRecord(error) && typeof error.message === 'string' ? error.message : ''
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Frames → messages on a WebSocket. What is sent in one round leaves with one write of the socket below. While that is
+ * full, frames wait in the backlog; large ones leave as fragments, so that it shows how a slow reader gets on.
+ */
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../../core/clock.ts'
+import { Backlog, type BacklogOwner, type QueueLimits, wholeBytes } from '../framing/backlog.ts'
+import type { Socket } from './ws.ts'
+
+export class Sender {
+  readonly #backlog: Backlog
+  #socket: Socket | undefined = undefined
+  #stream: Duplex | undefined = undefined
+  /** The stream is full, until it says 'drain' and nothing waits any more. Before it is open it counts as full. */
+  #blocked = true
+  #corked = false
+  #whenEmpty: (() => void) | undefined = undefined
+
+  constructor(owner: BacklogOwner, limits: QueueLimits, clock: Clock) {
+    this.#backlog = new Backlog(owner, limits, clock)
+  }
+
+  /** Now it can be sent; `stream` is the socket below the WebSocket. */
+  open(socket: Socket, stream: Duplex): void {
+    this.#socket = socket
+    this.#stream = stream
+    stream.on('drain', this.#drain)
+    this.#drain()
+  }
+
+  /** Takes a frame; false if too much waits already. */
+  send(frame: string, merge?: string): boolean {
+    if (this.#blocked) return this.#backlog.add(frame, merge)
+    if (frame.length <= wholeBytes) {
+      this.#blocked = !this.#write(frame, true)
+      return true
+    }
+    this.#blocked = true
+    this.#backlog.add(frame)
+    this.#drain()
+    return true
+  }
+
+  /** Resolves when everything was handed to the socket. */
+  async emptied(): Promise<void> {
+    if (this.#backlog.bytes > 0) {
+      await new Promise<void>(done => {
+        this.#whenEmpty = done
+      })
+    }
+  }
+
+  stop(): void {
+    this.#stream?.off('drain', this.#drain)
+    this.#backlog.clear()
+    this.#whenEmpty?.()
+  }
+
+  /** Stays blocked until nothing waits: what is sent meanwhile, even from within, comes after what was sent before. */
+  readonly #drain = (): void => {
+    for (let room = true; room; ) {
+      const piece = this.#backlog.take()
+      if (piece === undefined) {
+        this.#blocked = false
+        this.#whenEmpty?.()
+        return
+      }
+      room = this.#write(piece.data, piece.final)
+    }
+  }
+
+  /** False if the stream is full now. */
+  #write(data: string | Buffer, final: boolean): boolean {
+    if (!this.#corked) {
+      this.#corked = true
+      this.#stream?.cork()
+      setImmediate(this.#uncork)
+    }
+    this.#socket?.send(data, final)
+    return this.#stream?.writableNeedDrain === false
+  }
+
+  readonly #uncork = (): void => {
+    this.#corked = false
+    this.#stream?.uncork()
+  }
+}

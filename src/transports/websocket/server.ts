@@ -1,0 +1,114 @@
+/** The serving end of a WebSocket: takes over sockets that ask a node:http server for the upgrade. */
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { realClock } from '../../core/clock.ts'
+import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
+import type { Awaitable } from '../../jsonrpc/message.ts'
+import { type CarrierLimits, serverCarrierLimits } from '../framing/limits.ts'
+import { within } from '../framing/within.ts'
+import { type Refusal, refusalFrame } from '../http/refusal.ts'
+import { subprotocol, WebSocketConnection, type WebSocketSettings } from './connection.ts'
+import { loadWs } from './ws.ts'
+
+/** Who was let in. */
+export interface Admission {
+  readonly principal?: Principal
+}
+
+export interface WebSocketServerOptions extends WebSocketSettings {
+  /**
+   * Looks at a request before it is answered: a refusal (it has a status), or who it is that may come in.
+   * Default: whoever calls the handler has checked Host, Origin and authorization before.
+   */
+  readonly guard?: (request: IncomingMessage) => Awaitable<Refusal | Admission | undefined>
+  /** The longest time the guard may take. Default 10 s. */
+  readonly guardMs?: number
+  readonly limits?: Partial<CarrierLimits>
+}
+
+/** For the event 'upgrade' of a node:http server. */
+export type UpgradeHandler = (request: IncomingMessage, stream: Duplex, head: Buffer) => void
+
+/**
+ * Makes the handler that turns upgrade requests into connections and gives each to `accept`.
+ * Clients offer the subprotocol `mcp`, or none.
+ *
+ * @example
+ * server.on('upgrade', await webSocketUpgrade(connection => engine.accept(connection), { guard }))
+ */
+export async function webSocketUpgrade(
+  accept: (connection: Connection) => void,
+  options: WebSocketServerOptions = {},
+): Promise<UpgradeHandler> {
+  const limits = serverCarrierLimits(options.limits)
+  const ws = await loadWs()
+  const upgrade = ws.upgrade({ maxPayload: limits.frameBytes, protocol: subprotocol })
+
+  async function handle(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
+    const verdict = await admit(request, options)
+    if (stream.destroyed) return
+    const refusal = isRefusal(verdict) ? verdict : offerRefusal(request)
+    if (refusal !== undefined) return refuse(stream, refusal)
+    const principal = isRefusal(verdict) ? undefined : verdict?.principal
+    upgrade(request, stream, head, bind => {
+      const caller = callerOf(request, stream, principal)
+      const connection = new WebSocketConnection({ limits, serving: true, caller }, options)
+      connection.attach(bind(connection))
+      connection.opened(stream)
+      accept(connection)
+    })
+  }
+
+  return (request, stream, head) => {
+    // Until the upgrade nobody else listens, and an error without a listener would end the process.
+    stream.on('error', () => stream.destroy())
+    handle(request, stream, head).catch(() => refuse(stream, { status: 500, message: 'The server failed while letting you in' }))
+  }
+}
+
+async function admit(request: IncomingMessage, options: WebSocketServerOptions): Promise<Refusal | Admission | undefined> {
+  const { guard, guardMs = 10_000, clock = realClock } = options
+  if (guard === undefined) return undefined
+  const verdict = Promise.resolve(guard(request))
+  if (await within(verdict, guardMs, clock)) return verdict
+  return { status: 503, message: `Letting you in took longer than ${guardMs} ms (guardMs). Try again later` }
+}
+
+function isRefusal(verdict: Refusal | Admission | undefined): verdict is Refusal {
+  return verdict !== undefined && 'status' in verdict
+}
+
+/** A client that offers only other subprotocols does not mean to speak MCP. */
+function offerRefusal({ headers }: IncomingMessage): Refusal | undefined {
+  const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
+  if (offered === undefined || offered.includes(subprotocol)) return undefined
+  return {
+    status: 400,
+    message: `The WebSocket is offered for other subprotocols. Offer ${subprotocol} (Sec-WebSocket-Protocol), or none`,
+  }
+}
+
+/** A socket that asks for an upgrade has no response object: the refusal is written by hand. */
+function refuse(stream: Duplex, refusal: Refusal): void {
+  const body = refusalFrame(refusal)
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': `${Buffer.byteLength(body)}`,
+    connection: 'close',
+    ...refusal.headers,
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  stream.end(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? ''}\r\n${lines.join('')}\r\n${body}`)
+}
+
+function callerOf({ headers }: IncomingMessage, stream: Duplex, principal: Principal | undefined): Caller {
+  return {
+    carrier: 'websocket',
+    header(name) {
+      const value = headers[name]
+      return Array.isArray(value) ? value.join(', ') : value
+    },
+    principal,
+    connection: stream,
+  }
+}

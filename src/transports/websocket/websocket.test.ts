@@ -1,0 +1,35 @@
+/** Both ends of a WebSocket over loopback, under the contract of all connections. */
+import type { Connection, Outgoing, Sink } from '../../jsonrpc/connection.ts'
+import { connectionContract } from '../contract.ts'
+import { webSocketClientConnection } from './client.ts'
+import { testServer } from './test-server.ts'
+
+/** The serving end, which comes into being only when the client is started. */
+class Coming implements Connection {
+  readonly carrier = 'websocket'
+  readonly #coming: Promise<Connection>
+  #come: Connection | undefined = undefined
+
+  constructor(coming: Promise<Connection>) {
+    this.#coming = coming
+  }
+
+  async start(sink: Sink): Promise<void> {
+    this.#come = await this.#coming
+    await this.#come.start(sink)
+  }
+
+  send(frame: string, outgoing?: Outgoing): void | Promise<void> {
+    return this.#come?.send(frame, outgoing)
+  }
+
+  async close(): Promise<void> {
+    await this.#come?.close()
+  }
+}
+
+connectionContract('websocket', async () => {
+  const server = await testServer()
+  const left = webSocketClientConnection(server.url)
+  return { left, right: new Coming(server.accepted()), cleanup: () => server.close() }
+})

@@ -1,0 +1,48 @@
+/**
+ * The schemas leave objects open, so that a later wire's word passes an earlier wire's check. Here they are closed: what a
+ * definition does not name is not of that wire. Open stays what is open by its meaning: `_meta`, schemas, data of errors.
+ */
+import { definitionsOf, type Judged, type SchemaFile, type SchemaNode } from './schemas.ts'
+
+const openMembers = new Set(['_meta', 'inputSchema', 'outputSchema', 'data', 'experimental', 'extensions', 'metadata'])
+const openDefinitions = /^(JSONRPC.*|.*Error|.*MetaObject|Result|EmptyResult|Request|Notification|GetTaskPayloadResult)$/
+
+/** Words that are no part of a wire's schema, but belong on it all the same. */
+const extras: Partial<Record<Judged, Readonly<Record<string, readonly string[]>>>> = {
+  // Extensions were agreed on while this wire was the newest, and are declared on it beside its own capabilities.
+  '2025-11-25': { ServerCapabilities: ['extensions'], ClientCapabilities: ['extensions'] },
+  // The tasks extension adds to what may be listened to.
+  '2026-07-28': { SubscriptionFilter: ['taskIds'] },
+}
+
+export function closeSchema(schema: SchemaFile, revision: Judged): SchemaFile {
+  const closed: Record<string, SchemaNode> = {}
+  for (const [name, node] of Object.entries(definitionsOf(schema))) {
+    const more = extras[revision]?.[name] ?? []
+    const wider = { ...node, properties: { ...Object.fromEntries(more.map(key => [key, {}])), ...(node['properties'] as object | undefined) } }
+    closed[name] = openDefinitions.test(name) ? node : close(more.length > 0 ? wider : node, name.endsWith('Result'))
+  }
+  return schema.$defs === undefined ? { $schema: schema.$schema, definitions: closed } : { $schema: schema.$schema, $defs: closed }
+}
+
+/** Results say of themselves that anything may be added; that is meant for later wires, not for this one. */
+function close(node: SchemaNode, result = false): SchemaNode {
+  const copy: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(node)) {
+    if (key === 'properties') copy[key] = closeEach(value as Record<string, SchemaNode>)
+    else if (Array.isArray(value)) copy[key] = value.map(item => (isNode(item) ? close(item) : item))
+    else copy[key] = isNode(value) ? close(value) : value
+  }
+  const properties = copy['properties']
+  const named = isNode(properties) && Object.keys(properties).length > 0
+  if (named && (result || copy['additionalProperties'] === undefined)) copy['additionalProperties'] = false
+  return copy
+}
+
+function closeEach(properties: Record<string, SchemaNode>): Record<string, SchemaNode> {
+  return Object.fromEntries(Object.entries(properties).map(([name, node]) => [name, openMembers.has(name) ? node : close(node)]))
+}
+
+function isNode(value: unknown): value is SchemaNode {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,64 @@
+/** Which parts of a revision's schema a message is held against. */
+import { isRecord } from '../../src/jsonrpc/message.ts'
+import type { Rules } from './rules.ts'
+import type { Judged } from './schemas.ts'
+
+/** The request that an answer answers. */
+export interface Asked {
+  readonly method: string
+  readonly params: Readonly<Record<string, unknown>>
+}
+
+type Frame = Readonly<Record<string, unknown>>
+
+/** What the tasks extension brings; its shapes are in no core schema. */
+const taskExtension = new Set(['tasks/get', 'tasks/update', 'tasks/cancel', 'notifications/tasks'])
+
+export function faultsOf(rules: Rules, revision: Judged, frame: Frame, asked: Asked | undefined): string[] {
+  if (typeof frame['method'] === 'string') return callFaults(rules, revision, frame, frame['method'])
+  if (frame['error'] !== undefined) return errorFaults(rules, frame)
+  return [...envelope(rules, frame), ...resultFaults(rules, revision, frame['result'], asked)]
+}
+
+function callFaults(rules: Rules, revision: Judged, frame: Frame, method: string): string[] {
+  const outer = rules.faults(frame['id'] === undefined ? 'JSONRPCNotification' : 'JSONRPCRequest', frame)
+  const definition = rules.ofMethod(method)
+  if (definition === undefined) {
+    const extension = revision === '2026-07-28' && taskExtension.has(method)
+    return extension ? outer : [...outer, `${revision} has no method ${method}`]
+  }
+  return [...outer, ...rules.faults(definition, rules.hasEnvelope(definition) ? frame : bare(frame))]
+}
+
+function bare({ method, params }: Frame): Frame {
+  return params === undefined ? { method } : { method, params }
+}
+
+function envelope(rules: Rules, frame: Frame): string[] {
+  return rules.faults(rules.has('JSONRPCResultResponse') ? 'JSONRPCResultResponse' : 'JSONRPCResponse', frame)
+}
+
+/** Up to 2025-06-18 the schema wants an id where there is none to give; null is what JSON-RPC itself says there. */
+function errorFaults(rules: Rules, frame: Frame): string[] {
+  const error = frame['error']
+  const code = isRecord(error) && typeof error['code'] === 'number' ? error['code'] : 0
+  // The draft's number for a version that is not spoken is that of bad parameters in general.
+  const definition = code === -32602 ? rules.ofError(0) : rules.ofError(code)
+  const id = frame['id'] === null && definition === 'JSONRPCError' ? 0 : frame['id']
+  return rules.faults(definition, id === undefined ? frame : { ...frame, id })
+}
+
+function resultFaults(rules: Rules, revision: Judged, result: unknown, asked: Asked | undefined): string[] {
+  if (asked === undefined) return ['an answer to nothing that was asked']
+  const definition = resultOf(rules, revision, result, asked)
+  return rules.faults(definition, result)
+}
+
+function resultOf(rules: Rules, revision: Judged, result: unknown, { method, params }: Asked): string {
+  const kind = isRecord(result) ? result['resultType'] : undefined
+  if (kind === 'input_required') return 'InputRequiredResult'
+  if (revision === '2026-07-28' && (kind === 'task' || taskExtension.has(method))) return 'Result'
+  if (params['task'] !== undefined && isRecord(result) && result['task'] !== undefined) return 'CreateTaskResult'
+  if (method === 'tasks/result') return 'CallToolResult'
+  return rules.ofResult(method)
+}

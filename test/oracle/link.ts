@@ -1,0 +1,122 @@
+/**
+ * What passes between one client and one server, judged frame by frame. The link learns from the frames themselves which
+ * revision each belongs to and what an answer answers: it knows the wire, and nothing of the code that made it.
+ */
+import { isRecord } from '../../src/jsonrpc/message.ts'
+import type { RevisionId } from '../../src/revisions/index.ts'
+import { type Asked, faultsOf } from './judge.ts'
+import { isJudged, type Judged } from './schemas.ts'
+import type { Rules } from './rules.ts'
+
+export type From = 'client' | 'server'
+
+interface Placed extends Asked {
+  readonly revision: RevisionId | undefined
+}
+
+export interface Verdict {
+  readonly revision: Judged
+  readonly faults: readonly string[]
+}
+
+type Frame = Readonly<Record<string, unknown>>
+
+const versionKey = 'io.modelcontextprotocol/protocolVersion'
+const wires = new Map<string, RevisionId>([
+  ['2024-10-07', '2024-11-05'],
+  ['2024-11-05', '2024-11-05'],
+  ['2025-03-26', '2025-03-26'],
+  ['2025-06-18', '2025-06-18'],
+  ['2025-11-25', '2025-11-25'],
+  ['2026-07-28', '2026-07-28'],
+  ['DRAFT-2026-v1', 'draft-2026-v1'],
+])
+
+export class Link {
+  readonly #rules: (revision: Judged) => Rules
+  readonly #asked = new Map<string, Placed>()
+  /** What the handshake settled on. */
+  #session: RevisionId | undefined
+  /** The version that the last request named by itself. */
+  #named: RevisionId | undefined = undefined
+
+  constructor(rules: (revision: Judged) => Rules, session?: RevisionId) {
+    this.#rules = rules
+    this.#session = session
+  }
+
+  /** The verdict on a frame; undefined for what is no message, or of a wire that has no schema. */
+  see(from: From, text: string): Verdict | undefined {
+    const message = parsed(text)
+    if (Array.isArray(message)) {
+      const faults = message.filter(isRecord).flatMap(each => this.#seeOne(from, each)?.faults ?? [])
+      return { revision: '2025-03-26', faults: this.#session === '2025-03-26' ? faults : ['only 2025-03-26 has arrays', ...faults] }
+    }
+    return isRecord(message) ? this.#seeOne(from, message) : undefined
+  }
+
+  #seeOne(from: From, frame: Frame): Verdict | undefined {
+    const asked = frame['method'] === undefined ? this.#answered(from, frame) : undefined
+    const revision = typeof frame['method'] === 'string' ? this.#ofCall(from, frame) : this.#ofAnswer(frame, asked)
+    if (revision === undefined || !isJudged(revision)) return undefined
+    return { revision, faults: faultsOf(this.#rules(revision), revision, frame, asked) }
+  }
+
+  #ofCall(from: From, frame: Frame): RevisionId | undefined {
+    const params = isRecord(frame['params']) ? frame['params'] : {}
+    const revision = this.#claimed(frame['method'] as string, params) ?? this.#related(params) ?? this.#session ?? this.#named
+    if (frame['id'] !== undefined) this.#asked.set(key(from, frame['id']), { method: frame['method'] as string, params, revision })
+    return revision
+  }
+
+  #claimed(method: string, params: Frame): RevisionId | undefined {
+    const meta = params['_meta']
+    const claim = isRecord(meta) ? meta[versionKey] : undefined
+    if (typeof claim === 'string') {
+      this.#named = wires.get(claim) ?? this.#named
+      return wires.get(claim)
+    }
+    if (method !== 'initialize') return undefined
+    const version = params['protocolVersion']
+    if (typeof version === 'string') return wires.get(version)
+    this.#session = 's3'
+    return 's3'
+  }
+
+  /** Where both eras speak on one pipe, what a message refers to says which of them it belongs to. */
+  #related(params: Frame): RevisionId | undefined {
+    const meta = isRecord(params['_meta']) ? params['_meta'] : {}
+    const id = meta['io.modelcontextprotocol/subscriptionId'] ?? params['requestId']
+    const asked = this.#asked.get(key('client', id)) ?? this.#asked.get(key('client', Number(id)))
+    if (asked !== undefined) return asked.revision
+    const token = params['progressToken']
+    if (token === undefined) return undefined
+    return [...this.#asked.values()].find(each => isRecord(each.params['_meta']) && each.params['_meta']['progressToken'] === token)?.revision
+  }
+
+  #answered(from: From, frame: Frame): Placed | undefined {
+    return this.#asked.get(key(from === 'client' ? 'server' : 'client', frame['id']))
+  }
+
+  #ofAnswer(frame: Frame, asked: Placed | undefined): RevisionId | undefined {
+    const result = frame['result']
+    if (asked?.method === 'initialize' && isRecord(result)) {
+      const version = result['protocolVersion']
+      this.#session = typeof version === 'string' ? wires.get(version) : 's3'
+      return this.#session
+    }
+    return asked?.revision ?? this.#session ?? this.#named
+  }
+}
+
+function key(from: From, id: unknown): string {
+  return `${from} ${JSON.stringify(id)}`
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createOracle } from './hook.ts'
+import { schemaFolder } from './schemas.ts'
+
+const folder = schemaFolder()
+
+test('a named folder without schemas is an error, not a check left out', () => {
+  const empty = mkdtempSync(join(tmpdir(), 'schemas-'))
+  onTestFinished(() => rmSync(empty, { recursive: true }))
+  expect(() => schemaFolder({ VIVARIUM_SCHEMAS: empty })).toThrow(/2024-11-05.schema\.json/)
+  expect(schemaFolder({})).toBeUndefined()
+})
+
+describe.skipIf(folder === undefined)('the oracle', () => {
+  /** What is found in the last of these frames; `<` marks what the server says. */
+  const judge = (...frames: readonly [from: '>' | '<', frame: object | readonly object[]][]): string[] => {
+    const oracle = createOracle(folder as string)
+    const link = oracle.link()
+    for (const [from, frame] of frames) {
+      oracle.take()
+      oracle.note(from === '>' ? 'client' : 'server', JSON.stringify(frame), link)
+    }
+    return oracle.take()
+  }
+  const hello = (protocolVersion: string): readonly [from: '>' | '<', frame: object][] => [
+    ['>', { jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion, capabilities: {}, clientInfo: { name: 'a', version: '1' } } }],
+    ['<', { jsonrpc: '2.0', id: 0, result: { protocolVersion, capabilities: {}, serverInfo: { name: 'b', version: '1' } } }],
+  ]
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo' } }
+  const modern = (more: object = {}) => ({
+    _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} },
+    ...more,
+  })
+
+  test('allows a handshake and a call of every session wire', () => {
+    for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
+      expect(judge(...hello(version))).toEqual([])
+      expect(judge(...hello(version), ['>', call])).toEqual([])
+      expect(judge(...hello(version), ['>', call], ['<', { jsonrpc: '2.0', id: 1, result: { content: [] } }])).toEqual([])
+    }
+  })
+
+  test('finds a result without what its definition requires', () => {
+    expect(judge(...hello('2025-11-25'), ['>', call], ['<', { jsonrpc: '2.0', id: 1, result: {} }])[0]).toMatch(/required property 'content'/)
+  })
+
+  test('finds a word of a later wire in the frame of an earlier one', () => {
+    const result = { content: [], structuredContent: {} }
+    const answer = { jsonrpc: '2.0', id: 1, result }
+    expect(judge(...hello('2025-06-18'), ['>', call], ['<', answer])).toEqual([])
+    expect(judge(...hello('2025-03-26'), ['>', call], ['<', answer])[0]).toMatch(/structuredContent/)
+  })
+
+  test('finds a method that the wire does not have', () => {
+    const ask = { jsonrpc: '2.0', id: 9, method: 'elicitation/create', params: { message: 'x', requestedSchema: { type: 'object', properties: {} } } }
+    expect(judge(...hello('2025-06-18'), ['<', ask])).toEqual([])
+    expect(judge(...hello('2025-03-26'), ['<', ask])[0]).toMatch(/no method elicitation\/create/)
+  })
+
+  test('judges a request by the version that it names itself, also beside a session', () => {
+    const list = { jsonrpc: '2.0', id: 2, method: 'tools/list', params: modern() }
+    const result = { tools: [], resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
+    expect(judge(...hello('2024-11-05'), ['>', list], ['<', { jsonrpc: '2.0', id: 2, result }])).toEqual([])
+    expect(judge(...hello('2024-11-05'), ['>', list], ['<', { jsonrpc: '2.0', id: 2, result: { tools: [] } }])).not.toEqual([])
+  })
+
+  test('finds an answer to nothing and an array on a wire that has none', () => {
+    expect(judge(...hello('2025-11-25'), ['<', { jsonrpc: '2.0', id: 7, result: {} }])[0]).toMatch(/answer to nothing/)
+    expect(judge(...hello('2025-06-18'), ['>', [call]])[0]).toMatch(/arrays/)
+    expect(judge(...hello('2025-03-26'), ['>', [call]])).toEqual([])
+  })
+
+  test('holds an error with a number of its own to its data', () => {
+    const error = { code: -32022, message: 'no', data: { supported: ['2026-07-28'] } }
+    const list = { jsonrpc: '2.0', id: 2, method: 'tools/list', params: modern() }
+    expect(judge(['>', list], ['<', { jsonrpc: '2.0', id: 2, error }])[0]).toMatch(/requested/)
+  })
+
+  test('says nothing of the dialect, which has no schema', () => {
+    expect(judge(['>', { jsonrpc: '2.0', id: 1, method: 'initialize', params: { mcpVersion: '2025-06-18' } }], ['<', { jsonrpc: '2.0', id: 1, result: {} }])).toEqual([])
+  })
+})

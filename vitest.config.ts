@@ -1,0 +1,24 @@
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { defineConfig } from 'vitest/config'
+import { PUBLIC } from './scripts/lib/entries.ts'
+import { root } from './scripts/lib/files.ts'
+
+export default defineConfig({
+  resolve: {
+    alias: Object.entries(PUBLIC).map(([name, file]) => ({ find: `vivarium/${name}`, replacement: join(root, file) })),
+  },
+  test: {
+    include: ['{src,test,scripts}/**/*.test.ts'],
+    // Processes, not threads: tests spawn children, bind ports and send signals.
+    pool: 'forks',
+    // Much of a test's time is waiting, so also two cores get two workers.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
+    testTimeout: 10_000,
+    hookTimeout: 20_000,
+    teardownTimeout: 5_000,
+    globalSetup: ['test/oracle/announce.ts'],
+    setupFiles: ['test/oracle/setup.ts'],
+    reporters: ['default', './scripts/lib/cells-reporter.ts'],
+  },
+})
