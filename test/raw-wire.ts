@@ -97,7 +97,8 @@ async function hello(wire: RawWire, revision: RevisionId, ready: boolean): Promi
 /** What a server declares at a revision, by whatever way the wire has to ask. */
 export async function declaredAt(door: Door, revision: RevisionId): Promise<Frame> {
   const wire = await rawWire(door, revision)
-  const hello = revisionById(revision).era === 'request' ? (await wire.ask('server/discover'))['result'] : wire.heard[0]?.['result']
+  const hello =
+    revisionById(revision).era === 'request' ? (await wire.ask('server/discover'))['result'] : wire.heard[0]?.['result']
   return ((hello as Frame)['capabilities'] ?? {}) as Frame
 }
 

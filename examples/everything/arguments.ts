@@ -1,18 +1,19 @@
 /** The server's command line. */
 import { parseArgs } from 'node:util'
 
-export const usage = `Usage: everything-server [--port N] [--host NAME]
+export const usage = `Usage: everything-server [--port N] [--host NAME] [--auth none]
        everything-server --stdio
 
   --port N      Serve over HTTP on this port; 0 takes any free one. Default 7420
   --host NAME   The address to listen on. Default 127.0.0.1
+  --auth none   Needed for a --host that others can reach: anybody may call
   --stdio       Serve one client on standard input and output instead
   --help        Show this`
 
 export type Choice =
   | { readonly mode: 'help' }
   | { readonly mode: 'stdio' }
-  | { readonly mode: 'http'; readonly port: number; readonly host: string }
+  | { readonly mode: 'http'; readonly port: number; readonly host: string; readonly open: boolean }
 
 /** Throws what is wrong with the arguments, in a sentence for their author. */
 export function choose(args: readonly string[]): Choice {
@@ -21,18 +22,21 @@ export function choose(args: readonly string[]): Choice {
     options: {
       port: { type: 'string' },
       host: { type: 'string' },
+      auth: { type: 'string' },
       stdio: { type: 'boolean' },
       help: { type: 'boolean', short: 'h' },
     },
   })
-  const { port = '7420', host = '127.0.0.1', stdio = false, help = false } = values
+  const { port = '7420', host = '127.0.0.1', auth, stdio, help } = values
   if (help) return { mode: 'help' }
   if (stdio) {
-    if (values.port !== undefined || values.host !== undefined)
-      throw new TypeError('--stdio listens nowhere: leave out --port and --host')
+    const idle = (['port', 'host', 'auth'] as const).find(name => values[name] !== undefined)
+    if (idle !== undefined) throw new TypeError(`--stdio listens nowhere: leave out --${idle}`)
     return { mode: 'stdio' }
   }
-  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) {
     throw new TypeError(`--port must be a number from 0 to 65535, not "${port.slice(0, 80)}"`)
-  return { mode: 'http', port: Number(port), host }
+  }
+  if (auth !== undefined && auth !== 'none') throw new TypeError('--auth can only be none')
+  return { mode: 'http', port: Number(port), host, open: auth === 'none' }
 }

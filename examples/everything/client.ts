@@ -2,7 +2,7 @@
  * Connects to a server and prints what it offers: `everything-client URL`, or `everything-client COMMAND ARGS…`. In the
  * environment of the official conformance suite it does what the named scenario asks for instead.
  */
-import { connect, type RevisionId, type Target } from 'vivarium/client'
+import { type Client, connect, type RevisionId, type Target } from 'vivarium/client'
 import { overview } from './overview.ts'
 import { scenarioNamed } from './scenarios.ts'
 
@@ -31,22 +31,13 @@ async function run(target: Target): Promise<void> {
     MCP_CONFORMANCE_CONTEXT: context,
   } = process.env
   const revisions = version === undefined ? {} : { revisions: [version as RevisionId] }
-  if (name === undefined) {
-    const mcp = await connect(target, revisions)
-    try {
-      for await (const line of overview(mcp)) console.log(line)
-    } finally {
-      await mcp.close()
-    }
-    return
-  }
-  const { options, act } = scenarioNamed(name)
-  const mcp = await connect(target, { ...options, ...revisions })
-  try {
-    await act(mcp, context === undefined ? {} : JSON.parse(context))
-  } finally {
-    await mcp.close()
-  }
+  const { options, act } = name === undefined ? { options: {}, act: print } : scenarioNamed(name)
+  await using mcp = await connect(target, { ...options, ...revisions })
+  await act(mcp, context === undefined ? {} : JSON.parse(context))
+}
+
+async function print(mcp: Client): Promise<void> {
+  for await (const line of overview(mcp)) console.log(line)
 }
 
 function isUrl(text: string): boolean {

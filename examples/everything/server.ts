@@ -9,7 +9,7 @@ const wsPath = '/ws'
 const choice = chosen()
 if (choice.mode === 'help') console.log(usage)
 else if (choice.mode === 'stdio') await overStdio()
-else await overHttp(choice.port, choice.host).catch(refuse)
+else await overHttp(choice).catch(refuse)
 
 function chosen(): Choice {
   try {
@@ -28,13 +28,10 @@ async function overStdio(): Promise<void> {
   await server.close()
 }
 
-async function overHttp(port: number, host: string): Promise<void> {
+async function overHttp({ port, host, open }: Extract<Choice, { mode: 'http' }>): Promise<void> {
   const server = createEverything()
-  const listening = await server.listen({ port, host, ssePath, wsPath })
-  onSignal(async () => {
-    await listening.close()
-    await server.close()
-  })
+  const listening = await server.listen({ port, host, ssePath, wsPath, ...(open ? { auth: 'none' } : {}) })
+  onSignal(() => server.close())
   console.log(welcome(addressesOf(listening.url, ssePath, wsPath), process.argv[1] ?? 'everything-server.js'))
 }
 

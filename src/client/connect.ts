@@ -7,7 +7,7 @@ import { clientLimits } from '../engine/limits.ts'
 import type { Side } from '../engine/plan.ts'
 import { cancellation, sendCancel } from '../features/mcp/cancellation/receiver.ts'
 import { elicitationClient } from '../features/mcp/elicitation/client.ts'
-import type { Answerers } from '../features/mcp/input-required/client.ts'
+import { type Answerers, answer } from '../features/mcp/input-required/client.ts'
 import { lifecycleClient } from '../features/mcp/lifecycle/client.ts'
 import { ping } from '../features/mcp/lifecycle/messages.ts'
 import { loggingClient } from '../features/mcp/logging/client.ts'
@@ -16,6 +16,7 @@ import { promptsClient } from '../features/mcp/prompts/client.ts'
 import { resourcesClient } from '../features/mcp/resources/client.ts'
 import { rootsClient } from '../features/mcp/roots/client.ts'
 import { samplingClient } from '../features/mcp/sampling/client.ts'
+import { finishTask, tasksClient } from '../features/mcp/tasks/client.ts'
 import { toolsClient } from '../features/mcp/tools/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
@@ -28,6 +29,7 @@ import { Session } from './session.ts'
 import { openerOf, type Target } from './target.ts'
 import { ToolBook } from './tool-book.ts'
 
+const never = new AbortController().signal
 const defaultInfo = { name: 'vivarium', version: '0.1.0' }
 
 /**
@@ -61,6 +63,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     progressReceiver(),
     cancellation(),
     ...changeSides(hub, cache),
+    tasksClient(),
     { capabilities: (revision) => (options.extensions === undefined || revision.id === 's3' ? {} : { extensions: options.extensions }) },
   ]
   const allLimits = { ...clientLimits, ...limits }
@@ -106,7 +109,8 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
         cache.drop('tools/list')
         for await (const _ of client.tools());
       },
-      finishTask: () => Promise.reject(new McpError('invalid-result', 'The server made a task of the call, which this client did not ask for')),
+      finishTask: (task, { signal = never }) =>
+        finishTask(engine, session.opened.conversation, task, { signal, answer: (request) => answer(request, { answerers, signal }) }),
     },
   })
   return client

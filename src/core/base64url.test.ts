@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { fromBase64Url, toBase64Url } from './base64url.ts'
+import { fromBase64Url, toBase64, toBase64Url } from './base64url.ts'
 
 it('bytes come back as they were, and the text is what Node writes', () => {
   fc.assert(
@@ -8,6 +8,7 @@ it('bytes come back as they were, and the text is what Node writes', () => {
       const text = toBase64Url(bytes)
       expect(text).toBe(Buffer.from(bytes).toString('base64url'))
       expect(fromBase64Url(text)).toEqual(bytes)
+      expect(toBase64(bytes)).toBe(Buffer.from(bytes).toString('base64'))
     }),
   )
 })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Clock } from './clock.ts'
-import { createSeal, HandleError, handleLimit, type HandlePurpose } from './handle.ts'
+import { createSeal, HandleError, type HandlePurpose, handleLimit } from './handle.ts'
 import { Problem } from './problem.ts'
 
 const secret = 'a secret that is long enough to be one'

@@ -46,7 +46,12 @@ export function pushAsking(exchange: Exchange): Asking {
       exchange.engine.streaming(exchange)
       const { conversation } = exchange
       const lane = conversation.connection === undefined ? { lane: exchange.reply } : {}
-      const answer = await exchange.engine.call(conversation, method, params, { signal: exchange.signal, ...options, ...lane })
+      const answer = await exchange.engine.call(conversation, method, params, {
+        signal: exchange.signal,
+        timeoutMs: exchange.engine.askTimeoutMs,
+        ...options,
+        ...lane,
+      })
       if (!options.accepts(answer)) throw new McpError('invalid-answer', `The client's answer to ${method.name} is malformed`)
       return answer
     },

@@ -41,6 +41,8 @@ export interface EngineOptions {
   readonly sendCancel?: (engine: Engine, conversation: Conversation, id: Id, reason: string) => void
   /** How questions are asked on wires where they travel inside results. */
   readonly asking?: (exchange: Exchange) => Asking
+  /** How long the other end may take over a question. */
+  readonly askTimeoutMs?: number
   readonly onConversation?: (conversation: Conversation) => void
 }
 
@@ -231,6 +233,10 @@ export class Engine implements Door {
       (result) => this.succeed(exchange, result),
       (error) => this.fail(exchange, error),
     )
+  }
+
+  get askTimeoutMs(): number {
+    return this.#options.askTimeoutMs ?? this.limits.callTotalMs
   }
 
   /** How questions are asked on this exchange's wire. */

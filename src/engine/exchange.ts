@@ -5,12 +5,13 @@
 import type { Caller, Lane, SendHints } from '../jsonrpc/connection.ts'
 import type { Awaitable, Id, Params } from '../jsonrpc/message.ts'
 import { notificationFrame } from '../jsonrpc/serialize.ts'
-import { metaOf, type Peer, stepsDown } from '../revisions/index.ts'
+import { metaOf, type Peer } from '../revisions/index.ts'
 import type { Asking, AskOptions } from './asking.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
-import { type Method, wireName } from './method.ts'
+import type { Method } from './method.ts'
 import type { Route } from './plan.ts'
+import { outbound } from './send.ts'
 
 /** Takes what detached work has to say; false when it was dropped. */
 export type Outlet = <P>(method: Method<P, undefined>, params: P) => boolean
@@ -86,10 +87,10 @@ export class Exchange {
     if (this.answered || this.cancelled || this.reply.closed) return false
     const { revision } = this.peer
     if (!method.in.includes(revision.id)) return false
-    const down = stepsDown(method.paramsDown, revision)
-    const wire = down === undefined ? (params as Params) : down(params as Params)
+    const { name, paramsDown } = outbound(method, revision)
+    const wire = paramsDown === undefined ? (params as Params) : paramsDown(params as Params)
     this.engine.streaming(this)
-    this.reply.send(notificationFrame(wireName(method, revision), wire), hints)
+    this.reply.send(notificationFrame(name, wire), hints)
     return true
   }
 

@@ -20,7 +20,8 @@ interface Outbound {
 
 const compiled = new WeakMap<Method, (Outbound | undefined)[]>()
 
-function outbound(method: Method, revision: Revision): Outbound {
+/** Compiled when first sent on a wire. */
+export function outbound(method: Method, revision: Revision): Outbound {
   let table = compiled.get(method)
   if (table === undefined) {
     table = []

@@ -1,6 +1,6 @@
 /** What a handler gets beside its arguments. One small object per call; its parts are made when touched. */
 import { type Problem, type ProblemCode, type ProblemMore, problem } from '../core/problem.ts'
-import type { Schema } from '../core/schema/index.ts'
+import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { CallOptions } from '../engine/calls.ts'
 import { type Exchange, release } from '../engine/exchange.ts'
 import {
@@ -18,11 +18,14 @@ import type { Root } from '../features/mcp/roots/messages.ts'
 import { askRoots } from '../features/mcp/roots/server.ts'
 import type { SamplingParams, SamplingResult } from '../features/mcp/sampling/messages.ts'
 import { type SampleOptions, sample } from '../features/mcp/sampling/server.ts'
+import { background, currentTask } from '../features/mcp/tasks/server.ts'
 import type { Principal } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
 import { envelopeKeys } from '../revisions/index.ts'
 import type { Rates } from './rates.ts'
+
+type CurrentTask = NonNullable<ReturnType<typeof currentTask>>
 
 export type Log = (level: LogLevel, data: unknown, logger?: string) => void
 
@@ -64,11 +67,9 @@ export class Context {
 
   /** Whether the caller declared a capability, by its path: `elicitation.url`, `sampling.tools`, `extensions.vendor/name`. */
   supports(path: string): boolean {
-    let value: unknown = this.#exchange.peer.capabilities
-    for (const [head, rest] of [splitPath(path)]) {
-      value = property(value, head)
-      if (rest !== undefined) value = property(value, rest)
-    }
+    const [head, rest] = splitPath(path)
+    const found = property(this.#exchange.peer.capabilities, head)
+    const value = rest === undefined ? found : property(found, rest)
     return value !== undefined && value !== false
   }
 
@@ -85,7 +86,7 @@ export class Context {
   }
 
   /** Asks the user to fill in a form, or to visit a page. */
-  elicit<S extends Schema>(question: FormQuestion<S>): Promise<Elicited<import('../core/schema/index.ts').InferOutput<S>>>
+  elicit<S extends Schema>(question: FormQuestion<S>): Promise<Elicited<InferOutput<S>>>
   elicit(question: UrlQuestion): Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly elicitationId: string }>
   elicit(question: FormQuestion | UrlQuestion): Promise<unknown> {
     return 'url' in question ? elicitUrl(this.#exchange, question) : elicitForm(this.#exchange, question)
@@ -115,6 +116,16 @@ export class Context {
   /** Does something at most once per call, however often the handler is entered for it: the result must be JSON. */
   once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
     return this.#exchange.once(key, fn)
+  }
+
+  /** The task that this call has become, where it has. */
+  get task(): CurrentTask | undefined {
+    return currentTask(this.#exchange)
+  }
+
+  /** From here on the call is a task, where its tool defers that: what is asked before travels with the call itself. False where it cannot be one. */
+  background(): Promise<boolean> {
+    return background(this.#exchange)
   }
 
   /** Lets the caller's connection go while the work goes on; it comes back for the answer. False where the wire has no such thing. */

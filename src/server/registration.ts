@@ -13,7 +13,7 @@ export function register<F, E>(catalog: Catalog<E>, key: string, facts: F, compi
   let current = facts
   catalog.add(compile(facts))
   return {
-    update: (changes) => {
+    update: changes => {
       current = { ...current, ...changes }
       catalog.update(compile(current))
     },

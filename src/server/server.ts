@@ -20,6 +20,8 @@ import { isTemplate, type ResourceFacts, type ResourceHandler } from '../feature
 import { type ResourcesServer, resourcesServer } from '../features/mcp/resources/server.ts'
 import { rootsServer } from '../features/mcp/roots/server.ts'
 import { subscriptionsServer } from '../features/mcp/subscriptions/server.ts'
+import { tasksServer } from '../features/mcp/tasks/server.ts'
+import { memoryTasks } from '../features/mcp/tasks/table.ts'
 import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
 import { type Implementation, Spoken } from '../revisions/index.ts'
 import type { Listening } from '../transports/http/listen.ts'
@@ -65,6 +67,8 @@ export function createServer(options: ServerOptions): Server {
       resources: () => resources.resources.snapshot.entries.map(({ resource }) => resource),
     },
   })
+  const tasks = tasksServer({ table: memoryTasks(clock), seal, tools: tools.catalog })
+  subscriptions.kind(tasks.listening)
   tools.catalog.onChange(() => subscriptions.changed('tools'))
   prompts.catalog.onChange(() => subscriptions.changed('prompts'))
   resources.resources.onChange(() => subscriptions.changed('resources'))
@@ -77,6 +81,7 @@ export function createServer(options: ServerOptions): Server {
     prompts.side,
     completion,
     subscriptions.side,
+    tasks.side,
     loggingServer(),
     progressReceiver(),
     cancellation(),
@@ -95,6 +100,7 @@ export function createServer(options: ServerOptions): Server {
     trace,
     sendCancel,
     asking: replayAsking(replay),
+    askTimeoutMs: replay.expiresMs,
   })
   const listening = new Set<Listening>()
   const server: Server = {
@@ -120,6 +126,7 @@ export function createServer(options: ServerOptions): Server {
     fetchWith: (where) => fetchFace(engine, where),
     close: async () => {
       subscriptions.close()
+      tasks.close()
       await Promise.all([engine.close(), ...[...listening].map((each) => each.close())])
     },
     [Symbol.asyncDispose]: () => server.close(),

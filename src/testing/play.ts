@@ -5,8 +5,8 @@ import { fill, match } from './match.ts'
 import { parseTranscript, type Transcript, type TranscriptStep } from './transcript.ts'
 
 export interface PlayOptions {
-  /** What travels with a frame on carriers that need more than the frame; awaited before it is sent. */
-  readonly outgoing?: (frame: unknown) => Outgoing | Promise<Outgoing>
+  /** What travels with a frame on carriers that need more than the frame. `wrong` frames are wrong on purpose. */
+  readonly outgoing?: (frame: unknown, step: { readonly wrong: boolean }) => Outgoing
   /** Called when a frame was taken, for what a client does beside sending frames. */
   readonly onSaid?: (frame: unknown) => void | Promise<void>
   /** How long to wait for what must come. Default 5 s. */
@@ -71,7 +71,7 @@ class Player {
     if (step.kind === 'hear') return this.#hear(step)
     if (step.kind === 'drop') return this.#open.get(step.id)?.abort()
     const frame = fill(step.frame, this.#values)
-    const outgoing = await this.#options.outgoing?.(frame)
+    const outgoing = this.#options.outgoing?.(frame, step)
     const headers = { ...outgoing?.headers, ...step.headers }
     const sent = this.#connection.send(JSON.stringify(frame), { ...outgoing, headers, ...this.#exchange(frame) })
     if (sent !== undefined) sent.catch(error => this.#lost(frame, error))

@@ -1,11 +1,9 @@
 /**
- * JSON Schema by ajv, the only file that knows it. Formats are annotations and defaults are not applied, as 2020-12 has it;
- * references are never fetched. Foreign schemas get an instance whose every step is counted.
+ * JSON Schema by ajv, the only file that knows it: for schemas of our own side. Formats are annotations and defaults are not applied,
+ * as 2020-12 has it; references are never fetched.
  */
 import type { Ajv, Options, SchemaObject } from 'ajv'
 import type { Compile, Dialect } from './engine.ts'
-import { linearPattern } from './linear-pattern.ts'
-import type { Meter, Step } from './meter.ts'
 import type { JsonSchema } from './schema.ts'
 import { fewElements } from './size.ts'
 import { allUnique } from './unique.ts'
@@ -19,9 +17,9 @@ export async function loadAjv(dialect: Dialect): Promise<Compile> {
   const instances = new Map<string, Ajv>()
   const compile = (json: JsonSchema, more: Options) => {
     const key = JSON.stringify(more)
-    const ajv = instances.get(key) ?? create({ ...options, ...more, code: { regExp: lenientPattern } })
+    const ajv = instances.get(key) ?? replaceUniqueItems(create({ ...options, ...more, code: { regExp: lenientPattern } }))
     instances.set(key, ajv)
-    return compileOnce(replaceUniqueItems(ajv), json)
+    return compileOnce(ajv, json)
   }
   return json => {
     const ownProperties = inherited.test(JSON.stringify(json))
@@ -29,33 +27,17 @@ export async function loadAjv(dialect: Dialect): Promise<Compile> {
     let thorough: typeof quick | undefined
     return value => {
       if (quick(value)) return undefined
-      if (!fewElements(value, thoroughElements)) return wordFailures(quick.errors ?? [])
-      thorough ??= compile(json, { ownProperties, allErrors: true })
-      thorough(value)
-      return wordFailures(thorough.errors ?? [])
+      const first = quick.errors ?? []
+      if (!fewElements(value, thoroughElements)) return wordFailures(first)
+      try {
+        thorough ??= compile(json, { ownProperties, allErrors: true })
+        thorough(value)
+        return wordFailures(thorough.errors ?? first)
+      } catch {
+        // For some unusual schemas the code that looks for all failures breaks; the first one is there in any case.
+        return wordFailures(first)
+      }
     }
-  }
-}
-
-/** For schemas whose steps are marked (see `meter.ts`): each costs what it says, and the meter ends the check by throwing. */
-export async function loadMeteredAjv(dialect: Dialect, meter: Meter, stepKeyword: string): Promise<Compile> {
-  const create = await loadDialect(dialect)
-  // Inlining would copy a referenced schema to each place that names it: a small schema could grow without limit.
-  const ajv = create({
-    ...options,
-    ownProperties: true,
-    inlineRefs: false,
-    code: { optimize: false, regExp: countedPattern(meter) },
-  })
-  ajv.addKeyword({
-    keyword: stepKeyword,
-    schemaType: 'object',
-    validate: (step: Step, data: unknown) => meter.spendStep(step, data),
-  })
-  replaceUniqueItems(ajv, meter)
-  return json => {
-    const check = compileOnce(ajv, json)
-    return value => (check(value) ? undefined : wordFailures(check.errors ?? []))
   }
 }
 
@@ -100,13 +82,13 @@ function compileOnce(ajv: Ajv, json: SchemaObject) {
 const metaSchema = /^https?:\/\/json-schema\.org\//
 
 /** The built-in rule compares each item with each other one. */
-function replaceUniqueItems(ajv: Ajv, meter?: Meter): Ajv {
+function replaceUniqueItems(ajv: Ajv): Ajv {
   ajv.removeKeyword('uniqueItems')
   return ajv.addKeyword({
     keyword: 'uniqueItems',
     type: 'array',
     schemaType: 'boolean',
-    validate: (unique: boolean, items: unknown[]) => !unique || allUnique(items, meter),
+    validate: (unique: boolean, items: unknown[]) => !unique || allUnique(items),
   })
 }
 
@@ -121,12 +103,3 @@ const lenientPattern = Object.assign(
   },
   { code: 'lenientPattern' },
 )
-
-function countedPattern(meter: Meter) {
-  const engine = (pattern: string) => {
-    const matcher = linearPattern(pattern)
-    if (matcher === undefined) throw new Error(`the pattern ${pattern} cannot be tested in linear time`)
-    return { test: (text: string) => matcher.test(text, meter), toString: () => pattern }
-  }
-  return Object.assign(engine, { code: 'countedPattern' })
-}

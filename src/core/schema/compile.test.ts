@@ -4,7 +4,15 @@ import { assertType, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { compileSchema } from './compile.ts'
 import { issueText } from './issue.ts'
-import { type InferInput, type InferOutput, jsonSchema, objectRoot, SchemaError, type StandardSchema, withJsonSchema } from './schema.ts'
+import {
+  type InferInput,
+  type InferOutput,
+  jsonSchema,
+  objectRoot,
+  SchemaError,
+  type StandardSchema,
+  withJsonSchema,
+} from './schema.ts'
 
 const street = {
   type: 'object',
@@ -32,7 +40,10 @@ describe.each(libraries)('a schema of %s', (_, schema) => {
 
   it('names the field that is wrong, also inside another', () => {
     expect(compiled.validate({ title: 1 })).toMatchObject({ ok: false, issues: [{ path: 'title' }] })
-    expect(compiled.validate({ title: 'x', address: { street: 1 } })).toMatchObject({ ok: false, issues: [{ path: 'address.street' }] })
+    expect(compiled.validate({ title: 'x', address: { street: 1 } })).toMatchObject({
+      ok: false,
+      issues: [{ path: 'address.street' }],
+    })
   })
 })
 
@@ -56,7 +67,10 @@ it('an asynchronous schema is waited for', async () => {
   const schema = z.object({ id: z.string().refine(async id => id !== 'taken', 'is taken') })
   const { validate } = compileSchema(schema)
   expect(await compileSchema(schema).validate({ id: 'free' })).toEqual({ ok: true, value: { id: 'free' } })
-  expect(await compileSchema(schema).validate({ id: 'taken' })).toEqual({ ok: false, issues: [{ path: 'id', message: 'is taken' }] })
+  expect(await compileSchema(schema).validate({ id: 'taken' })).toEqual({
+    ok: false,
+    issues: [{ path: 'id', message: 'is taken' }],
+  })
   expect(validate).toBeTypeOf('function')
 })
 

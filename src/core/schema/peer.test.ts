@@ -3,23 +3,27 @@ import { issueText } from './issue.ts'
 import { compilePeerSchema } from './peer.ts'
 import { type JsonSchema, SchemaError } from './schema.ts'
 
-async function said(json: JsonSchema, value: unknown): Promise<string> {
-  const result = await compilePeerSchema(json).validate(value)
+function said(json: JsonSchema, value: unknown): string {
+  const result = compilePeerSchema(json).validate(value)
   return result.ok ? 'ok' : issueText(result.issues)
 }
 
-it('checks like any other schema, and leaves the schema as it was', async () => {
+it('checks like any other schema, and leaves the schema as it was', () => {
   const json = Object.freeze({ type: 'object', properties: { id: { type: 'string', pattern: '^[a-z]+$' } }, required: ['id'] })
-  expect(await said(json, { id: 'abc' })).toBe('ok')
-  expect(await said(json, { id: 'a1' })).toBe('id: must match the pattern ^[a-z]+$')
-  expect(await said(json, {})).toBe('id: is required')
+  expect(said(json, { id: 'abc' })).toBe('ok')
+  expect(said(json, { id: 'a1' })).toBe('id: must match the pattern ^[a-z]+$')
+  expect(said(json, {})).toBe('id: is required')
   expect(Object.keys(json)).toEqual(['type', 'properties', 'required'])
 })
 
-it('follows references to itself, which trees need', async () => {
-  const tree = { type: 'object', properties: { children: { type: 'array', items: { $ref: '#' } }, name: { $ref: '#/$defs/name' } }, $defs: { name: { type: 'string' } } }
-  expect(await said(tree, { children: [{ children: [], name: 'x' }] })).toBe('ok')
-  expect(await said(tree, { children: [{ children: [{ name: 1 }] }] })).toBe('children[0].children[0].name: must be string')
+it('follows references to itself, which trees need', () => {
+  const tree = {
+    type: 'object',
+    properties: { children: { type: 'array', items: { $ref: '#' } }, name: { $ref: '#/$defs/name' } },
+    $defs: { name: { type: 'string' } },
+  }
+  expect(said(tree, { children: [{ children: [], name: 'x' }] })).toBe('ok')
+  expect(said(tree, { children: [{ children: [{ name: 1 }] }] })).toBe('children[0].children[0].name: must be string')
 })
 
 it('equal schemas are prepared once', () => {
@@ -34,10 +38,12 @@ describe('a schema beyond the limits is refused before it is compiled', () => {
     ['too large', { description: 'x'.repeat(65_536) }, /larger than 65536 bytes/],
     ['too large in bytes, though not in characters', { description: 'ä'.repeat(33_000) }, /larger than 65536 bytes/],
     ['too deep', nested(33), /deeper than 32 levels/],
-    ['5,000 levels deep (H9)', nested(5_000), /larger than|deeper than/],
+    ['5,000 levels deep (H9)', nested(5_000), /nested/],
     ['too many subschemas', wide(1_000), /more than 1000 subschemas/],
     ['a reference to elsewhere', { $ref: 'https://example.com/s' }, /refers to https:\/\/example\.com\/s, which is not in it/],
-    ['a reference to what is no schema', { examples: [{ $ref: '#/examples/0' }], $ref: '#/examples/0' }, /which is not in it/],
+    ['a reference to what is no schema', { title: 'x', $ref: '#/title' }, /has "x" where a schema should be/],
+    ['a reference to nowhere', { $ref: '#/$defs/constructor', $defs: {} }, /which is not in it/],
+    ['a keyword that holds what it may not', { minLength: '3' }, /has "3" as minLength/],
     ['a resource within', { $defs: { a: { $id: 'https://example.com/a' } } }, /an \$id within it/],
     ['names by an evil pattern', { patternProperties: { '^(?=a)': {} } }, /cannot be tested in linear time/],
     ['an unknown dialect', { $schema: 'urn:mine' }, /dialect/],
@@ -46,25 +52,31 @@ describe('a schema beyond the limits is refused before it is compiled', () => {
     expect(() => compilePeerSchema(json)).toThrow(message)
   })
 
-  it('and one just within them is taken', async () => {
-    expect(await said(nested(32), [[[1]]])).toBe('ok')
-    expect(await said(wide(999), 1)).toBe('ok')
+  it('and one just within them is taken', () => {
+    expect(said(nested(32), [[[1]]])).toBe('ok')
+    expect(said(wide(999), 1)).toBe('ok')
   })
 })
 
-it('a pattern that has no linear test is left out, and that is said', async () => {
+it('a pattern that has no linear test is left out, and that is said', () => {
   const schema = compilePeerSchema({ properties: { a: { type: 'string', pattern: '^(?!x)' } } })
-  expect(schema.unchecked).toEqual(['#/properties/a/pattern: cannot be tested in linear time'])
-  expect((await schema.validate({ a: 'x' })).ok).toBe(true)
-  expect((await schema.validate({ a: 1 })).ok).toBe(false)
+  expect(schema.unchecked).toEqual(['the pattern ^(?!x) cannot be tested in linear time'])
+  expect(schema.validate({ a: 'x' }).ok).toBe(true)
+  expect(schema.validate({ a: 1 }).ok).toBe(false)
 })
 
 describe('no schema freezes us (H10): each of these ends by the count of steps, not by luck', () => {
   const doubling = (keyword: string, levels: number) => {
-    const defs = Object.fromEntries(Array.from({ length: levels }, (_, level) => [`d${level}`, { [keyword]: [{ $ref: `#/$defs/d${level + 1}` }, { $ref: `#/$defs/d${level + 1}` }] }]))
+    const defs = Object.fromEntries(
+      Array.from({ length: levels }, (_, level) => [
+        `d${level}`,
+        { [keyword]: [{ $ref: `#/$defs/d${level + 1}` }, { $ref: `#/$defs/d${level + 1}` }] },
+      ]),
+    )
     return { $ref: '#/$defs/d0', $defs: { ...defs, [`d${levels}`]: { type: 'null' } } }
   }
-  const twice = { anyOf: [{ properties: { n: { $ref: '#' } }, required: ['x'] }, { properties: { n: { $ref: '#' } }, required: ['x'] }] }
+  const again = { properties: { n: { $ref: '#' } }, additionalProperties: false, minProperties: 1 }
+  const twice = { anyOf: [again, { ...again }] }
   const deep = (levels: number): unknown => (levels === 0 ? {} : { n: deep(levels - 1) })
   const manyKeys = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`k${index}`, 1]))
 
@@ -74,19 +86,38 @@ describe('no schema freezes us (H10): each of these ends by the count of steps, 
     ['doubling by anyOf', doubling('anyOf', 60), 1],
     ['doubling by oneOf', doubling('oneOf', 60), 1],
     ['doubling along the value', twice, deep(60)],
-    ['a long list of choices for many items', { items: { enum: Array.from({ length: 10_000 }, (_, index) => index) } }, Array.from({ length: 100_000 }, () => 9_999)],
-    ['a long text measured again and again', { allOf: Array.from({ length: 900 }, () => ({ minLength: 1 })) }, 'x'.repeat(4_000_000)],
+    [
+      'a long text measured again and again',
+      { allOf: Array.from({ length: 900 }, () => ({ minLength: 1 })) },
+      'x'.repeat(4_000_000),
+    ],
     ['many members counted again and again', { allOf: Array.from({ length: 900 }, () => ({ minProperties: 1 })) }, manyKeys],
-    ['a large array made unique again and again', { allOf: Array.from({ length: 900 }, () => ({ uniqueItems: true })) }, Array.from({ length: 100_000 }, (_, index) => [index])],
-    ['a pattern on a long text', { pattern: '^(?:a?){500}a{500}$' }, 'a'.repeat(1_000_000)],
-  ])('%s', async (_, json, value) => {
-    expect(await said(json, value)).toMatch(/cannot be checked against the peer's schema within 2000000 steps/)
+    [
+      'a large array made unique again and again',
+      { allOf: Array.from({ length: 900 }, () => ({ uniqueItems: true })) },
+      Array.from({ length: 100_000 }, (_, index) => [index]),
+    ],
+    ['a pattern on a long text', { pattern: '(?:a?){500}b' }, 'a'.repeat(1_000_000)],
+  ])('%s', (_, json, value) => {
+    expect(said(json, value)).toMatch(/cannot be checked against the peer's schema within 2000000 steps/)
   })
 
-  it('and a large honest result is checked whole', async () => {
+  it('and a large honest result is checked whole', () => {
     const rows = Array.from({ length: 50_000 }, (_, index) => ({ id: `row ${index}`, state: 'open', n: index }))
-    const json = { type: 'array', items: { type: 'object', properties: { id: { type: 'string', pattern: '^row \\d+$' }, state: { enum: ['open', 'closed'] }, n: { type: 'integer' } }, required: ['id'], additionalProperties: false } }
-    expect(await said(json, rows)).toBe('ok')
-    expect(await said(json, [...rows, { id: 7 }])).toBe('[50000].id: must be string')
+    const json = {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          id: { type: 'string', pattern: '^row \\d+$' },
+          state: { enum: ['open', 'closed'] },
+          n: { type: 'integer' },
+        },
+        required: ['id'],
+        additionalProperties: false,
+      },
+    }
+    expect(said(json, rows)).toBe('ok')
+    expect(said(json, [...rows, { id: 7 }])).toBe('[50000].id: must be string')
   })
 })

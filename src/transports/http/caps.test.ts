@@ -1,8 +1,9 @@
 /** The caps on streams and what a reader that never reads may cost, over real sockets. */
+import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import type { Lane } from '../../jsonrpc/connection.ts'
 import { fetchHandler } from './fetch.ts'
-import { ask, getStream, jsonHeaders, postText, rawSocket, scriptedDoor, serve, signal } from './scripted-door.ts'
+import { afterTest, ask, getStream, jsonHeaders, postText, rawSocket, scriptedDoor, serve, signal } from './scripted-door.ts'
 import { Streams } from './streams.ts'
 
 const message = '{"jsonrpc":"2.0","id":1,"method":"x"}'
@@ -111,6 +112,29 @@ describe('a reader that never reads', () => {
     return socket
   }
 
+  it('costs no more when the flood comes in one turn of the event loop', async () => {
+    const streams = new Streams()
+    const closed = signal()
+    const frame = `{"log":"${'x'.repeat(64 * 1024)}"}`
+    let most = 0
+    const { port } = await serve(
+      {
+        deliver(_text, _caller, reply) {
+          reply.onClose(() => closed.give())
+          for (let at = 0; at < 1_000; at++) {
+            reply.send(frame)
+            most = Math.max(most, streams.waiting)
+          }
+        },
+      },
+      { streams },
+    )
+    await deaf(port, postText(message))
+    await closed.came
+    expect(most).toBeGreaterThan(streams.limits.queueBytes)
+    expect(most).toBeLessThanOrEqual(streams.limits.queueCeiling)
+  })
+
   it('is cut in a flood of events, with little of it held in memory (D09)', async () => {
     const streams = new Streams({ limits: { stallMs: 100 } })
     const closed = signal()
@@ -167,17 +191,23 @@ describe('a reader that never reads', () => {
           setImmediate(() => setImmediate(() => reply.send(large, { final: true })))
         },
       },
-      { limits: { stallMs: 400 } },
+      { limits: { stallMs: 1_000 } },
     )
-    const reader = await rawSocket(port)
+    const socket = connect(port, '127.0.0.1')
+    afterTest(() => void socket.destroy())
     let got = 0
-    reader.socket.on('data', part => {
+    let tail = ''
+    const whole = signal<boolean>()
+    socket.on('data', part => {
       got += part.length
-      reader.socket.pause()
-      setTimeout(() => reader.socket.resume(), 5)
+      tail = part.subarray(-5).toString()
+      if (tail === '0\r\n\r\n') whole.give(true)
+      socket.pause()
+      setTimeout(() => socket.resume(), 10)
     })
-    reader.write(postText(message))
-    await reader.until('0\r\n\r\n')
+    socket.on('close', () => whole.give(false))
+    socket.write(postText(message))
+    expect(await whole.came).toBe(true)
     expect(got).toBeGreaterThan(large.length)
   })
 })

@@ -89,26 +89,35 @@ describe('WebSocket upgrades', () => {
 
 describe('closing', () => {
   it('lets answers under way arrive, ends listeners at once, and takes no more connections', async () => {
-    const opened = signal<Lane>()
-    const listening = await serve({ deliver: (_text, _caller, reply) => opened.give(reply) }, { closeMs: 8_000 })
-    const listener = await rawSocket(listening.port)
-    listener.write(`${getStream}\r\n`)
-    await listener.until('text/event-stream')
-    const caller = await rawSocket(listening.port)
-    caller.write(postText(message))
-    const reply = await opened.came
+    const replies = new Map<string, Lane>()
+    const both = signal()
+    const listening = await serve(
+      {
+        deliver(text, _caller, reply) {
+          if (text === '{"streamed":1}') reply.send('{"aside":1}')
+          if (replies.set(text, reply).size === 2) both.give()
+        },
+      },
+      { closeMs: 60_000 },
+    )
+    const [listener, plain, streamed] = await Promise.all([1, 2, 3].map(() => rawSocket(listening.port)))
+    listener?.write(`${getStream}\r\n`)
+    await listener?.until('text/event-stream')
+    plain?.write(postText('{"plain":1}'))
+    streamed?.write(postText('{"streamed":1}'))
+    await Promise.all([both.came, streamed?.until('aside')])
     const closing = listening.close()
-    await listener.closed
+    await listener?.closed
     await expect(ask(listening.port, { body: message })).rejects.toThrow('ECONNREFUSED')
-    reply.send('{"aside":1}')
-    reply.send('{"answer":1}', { final: true })
-    await Promise.all([closing, caller.closed])
-    expect(caller.text).toContain('{"answer":1}')
-    expect(caller.text.toLowerCase()).toContain('connection: close')
+    for (const reply of replies.values()) reply.send('{"answer":1}', { final: true })
+    await Promise.all([closing, plain?.closed, streamed?.closed])
+    expect(plain?.text).toContain('{"answer":1}')
+    expect(plain?.text.toLowerCase()).toContain('connection: close')
+    expect(streamed?.text).toContain('{"answer":1}')
   })
 
   it('closes idle connections at once', async () => {
-    const listening = await serve({}, { closeMs: 8_000 })
+    const listening = await serve({}, { closeMs: 60_000 })
     const socket = await rawSocket(listening.port)
     socket.write(postText(message))
     await socket.until(message)

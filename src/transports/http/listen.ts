@@ -149,17 +149,19 @@ function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
+/** Connections whose answer began before the end came are idle only afterwards, so they are looked for again and again. */
 function shut(server: Server, endpoint: Endpoint, upgraded: ReadonlySet<Duplex>, closeMs: number): Promise<void> {
   return new Promise(done => {
     const deadline = setTimeout(() => {
       server.closeAllConnections()
       for (const socket of upgraded) socket.destroy()
     }, closeMs)
+    const looking = setInterval(() => server.closeIdleConnections(), 50)
     server.close(() => {
       clearTimeout(deadline)
+      clearInterval(looking)
       done()
     })
     endpoint.streams.close()
-    server.closeIdleConnections()
   })
 }

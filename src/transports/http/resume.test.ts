@@ -225,17 +225,22 @@ describe('what is kept is let go', () => {
     expect((await ask(port, { method: 'GET', headers: { accept: 'text/event-stream', 'last-event-id': id } })).status).toBe(404)
   })
 
-  it('when a listener does not come back in time: its lane is closed then, and not before', async () => {
+  it.each([
+    ['released', true],
+    ['lost', false],
+  ])('when a listener who was %s does not come back in time: its lane is closed then, and not before', async (_how, released) => {
     const clock = handClock()
-    const { port, lane } = await keeping(true, new Streams({ clock }))
+    const streams = new Streams({ clock })
+    const { port, lane } = await keeping(true, streams)
     const socket = await rawSocket(port)
     socket.write(`${getStream}\r\n`)
     const push = await lane()
     await socket.until('data: \n\n')
     let closes = 0
     push.onClose(() => closes++)
-    push.release?.(100)
-    await socket.until('0\r\n\r\n')
+    if (released) push.release?.(100)
+    else socket.socket.destroy()
+    while (streams.size > 0) await new Promise(setImmediate)
     clock.advance(4 * 60_000)
     expect([push.closed, closes]).toEqual([false, 0])
     clock.advance(2 * 60_000)

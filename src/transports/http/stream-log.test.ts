@@ -46,6 +46,15 @@ describe('the log of kept streams in memory', () => {
     expect(await numbers(logs, 'c', 0, 't')).toEqual([1])
   })
 
+  it('over the common bound, spares the stream that is being written', async () => {
+    const logs = filled({ totalBytes: 12 }, 2)
+    await logs.append('s', 'b', event(1))
+    await logs.append('s', 'a', event(3))
+    await logs.append('s', 'a', event(4))
+    expect(await numbers(logs, 'a')).toEqual([1, 2, 3, 4])
+    expect(await numbers(logs, 'b')).toEqual([])
+  })
+
   it('gives back the room of what is dropped', async () => {
     const logs = filled({ totalBytes: 9 }, 3)
     await logs.drop('s', 'a')

@@ -66,6 +66,15 @@ describe('a slow reader', () => {
     expect(stream.closed).toBe(false)
   })
 
+  it('that has caught up is no longer watched', async () => {
+    const { clock, stream, read } = open()
+    for (let at = 0; at < 6; at++) stream.send(frame(70_000), false)
+    stream.send('{"caughtup":1}', false)
+    while (!(await read()).includes('caughtup'));
+    clock.advance(60_000)
+    expect(stream.closed).toBe(false)
+  })
+
   it('is left alone while its queue is not full', () => {
     const { clock, stream } = open()
     stream.send(frame(70_000), false)
@@ -131,13 +140,13 @@ describe('a silent stream', () => {
     expect([clock.running, streams.size]).toEqual([0, 0])
   })
 
-  it('that does not read gets no comments on top', () => {
-    const { clock, stream, streams } = open()
+  it('that does not read gets no comments on top', async () => {
+    const { clock, stream, readAll } = open()
     stream.send(frame(70_000), false)
     stream.send(frame(10), false)
-    const before = streams.waiting
     clock.advance(600_000)
-    expect(streams.waiting).toBe(before)
+    stream.send('{"last":1}', true)
+    expect(await readAll()).not.toContain('keep-alive')
   })
 })
 

@@ -12,7 +12,9 @@ function desk(): Server {
     {
       arguments: {
         name: { complete: value => ['ada', 'alan', 'bob'].filter(name => name.startsWith(value)) },
-        city: { complete: (_, { arguments: { country } }) => Promise.resolve(country === undefined ? ['anywhere'] : [`in ${country}`]) },
+        city: {
+          complete: (_, { arguments: { country } }) => Promise.resolve(country === undefined ? ['anywhere'] : [`in ${country}`]),
+        },
         many: { complete: () => numbers(250) },
         known: { complete: () => ({ values: numbers(3), total: 40, hasMore: true }) },
         mute: {},

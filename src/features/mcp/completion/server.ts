@@ -57,7 +57,10 @@ function ofTemplate<C>(uri: string | undefined, { template }: CompletionOptions<
   if (uri === undefined) throw new McpError('invalid-params', 'params.ref.uri must be a string')
   const completers = template(uri)
   if (completers !== undefined) return completers
-  throw new McpError('invalid-params', `There is no resource template "${clip(uri)}"; resources/templates/list names those there are`)
+  throw new McpError(
+    'invalid-params',
+    `There is no resource template "${clip(uri)}"; resources/templates/list names those there are`,
+  )
 }
 
 function bounded(found: readonly string[] | Completion): CompletionResult {

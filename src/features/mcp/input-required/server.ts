@@ -87,6 +87,7 @@ class Replay implements Asking {
   readonly #responses: Params
   readonly #answers: Map<string, readonly [string, unknown]>
   readonly #done: Map<string, unknown>
+  readonly #doing = new Map<string, Promise<unknown>>()
   readonly #pending = new Map<string, Pending>()
   readonly #ordinals = new Map<string, number>()
 
@@ -134,18 +135,27 @@ class Replay implements Asking {
     throw new McpError('suspended', 'The call ends here for now: its question goes to the client, and the answer enters the handler anew')
   }
 
-  async once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
-    if (this.#done.has(key)) return this.#done.get(key) as T
+  once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
+    if (this.#done.has(key)) return Promise.resolve(this.#done.get(key) as T)
+    let running = this.#doing.get(key) as Promise<T> | undefined
+    if (running === undefined) {
+      running = this.#do(key, fn)
+      this.#doing.set(key, running)
+    }
+    return running
+  }
+
+  async #do<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
     const value = await fn()
     this.#done.set(key, value ?? null)
     return value
   }
 
   async conclude(): Promise<InputRequiredResult> {
-    const round = this.#state.round + 1
-    if (round > this.#options.rounds) throw new McpError('internal', `The call asked ${this.#options.rounds} times without coming to an end`)
     const questions = [...this.#pending]
     this.#pending.clear()
+    const round = this.#state.round + 1
+    if (round > this.#options.rounds) throw new McpError('internal', `The call asked ${this.#options.rounds} times without coming to an end`)
     const state: State = {
       round,
       answers: Object.fromEntries(this.#answers),

@@ -27,9 +27,9 @@ export function lifecycleServer(options: LifecycleOptions): Side {
       ],
       [
         discover,
-        ({ engine, peer }: Exchange) => ({
+        ({ engine, peer, caller }: Exchange) => ({
           supportedVersions: engine.spoken.requests.map((revision) => revision.wire),
-          capabilities: engine.capabilities(peer.revision),
+          capabilities: engine.capabilities(peer.revision, caller),
           ...more,
           ...options.cache,
           ...(peer.revision.id === 'draft-2026-v1' ? { serverInfo: engine.info } : {}),
@@ -63,5 +63,5 @@ function open(exchange: Exchange, more: { instructions?: string }): InitializeRe
     info: params['clientInfo'] as Implementation,
     logLevel: undefined,
   }
-  return { protocolVersion: revision.wire, capabilities: engine.capabilities(revision), serverInfo: engine.info, ...more }
+  return { protocolVersion: revision.wire, capabilities: engine.capabilities(revision, exchange.caller), serverInfo: engine.info, ...more }
 }

@@ -14,7 +14,8 @@ export interface ArgumentFacts<C = unknown> {
 }
 
 /** Arguments are text on the wire; a schema may make more of them, such as `z.coerce.number()`. */
-export type ArgumentsSpec<C = unknown> = Schema | Readonly<Record<string, ArgumentFacts<C>>>
+export type ArgumentsSpec<C = unknown> = Schema | FactsOf<C>
+type FactsOf<C> = Readonly<Record<string, ArgumentFacts<C>>>
 
 type Values = Readonly<Record<string, string>>
 
@@ -26,7 +27,9 @@ export type ArgumentsOf<A> = A extends StandardSchema
     : A extends Readonly<Record<string, ArgumentFacts<never>>>
       ? string extends keyof A
         ? Values
-        : { readonly [K in keyof A as A[K] extends { readonly required: true } ? K : never]: string } & { readonly [K in keyof A]?: string }
+        : { readonly [K in keyof A as A[K] extends { readonly required: true } ? K : never]: string } & {
+            readonly [K in keyof A]?: string
+          }
       : Values
 
 export interface CompiledArguments<C> {
@@ -36,28 +39,47 @@ export interface CompiledArguments<C> {
   check(prompt: string, values: Values): Awaitable<unknown>
 }
 
+/** `complete`: completers beside a spec that has no place for them. */
 export function compileArguments<C>(
   spec: ArgumentsSpec<C> | undefined,
   complete: Readonly<Record<string, Completer<C> | undefined>> | undefined,
   where: string,
 ): CompiledArguments<C> {
   const given = new Map(Object.entries(complete ?? {}))
-  const facts = spec === undefined || isSchema(spec) ? undefined : new Map(Object.entries(spec as Readonly<Record<string, ArgumentFacts<C>>>))
-  const compiled = spec !== undefined && facts === undefined ? compileSchema(spec as Schema, { where }) : undefined
-  const shown = compiled === undefined ? [...(facts ?? [])].map(([name, fact]) => argument(name, fact, fact.required)) : fromSchema(compiled, where)
+  const args = isSchema(spec) ? bySchema<C>(spec, where) : byFacts(spec ?? {})
   for (const name of given.keys()) {
-    if (!shown.some((one) => one.name === name)) throw new TypeError(`${where}: there is no argument "${clip(name)}" to complete`)
+    if (!args.completers.has(name)) throw new TypeError(`${where}: there is no argument "${clip(name)}" to complete`)
   }
-  return {
-    shown,
-    completers: new Map(shown.map(({ name }) => [name, facts?.get(name)?.complete ?? given.get(name)])),
-    check: compiled === undefined ? (prompt, values) => requireAll(prompt, shown, values) : (prompt, values) => validate(prompt, compiled, values),
-  }
+  if (given.size === 0) return args
+  return { ...args, completers: new Map([...args.completers, ...given]) }
 }
 
 /** A record of facts holds objects only; a JSON Schema says its type in a word. */
-function isSchema(spec: ArgumentsSpec<never>): boolean {
-  return typeof spec === 'function' || '~standard' in spec || typeof (spec as Readonly<Record<string, unknown>>)['type'] === 'string'
+function isSchema<C>(spec: ArgumentsSpec<C> | undefined): spec is Exclude<ArgumentsSpec<C>, FactsOf<C>> {
+  if (spec === undefined) return false
+  return (
+    typeof spec === 'function' || '~standard' in spec || typeof Object.getOwnPropertyDescriptor(spec, 'type')?.value === 'string'
+  )
+}
+
+function byFacts<C>(facts: FactsOf<C>): CompiledArguments<C> {
+  const entries = Object.entries(facts)
+  const shown = entries.map(([name, fact]) => argument(name, fact, fact.required))
+  return {
+    shown,
+    completers: new Map(entries.map(([name, { complete }]) => [name, complete])),
+    check: (prompt, values) => requireAll(prompt, shown, values),
+  }
+}
+
+function bySchema<C>(schema: Schema, where: string): CompiledArguments<C> {
+  const compiled = compileSchema(schema, { where })
+  const shown = fromSchema(compiled, where)
+  return {
+    shown,
+    completers: new Map(shown.map(({ name }) => [name, undefined])),
+    check: (prompt, values) => validate(prompt, compiled, values),
+  }
 }
 
 function fromSchema({ json }: Compiled, where: string): PromptArgument[] {
@@ -83,16 +105,21 @@ function argument(name: string, { title, description }: ArgumentFacts<never>, re
 function requireAll(prompt: string, shown: readonly PromptArgument[], values: Values): Values {
   const missing = shown.filter(({ name, required }) => required === true && !Object.hasOwn(values, name)).map(({ name }) => name)
   if (missing.length === 0) return values
-  throw new McpError('invalid-params', `The prompt ${clip(prompt)} needs ${missing.length === 1 ? 'the argument' : 'the arguments'} ${missing.join(', ')}`)
+  throw new McpError(
+    'invalid-params',
+    `The prompt ${clip(prompt)} needs ${missing.length === 1 ? 'the argument' : 'the arguments'} ${missing.join(', ')}`,
+  )
 }
 
 function validate(prompt: string, schema: Compiled, values: Values): Awaitable<unknown> {
   const checked = schema.validate(values)
-  return isThenable(checked) ? checked.then((done) => accepted(prompt, done)) : accepted(prompt, checked)
+  return isThenable(checked) ? checked.then(done => accepted(prompt, done)) : accepted(prompt, checked)
 }
 
 function accepted(prompt: string, checked: Awaited<ReturnType<Compiled['validate']>>): unknown {
   if (checked.ok) return checked.value
-  const issues = checked.issues.slice(0, 5).map(({ path, message }) => (path === '' ? message : `${clip(path)}: ${clip(message, 200)}`))
+  const issues = checked.issues
+    .slice(0, 5)
+    .map(({ path, message }) => (path === '' ? message : `${clip(path)}: ${clip(message, 200)}`))
   throw new McpError('invalid-params', `Invalid arguments for prompt ${clip(prompt)}: ${issues.join('; ')}`)
 }

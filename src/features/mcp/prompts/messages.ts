@@ -39,12 +39,14 @@ export interface GetPromptResult {
   readonly messages: readonly PromptMessage[]
 }
 
-const each = (member: string, change: (entry: Wire) => Wire) => (result: Wire): Wire =>
-  Array.isArray(result[member]) ? { ...result, [member]: result[member].map(change) } : result
+const each =
+  (member: string, change: (entry: Wire) => Wire) =>
+  (result: Wire): Wire =>
+    Array.isArray(result[member]) ? { ...result, [member]: result[member].map(change) } : result
 
 /** Content steps take lists of blocks; a message has one. */
 const eachBlock = (change: (blocks: readonly Wire[]) => readonly Wire[]) =>
-  each('messages', (message) => (isRecord(message['content']) ? { ...message, content: change([message['content']])[0] } : message))
+  each('messages', message => (isRecord(message['content']) ? { ...message, content: change([message['content']])[0] } : message))
 
 export const listPrompts = request<ListPromptsResult>()({
   name: 'prompts/list',
@@ -54,8 +56,10 @@ export const listPrompts = request<ListPromptsResult>()({
   resultDown: {
     'draft-2026-v1': withoutCacheHint,
     '2025-11-25': withoutCacheHint,
-    '2025-06-18': each('prompts', (prompt) => without(prompt, 'icons')),
-    '2025-03-26': each('prompts', (prompt) => each('arguments', (argument) => without(argument, 'title'))(without(prompt, 'title', '_meta'))),
+    '2025-06-18': each('prompts', prompt => without(prompt, 'icons')),
+    '2025-03-26': each('prompts', prompt =>
+      each('arguments', argument => without(argument, 'title'))(without(prompt, 'title', '_meta')),
+    ),
   },
 })
 

@@ -33,7 +33,10 @@ describe('prompts/list', () => {
   const bare = {
     name: 'triage',
     description: 'Sorts a ticket',
-    arguments: [{ name: 'id', description: 'Which ticket', required: true }, { name: 'tone', description: 'How to say it' }],
+    arguments: [
+      { name: 'id', description: 'Which ticket', required: true },
+      { name: 'tone', description: 'How to say it' },
+    ],
   }
   const titled = {
     ...bare,
@@ -74,7 +77,9 @@ describe('prompts/get', () => {
     server.prompt('many', {}, () => ['a', { content: { type: 'text', text: 'b' } }])
     server.prompt('whole', { description: 'mine' }, () => ({ description: 'yours', messages: ['a'] }))
     const user = (text: string): object => ({ role: 'user', content: { type: 'text', text } })
-    expect(await get(server, '2025-11-25', 'one')).toEqual({ messages: [{ role: 'assistant', content: { type: 'text', text: 'a' } }] })
+    expect(await get(server, '2025-11-25', 'one')).toEqual({
+      messages: [{ role: 'assistant', content: { type: 'text', text: 'a' } }],
+    })
     expect(await get(server, '2025-11-25', 'many')).toEqual({ messages: [user('a'), user('b')] })
     expect(await get(server, '2025-11-25', 'whole')).toEqual({ description: 'yours', messages: [user('a')] })
   })
@@ -84,7 +89,9 @@ describe('prompts/get', () => {
   })
 
   it.each(everyRevision)('refuses an unknown prompt with -32602 on %s', async revision => {
-    expect(await ask(desk(), revision, 'prompts/get', { name: 'nope' })).toMatchObject({ error: { code: -32602, message: expect.stringContaining('nope') } })
+    expect(await ask(desk(), revision, 'prompts/get', { name: 'nope' })).toMatchObject({
+      error: { code: -32602, message: expect.stringContaining('nope') },
+    })
   })
 
   it('names a required argument that is missing, and is not fooled by names that every object has', async () => {
@@ -92,12 +99,16 @@ describe('prompts/get', () => {
     server.prompt('odd', { arguments: { toString: { required: true } } }, () => 'x')
     const missing = await ask(server, '2025-11-25', 'prompts/get', { name: 'triage', arguments: { tone: 'mild' } })
     expect(missing).toMatchObject({ error: { code: -32602, message: expect.stringContaining('argument id') } })
-    expect(await ask(server, '2025-11-25', 'prompts/get', { name: 'odd', arguments: {} })).toMatchObject({ error: { code: -32602 } })
+    expect(await ask(server, '2025-11-25', 'prompts/get', { name: 'odd', arguments: {} })).toMatchObject({
+      error: { code: -32602 },
+    })
   })
 
   it('refuses an argument that is no text', async () => {
     const answer = await ask(desk(), '2025-11-25', 'prompts/get', { name: 'triage', arguments: { id: 7 } })
-    expect(answer).toMatchObject({ error: { code: -32602, message: expect.stringContaining('params.arguments.id must be a string') } })
+    expect(answer).toMatchObject({
+      error: { code: -32602, message: expect.stringContaining('params.arguments.id must be a string') },
+    })
   })
 
   it('gives each wire only the content it knows (§1.5)', async () => {
@@ -134,7 +145,10 @@ describe('the arguments of a prompt by a schema', () => {
       return (word ?? 'x').repeat(count)
     })
     const { result } = await ask(server, '2025-11-25', 'prompts/list')
-    expect((result as { prompts: Frame[] }).prompts[0]?.['arguments']).toMatchObject([{ name: 'count', description: 'How many' }, { name: 'word', required: false }])
+    expect((result as { prompts: Frame[] }).prompts[0]?.['arguments']).toMatchObject([
+      { name: 'count', description: 'How many' },
+      { name: 'word', required: false },
+    ])
     expect(await get(server, '2025-11-25', 'repeat', { count: '3' })).toMatchObject({ messages: [{ content: { text: 'xxx' } }] })
     const bad = await ask(server, '2025-11-25', 'prompts/get', { name: 'repeat', arguments: { count: 'many' } })
     expect(bad).toMatchObject({ error: { code: -32602, message: expect.stringContaining('count') } })
@@ -145,7 +159,9 @@ describe('the arguments of a prompt by a schema', () => {
     const schema = { type: 'object', properties: { id: { type: 'string', description: 'Which' } }, required: ['id'] } as const
     server.prompt('by_id', { arguments: schema }, args => JSON.stringify(args))
     expect(await ask(server, '2025-11-25', 'prompts/get', { name: 'by_id' })).toMatchObject({ error: { code: -32602 } })
-    expect(await get(server, '2025-11-25', 'by_id', { id: '1' })).toMatchObject({ messages: [{ content: { text: '{"id":"1"}' } }] })
+    expect(await get(server, '2025-11-25', 'by_id', { id: '1' })).toMatchObject({
+      messages: [{ content: { text: '{"id":"1"}' } }],
+    })
   })
 
   it('must be those of an object', () => {

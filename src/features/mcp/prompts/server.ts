@@ -58,24 +58,29 @@ export function promptsServer<C>({ paging, context }: PromptsOptions<C>): Prompt
   const offered = (): boolean => everOffered
   const get: GatedHandler = {
     offered,
-    resolve: (exchange) => {
+    resolve: exchange => {
       exchange.target = find(catalog, exchange)
     },
-    validate: (exchange) => validate(exchange.target as PromptEntry<C>, exchange),
-    execute: (exchange) => {
+    validate: exchange => validate(exchange.target as PromptEntry<C>, exchange),
+    execute: exchange => {
       const { handler, prompt } = exchange.target as PromptEntry<C>
       const out = handler(exchange.input as never, context(exchange))
-      return isThenable(out) ? out.then((value) => toPromptResult(value, prompt.description)) : toPromptResult(out, prompt.description)
+      return isThenable(out)
+        ? out.then(value => toPromptResult(value, prompt.description))
+        : toPromptResult(out, prompt.description)
     },
   }
   return {
     catalog,
     compile,
-    completers: (name) => catalog.get(name)?.args.completers,
-    completes: () => catalog.snapshot.memo('completes', () => catalog.snapshot.entries.some((entry) => completes(entry))),
+    completers: name => catalog.get(name)?.args.completers,
+    completes: () => catalog.snapshot.memo('completes', () => catalog.snapshot.entries.some(entry => completes(entry))),
     side: {
       handlers: [
-        [listPrompts, { offered, execute: (exchange: Exchange) => paging.list(exchange, catalog, 'prompts', ({ prompt }) => prompt) }],
+        [
+          listPrompts,
+          { offered, execute: (exchange: Exchange) => paging.list(exchange, catalog, 'prompts', ({ prompt }) => prompt) },
+        ],
         [getPrompt, get],
       ],
       capabilities: ({ id }) => (everOffered && id !== 's3' ? { prompts: { listChanged: true } } : {}),
@@ -100,13 +105,14 @@ function compile<C>(name: string, facts: PromptFacts<C>, handler: PromptHandler<
 }
 
 function completes({ args }: PromptEntry<never>): boolean {
-  return [...args.completers.values()].some((completer) => completer !== undefined)
+  return [...args.completers.values()].some(completer => completer !== undefined)
 }
 
 function find<C>(catalog: Catalog<PromptEntry<C>>, { params }: Exchange): PromptEntry<C> {
   const name = params['name'] as string
   const entry = catalog.get(name)
-  if (entry === undefined) throw new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
+  if (entry === undefined)
+    throw new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
   return entry
 }
 
@@ -115,7 +121,7 @@ const noArguments = {}
 function validate<C>({ name, args }: PromptEntry<C>, exchange: Exchange): Awaitable<void> {
   const checked = args.check(name, (exchange.params['arguments'] ?? noArguments) as Readonly<Record<string, string>>)
   if (isThenable(checked)) {
-    return checked.then((input) => {
+    return checked.then(input => {
       exchange.input = input
     })
   }

@@ -20,7 +20,7 @@ export type ResourceOutput = string | Uint8Array | ContentsPart | readonly Conte
 export function toContents(value: unknown, uri: string, mimeType: string | undefined): readonly ResourceContents[] | undefined {
   if (value === undefined || value === null) return undefined
   const parts: readonly unknown[] = Array.isArray(value) ? value : [value]
-  return parts.length === 0 ? undefined : parts.map((part) => toPart(part, uri, mimeType))
+  return parts.length === 0 ? undefined : parts.map(part => toPart(part, uri, mimeType))
 }
 
 function toPart(part: unknown, uri: string, mimeType: string | undefined): ResourceContents {

@@ -69,10 +69,18 @@ export function isTemplate(address: string): boolean {
   return address.includes('{')
 }
 
-export function compileResource<C>(uri: string, facts: ResourceFacts<C>, handler: ResourceHandler<C>, standard: CacheHint): ResourceEntry<C> {
-  if (!/^[A-Za-z][A-Za-z0-9+.-]*:./.test(uri)) throw new TypeError(`"${clip(uri)}" is no URI: begin it with a scheme, such as file:///`)
+export function compileResource<C>(
+  uri: string,
+  facts: ResourceFacts<C>,
+  handler: ResourceHandler<C>,
+  standard: CacheHint,
+): ResourceEntry<C> {
+  if (!/^[A-Za-z][A-Za-z0-9+.-]*:./.test(uri))
+    throw new TypeError(`"${clip(uri)}" is no URI: begin it with a scheme, such as file:///`)
   if (facts.list !== undefined || facts.complete !== undefined) {
-    throw new TypeError(`The resource "${clip(uri)}" stands for itself alone: list and complete are for templates, such as ticket://{id}`)
+    throw new TypeError(
+      `The resource "${clip(uri)}" stands for itself alone: list and complete are for templates, such as ticket://{id}`,
+    )
   }
   const { size } = facts
   const resource: Resource = { uri, ...described(facts), ...(size === undefined ? {} : { size }) }
@@ -88,13 +96,14 @@ export function compileTemplate<C>(
   const template = parseTemplate(uriTemplate)
   const given = new Map(Object.entries<Completer<C> | undefined>(facts.complete ?? {}))
   for (const name of given.keys()) {
-    if (!template.variables.includes(name)) throw new TypeError(`The template "${clip(uriTemplate)}" has no variable "${clip(name)}" to complete`)
+    if (!template.variables.includes(name))
+      throw new TypeError(`The template "${clip(uriTemplate)}" has no variable "${clip(name)}" to complete`)
   }
   return {
     uriTemplate,
     template,
     shown: { uriTemplate, ...described(facts) },
-    completers: new Map(template.variables.map((name) => [name, given.get(name)])),
+    completers: new Map(template.variables.map(name => [name, given.get(name)])),
     completes: given.size > 0,
     list: facts.list,
     ...readable(facts, handler, standard),
@@ -108,7 +117,15 @@ function readable<C>({ mimeType, cache }: ResourceFacts<C>, handler: ResourceHan
 type Described = Omit<ListedResource, 'uri' | 'name' | 'size'> & { readonly name: string }
 
 /** The members that resources and templates share, as the wire spells them. */
-export function described({ name, title, description, mimeType, annotations, icons, meta }: Described): Omit<Resource, 'uri' | 'size'> {
+export function described({
+  name,
+  title,
+  description,
+  mimeType,
+  annotations,
+  icons,
+  meta,
+}: Described): Omit<Resource, 'uri' | 'size'> {
   return {
     name,
     ...(title === undefined ? {} : { title }),

@@ -27,7 +27,8 @@ export async function readListing<C>(listing: Listing<C>, after: unknown, limit:
   if (Array.isArray(after)) {
     start = templates.findIndex(({ uriTemplate }) => uriTemplate === after[0])
     told = Number(after[1])
-    if (start === -1) throw new McpError('invalid-params', 'params.cursor points to a template that is gone; start again without a cursor')
+    if (start === -1)
+      throw new McpError('invalid-params', 'params.cursor points to a template that is gone; start again without a cursor')
   } else {
     const { entries, next } = resources.snapshot.page(Number(after), limit)
     for (const { resource } of entries) items.push(resource)
@@ -46,7 +47,7 @@ export async function readListing<C>(listing: Listing<C>, after: unknown, limit:
 /** A resource that is registered under its own URI is told once. */
 async function listed<C>({ resources, context }: Listing<C>, { list, shown }: TemplateEntry<C>): Promise<readonly Resource[]> {
   const entries = (await list?.(context)) ?? []
-  return entries.filter(({ uri }) => resources.get(uri) === undefined).map((entry) => toResource(entry, shown.name, shown.mimeType))
+  return entries.filter(({ uri }) => resources.get(uri) === undefined).map(entry => toResource(entry, shown.name, shown.mimeType))
 }
 
 function toResource(entry: ListedResource, name: string, mimeType: string | undefined): Resource {

@@ -46,13 +46,15 @@ export interface ReadResourceResult {
   readonly cacheScope?: 'public' | 'private'
 }
 
-const each = (member: string, change: (entry: Wire) => Wire) => (result: Wire): Wire =>
-  Array.isArray(result[member]) ? { ...result, [member]: result[member].map(change) } : result
+const each =
+  (member: string, change: (entry: Wire) => Wire) =>
+  (result: Wire): Wire =>
+    Array.isArray(result[member]) ? { ...result, [member]: result[member].map(change) } : result
 
 const listSteps = (member: string) => ({
   'draft-2026-v1': withoutCacheHint,
   '2025-11-25': withoutCacheHint,
-  '2025-06-18': each(member, (entry) => without(entry, 'icons')),
+  '2025-06-18': each(member, entry => without(entry, 'icons')),
   '2025-03-26': each(member, plainEntry),
 })
 
@@ -84,7 +86,7 @@ export const readResource = request<ReadResourceResult>()({
   resultDown: {
     'draft-2026-v1': withoutCacheHint,
     '2025-11-25': withoutCacheHint,
-    '2025-03-26': each('contents', (contents) => without(contents, '_meta')),
+    '2025-03-26': each('contents', contents => without(contents, '_meta')),
   },
 })
 
@@ -149,5 +151,7 @@ function toDialect(result: Wire): Wire {
 function fromDialect(result: Wire): Wire {
   const list: unknown = Array.isArray(result) ? result : result['resources']
   if (!Array.isArray(list)) return result
-  return { resources: list.map((entry) => (isRecord(entry) && entry['uri'] === undefined ? { ...entry, uri: entry['name'] } : entry)) }
+  return {
+    resources: list.map(entry => (isRecord(entry) && entry['uri'] === undefined ? { ...entry, uri: entry['name'] } : entry)),
+  }
 }

@@ -39,11 +39,20 @@ describe('resources/list', () => {
     return (Array.isArray(list) ? list[0] : (list['resources'] as Frame[])[0]) as Frame
   }
   const plain = { uri: 'book://one', name: 'one', description: 'A book', mimeType: 'text/plain' }
-  const titled = { ...plain, size: 5, title: 'The first', _meta: { shelf: 3 }, annotations: { priority: 1, lastModified: '2025-01-01T00:00:00Z' } }
+  const titled = {
+    ...plain,
+    size: 5,
+    title: 'The first',
+    _meta: { shelf: 3 },
+    annotations: { priority: 1, lastModified: '2025-01-01T00:00:00Z' },
+  }
 
-  it.each<RevisionId>(['2024-11-05', '2025-03-26'])('gives %s neither title nor _meta nor lastModified (rev A, B §1.5)', async revision => {
-    expect(await first(revision)).toEqual({ ...plain, size: 5, annotations: { priority: 1 } })
-  })
+  it.each<RevisionId>(['2024-11-05', '2025-03-26'])(
+    'gives %s neither title nor _meta nor lastModified (rev A, B §1.5)',
+    async revision => {
+      expect(await first(revision)).toEqual({ ...plain, size: 5, annotations: { priority: 1 } })
+    },
+  )
 
   it('gives 2025-06-18 titles, but no icons (rev C §1.5)', async () => {
     expect(await first('2025-06-18')).toEqual(titled)
@@ -78,7 +87,11 @@ describe('resources/list with a template that lists', () => {
   const shelf = (pageSize: number): Server => {
     const server = library({ pageSize })
     const pages = [1, 2, 3].map(number => ({ uri: `leaf://one/${number}`, name: `leaf ${number}` }))
-    server.resource('leaf://{book}/{number}', { name: 'leaf', mimeType: 'text/plain', list: () => [...pages, { uri: 'book://one' }] }, () => 'x')
+    server.resource(
+      'leaf://{book}/{number}',
+      { name: 'leaf', mimeType: 'text/plain', list: () => [...pages, { uri: 'book://one' }] },
+      () => 'x',
+    )
     return server
   }
 
@@ -135,7 +148,11 @@ describe('resources/read', () => {
       const { contents } = (await result(server, '2025-11-25', 'resources/read', { uri })) as { contents: [Frame] }
       return contents[0]['text']
     }
-    expect([await text('page://one/7'), await text('page://one/8'), await text('page://one/8/9')]).toEqual(['exactly', 'one 8', 'the rest'])
+    expect([await text('page://one/7'), await text('page://one/8'), await text('page://one/8/9')]).toEqual([
+      'exactly',
+      'one 8',
+      'the rest',
+    ])
   })
 
   it.each<[RevisionId, number]>([
@@ -161,6 +178,15 @@ describe('resources/read', () => {
     })
     const answer = await ask(server, '2025-11-25', 'resources/read', { uri: 'gone://x' })
     expect(answer).toMatchObject({ error: { code: -32002, message: 'Sold last week', data: { uri: 'gone://x' } } })
+  })
+
+  it('tells a problem in its own words, with the way out', async () => {
+    const server = library()
+    server.resource('picky://{id}', { name: 'picky' }, (_, ctx) => {
+      throw ctx.problem('INVALID_INPUT', 'Ids are numbers', { suggestion: 'Try picky://1' })
+    })
+    const answer = await ask(server, '2025-11-25', 'resources/read', { uri: 'picky://x' })
+    expect(answer).toMatchObject({ error: { code: -32602, message: 'Ids are numbers. Try picky://1' } })
   })
 
   it('repeats no more than 80 characters of a URI', async () => {
@@ -204,8 +230,14 @@ describe('how long what was read may be kept', () => {
   )
 
   it('is what the resource says, else what the server says (rev E §2.1)', async () => {
-    expect(await result(server, '2026-07-28', 'resources/read', { uri: 'a://standard' })).toMatchObject({ ttlMs: 60_000, cacheScope: 'private' })
-    expect(await result(server, '2026-07-28', 'resources/read', { uri: 'a://own' })).toMatchObject({ ttlMs: 5_000, cacheScope: 'public' })
+    expect(await result(server, '2026-07-28', 'resources/read', { uri: 'a://standard' })).toMatchObject({
+      ttlMs: 60_000,
+      cacheScope: 'private',
+    })
+    expect(await result(server, '2026-07-28', 'resources/read', { uri: 'a://own' })).toMatchObject({
+      ttlMs: 5_000,
+      cacheScope: 'public',
+    })
   })
 
   it('is nothing for a question, and nothing for what came of one (trap 10)', async () => {
@@ -216,7 +248,12 @@ describe('how long what was read may be kept', () => {
     expect(asked).not.toHaveProperty('ttlMs')
     const [key] = Object.keys(asked['inputRequests'] as Frame)
     const inputResponses = { [key as string]: { action: 'accept', content: {} } }
-    const answered = await wire.ask('resources/read', { uri: 'a://asks', inputResponses, requestState: asked['requestState'], _meta })
+    const answered = await wire.ask('resources/read', {
+      uri: 'a://asks',
+      inputResponses,
+      requestState: asked['requestState'],
+      _meta,
+    })
     expect(answered['result']).toMatchObject({ contents: [{ text: 'yes' }], ttlMs: 0, cacheScope: 'private' })
   })
 })
@@ -229,11 +266,15 @@ describe('registering a resource', () => {
   it('refuses to complete a variable that the template does not have', () => {
     const template: string = 'a://{id}'
     const complete = { name: () => [] }
-    expect(() => createServer({ name: 'x', version: '1' }).resource(template, { name: 'a', complete }, () => '')).toThrow(/no variable "name"/)
+    expect(() => createServer({ name: 'x', version: '1' }).resource(template, { name: 'a', complete }, () => '')).toThrow(
+      /no variable "name"/,
+    )
   })
 
   it('refuses a list for a resource that stands for itself alone', () => {
-    expect(() => createServer({ name: 'x', version: '1' }).resource('a://b', { name: 'a', list: () => [] }, () => '')).toThrow(/templates/)
+    expect(() => createServer({ name: 'x', version: '1' }).resource('a://b', { name: 'a', list: () => [] }, () => '')).toThrow(
+      /templates/,
+    )
   })
 
   it('gives a handle that changes and removes what was registered', async () => {

@@ -57,7 +57,11 @@ export interface ResourcesServer<C> {
 }
 
 export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServer<C> {
-  const resources = createCatalog<ResourceEntry<C>>({ noun: 'resource', key: ({ uri }) => uri, facts: ({ resource }) => resource })
+  const resources = createCatalog<ResourceEntry<C>>({
+    noun: 'resource',
+    key: ({ uri }) => uri,
+    facts: ({ resource }) => resource,
+  })
   const templates = createCatalog<TemplateEntry<C>>({
     noun: 'resource template',
     key: ({ uriTemplate }) => uriTemplate,
@@ -77,11 +81,11 @@ export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServe
     subscribers,
     compileResource: (uri, facts, handler) => compileResource(uri, facts, handler, options.cache),
     compileTemplate: (uriTemplate, facts, handler) => compileTemplate(uriTemplate, facts, handler, options.cache),
-    completers: (uriTemplate) => templates.get(uriTemplate)?.completers,
+    completers: uriTemplate => templates.get(uriTemplate)?.completers,
     completes: () => templates.snapshot.memo('completes', () => templates.snapshot.entries.some(({ completes }) => completes)),
     side: {
       handlers: handlersOf(catalogs, subscribers, options, () => everOffered),
-      capabilities: (revision) => (everOffered ? { resources: declared(revision) } : {}),
+      capabilities: revision => (everOffered ? { resources: declared(revision) } : {}),
       errors: resourceErrors,
     },
   }
@@ -96,21 +100,26 @@ function declared({ id }: Revision): object {
   return id === 's3' ? {} : { subscribe: true, listChanged: true }
 }
 
-function handlersOf<C>(catalogs: Catalogs<C>, subscribers: Subscribers, options: ResourcesOptions<C>, offered: () => boolean): NonNullable<Side['handlers']> {
+function handlersOf<C>(
+  catalogs: Catalogs<C>,
+  subscribers: Subscribers,
+  options: ResourcesOptions<C>,
+  offered: () => boolean,
+): NonNullable<Side['handlers']> {
   const { templates } = catalogs
   const gated = (execute: GatedHandler['execute']): GatedHandler => ({ offered, execute })
   const read: GatedHandler = {
     offered,
-    resolve: (exchange) => {
+    resolve: exchange => {
       exchange.target = find(catalogs, exchange)
     },
-    execute: (exchange) => execute(exchange, options),
+    execute: exchange => execute(exchange, options),
   }
   return [
-    [listResources, gated((exchange) => list(catalogs, exchange, options))],
+    [listResources, gated(exchange => list(catalogs, exchange, options))],
     [
       listResourceTemplates,
-      gated((exchange) => options.paging.list(exchange, templates, 'resourceTemplates', ({ shown }) => shown)),
+      gated(exchange => options.paging.list(exchange, templates, 'resourceTemplates', ({ shown }) => shown)),
     ],
     [readResource, read],
     [
@@ -129,9 +138,13 @@ function handlersOf<C>(catalogs: Catalogs<C>, subscribers: Subscribers, options:
 }
 
 /** While no template lists, the bytes of the list are kept; else they are made each time. */
-function list<C>({ resources, templates }: Catalogs<C>, exchange: Exchange, { paging, context }: ResourcesOptions<C>): Awaitable<unknown> {
+function list<C>(
+  { resources, templates }: Catalogs<C>,
+  exchange: Exchange,
+  { paging, context }: ResourcesOptions<C>,
+): Awaitable<unknown> {
   const { snapshot } = templates
-  const listing = snapshot.memo('listing', () => snapshot.entries.filter((entry) => entry.list !== undefined))
+  const listing = snapshot.memo('listing', () => snapshot.entries.filter(entry => entry.list !== undefined))
   if (listing.length === 0) return paging.list(exchange, resources, 'resources', ({ resource }) => resource)
   const source = { resources, templates: listing, context: context(exchange) }
   return paging.walk(exchange, 'resources', (after, limit) => readListing(source, after, limit))
@@ -169,8 +182,8 @@ function execute<C>(exchange: Exchange, options: ResourcesOptions<C>): Awaitable
   }
   if (!isThenable(out)) return finish(entry, out, exchange, options)
   return out.then(
-    (value) => finish(entry, value, exchange, options),
-    (error) => {
+    value => finish(entry, value, exchange, options),
+    error => {
       throw failure(error, exchange)
     },
   )

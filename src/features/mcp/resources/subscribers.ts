@@ -18,7 +18,7 @@ export function createSubscribers(limit: number): Subscribers {
     if (set?.delete(conversation) === true && set.size === 0) watchers.delete(uri)
   }
   const watched: Memory<Set<string>> = {
-    make: (conversation) => {
+    make: conversation => {
       const uris = new Set<string>()
       conversation.onEnd(() => {
         for (const uri of uris) drop(conversation, uri)
@@ -30,17 +30,21 @@ export function createSubscribers(limit: number): Subscribers {
     add: (conversation, uri) => {
       // Nothing can be pushed to a request that stands alone, and nothing would ever end it.
       if (conversation.connection === undefined && conversation.session === undefined) {
-        throw new McpError('invalid-request', 'A subscription needs a session; send initialize first, and the session id with every request')
+        throw new McpError(
+          'invalid-request',
+          'A subscription needs a session; send initialize first, and the session id with every request',
+        )
       }
       const uris = conversation.recall(watched)
       if (uris.has(uri)) return
-      if (uris.size >= limit) throw new McpError('busy', `${limit} subscriptions are open, which is the limit; unsubscribe from one first`)
+      if (uris.size >= limit)
+        throw new McpError('busy', `${limit} subscriptions are open, which is the limit; unsubscribe from one first`)
       uris.add(uri)
       watchers.set(uri, (watchers.get(uri) ?? new Set()).add(conversation))
     },
     remove: (conversation, uri) => {
       if (conversation.remembered(watched)?.delete(uri) === true) drop(conversation, uri)
     },
-    of: (uri) => watchers.get(uri) ?? nobody,
+    of: uri => watchers.get(uri) ?? nobody,
   }
 }

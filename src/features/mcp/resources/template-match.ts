@@ -74,7 +74,7 @@ function allowedIn({ operator, variables }: Expression, next: Part | undefined):
   }
   forbid('/?#')
   if (followed !== '' && !unreserved.includes(followed)) forbid(followed)
-  if (separator === '/' && (variables.length > 1 || variables[0]?.explode === true)) allowed['/'.charCodeAt(0)] = 1
+  if (variables.length > 1 || variables[0]?.explode === true) allowed[separator.charCodeAt(0)] = 1
   if (operator === '?' || operator === '&') allowed['/'.charCodeAt(0)] = allowed['?'.charCodeAt(0)] = 1
   return allowed
 }

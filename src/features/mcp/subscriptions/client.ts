@@ -11,7 +11,11 @@ export interface SubscriptionsClientOptions {
 export function subscriptionsClient({ onAcknowledged }: SubscriptionsClientOptions = {}): Side {
   return {
     handlers: [
-      [acknowledged, (exchange: Exchange) => onAcknowledged?.(exchange.params['notifications'] as ListenFilter, subscriptionOf(exchange), exchange)],
+      [
+        acknowledged,
+        (exchange: Exchange) =>
+          onAcknowledged?.(exchange.params['notifications'] as ListenFilter, subscriptionOf(exchange), exchange),
+      ],
     ],
   }
 }

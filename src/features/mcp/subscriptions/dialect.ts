@@ -75,8 +75,8 @@ function tellTools(engine: Engine, conversation: Conversation, offered: Offered)
   if (told === undefined || before === undefined) return
   const after = byName(offered.tools())
   // A tool that is another one under its old name must be looked at again, like a new one.
-  const added = [...after.values()].filter((tool) => before.get(tool.name) !== tool)
-  const removed = [...before.keys()].filter((name) => !after.has(name))
+  const added = [...after.values()].filter(tool => before.get(tool.name) !== tool)
+  const removed = [...before.keys()].filter(name => !after.has(name))
   told.tools = after
   if (added.length + removed.length === 0) return
   engine.notify(conversation, toolsChangedDialect, {
@@ -90,13 +90,13 @@ function tellResources(engine: Engine, conversation: Conversation, offered: Offe
   const before = told?.resources
   if (told === undefined || before === undefined) return
   const after = byUri(offered.resources())
-  const changed = [...after.values()].filter((resource) => before.get(resource.uri) !== resource)
+  const changed = [...after.values()].filter(resource => before.get(resource.uri) !== resource)
   const removed = [...before.values()].filter(({ uri }) => !after.has(uri))
   told.resources = after
   told.listed = new Map([...told.listed].filter(([uri]) => !before.has(uri)).concat([...after]))
   if (changed.length + removed.length === 0) return
   const known = [...told.listed.values(), ...removed]
-  engine.notify(conversation, resourcesChangedDialect, { updated: [...changed, ...removed].map((entry) => idOf(entry, known)) })
+  engine.notify(conversation, resourcesChangedDialect, { updated: [...changed, ...removed].map(entry => idOf(entry, known)) })
 }
 
 /** The dialect knows a resource by its name, as long as that is nobody else's. */
@@ -106,11 +106,11 @@ function idOf({ uri, name }: Named, known: Iterable<Named>): string {
 }
 
 function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
-  return new Map(tools.map((tool) => [tool.name, tool]))
+  return new Map(tools.map(tool => [tool.name, tool]))
 }
 
 function byUri<R extends Named>(resources: readonly R[]): ReadonlyMap<string, R> {
-  return new Map(resources.map((resource) => [resource.uri, resource]))
+  return new Map(resources.map(resource => [resource.uri, resource]))
 }
 
 /** On the dialect a list is a bare array. */

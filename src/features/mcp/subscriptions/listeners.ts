@@ -1,27 +1,33 @@
 /**
- * The listen requests that are open. What they can ask for is a list of kinds, to which other features add their own;
- * what is published goes to those who were granted it, marked with their subscription, and to nobody else.
+ * The listen requests that are open. What they can ask for is a list of kinds, to which other features add their own:
+ * a kind grants what it can of a wish, and then sends to that listener alone, marked with its subscription.
  */
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { Id, Params } from '../../../jsonrpc/message.ts'
+import type { Awaitable, Id, Params } from '../../../jsonrpc/message.ts'
 import { metaOf } from '../../../revisions/index.ts'
 import { cancelled } from '../cancellation/messages.ts'
 import { acknowledged, answersListen, subscriptionMeta } from './messages.ts'
 
-/** One member of what a listen may ask for. */
-export interface ListenKind<G = unknown> {
-  /** Its name in the filter. */
-  readonly member: string
-  /** What of a wish is granted; undefined: nothing. Throws to refuse the whole request. */
-  grant(wish: unknown, exchange: Exchange): G | undefined
-  /** The granted part as the acknowledgement shows it. Default: as it is. */
-  show?(granted: G): unknown
+/** Says something to one listener. `merge`: a later message of the same name may replace this one while it queues. */
+export type Send = <P>(method: Method<P, undefined>, params: P, merge?: string) => void
+
+/** What one listen request was granted of a kind. */
+export interface Granted {
+  /** For the acknowledgement: the part that is honoured. */
+  readonly accepted: unknown
+  /** The acknowledgement is out: from here on things may be sent. */
+  start?(): void
+  close?(): void
 }
 
-/** Sends to each listener whose granted part fits. `merge`: a later message of the same name may replace this one while it queues. */
-export type Publish<G> = <P extends Params>(method: Method<P, undefined>, params: P, fits: (granted: G) => boolean, merge?: string) => void
+/** A kind of thing to listen for: one member of the request's filter. */
+export interface ListenKind {
+  readonly member: string
+  /** Undefined when nothing of the wish is honoured; throws to refuse the whole request. */
+  open(exchange: Exchange, wanted: unknown, send: Send): Awaitable<Granted | undefined>
+}
 
 export interface ListenerLimits {
   readonly listeners: number
@@ -32,55 +38,74 @@ export interface ListenerLimits {
 interface Listener {
   readonly exchange: Exchange
   readonly meta: Params
-  readonly granted: ReadonlyMap<ListenKind, unknown>
-  readonly owner: object | string
-  settle(): void
+  /** Lets the request settle. */
+  readonly settle: () => void
 }
+
+type Owner = object | string
 
 export class Listeners {
   readonly #limits: ListenerLimits
   readonly #kinds: ListenKind[] = []
   readonly #open = new Set<Listener>()
-  readonly #perOwner = new Map<object | string, number>()
+  readonly #places = new Map<Owner, number>()
+  #taken = 0
   #closed = false
 
   constructor(limits: ListenerLimits) {
     this.#limits = limits
   }
 
+  /** How many there are, those included that are just being opened. */
   get size(): number {
-    return this.#open.size
+    return this.#taken
   }
 
-  add<G>(kind: ListenKind<G>): Publish<G> {
-    this.#kinds.push(kind as ListenKind)
-    return (method, params, fits, merge) => {
-      for (const listener of this.#open) {
-        const granted = listener.granted.get(kind as ListenKind) as G | undefined
-        if (granted !== undefined && fits(granted)) say(listener, method, params, merge)
-      }
-    }
+  add(kind: ListenKind): void {
+    this.#kinds.push(kind)
   }
 
   /** Answers a listen request: settles only when the subscription ends. */
-  open(exchange: Exchange): Promise<unknown> {
+  async open(exchange: Exchange): Promise<unknown> {
     const owner = exchange.caller.principal?.id ?? exchange.caller.connection
-    this.#admit(owner)
-    const wishes = exchange.params['notifications'] as Params
-    const granted = new Map<ListenKind, unknown>()
-    const shown: Record<string, unknown> = {}
-    for (const kind of this.#kinds) {
-      const wish = wishes[kind.member]
-      const grant = wish === undefined ? undefined : kind.grant(wish, exchange)
-      if (grant === undefined) continue
-      granted.set(kind, grant)
-      shown[kind.member] = kind.show === undefined ? grant : kind.show(grant)
+    this.#take(owner)
+    const granted: Granted[] = []
+    try {
+      return await this.#run(exchange, granted)
+    } finally {
+      for (const grant of granted) grant.close?.()
+      this.#leave(owner)
     }
+  }
+
+  async #run(exchange: Exchange, granted: Granted[]): Promise<unknown> {
     const meta = subscriptionMeta(exchange.id as Id, exchange.peer.revision)
-    exchange.notify(acknowledged, { notifications: shown, _meta: meta })
-    return new Promise((resolve) => {
-      this.#enter({ exchange, meta, granted, owner, settle: () => resolve({ _meta: meta }) })
+    const notifications = await this.#grant(exchange, meta, granted)
+    if (this.#closed) throw closing()
+    // Gone meanwhile: an abort that came before anyone waited for it is not told again.
+    if (exchange.signal.aborted) return undefined
+    exchange.notify(acknowledged, { notifications, _meta: meta })
+    for (const grant of granted) grant.start?.()
+    await new Promise<void>(settle => {
+      const listener: Listener = { exchange, meta, settle }
+      this.#open.add(listener)
+      exchange.signal.addEventListener('abort', () => this.#settle(listener), { once: true })
     })
+    return { _meta: meta }
+  }
+
+  async #grant(exchange: Exchange, meta: Params, granted: Granted[]): Promise<Record<string, unknown>> {
+    const wishes = exchange.params['notifications'] as Params
+    const send = sender(exchange, meta)
+    const honoured: Record<string, unknown> = {}
+    for (const kind of this.#kinds) {
+      const wanted = wishes[kind.member]
+      const grant = wanted === undefined ? undefined : await kind.open(exchange, wanted, send)
+      if (grant === undefined) continue
+      granted.push(grant)
+      honoured[kind.member] = grant.accepted
+    }
+    return honoured
   }
 
   /** Ends every subscription in good order; new ones are refused from here on. */
@@ -88,46 +113,52 @@ export class Listeners {
     this.#closed = true
     for (const listener of [...this.#open]) {
       end(listener, 'The server is closing')
-      this.#leave(listener)
+      this.#settle(listener)
     }
   }
 
-  #admit(owner: object | string): void {
+  #settle(listener: Listener): void {
+    if (this.#open.delete(listener)) listener.settle()
+  }
+
+  #take(owner: Owner): void {
     const { listeners, listenersPerCaller } = this.#limits
-    if (this.#closed) throw full('The server is closing; it takes no new subscriptions')
-    if ((this.#perOwner.get(owner) ?? 0) >= listenersPerCaller) {
+    const places = this.#places.get(owner) ?? 0
+    if (this.#closed) throw closing()
+    if (places >= listenersPerCaller) {
       throw full(`You have ${listenersPerCaller} subscriptions open, which is the limit; end one, or ask for more in one request`)
     }
-    if (this.#open.size >= listeners) throw full(`${listeners} subscriptions are open, which is the limit; try again later`)
+    if (this.#taken >= listeners) throw full(`${listeners} subscriptions are open, which is the limit; try again later`)
+    this.#taken++
+    this.#places.set(owner, places + 1)
   }
 
-  #enter(listener: Listener): void {
-    const { exchange, owner } = listener
-    this.#open.add(listener)
-    this.#perOwner.set(owner, (this.#perOwner.get(owner) ?? 0) + 1)
-    exchange.signal.addEventListener('abort', () => this.#leave(listener), { once: true })
-  }
-
-  #leave(listener: Listener): void {
-    if (!this.#open.delete(listener)) return
-    const left = (this.#perOwner.get(listener.owner) ?? 1) - 1
-    if (left === 0) this.#perOwner.delete(listener.owner)
-    else this.#perOwner.set(listener.owner, left)
-    listener.settle()
+  #leave(owner: Owner): void {
+    this.#taken--
+    const places = (this.#places.get(owner) ?? 1) - 1
+    if (places === 0) this.#places.delete(owner)
+    else this.#places.set(owner, places)
   }
 }
 
-function say<P extends Params>({ exchange, meta }: Listener, method: Method<P, undefined>, params: P, merge: string | undefined): void {
-  const hints = merge === undefined ? undefined : { merge: `${merge} ${exchange.id}` }
-  exchange.notify(method, { ...params, _meta: { ...metaOf(params), ...meta } }, hints)
+function sender(exchange: Exchange, meta: Params): Send {
+  return (method, params, merge) => {
+    const marked = { ...params, _meta: { ...metaOf(params as Params), ...meta } }
+    exchange.notify(method, marked, merge === undefined ? undefined : { merge: `${merge} ${exchange.id}` })
+  }
 }
 
 /** Where many subscriptions share one connection, the end is told by a message too. */
 function end({ exchange, meta }: Listener, reason: string): void {
   const notice = { requestId: exchange.id, reason, _meta: meta }
   if (exchange.conversation.connection !== undefined) exchange.notify(cancelled, notice)
+  // At once, not when the handler has settled: by then the connection may be closed.
   if (answersListen(exchange.peer.revision)) exchange.engine.succeed(exchange, { _meta: meta })
   else exchange.cancel(reason)
+}
+
+function closing(): McpError {
+  return full('The server is closing; it takes no new subscriptions')
 }
 
 function full(message: string): McpError {

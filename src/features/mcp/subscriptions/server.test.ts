@@ -22,7 +22,7 @@ function desk(limits: NonNullable<Parameters<typeof createServer>[0]['limits']> 
   return { server, clock }
 }
 
-const idOf = (frame: Frame | undefined): unknown => ((frame?.['params'] as Frame)['_meta'] as Frame)[key]
+const idOf = (frame: Frame): unknown => ((frame['params'] as Frame)['_meta'] as Frame)[key]
 
 describe('a list that changes', () => {
   it.each(sessionWires)('is told unasked on %s, once for all that changed in one turn (trap 14)', async revision => {
@@ -48,13 +48,16 @@ describe('a list that changes', () => {
     expect(await wire.all('notifications/tools/list_changed')).toHaveLength(0)
   })
 
-  it.each<RevisionId>(['2026-07-28', 'draft-2026-v1'])('is not told to a client of %s that does not listen (trap 14)', async revision => {
-    const { server, clock } = desk()
-    const wire = await rawWire(server.door, revision)
-    server.tool('second', {}, () => 'x')
-    clock.advance(0)
-    expect(await wire.all('notifications/tools/list_changed')).toEqual([])
-  })
+  it.each<RevisionId>(['2026-07-28', 'draft-2026-v1'])(
+    'is not told to a client of %s that does not listen (trap 14)',
+    async revision => {
+      const { server, clock } = desk()
+      const wire = await rawWire(server.door, revision)
+      server.tool('second', {}, () => 'x')
+      clock.advance(0)
+      expect(await wire.all('notifications/tools/list_changed')).toEqual([])
+    },
+  )
 
   it('is not told to a client that has not said that it is ready', async () => {
     const { server, clock } = desk()
@@ -104,29 +107,37 @@ describe('a resource that changes', () => {
 })
 
 describe('subscriptions/listen', () => {
-  const everything = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true, resourceSubscriptions: ['note://first'] }
+  const everything = {
+    toolsListChanged: true,
+    promptsListChanged: true,
+    resourcesListChanged: true,
+    resourceSubscriptions: ['note://first'],
+  }
 
-  it.each([7, '7', 'listen:1'])('marks every message with the id %j in its own type, the acknowledgement first (trap 13)', async id => {
-    const { server, clock } = desk()
-    const wire = await rawWire(server.door, '2026-07-28')
-    wire.begin('subscriptions/listen', { notifications: everything }, id)
-    await wire.next('notifications/subscriptions/acknowledged')
-    server.tool('second', {}, () => 'x')
-    server.prompt('second', {}, () => 'x')
-    server.resource('note://second', { name: 'second' }, () => 'x')
-    server.resourceUpdated('note://first')
-    clock.advance(0)
-    await wire.next('notifications/resources/updated')
-    expect(wire.heard.map(({ method }) => method)).toEqual([
-      'notifications/subscriptions/acknowledged',
-      'notifications/tools/list_changed',
-      'notifications/prompts/list_changed',
-      'notifications/resources/list_changed',
-      'notifications/resources/updated',
-    ])
-    expect(wire.heard.map(idOf)).toEqual([id, id, id, id, id])
-    expect(wire.heard[0]?.['params']).toMatchObject({ notifications: everything })
-  })
+  it.each([7, '7', 'listen:1'])(
+    'marks every message with the id %j in its own type, the acknowledgement first (trap 13)',
+    async id => {
+      const { server, clock } = desk()
+      const wire = await rawWire(server.door, '2026-07-28')
+      wire.begin('subscriptions/listen', { notifications: everything }, id)
+      await wire.next('notifications/subscriptions/acknowledged')
+      server.tool('second', {}, () => 'x')
+      server.prompt('second', {}, () => 'x')
+      server.resource('note://second', { name: 'second' }, () => 'x')
+      server.resourceUpdated('note://first')
+      clock.advance(0)
+      await wire.next('notifications/resources/updated')
+      expect(wire.heard.map(({ method }) => method)).toEqual([
+        'notifications/subscriptions/acknowledged',
+        'notifications/tools/list_changed',
+        'notifications/prompts/list_changed',
+        'notifications/resources/list_changed',
+        'notifications/resources/updated',
+      ])
+      expect(wire.heard.map(idOf)).toEqual([id, id, id, id, id])
+      expect(wire.heard[0]?.['params']).toMatchObject({ notifications: everything })
+    },
+  )
 
   it('writes the id as text on the draft (S4 §2.8)', async () => {
     const wire = await rawWire(desk().server.door, 'draft-2026-v1')
@@ -137,7 +148,9 @@ describe('subscriptions/listen', () => {
   it('brings nothing that was not asked for', async () => {
     const { server, clock } = desk()
     const wire = await rawWire(server.door, '2026-07-28')
-    wire.begin('subscriptions/listen', { notifications: { promptsListChanged: true, toolsListChanged: false, resourceSubscriptions: ['note://x'] } })
+    wire.begin('subscriptions/listen', {
+      notifications: { promptsListChanged: true, toolsListChanged: false, resourceSubscriptions: ['note://x'] },
+    })
     const { params } = await wire.next('notifications/subscriptions/acknowledged')
     expect((params as Frame)['notifications']).toEqual({ promptsListChanged: true, resourceSubscriptions: ['note://x'] })
     server.tool('second', {}, () => 'x')
@@ -164,7 +177,9 @@ describe('subscriptions/listen', () => {
   it('refuses a filter of the wrong form', async () => {
     const wire = await rawWire(desk().server.door, '2026-07-28')
     const answer = await wire.ask('subscriptions/listen', { notifications: { toolsListChanged: 'yes' } })
-    expect(answer).toMatchObject({ error: { code: -32602, message: expect.stringContaining('params.notifications.toolsListChanged') } })
+    expect(answer).toMatchObject({
+      error: { code: -32602, message: expect.stringContaining('params.notifications.toolsListChanged') },
+    })
   })
 
   it('ends when the client cancels it, and is not answered (trap 12)', async () => {
@@ -245,7 +260,9 @@ describe('a server that closes', () => {
     wire.begin('subscriptions/listen', listen, 7)
     await wire.next('notifications/subscriptions/acknowledged')
     await server.close()
-    expect(wire.heard.slice(1)).toMatchObject([{ method: 'notifications/cancelled', params: { requestId: 7, _meta: { [key]: '7' } } }])
+    expect(wire.heard.slice(1)).toMatchObject([
+      { method: 'notifications/cancelled', params: { requestId: 7, _meta: { [key]: '7' } } },
+    ])
     expect(wire.heard).toHaveLength(2)
   })
 })

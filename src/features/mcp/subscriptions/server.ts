@@ -7,13 +7,12 @@ import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
-import { McpError } from '../../../jsonrpc/error.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
 import { promptsChanged } from '../prompts/messages.ts'
 import { resourcesChanged, resourceUpdated } from '../resources/messages.ts'
 import { toolsChanged } from '../tools/messages.ts'
 import { dialectChanges, type Offered } from './dialect.ts'
-import { type ListenerLimits, type ListenKind, Listeners, type Publish } from './listeners.ts'
+import { listKind, updateKind } from './kinds.ts'
+import { type ListenerLimits, Listeners, type ListenKind } from './listeners.ts'
 import { listen } from './messages.ts'
 
 export type ListName = 'tools' | 'prompts' | 'resources'
@@ -37,41 +36,43 @@ export interface SubscriptionsServer {
   changed(list: ListName): void
   /** The content of a resource is another one now. */
   updated(uri: string): void
-  /** Adds a member to what a listen may ask for, and gives the way to those who were granted it. */
-  kind<G>(kind: ListenKind<G>): Publish<G>
+  /** Adds a member to what a listen may ask for. */
+  kind(kind: ListenKind): void
   /** Tells what is still to be told, then ends all subscriptions in good order. */
   close(): void
 }
 
 const lists = { tools: toolsChanged, prompts: promptsChanged, resources: resourcesChanged }
-const always = (): boolean => true
 
 export function subscriptionsServer(options: SubscriptionsOptions): SubscriptionsServer {
   const listeners = new Listeners(options.limits)
   const dialect = dialectChanges(options.offered)
-  const listKind = (list: ListName): Publish<true> =>
-    listeners.add({ member: `${list}ListChanged`, grant: (wish, exchange) => (wish === true && declares(exchange, list, 'listChanged') ? true : undefined) })
-  const publishList = { tools: listKind('tools'), prompts: listKind('prompts'), resources: listKind('resources') }
-  const publishUpdate = listeners.add(updateKind(options.limits.subscriptions))
+  const kinds = { tools: listKind('tools'), prompts: listKind('prompts'), resources: listKind('resources') }
+  const updates = updateKind(options.limits.subscriptions)
+  for (const kind of [...Object.values(kinds), updates]) listeners.add(kind)
 
   const tellList = (engine: Engine, list: ListName): void => {
+    const method = lists[list]
     for (const conversation of hearers(engine)) {
-      if (conversation.peer?.revision.id !== 's3') engine.notify(conversation, lists[list], {})
+      if (conversation.peer?.revision.id !== 's3') engine.notify(conversation, method, {})
       else if (list !== 'prompts') dialect[list](engine, conversation)
     }
-    publishList[list](lists[list], {}, always, lists[list].name)
+    for (const send of kinds[list].listeners) send(method, {}, method.name)
   }
   const tellUpdate = (engine: Engine, uri: string): void => {
-    for (const conversation of options.subscribers(uri)) if (hears(conversation)) engine.notify(conversation, resourceUpdated, { uri })
+    for (const conversation of options.subscribers(uri))
+      if (hears(conversation)) engine.notify(conversation, resourceUpdated, { uri })
     if (engine.spoken.dialect !== undefined) {
-      for (const conversation of hearers(engine)) if (conversation.peer?.revision.id === 's3') dialect.updated(engine, conversation, uri)
+      for (const conversation of hearers(engine))
+        if (conversation.peer?.revision.id === 's3') dialect.updated(engine, conversation, uri)
     }
-    publishUpdate(resourceUpdated, { uri }, (uris) => uris.has(uri), `${resourceUpdated.name} ${uri}`)
+    for (const send of updates.of(uri)) send(resourceUpdated, { uri }, `${resourceUpdated.name} ${uri}`)
   }
   const pending = coalescing(options, () => anyone(options.engine(), listeners), tellList, tellUpdate)
   return {
-    ...pending,
-    kind: (kind) => listeners.add(kind),
+    changed: pending.changed,
+    updated: pending.updated,
+    kind: kind => listeners.add(kind),
     close: () => {
       pending.flush()
       listeners.close()
@@ -109,26 +110,7 @@ function coalescing(
     set.add(what)
     cancel ??= clock.setTimeout(flush, 0, true)
   }
-  return { flush, changed: (list) => note(changed, list), updated: (uri) => note(updated, uri) }
-}
-
-function updateKind(limit: number): ListenKind<ReadonlySet<string>> {
-  return {
-    member: 'resourceSubscriptions',
-    grant: (wish, exchange) => {
-      if (!declares(exchange, 'resources', 'subscribe')) return undefined
-      const uris = new Set(wish as readonly string[])
-      if (uris.size <= limit) return uris
-      throw new McpError('invalid-params', `params.notifications.resourceSubscriptions names ${uris.size} URIs, the limit is ${limit}; listen for the rest in another request`)
-    },
-    show: (uris) => [...uris],
-  }
-}
-
-/** Only what is announced is granted. */
-function declares({ engine, peer }: Exchange, capability: string, member: string): boolean {
-  const declared = engine.capabilities(peer.revision)[capability]
-  return isRecord(declared) && declared[member] === true
+  return { flush, changed: list => note(changed, list), updated: uri => note(updated, uri) }
 }
 
 /** Whoever comes later reads what is there then; while a server is being set up there is nobody to tell. */

@@ -3,7 +3,16 @@ import type { Conversation } from '../../../engine/conversation.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { coreIds, type DetailedTask, extensionIds, fromCore, type Task, taskChanged, tasksExtension, taskStatus } from './messages.ts'
+import {
+  coreIds,
+  type DetailedTask,
+  extensionIds,
+  fromCore,
+  type Task,
+  taskChanged,
+  taskStatus,
+  tasksExtension,
+} from './messages.ts'
 import { checkedTask, isTask } from './requests.ts'
 
 export { type FinishOptions, finishTask } from './finish.ts'

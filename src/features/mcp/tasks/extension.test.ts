@@ -14,9 +14,11 @@ import { elicitForm } from '../elicitation/server.ts'
 import { replayAsking, unsealLayer } from '../input-required/server.ts'
 import { lifecycleServer } from '../lifecycle/server.ts'
 import { progress } from '../progress/messages.ts'
+import { subscriptionsServer } from '../subscriptions/server.ts'
+import { reply } from '../tools/result.ts'
 import { type ToolFacts, toolsServer } from '../tools/server.ts'
-import { type Frame, ManualClock, memoryPair, RawPeer } from './fixture.ts'
-import { tasksExtension, type TaskFacts } from './messages.ts'
+import { type Frame, joined, ManualClock, RawPeer } from './fixture.ts'
+import { type TaskFacts, tasksExtension } from './messages.ts'
 import { background, currentTask, tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'
 
@@ -37,15 +39,29 @@ function serve(tools: Record<string, [TaskFacts | undefined, Work]>, clock = rea
     const facts: ToolFacts = { input: jsonSchema({ type: 'object' }), ...(task === undefined ? {} : { task: task.support }) }
     offered.catalog.add(offered.compile(name, facts, (args, exchange) => work(exchange, args)))
   }
-  const facts = (name: string) => (offered.catalog.get(name) === undefined ? undefined : { facts: { task: tools[name]?.[0] ?? ('forbidden' as const) } })
-  const tasks = tasksServer({ table: memoryTasks(clock), seal, tools: { get: facts, snapshot: offered.catalog.snapshot }, limits })
+  const facts = (name: string) =>
+    offered.catalog.get(name) === undefined ? undefined : { facts: { task: tools[name]?.[0] ?? ('forbidden' as const) } }
+  const tasks = tasksServer({
+    table: memoryTasks(clock),
+    seal,
+    tools: { get: facts, snapshot: offered.catalog.snapshot },
+    limits,
+  })
+  const subscriptions = subscriptionsServer({
+    engine: () => engine,
+    clock,
+    limits: serverLimits,
+    subscribers: () => [],
+    offered: { tools: () => [], resources: () => [] },
+  })
+  subscriptions.kind(tasks.listening)
   const replay = { seal, clock, expiresMs: 60_000, rounds: 4 }
   const engine = new Engine({
     role: 'server',
     info: { name: 'test', version: '1' },
     spoken: new Spoken(['2026-07-28']),
     limits: serverLimits,
-    sides: [lifecycleServer({ cache }), offered.side, tasks.side, { layers: [unsealLayer(replay)] }],
+    sides: [lifecycleServer({ cache }), offered.side, tasks.side, subscriptions.side, { layers: [unsealLayer(replay)] }],
     asking: replayAsking(replay),
     clock,
   })
@@ -54,7 +70,7 @@ function serve(tools: Record<string, [TaskFacts | undefined, Work]>, clock = rea
 }
 
 function join(engine: Engine, principal?: Principal): RawPeer {
-  const [server, client] = memoryPair(principal)
+  const [server, client] = joined(principal)
   engine.accept(server)
   return new RawPeer(client)
 }
@@ -62,20 +78,32 @@ function join(engine: Engine, principal?: Principal): RawPeer {
 const declared = { elicitation: {}, extensions: { [tasksExtension]: {} } }
 
 function modern(params: Params = {}, capabilities: Params = declared): Params {
-  const _meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': capabilities }
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
+  }
   return { ...params, _meta: { ..._meta, ...(params['_meta'] as Params | undefined) } }
 }
 
-const call = (peer: RawPeer, name: string, more: Params = {}) => peer.result('tools/call', modern({ name, arguments: {}, ...more }))
+const call = (peer: RawPeer, name: string, more: Params = {}) =>
+  peer.result('tools/call', modern({ name, arguments: {}, ...more }))
 const get = (peer: RawPeer, taskId: unknown) => peer.result('tasks/get', modern({ taskId }))
 
-async function until(peer: RawPeer, taskId: unknown, status: string): Promise<Frame> {
-  for (;;) {
-    const task = await get(peer, taskId)
-    if (task['status'] === status) return task
+/** Looks again, a macrotask apart, until it fits. */
+async function seen<T>(look: () => T | Promise<T>, fits: (value: T) => boolean): Promise<T> {
+  for (let tries = 0; tries < 2_000; tries++) {
+    const value = await look()
+    if (fits(value)) return value
     await new Promise(resolve => setTimeout(resolve, 1))
   }
+  throw new Error('It never came to that')
 }
+
+const until = (peer: RawPeer, taskId: unknown, status: string): Promise<Frame> =>
+  seen(
+    () => get(peer, taskId),
+    task => task['status'] === status,
+  )
 
 const optional: TaskFacts = { support: 'optional' }
 const required: TaskFacts = { support: 'required' }
@@ -92,8 +120,23 @@ describe('tasks of the extension (rev E §2.3)', () => {
   it('answers a call of a task tool with a flat task, and tasks/get then holds its result', async () => {
     const peer = serve({ slow: [optional, () => 'done'] }).peer()
     const created = await call(peer, 'slow')
-    expect(created).toMatchObject({ resultType: 'task', taskId: expect.any(String), status: 'working', ttlMs: 3_600_000, pollIntervalMs: 1_000 })
-    expect(Object.keys(created).sort()).toEqual(['_meta', 'createdAt', 'lastUpdatedAt', 'pollIntervalMs', 'resultType', 'status', 'taskId', 'ttlMs'])
+    expect(created).toMatchObject({
+      resultType: 'task',
+      taskId: expect.any(String),
+      status: 'working',
+      ttlMs: 3_600_000,
+      pollIntervalMs: 1_000,
+    })
+    expect(Object.keys(created).sort()).toEqual([
+      '_meta',
+      'createdAt',
+      'lastUpdatedAt',
+      'pollIntervalMs',
+      'resultType',
+      'status',
+      'taskId',
+      'ttlMs',
+    ])
     const task = await until(peer, created['taskId'], 'completed')
     expect(task).toMatchObject({ resultType: 'complete', result: { content: [{ type: 'text', text: 'done' }] } })
   })
@@ -106,14 +149,20 @@ describe('tasks of the extension (rev E §2.3)', () => {
 
   it('runs an optional tool at once for a caller without the extension, and refuses a required one', async () => {
     const peer = serve({ may: [optional, () => 'now'], must: [required, () => 'later'] }).peer()
-    expect(await peer.result('tools/call', modern({ name: 'may' }, {}))).toMatchObject({ resultType: 'complete', content: [{ text: 'now' }] })
+    expect(await peer.result('tools/call', modern({ name: 'may' }, {}))).toMatchObject({
+      resultType: 'complete',
+      content: [{ text: 'now' }],
+    })
     const { error } = await peer.request('tools/call', modern({ name: 'must' }, { tasks: {} }))
     expect(error).toMatchObject({ code: -32021, data: { requiredCapabilities: { extensions: { [tasksExtension]: {} } } } })
   })
 
   it('ignores params.task, which belongs to the other form (trap 30)', async () => {
     const peer = serve({ plain: [undefined, () => 'hello'], slow: [optional, never] }).peer()
-    expect(await call(peer, 'plain', { task: { ttl: 1 } })).toMatchObject({ resultType: 'complete', content: [{ text: 'hello' }] })
+    expect(await call(peer, 'plain', { task: { ttl: 1 } })).toMatchObject({
+      resultType: 'complete',
+      content: [{ text: 'hello' }],
+    })
     expect(await call(peer, 'slow', { task: 'nonsense' })).toMatchObject({ resultType: 'task', ttlMs: 3_600_000 })
   })
 
@@ -167,23 +216,30 @@ describe('tasks of the extension (rev E §2.3)', () => {
     }).peer()
     const { taskId } = await call(peer, 'slow')
     await until(peer, taskId, 'working')
-    while (signal === undefined) await new Promise(resolve => setTimeout(resolve, 1))
-    for (const _ of [1, 2]) expect(Object.keys(await peer.result('tasks/cancel', modern({ taskId }))).sort()).toEqual(['_meta', 'resultType'])
+    await seen(
+      () => signal,
+      given => given !== undefined,
+    )
+    for (const _ of [1, 2])
+      expect(Object.keys(await peer.result('tasks/cancel', modern({ taskId }))).sort()).toEqual(['_meta', 'resultType'])
     expect(await get(peer, taskId)).toMatchObject({ status: 'cancelled' })
-    expect(signal.aborted).toBe(true)
+    expect(signal?.aborted).toBe(true)
   })
 
   it('stays cancelled when the work ends all the same', async () => {
-    let finish = (_: string): void => {}
+    let finish: ((text: string) => void) | undefined
     const peer = serve({ slow: [optional, () => new Promise<string>(resolve => (finish = resolve))] }).peer()
     const { taskId } = await call(peer, 'slow')
-    await new Promise(resolve => setTimeout(resolve, 5))
+    await seen(
+      () => finish,
+      given => given !== undefined,
+    )
     await peer.result('tasks/cancel', modern({ taskId }))
-    finish('too late')
+    finish?.('too late')
     expect(await until(peer, taskId, 'cancelled')).not.toHaveProperty('result')
   })
 
-  it("asks through the task: open questions in tasks/get, answers by tasks/update, each key for one question only", async () => {
+  it('asks through the task: open questions in tasks/get, answers by tasks/update, each key for one question only', async () => {
     const work: Work = async exchange => {
       const both = await Promise.all([askName(exchange, 'who'), askName(exchange, 'who')])
       return `${both.join(' and ')}, ${await askName(exchange)}`
@@ -191,7 +247,10 @@ describe('tasks of the extension (rev E §2.3)', () => {
     const peer = serve({ ask: [optional, work] }).peer()
     const { taskId } = await call(peer, 'ask')
     const first = await until(peer, taskId, 'input_required')
-    expect(first['inputRequests']).toMatchObject({ who: { method: 'elicitation/create', params: { mode: 'form', message: 'Who?' } }, 'who-2': {} })
+    expect(first['inputRequests']).toMatchObject({
+      who: { method: 'elicitation/create', params: { mode: 'form', message: 'Who?' } },
+      'who-2': {},
+    })
     const update = (inputResponses: Params) => peer.result('tasks/update', modern({ taskId, inputResponses }))
     expect(Object.keys(await update({ who: named('Ann'), unknown: 1 })).sort()).toEqual(['_meta', 'resultType'])
     const second = await get(peer, taskId)
@@ -214,7 +273,10 @@ describe('tasks of the extension (rev E §2.3)', () => {
   it('fails the task that asks what the call did not declare', async () => {
     const peer = serve({ ask: [optional, exchange => askName(exchange)] }).peer()
     const { taskId } = await peer.result('tools/call', modern({ name: 'ask' }, { extensions: declared.extensions }))
-    expect((await until(peer, taskId, 'failed'))['error']).toMatchObject({ code: -32021, data: { requiredCapabilities: { elicitation: {} } } })
+    expect((await until(peer, taskId, 'failed'))['error']).toMatchObject({
+      code: -32021,
+      data: { requiredCapabilities: { elicitation: {} } },
+    })
   })
 
   it('lets a deferred tool ask within the call first; its task then knows the answer (finish MRTR before creating a task)', async () => {
@@ -229,13 +291,27 @@ describe('tasks of the extension (rev E §2.3)', () => {
     const first = await call(peer, 'mixed')
     expect(first).toMatchObject({ resultType: 'input_required', inputRequests: { user_name: {} } })
     expect(first).not.toHaveProperty('taskId')
-    const created = await call(peer, 'mixed', { requestState: first['requestState'], inputResponses: { user_name: named('Alice') } })
+    const created = await call(peer, 'mixed', {
+      requestState: first['requestState'],
+      inputResponses: { user_name: named('Alice') },
+    })
     expect(created).toMatchObject({ resultType: 'task', status: 'working' })
     expect(created).not.toHaveProperty('requestState')
     const { taskId } = created
     expect(await until(peer, taskId, 'input_required')).not.toHaveProperty('requestState')
     await peer.result('tasks/update', modern({ taskId, inputResponses: { user_name: named('Bob') } }))
     expect(await until(peer, taskId, 'completed')).toMatchObject({ result: { content: [{ text: 'Alice 1 1, Bob' }] } })
+  })
+
+  it('begins no task for a caller that has cancelled before the word', async () => {
+    const gave = Promise.withResolvers<unknown>()
+    const work: Work = async exchange => {
+      exchange.cancel('enough')
+      gave.resolve(await background(exchange).catch((error: Error) => error.name))
+    }
+    const peer = serve({ mixed: [{ support: 'optional', deferred: true }, work] }).peer()
+    peer.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: modern({ name: 'mixed' }) })
+    expect(await gave.promise).toBe('AbortError')
   })
 
   it('answers a deferred tool that never gives the word like any call', async () => {
@@ -246,7 +322,9 @@ describe('tasks of the extension (rev E §2.3)', () => {
   it('keeps a call a call where it may not become a task', async () => {
     const work: Work = async exchange => `${await background(exchange)} ${currentTask(exchange)?.id}`
     const peer = serve({ mixed: [{ support: 'optional', deferred: true }, work] }).peer()
-    expect(await peer.result('tools/call', modern({ name: 'mixed' }, {}))).toMatchObject({ content: [{ text: 'false undefined' }] })
+    expect(await peer.result('tools/call', modern({ name: 'mixed' }, {}))).toMatchObject({
+      content: [{ text: 'false undefined' }],
+    })
   })
 
   it('leaves a deferred call to its handler when there is no room for a task', async () => {
@@ -255,7 +333,9 @@ describe('tasks of the extension (rev E §2.3)', () => {
     const full = peer({ id: 'ann' })
     for (let at = 0; at < 100; at++) await call(full, 'slow')
     expect(await full.code('tools/call', modern({ name: 'slow' }))).toBe(-32603)
-    expect((await call(full, 'mixed'))['content']).toMatchObject([{ text: expect.stringContaining('100 tasks of yours are kept') }])
+    expect((await call(full, 'mixed'))['content']).toMatchObject([
+      { text: expect.stringContaining('100 tasks of yours are kept') },
+    ])
   })
 
   it('is silent about progress: neither before nor after the answer', async () => {
@@ -276,10 +356,14 @@ describe('tasks of the extension (rev E §2.3)', () => {
     }
     const peer = serve({ slow: [optional, work] }).peer()
     const { taskId } = await call(peer, 'slow')
-    for (;;) if ((await get(peer, taskId))['statusMessage'] === 'half way') break
+    const task = await seen(
+      () => get(peer, taskId),
+      ({ statusMessage }) => statusMessage !== undefined,
+    )
+    expect(task).toMatchObject({ status: 'working', statusMessage: 'half way' })
   })
 
-  it("gives another principal the same answer as for an id that never was, on every method", async () => {
+  it('gives another principal the same answer as for an id that never was, on every method', async () => {
     const { peer } = serve({ slow: [optional, never] })
     const [ann, eve, nobody] = [peer({ id: 'ann' }), peer({ id: 'eve' }), peer()]
     const { taskId } = await call(ann, 'slow')
@@ -294,14 +378,17 @@ describe('tasks of the extension (rev E §2.3)', () => {
   })
 
   it('survives the connection that made it', async () => {
-    let finish = (_: string): void => {}
+    let finish: ((text: string) => void) | undefined
     const { engine, peer } = serve({ slow: [optional, () => new Promise<string>(resolve => (finish = resolve))] })
-    const [server, client] = memoryPair()
+    const [server, client] = joined()
     engine.accept(server)
     const { taskId } = await call(new RawPeer(client), 'slow')
-    await new Promise(resolve => setTimeout(resolve, 5))
+    await seen(
+      () => finish,
+      given => given !== undefined,
+    )
     await client.close()
-    finish('still here')
+    finish?.('still here')
     expect(await until(peer(), taskId, 'completed')).toMatchObject({ result: { content: [{ text: 'still here' }] } })
   })
 
@@ -315,60 +402,70 @@ describe('tasks of the extension (rev E §2.3)', () => {
     const peer = serve({ slow: [{ support: 'optional', ttl: '5s', pollInterval: 20 }, work] }, clock).peer()
     const { taskId, ttlMs, pollIntervalMs } = await call(peer, 'slow')
     expect([ttlMs, pollIntervalMs]).toEqual([5_000, 20])
-    while (signal === undefined) await new Promise(resolve => setTimeout(resolve, 1))
+    await seen(
+      () => signal,
+      given => given !== undefined,
+    )
     clock.advance(4_999)
     expect(await get(peer, taskId)).toMatchObject({ status: 'working' })
     clock.advance(1)
     expect(await peer.code('tasks/get', modern({ taskId }))).toBe(-32602)
     clock.advance(250)
-    await new Promise(resolve => setTimeout(resolve))
-    expect(signal.aborted).toBe(true)
+    await seen(
+      () => signal,
+      given => given?.aborted === true,
+    )
   })
 
   it('fails a task whose result is too large or no JSON', async () => {
-    const peer = serve({ big: [optional, () => 'x'.repeat(2_000)], odd: [optional, () => ({ n: 1n })] }, realClock, { resultBytes: 1_000 }).peer()
-    expect((await until(peer, (await call(peer, 'big'))['taskId'], 'failed'))['error']).toMatchObject({ code: -32603, message: expect.stringContaining('1000') })
-    const odd = await until(peer, (await call(peer, 'odd'))['taskId'], 'completed')
-    expect(odd).toMatchObject({ result: { isError: true } })
+    const odd = () => reply({ content: [], structured: { n: 1n } })
+    const peer = serve({ big: [optional, () => 'x'.repeat(2_000)], odd: [optional, odd] }, realClock, {
+      resultBytes: 1_000,
+    }).peer()
+    const failure = async (tool: string) => (await until(peer, (await call(peer, tool))['taskId'], 'failed'))['error']
+    expect(await failure('big')).toMatchObject({ code: -32603, message: expect.stringContaining('the limit for tasks is 1000') })
+    expect(await failure('odd')).toMatchObject({ code: -32603, message: 'The result could not be written as JSON' })
   })
 })
 
 describe('listening for tasks (rev E §2.2)', () => {
-  const listening = (server: ReturnType<typeof serve>, exchange: Partial<Exchange>, wanted: unknown, told: unknown[]) =>
-    server.tasks.listening.open({ engine: server.engine, route: { method: { name: 'subscriptions/listen' } }, ...exchange } as Exchange, wanted, (method, params) =>
-      told.push([method.name, params]),
-    )
-  const from = (principal: Principal | undefined, capabilities: Params = declared) => {
-    const revision = new Spoken(['2026-07-28']).requests[0]
-    return { caller: { principal }, peer: { revision, capabilities } } as unknown as Partial<Exchange>
-  }
+  const told = (peer: RawPeer, member: string) =>
+    peer.said.filter(({ method }) => method === 'notifications/tasks').map(({ params }) => (params as Params)[member])
+  const acknowledged = async (peer: RawPeer) =>
+    (await peer.heard('notifications/subscriptions/acknowledged'))['notifications'] as Params
 
   it('refuses taskIds of a caller without the extension, and what are no ids', async () => {
-    const server = serve({ slow: [optional, never] })
-    await expect(listening(server, from(undefined, {}), ['x'], [])).rejects.toMatchObject({ kind: 'capability-missing' })
-    await expect(listening(server, from(undefined), [1], [])).rejects.toMatchObject({ kind: 'invalid-params' })
+    const peer = serve({ slow: [optional, never] }).peer()
+    const { error } = await peer.request('subscriptions/listen', modern({ notifications: { taskIds: ['x'] } }, {}))
+    expect(error).toMatchObject({ code: -32021, data: { requiredCapabilities: { extensions: { [tasksExtension]: {} } } } })
+    expect(await peer.code('subscriptions/listen', modern({ notifications: { taskIds: [1] } }))).toBe(-32602)
   })
 
-  it("honours only the caller's own tasks and tells all that tasks/get would say", async () => {
-    const server = serve({ ask: [optional, exchange => askName(exchange, 'who')] })
-    const peer = server.peer({ id: 'ann' })
+  it('tells all that tasks/get would say, at once what was missed, each under its subscription', async () => {
+    const peer = serve({ ask: [optional, exchange => askName(exchange, 'who')] }).peer()
     const { taskId } = await call(peer, 'ask')
-    expect(await listening(server, from({ id: 'eve' }), [taskId], [])).toBeUndefined()
-    const told: unknown[] = []
     await until(peer, taskId, 'input_required')
-    const granted = await listening(server, from({ id: 'ann' }), [taskId, 'nobody', taskId], told)
-    expect(granted?.accepted).toEqual([taskId])
-    expect(told).toEqual([])
-    granted?.start()
+    peer.send({
+      jsonrpc: '2.0',
+      id: 'sub',
+      method: 'subscriptions/listen',
+      params: modern({ notifications: { taskIds: [taskId, 'nobody'] } }),
+    })
+    expect(await acknowledged(peer)).toEqual({ taskIds: [taskId] })
+    await peer.heard('notifications/tasks')
     await peer.result('tasks/update', modern({ taskId, inputResponses: { who: named('Ann') } }))
-    await until(peer, taskId, 'completed')
-    const states = told.map(([method, task]: never) => [method, task['status'], Object.keys(task).includes('result')])
-    expect(states).toEqual([
-      ['notifications/tasks', 'input_required', false],
-      ['notifications/tasks', 'working', false],
-      ['notifications/tasks', 'completed', true],
-    ])
-    granted?.close()
+    const last = await peer.heard('notifications/tasks', ({ status }) => status === 'completed')
+    const { resultType, _meta, ...task } = await get(peer, taskId)
+    expect(last).toEqual({ ...task, _meta: { 'io.modelcontextprotocol/subscriptionId': 'sub' } })
+    expect(told(peer, 'status')).toEqual(['input_required', 'working', 'completed'])
+  })
+
+  it("honours nothing of another's tasks", async () => {
+    const { peer } = serve({ slow: [optional, never] })
+    const { taskId } = await call(peer({ id: 'ann' }), 'slow')
+    const eve = peer({ id: 'eve' })
+    eve.send({ jsonrpc: '2.0', id: 1, method: 'subscriptions/listen', params: modern({ notifications: { taskIds: [taskId] } }) })
+    expect(await acknowledged(eve)).toEqual({})
   })
 })
 
@@ -378,7 +475,11 @@ describe('task headers (rev E §2.5)', () => {
     const post = (name: string): Promise<string> =>
       new Promise(resolve => {
         const lane: Lane = { send: resolve, end: () => {}, closed: false, onClose: () => {} }
-        const headers = new Map([['mcp-protocol-version', '2026-07-28'], ['mcp-method', 'tasks/get'], ['mcp-name', name]])
+        const headers = new Map([
+          ['mcp-protocol-version', '2026-07-28'],
+          ['mcp-method', 'tasks/get'],
+          ['mcp-name', name],
+        ])
         const body = { jsonrpc: '2.0', id: 1, method: 'tasks/get', params: modern({ taskId: 'abc' }) }
         engine.deliver(JSON.stringify(body), { carrier: 'http', connection: {}, header: key => headers.get(key) }, lane)
       })

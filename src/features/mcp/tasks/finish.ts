@@ -29,7 +29,12 @@ const dayMs = 86_400_000
 const maxQuestions = 1_000
 
 /** Waits for the end of the task that a call has become and gives the call's result; a failure is thrown. */
-export async function finishTask(engine: Engine, conversation: Conversation, created: Task, options: FinishOptions = {}): Promise<CallToolResult> {
+export async function finishTask(
+  engine: Engine,
+  conversation: Conversation,
+  created: Task,
+  options: FinishOptions = {},
+): Promise<CallToolResult> {
   const { signal } = options
   signal?.throwIfAborted()
   const stop = new AbortController()
@@ -52,6 +57,11 @@ export async function finishTask(engine: Engine, conversation: Conversation, cre
   }
 }
 
+/** What kind of result it is was for the wire to say. */
+function plain(result: CallToolResult): CallToolResult {
+  return without(result as unknown as Wire, 'resultType') as unknown as CallToolResult
+}
+
 class Wait {
   readonly #engine: Engine
   readonly #conversation: Conversation
@@ -61,7 +71,14 @@ class Wait {
   readonly #asked = new Set<string>()
   #task: DetailedTask
 
-  constructor(engine: Engine, conversation: Conversation, task: Task, options: FinishOptions, stop: AbortController, until: number) {
+  constructor(
+    engine: Engine,
+    conversation: Conversation,
+    task: Task,
+    options: FinishOptions,
+    stop: AbortController,
+    until: number,
+  ) {
     this.#engine = engine
     this.#conversation = conversation
     this.#task = task
@@ -80,9 +97,16 @@ class Wait {
       }
     }
     const { status, result, error, statusMessage } = this.#task
-    if (status === 'completed' && result !== undefined) return without(result as unknown as Wire, 'resultType') as unknown as CallToolResult
-    if (error !== undefined) throw new McpError('remote', clip(error.message, 1000), { code: error.code, ...(error.data === undefined ? {} : { data: error.data }) })
-    throw new McpError(status === 'cancelled' ? 'task-cancelled' : 'invalid-answer', clip(statusMessage ?? `The task ended as ${status} without a result`, 1000))
+    if (status === 'completed' && result !== undefined) return plain(result)
+    if (error !== undefined)
+      throw new McpError('remote', clip(error.message, 1000), {
+        code: error.code,
+        ...(error.data === undefined ? {} : { data: error.data }),
+      })
+    throw new McpError(
+      status === 'cancelled' ? 'task-cancelled' : 'invalid-answer',
+      clip(statusMessage ?? `The task ended as ${status} without a result`, 1000),
+    )
   }
 
   /** The result is fetched; while that blocks the server asks by requests of its own, or answers with its questions. */
@@ -91,9 +115,10 @@ class Wait {
       do await this.#look()
       while (this.#task.status === 'working')
       const result = await this.#engine.call(this.#conversation, taskResult, { taskId: this.#task.taskId }, this.#blocking())
-      if (!isInputRequired(result)) return result
+      if (!isInputRequired(result)) return plain(result)
       const answers: Record<string, unknown> = {}
-      for (const [key, request] of Object.entries(result.inputRequests ?? {})) if (this.#isNew(key)) answers[key] = await this.#answer(key, request)
+      for (const [key, request] of Object.entries(result.inputRequests ?? {}))
+        if (this.#isNew(key)) answers[key] = await this.#answer(key, request)
       const meta = { [relatedTaskKey]: { taskId: this.#task.taskId } }
       await this.#engine.call(this.#conversation, inputResponse, { inputResponses: answers }, { signal: this.#stop.signal, meta })
     }
@@ -127,7 +152,8 @@ class Wait {
   /** Keys are never used twice, so one that was seen is the same question again. */
   #isNew(key: string): boolean {
     if (this.#asked.has(key)) return false
-    if (this.#asked.size >= maxQuestions) throw this.#given(new McpError('invalid-answer', `The task asked more than ${maxQuestions} questions`))
+    if (this.#asked.size >= maxQuestions)
+      throw this.#given(new McpError('invalid-answer', `The task asked more than ${maxQuestions} questions`))
     this.#asked.add(key)
     return true
   }
@@ -136,12 +162,18 @@ class Wait {
     const answer = await this.#answer(key, request)
     if (isTerminal(this.#task.status)) return
     const { taskId } = this.#task
-    await this.#engine.call(this.#conversation, updateTask, { taskId, inputResponses: { [key]: answer } }, { signal: this.#stop.signal })
+    await this.#engine.call(
+      this.#conversation,
+      updateTask,
+      { taskId, inputResponses: { [key]: answer } },
+      { signal: this.#stop.signal },
+    )
   }
 
   async #answer(key: string, request: InputRequest): Promise<unknown> {
     const { answer } = this.#options
-    if (answer === undefined) throw this.#given(new McpError('capability-missing', `The task asks ${clip(request.method)}, which nobody answers here`))
+    if (answer === undefined)
+      throw this.#given(new McpError('capability-missing', `The task asks ${clip(request.method)}, which nobody answers here`))
     try {
       return await answer(request, key)
     } catch (error) {

@@ -1,46 +1,23 @@
 /** For the tests of this folder: both ends of a connection in memory, a peer that speaks raw frames, a clock moved by hand. */
 import type { Clock } from '../../../core/clock.ts'
-import type { Caller, Connection, Principal, Sink } from '../../../jsonrpc/connection.ts'
+import type { Caller, Connection, Principal } from '../../../jsonrpc/connection.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { memoryPair } from '../../../transports/memory.ts'
 
 export type Frame = Readonly<Record<string, unknown>>
 
-class MemoryEnd implements Connection {
-  readonly carrier = 'memory'
-  readonly caller: Caller
-  other: MemoryEnd | undefined
-  #sink: Sink | undefined
-
-  constructor(principal: Principal | undefined) {
-    this.caller = { carrier: 'memory', connection: this, principal }
-  }
-
-  start(sink: Sink): void {
-    this.#sink = sink
-  }
-
-  send(frame: string): void {
-    queueMicrotask(() => this.other?.arrive(frame))
-  }
-
-  arrive(frame: string): void {
-    this.#sink?.frame(frame)
-  }
-
-  async close(): Promise<void> {
-    const { other } = this
-    this.other = undefined
-    this.#sink?.closed()
-    if (other !== undefined) await other.close()
-  }
-}
-
 /** The first end is the server's: its caller is `principal`. */
-export function memoryPair(principal?: Principal): readonly [Connection, Connection] {
-  const [server, client] = [new MemoryEnd(principal), new MemoryEnd(undefined)]
-  server.other = client
-  client.other = server
-  return [server, client]
+export function joined(principal?: Principal): readonly [Connection, Connection] {
+  const [server, client] = memoryPair()
+  const caller: Caller = { carrier: 'memory', connection: server, principal }
+  const known: Connection = {
+    carrier: 'memory',
+    caller,
+    start: sink => server.start(sink),
+    send: frame => server.send(frame),
+    close: () => server.close(),
+  }
+  return [known, client]
 }
 
 /** Speaks frames by hand. Requests of the other end are answered by `onRequest`. */
@@ -126,6 +103,7 @@ export class ManualClock implements Clock {
 
   advance(ms: number): void {
     this.#now += ms
-    for (const timer of [...this.#timers].sort((a, b) => a.at - b.at)) if (timer.at <= this.#now && this.#timers.delete(timer)) timer.fn()
+    for (const timer of [...this.#timers].sort((a, b) => a.at - b.at))
+      if (timer.at <= this.#now && this.#timers.delete(timer)) timer.fn()
   }
 }

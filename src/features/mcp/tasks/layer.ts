@@ -36,7 +36,8 @@ export function taskLayer(options: LayerOptions): Layer {
       if (!core && !extensionIds.includes(peer.revision.id)) return false
       return facts(params['name'] as string) !== undefined || (core && params['task'] !== undefined && options.offered())
     },
-    run: (exchange, next) => (isCore(exchange) ? asked : decided)(exchange, facts(exchange.params['name'] as string), next, options),
+    run: (exchange, next) =>
+      (isCore(exchange) ? asked : decided)(exchange, facts(exchange.params['name'] as string), next, options),
   }
 }
 
@@ -51,7 +52,9 @@ export async function background(exchange: Exchange): Promise<boolean> {
   if (exchange.asking instanceof RunningTask) return true
   const start = starters.get(exchange)
   if (start === undefined) return false
-  if (exchange.asking?.pending === true) throw new McpError('suspended', 'The call has asked something: it can not become a task before the answer')
+  exchange.signal.throwIfAborted()
+  if (exchange.asking?.pending === true)
+    throw new McpError('suspended', 'The call has asked something: it can not become a task before the answer')
   await start()
   return true
 }
@@ -73,7 +76,8 @@ function asked(exchange: Exchange, facts: TaskFacts | undefined, next: Next, { r
   const wish = exchange.params['task']
   const name = clip(exchange.params['name'] as string)
   if (wish === undefined) {
-    if (facts?.support === 'required') throw new McpError('task-support', `The tool "${name}" runs only as a task; send params.task`)
+    if (facts?.support === 'required')
+      throw new McpError('task-support', `The tool "${name}" runs only as a task; send params.task`)
     return next()
   }
   if (facts === undefined) throw new McpError('task-support', `The tool "${name}" does not run as a task; leave params.task out`)
@@ -123,7 +127,11 @@ function onWord(exchange: Exchange, facts: TaskFacts, next: Next, runner: Runner
       starters.delete(exchange)
       if (begun === undefined) work.then(resolve, reject)
       // A task that could not begin leaves the call to its handler.
-      else begun.then(task => runner.work(task, () => work), () => work.then(resolve, reject))
+      else
+        begun.then(
+          task => runner.work(task, () => work),
+          () => work.then(resolve, reject),
+        )
     }
     work.then(settle, settle)
   })
@@ -140,5 +148,6 @@ function created(record: TaskRecord): Wire {
 
 /** The extension has neither progress nor log messages for tasks; the core form sends them beside the answer, named as the task's. */
 function outletOf(task: RunningTask): NonNullable<Exchange['outlet']> {
-  return (method, params) => hears(task) && task.exchange.engine.notify(task.exchange.conversation, method, { ...params, _meta: related(task.id) })
+  return (method, params) =>
+    hears(task) && task.exchange.engine.notify(task.exchange.conversation, method, { ...params, _meta: related(task.id) })
 }

@@ -21,7 +21,11 @@ export interface Granted {
 export interface ListenKind {
   readonly member: string
   /** Throws where the caller may not ask for it; undefined when nothing of it is honoured. `send` adds what every such message carries. */
-  open(exchange: Exchange, wanted: unknown, send: <P>(method: Method<P, undefined>, params: P) => void): Promise<Granted | undefined>
+  open(
+    exchange: Exchange,
+    wanted: unknown,
+    send: <P>(method: Method<P, undefined>, params: P) => void,
+  ): Promise<Granted | undefined>
 }
 
 /** Ids in one listen request; more are not honoured. */
@@ -60,7 +64,10 @@ export function declaresTasks({ peer }: Exchange): boolean {
 }
 
 /** `find` gives a record that the caller may see. */
-export function taskListening(listeners: TaskListeners, find: (exchange: Exchange, id: string) => Promise<TaskRecord | undefined>): ListenKind {
+export function taskListening(
+  listeners: TaskListeners,
+  find: (exchange: Exchange, id: string) => Promise<TaskRecord | undefined>,
+): ListenKind {
   return {
     member: 'taskIds',
     open: async (exchange, wanted, send) => {

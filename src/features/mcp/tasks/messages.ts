@@ -58,7 +58,10 @@ export interface TaskFacts {
   readonly pollInterval?: Duration
 }
 
-const plain: Readonly<Record<'optional' | 'required', TaskFacts>> = { optional: { support: 'optional' }, required: { support: 'required' } }
+const plain: Readonly<Record<'optional' | 'required', TaskFacts>> = {
+  optional: { support: 'optional' },
+  required: { support: 'required' },
+}
 
 /** A tool's `task` option, spelled out. Undefined: it never is one. */
 export function taskFacts(declared: TaskSupport | TaskFacts | undefined): TaskFacts | undefined {
@@ -100,14 +103,32 @@ export const taskChanged = notification({ name: 'notifications/tasks', to: 'clie
 
 const ofCore = { to: 'server', in: coreIds } as const
 
-export const getCoreTask = request<Task>()({ ...ofCore, name: 'tasks/get', params: named, resultDown: coreDown, resultUp: coreUp })
+export const getCoreTask = request<Task>()({
+  ...ofCore,
+  name: 'tasks/get',
+  params: named,
+  resultDown: coreDown,
+  resultUp: coreUp,
+})
 
-export const cancelCoreTask = request<Task>()({ ...ofCore, name: 'tasks/cancel', params: named, resultDown: coreDown, resultUp: coreUp })
+export const cancelCoreTask = request<Task>()({
+  ...ofCore,
+  name: 'tasks/cancel',
+  params: named,
+  resultDown: coreDown,
+  resultUp: coreUp,
+})
 
 const { resultDown = {}, resultUp = {} } = callTool
 
 /** Blocks until the task has ended; the draft may answer with questions instead. */
-export const taskResult = request<CallToolResult | InputRequiredResult>()({ ...ofCore, name: 'tasks/result', params: named, resultDown, resultUp })
+export const taskResult = request<CallToolResult | InputRequiredResult>()({
+  ...ofCore,
+  name: 'tasks/result',
+  params: named,
+  resultDown,
+  resultUp,
+})
 
 export const listTasks = request<ListTasksResult>()({
   ...ofCore,
@@ -143,7 +164,8 @@ export const taskErrors = {
 
 /** The core form: other names, no payload, and a tool's own failure counts as the task's. */
 export function toCore(task: Wire): Wire {
-  const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs, result } = task as unknown as DetailedTask
+  const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs, result } =
+    task as unknown as DetailedTask
   return {
     taskId,
     status: status === 'completed' && result?.isError === true ? 'failed' : status,

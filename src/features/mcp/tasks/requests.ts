@@ -16,7 +16,12 @@ import {
   listTasks,
 } from './messages.ts'
 
-export async function readTask(engine: Engine, conversation: Conversation, taskId: string, options?: SendOptions): Promise<DetailedTask> {
+export async function readTask(
+  engine: Engine,
+  conversation: Conversation,
+  taskId: string,
+  options?: SendOptions,
+): Promise<DetailedTask> {
   const task: DetailedTask = isCore(conversation)
     ? await engine.call(conversation, getCoreTask, { taskId }, options)
     : await engine.call(conversation, getTask, { taskId }, options)
@@ -30,7 +35,12 @@ export async function stopTask(engine: Engine, conversation: Conversation, taskI
 }
 
 /** One page of the caller's tasks; only the core form has it. */
-export function pageOfTasks(engine: Engine, conversation: Conversation, cursor?: string, options?: SendOptions): Promise<ListTasksResult> {
+export function pageOfTasks(
+  engine: Engine,
+  conversation: Conversation,
+  cursor?: string,
+  options?: SendOptions,
+): Promise<ListTasksResult> {
   return engine.call(conversation, listTasks, cursor === undefined ? {} : { cursor }, options)
 }
 
@@ -40,7 +50,11 @@ export function isCore({ peer }: Conversation): boolean {
 
 export function isTask(value: Wire): value is Wire & DetailedTask {
   const { taskId, status, ttlMs } = value
-  return typeof taskId === 'string' && typeof status === 'string' && (ttlMs === null || ttlMs === undefined || typeof ttlMs === 'number')
+  return (
+    typeof taskId === 'string' &&
+    typeof status === 'string' &&
+    (ttlMs === null || ttlMs === undefined || typeof ttlMs === 'number')
+  )
 }
 
 export function checkedTask(task: Wire | DetailedTask): DetailedTask {

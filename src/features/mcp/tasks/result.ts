@@ -80,5 +80,11 @@ function send(exchange: Exchange, taskId: string, question: Question, until: num
   const timeoutMs = Math.max(1, until - engine.clock.now())
   const lane = conversation.connection === undefined ? { lane: reply } : {}
   if (conversation.connection === undefined) engine.streaming(exchange)
-  return engine.call(conversation, question.method, question.params, { ...lane, signal, timeoutMs, totalMs: timeoutMs, meta: related(taskId) })
+  return engine.call(conversation, question.method, question.params, {
+    ...lane,
+    signal,
+    timeoutMs,
+    totalMs: timeoutMs,
+    meta: related(taskId),
+  })
 }

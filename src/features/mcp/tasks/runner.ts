@@ -51,7 +51,11 @@ export class Runner {
   }
 
   /** Makes a task of a call. From here on the call's questions are the task's. */
-  async begin(exchange: Exchange, facts: TaskFacts, wantedTtl: number | undefined): Promise<{ readonly record: TaskRecord; readonly task: RunningTask }> {
+  async begin(
+    exchange: Exchange,
+    facts: TaskFacts,
+    wantedTtl: number | undefined,
+  ): Promise<{ readonly record: TaskRecord; readonly task: RunningTask }> {
     const { engine, caller, peer } = exchange
     const record: TaskRecord = {
       id: this.#options.newId(),
@@ -61,7 +65,10 @@ export class Runner {
       createdAt: engine.clock.now(),
       updatedAt: engine.clock.now(),
       ttlMs: this.#ttl(facts, wantedTtl),
-      pollMs: facts.pollInterval === undefined ? this.#options.limits.pollMs : Math.max(1, Math.round(toMilliseconds(facts.pollInterval))),
+      pollMs:
+        facts.pollInterval === undefined
+          ? this.#options.limits.pollMs
+          : Math.max(1, Math.round(toMilliseconds(facts.pollInterval))),
       questions: {},
       bytes: 0,
     }

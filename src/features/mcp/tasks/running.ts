@@ -53,7 +53,8 @@ export class RunningTask implements Asking {
 
   ask<P, R>(method: Method<P, R>, params: P, options: AskOptions): Promise<R> {
     const { revision } = this.exchange.peer
-    if (!options.allowed || !method.in.includes(revision.id)) return Promise.reject(capabilityMissing(method.name, options.requires))
+    if (!options.allowed || !method.in.includes(revision.id))
+      return Promise.reject(capabilityMissing(method.name, options.requires))
     if (this.closing) return Promise.reject(ended())
     if (options.signal?.aborted === true) return Promise.reject(options.signal.reason)
     const down = stepsDown(method.paramsDown, revision)
@@ -95,7 +96,10 @@ export class RunningTask implements Asking {
     for (const [key, question] of this.questions) {
       if (!Object.hasOwn(responses, key)) continue
       if (!question.accepts(responses[key])) {
-        throw new McpError('invalid-params', `params.inputResponses["${clip(key)}"] does not answer what ${question.request.method} asked for`)
+        throw new McpError(
+          'invalid-params',
+          `params.inputResponses["${clip(key)}"] does not answer what ${question.request.method} asked for`,
+        )
       }
       given.push([question, responses[key]])
     }
@@ -142,7 +146,8 @@ export class RunningTask implements Asking {
   #bounded(key: string, method: Method, { signal, timeoutMs }: AskOptions): () => void {
     const { deadlines, clock } = this.exchange.engine
     const give = (error: unknown): void => this.questions.get(key)?.reject(error)
-    const late = (): void => give(new McpError('timeout', `No answer to ${method.name} within ${timeoutMs} ms; raise timeoutMs if it may take longer`))
+    const late = (): void =>
+      give(new McpError('timeout', `No answer to ${method.name} within ${timeoutMs} ms; raise timeoutMs if it may take longer`))
     const aborted = (): void => give(signal?.reason)
     const deadline = timeoutMs === undefined ? undefined : deadlines.add(clock.now() + timeoutMs, late)
     signal?.addEventListener('abort', aborted, { once: true })

@@ -25,8 +25,8 @@ import {
   taskErrors,
   taskFacts,
   taskResult,
-  tasksExtension,
   taskStatus,
+  tasksExtension,
   updateTask,
 } from './messages.ts'
 import { answerResult } from './result.ts'
@@ -67,7 +67,9 @@ export function tasksServer(options: TasksOptions): TasksServer {
   const facts = (tool: string): TaskFacts | undefined => taskFacts(tools.get(tool)?.facts.task)
   let ever = false
   const offered = (): boolean => {
-    ever ||= tools.snapshot.memo('task tools', () => tools.snapshot.entries.some(tool => taskFacts(tool.facts.task) !== undefined))
+    ever ||= tools.snapshot.memo('task tools', () =>
+      tools.snapshot.entries.some(tool => taskFacts(tool.facts.task) !== undefined),
+    )
     return ever
   }
   const listeners = new TaskListeners()
@@ -139,7 +141,8 @@ async function cancel(runner: Runner, exchange: Exchange): Promise<Record<string
 async function cancelCore(runner: Runner, exchange: Exchange): Promise<object> {
   const { id } = await find(runner.table, exchange)
   const after = await runner.cancel(exchange.engine, id)
-  if (after === undefined) throw new McpError('task-over', `The task "${clip(id)}" has ended; only one that still runs can be cancelled`)
+  if (after === undefined)
+    throw new McpError('task-over', `The task "${clip(id)}" has ended; only one that still runs can be cancelled`)
   return taskOf(after)
 }
 
@@ -162,7 +165,8 @@ const cursorMs = 3_600_000
 /** Only for callers who are someone: ids are all that protects the tasks of the others. */
 async function list({ table, seal, pageSize = 100 }: TasksOptions, exchange: Exchange): Promise<ListTasksResult> {
   const owner = exchange.caller.principal?.id
-  if (owner === undefined) throw new McpError('method-not-found', 'tasks/list is for identified callers; remember the ids of your tasks')
+  if (owner === undefined)
+    throw new McpError('method-not-found', 'tasks/list is for identified callers; remember the ids of your tasks')
   const purpose = { kind: 'cursor', audience: listTasks.name, principal: owner }
   const cursor = exchange.params['cursor']
   const after = cursor === undefined ? undefined : ((await opened(seal, cursor, purpose)) as string)
@@ -172,7 +176,11 @@ async function list({ table, seal, pageSize = 100 }: TasksOptions, exchange: Exc
   return { tasks, nextCursor: await seal.seal({ ...purpose, expiresAt: exchange.engine.clock.now() + cursorMs, data: next }) }
 }
 
-async function opened(seal: Seal, cursor: unknown, purpose: { kind: string; audience: string; principal: string }): Promise<unknown> {
+async function opened(
+  seal: Seal,
+  cursor: unknown,
+  purpose: { kind: string; audience: string; principal: string },
+): Promise<unknown> {
   try {
     return await seal.open(cursor, purpose)
   } catch (error) {

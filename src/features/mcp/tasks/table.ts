@@ -57,7 +57,11 @@ export interface TaskTable {
    */
   change(id: string, change: (record: TaskRecord) => TaskRecord | undefined): Awaitable<TaskRecord | undefined>
   /** The tasks of one principal on one wire, oldest first. */
-  list(owner: string, revision: RevisionId, page: { readonly after?: string | undefined; readonly limit: number }): Awaitable<TaskPage>
+  list(
+    owner: string,
+    revision: RevisionId,
+    page: { readonly after?: string | undefined; readonly limit: number },
+  ): Awaitable<TaskPage>
   delete(id: string): Awaitable<void>
 }
 
@@ -93,7 +97,8 @@ class MemoryTasks implements TaskTable {
     const { tasks, tasksPerPrincipal } = this.#limits
     if (this.#tasks.size >= tasks) this.#sweep()
     if (this.#tasks.size >= tasks) throw full(`${tasks} tasks are kept`)
-    if (record.owner !== undefined && this.#count(record.owner) >= tasksPerPrincipal) throw full(`${tasksPerPrincipal} tasks of yours are kept`)
+    if (record.owner !== undefined && this.#count(record.owner) >= tasksPerPrincipal)
+      throw full(`${tasksPerPrincipal} tasks of yours are kept`)
     this.#tasks.set(record.id, { position: ++this.#position, record })
     this.#bytes += record.bytes
   }

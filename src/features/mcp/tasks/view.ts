@@ -31,7 +31,11 @@ export function detailedTask(record: TaskRecord, engine: Engine): DetailedTask {
   }
   if (status !== 'failed') return taskOf(record)
   const error = failureOf(record)
-  const body = { code: engine.outcome.number(error, revision), message: error.message, ...(error.data === undefined ? {} : { data: error.data }) }
+  const body = {
+    code: engine.outcome.number(error, revision),
+    message: error.message,
+    ...(error.data === undefined ? {} : { data: error.data }),
+  }
   return { ...taskOf(record), error: body }
 }
 

@@ -11,6 +11,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
+import { type TaskFacts, taskFacts } from '../tasks/messages.ts'
 import { checkMirrored, type MirroredParam, mirroredParams } from './headers.ts'
 import {
   type CallToolResult,
@@ -31,7 +32,8 @@ export interface ToolFacts {
   readonly output?: Schema
   readonly annotations?: ToolAnnotations
   readonly icons?: readonly Icon[]
-  readonly task?: TaskSupport
+  /** Whether a call may or must run in the background, and how. Default: it must not. */
+  readonly task?: TaskSupport | TaskFacts
   /** How long one call may take. Default: as long as the caller waits. */
   readonly timeout?: Duration
   /** How often one caller may call this tool, instead of the server's common limit. */
@@ -116,7 +118,8 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>): To
   if (inputSchema['type'] !== 'object') throw new TypeError(`The input of tool "${name}" must be an object schema`)
   const mirrored = mirroredParams(inputSchema)
   if ('fault' in mirrored) throw new TypeError(`The input schema of tool "${name}": ${mirrored.fault}`)
-  const { title, description, annotations, icons, task, meta } = facts
+  const { title, description, annotations, icons, meta } = facts
+  const support = taskFacts(facts.task)?.support
   const tool: Tool = {
     name,
     ...(title === undefined ? {} : { title }),
@@ -125,7 +128,7 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>): To
     ...(output === undefined ? {} : { outputSchema: output.json }),
     ...(annotations === undefined ? {} : { annotations }),
     ...(icons === undefined ? {} : { icons }),
-    ...(task === undefined || task === 'forbidden' ? {} : { execution: { taskSupport: task } }),
+    ...(support === undefined ? {} : { execution: { taskSupport: support } }),
     ...(meta === undefined ? {} : { _meta: meta }),
   }
   const timeoutMs = facts.timeout === undefined ? undefined : toMilliseconds(facts.timeout, 'timeout')

@@ -1,0 +1,79 @@
+/** The shapes that the rules of a foreign schema share. */
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Meter } from './meter.ts'
+import { SchemaError } from './schema.ts'
+
+/** Which members and items of a value some rule has looked at: what `unevaluated…` asks about. */
+export interface Seen {
+  readonly names: Set<string>
+  readonly items: Set<number>
+  /** All items before this one. */
+  upTo: number
+}
+
+export interface Run {
+  readonly meter: Meter
+  /** Only where some schema around asks. */
+  readonly seen: Seen | undefined
+}
+
+export interface Fault {
+  /** From the value outwards: each level adds its name on the way up, so that success costs nothing. */
+  readonly segments: PropertyKey[]
+  readonly message: string
+  /** The types that would have been right, when that is all there is to say. */
+  readonly types?: readonly string[]
+}
+
+export type Apply = (data: unknown, run: Run) => Fault | undefined
+
+export interface Rule {
+  /** Rules of order 1 come after all of order 0. */
+  readonly order: 0 | 1
+  readonly test: Apply
+}
+
+export function rule(test: Apply, order: 0 | 1 = 0): Rule {
+  return { order, test }
+}
+
+export function fault(message: string, types?: readonly string[]): Fault {
+  return types === undefined ? { segments: [], message } : { segments: [], message, types }
+}
+
+/** A fault of a member or an item, as seen from the value that holds it. */
+export function within(name: PropertyKey, found: Fault | undefined): Fault | undefined {
+  found?.segments.push(name)
+  return found
+}
+
+export function isCount(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0
+}
+
+export function isNumber(value: unknown): value is number {
+  return typeof value === 'number'
+}
+
+export function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+export function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value)
+}
+
+export function isNames(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every(isText)
+}
+
+/** The value of a keyword, if it is there; a keyword that holds something else makes the schema unusable. */
+export function keyword<T>(
+  schema: Readonly<Record<string, unknown>>,
+  name: string,
+  is: (value: unknown) => value is T,
+): T | undefined {
+  const value = Object.hasOwn(schema, name) ? schema[name] : undefined
+  if (value === undefined || is(value)) return value
+  throw new SchemaError(`The peer's schema has ${clip(JSON.stringify(value))} as ${name}, which is not allowed there`)
+}

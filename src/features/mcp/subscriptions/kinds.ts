@@ -1,0 +1,69 @@
+/** The kinds that every server has: a list that changes, and resources that do. */
+import type { Exchange } from '../../../engine/exchange.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import type { ListenKind, Send } from './listeners.ts'
+
+/** A kind, and those who were granted it. */
+export interface ListKind extends ListenKind {
+  readonly listeners: Iterable<Send>
+}
+
+export function listKind(list: string): ListKind {
+  const listeners = new Set<Send>()
+  return {
+    listeners,
+    member: `${list}ListChanged`,
+    open: (exchange, wanted, send) => {
+      if (wanted !== true || !declares(exchange, list, 'listChanged')) return undefined
+      return { accepted: true, start: () => listeners.add(send), close: () => listeners.delete(send) }
+    },
+  }
+}
+
+export interface UpdateKind extends ListenKind {
+  of(uri: string): Iterable<Send>
+}
+
+const nobody: readonly Send[] = []
+
+/** `limit`: URIs in one request. */
+export function updateKind(limit: number): UpdateKind {
+  const watchers = new Map<string, Set<Send>>()
+  const drop = (uri: string, send: Send): void => {
+    const set = watchers.get(uri)
+    if (set?.delete(send) === true && set.size === 0) watchers.delete(uri)
+  }
+  return {
+    of: uri => watchers.get(uri) ?? nobody,
+    member: 'resourceSubscriptions',
+    open: (exchange, wanted, send) => {
+      if (!declares(exchange, 'resources', 'subscribe')) return undefined
+      const uris = [...new Set(wanted as readonly string[])]
+      if (uris.length > limit) throw tooMany(uris.length, limit)
+      return {
+        accepted: uris,
+        start: () => {
+          for (const uri of uris) watchers.set(uri, (watchers.get(uri) ?? new Set()).add(send))
+        },
+        close: () => {
+          for (const uri of uris) drop(uri, send)
+        },
+      }
+    },
+  }
+}
+
+/** Only what is announced is granted. */
+function declares({ engine, peer }: Exchange, capability: string, member: string): boolean {
+  const declared = engine.capabilities(peer.revision)[capability]
+  return isRecord(declared) && declared[member] === true
+}
+
+function tooMany(count: number, limit: number): McpError {
+  const where = 'params.notifications.resourceSubscriptions'
+  return new McpError(
+    'invalid-params',
+    `${where} names ${count} URIs, the limit is ${limit}; listen for the rest in another request`,
+  )
+}

@@ -1,0 +1,46 @@
+/** Tools of the fixture that take their time, talk while they work, or change what is offered. */
+import { jsonSchema, type Registration, type Server } from '../../src/server/index.ts'
+
+export function addWork(server: Server): void {
+  let stopped = 0
+  server.tool('work', { description: 'Tells how far it has come' }, (_, ctx) => {
+    ctx.log('debug', 'Looking for the fish', 'kitchen')
+    ctx.progress(1, { total: 4, message: 'found' })
+    ctx.log('warning', { fish: 'small' }, 'kitchen')
+    ctx.progress(3, { total: 4 })
+    return 'Done'
+  })
+  server.tool('wait', { description: 'Waits until it is told to stop' }, async (_, ctx) => {
+    ctx.progress(1, { total: 2, message: 'waiting' })
+    await new Promise<void>(resolve => ctx.signal.addEventListener('abort', () => resolve()))
+    stopped++
+    return 'Stopped'
+  })
+  server.tool('stopped', { description: 'How many waits were stopped' }, () => `${stopped}`)
+  addChange(server)
+}
+
+const input = jsonSchema<{ what: 'tools' | 'prompts' | 'resources' | 'content' }>({
+  type: 'object',
+  properties: { what: { enum: ['tools', 'prompts', 'resources', 'content'] } },
+  required: ['what'],
+})
+
+/** Adds one more of a kind, or takes it away again. */
+function addChange(server: Server): void {
+  const added = new Map<string, Registration<never>>()
+  const toggle = (what: string, add: () => Registration<never>): string => {
+    const there = added.get(what)
+    there?.remove()
+    if (there === undefined) added.set(what, add())
+    else added.delete(what)
+    return there === undefined ? 'Added' : 'Removed'
+  }
+  server.tool('change', { description: 'Changes what is offered', input }, ({ what }) => {
+    if (what === 'tools') return toggle(what, () => server.tool('extra', { description: 'One more' }, () => 'Extra'))
+    if (what === 'prompts') return toggle(what, () => server.prompt('extra', { arguments: {} }, () => 'Extra'))
+    if (what === 'resources') return toggle(what, () => server.resource('memo://extra', { name: 'extra' }, () => 'Extra'))
+    server.resourceUpdated('memo://today')
+    return 'Updated'
+  })
+}

@@ -1,0 +1,38 @@
+import { globSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { describe, test } from 'vitest'
+import type { RevisionId } from '../../src/server/index.ts'
+import { parseTranscript, playTranscript, tapConnection, type Transcript } from '../../src/testing/index.ts'
+import { oracle } from '../oracle/index.ts'
+import { type CarrierName, carriersOf, openConnection, startFixture } from './carriers.ts'
+import { travelWith } from './travel.ts'
+
+for (const file of globSync('*/*.txt', { cwd: import.meta.dirname }).sort()) {
+  const revision = dirname(file) as RevisionId
+  const transcript = parseTranscript(readFileSync(join(import.meta.dirname, file), 'utf8'))
+  const carriers = carriersOf[revision].filter(carrier => transcript.carriers?.includes(carrier) ?? true)
+  describe(`${revision} ${basename(file, '.txt')}`, () => {
+    test.for(carriers)('over %s', carrier => play(transcript, revision, carrier))
+  })
+}
+
+async function play(transcript: Transcript, revision: RevisionId, carrier: CarrierName): Promise<void> {
+  const { target, server, close } = await startFixture(carrier)
+  try {
+    const link = oracle?.link()
+    const bare = await openConnection(carrier, target)
+    const connection =
+      oracle === undefined || link === undefined ? bare : tapConnection(bare, ({ way, text }) => way === 'in' && oracle?.note('server', text, link))
+    const travel = travelWith(revision, bare, server)
+    await playTranscript(transcript, connection, {
+      outgoing: (frame, { wrong }) => {
+        if (link !== undefined && wrong) link.see('client', JSON.stringify(frame))
+        else if (link !== undefined) oracle?.note('client', JSON.stringify(frame), link)
+        return travel.outgoing(frame)
+      },
+      onSaid: travel.said,
+    })
+  } finally {
+    await close()
+  }
+}
