@@ -71,6 +71,11 @@ export class Calls {
     this.take(id)?.reject(error)
   }
 
+  /** The other end is done with a request that lasts. */
+  end(id: Id, error: Error): void {
+    if (this.#waiting.get(id)?.lasting === true) this.fail(id, error)
+  }
+
   failAll(error: Error): void {
     for (const id of [...this.#waiting.keys()]) this.fail(id, error)
   }

@@ -81,6 +81,11 @@ export class Conversation {
     return true
   }
 
+  /** Somebody holds a stream open for what is said unasked. */
+  get heard(): boolean {
+    return this.push !== undefined && !this.push.closed && this.push.attached !== false
+  }
+
   onEnd(fn: () => void): void {
     if (this.ended) fn()
     else {
@@ -95,6 +100,7 @@ export class Conversation {
     this.ended = true
     for (const exchange of this.running) exchange.cancel(reason.message, false)
     this.calls?.failAll(reason)
+    if (this.push?.closed === false) this.push.end()
     for (const fn of this.#onEnd ?? []) fn()
   }
 }

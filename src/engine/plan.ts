@@ -54,6 +54,7 @@ export class Plan {
         const handler: GatedHandler = typeof given === 'function' ? { execute: given } : given
         const wraps = method.kind === 'notification' ? [] : layers.filter((layer) => layer.methods?.includes(method.name) ?? true)
         const name = wireName(method, revision)
+        if (table.has(name)) throw new Error(`Two features answer ${name} at ${revision.id}`)
         table.set(name, {
           method,
           name,

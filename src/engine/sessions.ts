@@ -25,12 +25,12 @@ export function memorySessions(limits: Limits, clock: Clock): Sessions {
     timer = undefined
     const oldest = clock.now() - limits.sessionIdleMs
     for (const conversation of table.values()) {
-      if (conversation.lastSeen < oldest && conversation.running.size === 0) end(conversation, 'The session was idle for too long')
+      if (conversation.lastSeen < oldest && conversation.running.size === 0 && !conversation.heard) end(conversation, 'The session was idle for too long')
     }
     plan()
   }
   const plan = (): void => {
-    if (timer === undefined && table.size > 0) timer = clock.setTimeout(sweep, Math.max(limits.sessionIdleMs / 10, 1000))
+    if (timer === undefined && table.size > 0) timer = clock.setTimeout(sweep, Math.max(limits.sessionIdleMs / 10, 1000), true)
   }
   return {
     get: (id) => {

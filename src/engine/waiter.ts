@@ -11,6 +11,7 @@ import type { Method } from './method.ts'
 export class Waiter {
   readonly id: Id
   readonly onProgress: ((progress: Progress) => void) | undefined
+  readonly lasting: boolean
   lastProgress = Number.NEGATIVE_INFINITY
   readonly #engine: Engine
   readonly #conversation: Conversation
@@ -43,6 +44,7 @@ export class Waiter {
     const now = engine.clock.now()
     this.id = id
     this.onProgress = options.onProgress
+    this.lasting = method.lasting === true
     this.#engine = engine
     this.#conversation = conversation
     this.#method = method

@@ -45,6 +45,8 @@ export interface Lane {
   end(hints?: SendHints): void
   /** True when nobody can receive any more, now or later. */
   readonly closed: boolean
+  /** False while the lane lives on without anybody reading it. Absent on lanes that cannot. */
+  readonly attached?: boolean
   /** Calls back once, when the receiver has gone away before the lane was ended. */
   onClose(fn: () => void): void
   /**

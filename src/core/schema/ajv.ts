@@ -15,22 +15,22 @@ const thoroughElements = 1_000
 export async function loadAjv(dialect: Dialect): Promise<Compile> {
   const create = await loadDialect(dialect)
   const instances = new Map<string, Ajv>()
-  const compile = (json: JsonSchema, more: Options) => {
-    const key = JSON.stringify(more)
-    const ajv = instances.get(key) ?? replaceUniqueItems(create({ ...options, ...more, code: { regExp: lenientPattern } }))
+  const compile = (json: JsonSchema, needs: Needs) => {
+    const key = JSON.stringify(needs)
+    const ajv = instances.get(key) ?? prepared(create({ ...options, ...needs }), needs)
     instances.set(key, ajv)
     return compileOnce(ajv, json)
   }
   return json => {
-    const ownProperties = inherited.test(JSON.stringify(json))
-    const quick = compile(json, { ownProperties })
+    const needs = needsOf(JSON.stringify(json))
+    const quick = compile(json, needs)
     let thorough: typeof quick | undefined
     return value => {
       if (quick(value)) return undefined
       const first = quick.errors ?? []
       if (!fewElements(value, thoroughElements)) return wordFailures(first)
       try {
-        thorough ??= compile(json, { ownProperties, allErrors: true })
+        thorough ??= compile(json, { ...needs, allErrors: true })
         thorough(value)
         return wordFailures(thorough.errors ?? first)
       } catch {
@@ -41,16 +41,46 @@ export async function loadAjv(dialect: Dialect): Promise<Compile> {
   }
 }
 
+/** What costs time in the generated code and is left out where a schema has no use for it. */
+interface Needs {
+  /** A member that every object inherits looks present everywhere, unless own members are asked for. */
+  readonly ownProperties: boolean
+  /** Keeping track of what has been looked at; also where the generated code has its mistakes. */
+  readonly unevaluated: boolean
+  readonly allErrors?: true
+}
+
+function needsOf(text: string): Needs {
+  const inherited = /"(?:constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|valueOf|__\w+__)"/
+  return { ownProperties: inherited.test(text), unevaluated: text.includes('"unevaluated') }
+}
+
+function prepared(ajv: Ajv, { unevaluated }: Needs): Ajv {
+  // The constructors of the newer dialects switch it on, whatever they are given.
+  ajv.opts.unevaluated = unevaluated
+  return replaceUniqueItems(ajv)
+}
+
+/** Authors write patterns that the Unicode mode refuses (`\-`); they mean what they mean without it. */
+const lenientPattern = Object.assign(
+  (pattern: string, flags: string): RegExp => {
+    try {
+      return new RegExp(pattern, flags)
+    } catch {
+      return new RegExp(pattern)
+    }
+  },
+  { code: 'lenientPattern' },
+)
+
 const options: Options = {
   strict: false,
   // The meta-schema takes a quarter of a second to compile; a wrong schema is found by compiling it, all the same.
   validateSchema: false,
   validateFormats: false,
   logger: false,
+  code: { regExp: lenientPattern },
 }
-
-/** A member that every object inherits looks present everywhere; looking for own members only is slower, so it is done where it matters. */
-const inherited = /"(?:constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|valueOf|__\w+__)"/
 
 async function loadDialect(dialect: Dialect): Promise<(options: Options) => Ajv> {
   switch (dialect) {
@@ -91,15 +121,3 @@ function replaceUniqueItems(ajv: Ajv): Ajv {
     validate: (unique: boolean, items: unknown[]) => !unique || allUnique(items),
   })
 }
-
-/** Authors write patterns that the Unicode mode refuses (`\-`); they mean what they mean without it. */
-const lenientPattern = Object.assign(
-  (pattern: string, flags: string): RegExp => {
-    try {
-      return new RegExp(pattern, flags)
-    } catch {
-      return new RegExp(pattern)
-    }
-  },
-  { code: 'lenientPattern' },
-)

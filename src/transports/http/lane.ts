@@ -58,6 +58,10 @@ export class HttpLane implements Lane {
     }
   }
 
+  get attached(): boolean {
+    return this.#stream === undefined || this.#stream.attached
+  }
+
   get closed(): boolean {
     return this.#stream === undefined ? this.#ended || this.#face.gone : this.#stream.closed
   }

@@ -43,6 +43,11 @@ export class Stream implements ReaderOwner {
     return this.#ended || (this.#reader === undefined && this.session === undefined)
   }
 
+  /** Whether somebody reads it now. */
+  get attached(): boolean {
+    return this.#reader !== undefined
+  }
+
   /** The number of the last event. */
   get head(): number {
     return this.#number

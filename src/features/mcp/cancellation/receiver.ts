@@ -3,6 +3,7 @@ import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Id } from '../../../jsonrpc/message.ts'
 import { cancelled } from './messages.ts'
@@ -18,6 +19,8 @@ export function cancellation(): Side {
           for (const exchange of conversation.running) {
             if (exchange.id === requestId) exchange.cancel(reason === undefined ? undefined : clip(reason))
           }
+          // A server may end a request of ours that lasts; others it has to answer.
+          if (requestId !== undefined) conversation.calls?.end(requestId, new ConnectionError('lost', 'The server ended this request'))
         },
       ],
     ],

@@ -1,4 +1,5 @@
 /** Content blocks by one word each, for authors. */
+import { toBase64 } from '../../../core/base64url.ts'
 import type { Annotations, AudioContent, EmbeddedResource, ImageContent, ResourceContents, ResourceLink, TextContent } from './messages.ts'
 
 interface More {
@@ -30,12 +31,8 @@ export function link(uri: string, facts: Omit<ResourceLink, 'type' | 'uri'>): Re
   return { type: 'resource_link', uri, ...facts }
 }
 
-export function base64(data: Uint8Array | string): string {
-  if (typeof data === 'string') return data
-  let binary = ''
-  // In slices: spreading a large array into arguments overflows the stack.
-  for (let at = 0; at < data.length; at += 0x8000) binary += String.fromCharCode(...data.subarray(at, at + 0x8000))
-  return btoa(binary)
+function base64(data: Uint8Array | string): string {
+  return typeof data === 'string' ? data : toBase64(data)
 }
 
 function extras({ annotations, meta }: More): { annotations?: Annotations; _meta?: Readonly<Record<string, unknown>> } {

@@ -68,6 +68,9 @@ export const initialized = notification({
   paramsDown: { s3: () => ({}) },
 })
 
+/** The dialect's own name is `initialized`, but it takes the common one too. */
+export const initializedDialect = { ...initialized, in: ['s3' as const], names: {} }
+
 export const discover = request<DiscoverResult>()({
   name: 'server/discover',
   to: 'server',
@@ -76,7 +79,7 @@ export const discover = request<DiscoverResult>()({
   resultDown: { 'draft-2026-v1': (result) => without(result, 'ttlMs', 'cacheScope') },
 })
 
-export const ping = request<Record<string, never>>()({ name: 'ping', to: 'both', in: [...sessionIds], params: record })
+export const ping = request<Record<string, never>>()({ name: 'ping', to: 'both', in: [...sessionIds, 's3'], params: record })
 
 export const shutdown = request<null>()({
   name: 'shutdown',

@@ -2,7 +2,7 @@
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Implementation } from '../../../revisions/index.ts'
-import { discover, exit, initialize, type InitializeResult, initialized, ping, shutdown } from './messages.ts'
+import { discover, exit, initialize, type InitializeResult, initialized, initializedDialect, ping, shutdown } from './messages.ts'
 
 export interface LifecycleOptions {
   readonly instructions?: string | undefined
@@ -19,12 +19,8 @@ export function lifecycleServer(options: LifecycleOptions): Side {
   return {
     handlers: [
       [initialize, (exchange: Exchange) => open(exchange, more)],
-      [
-        initialized,
-        ({ conversation }: Exchange) => {
-          conversation.ready = true
-        },
-      ],
+      [initialized, ready],
+      [initializedDialect, ready],
       [
         discover,
         ({ engine, peer, caller }: Exchange) => ({
@@ -51,6 +47,10 @@ export function lifecycleServer(options: LifecycleOptions): Side {
       ],
     ],
   }
+}
+
+function ready({ conversation }: Exchange): void {
+  conversation.ready = true
 }
 
 function open(exchange: Exchange, more: { instructions?: string }): InitializeResult {
