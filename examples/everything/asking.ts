@@ -1,5 +1,5 @@
 /** Tools that ask in the middle of a call: the user by a form, or the client's model. */
-import type { Elicited, SamplingResult, Server } from 'vivarium/server'
+import { type Context, type Elicited, type Server, text } from 'vivarium/server'
 import { z } from 'zod'
 
 /** Every kind of field, each with a default. */
@@ -29,6 +29,11 @@ const choices = {
 }
 
 export function addAsking(server: Server): void {
+  addForms(server)
+  addModel(server)
+}
+
+function addForms(server: Server): void {
   server.tool(
     'test_elicitation',
     { description: 'Asks the user for a name and an address', input: z.object({ message: z.string() }) },
@@ -59,24 +64,28 @@ export function addAsking(server: Server): void {
     ctx.progress(0, { total: 1, message: 'About to ask' })
     return (await ctx.confirm('Shall this go on?', { key: 'go_on' })) ? 'It goes on' : 'It stops here'
   })
+}
 
+function addModel(server: Server): void {
   server.tool(
     'test_sampling',
     { description: "Asks the client's model", input: z.object({ prompt: z.string() }) },
-    async ({ prompt }, ctx) => {
-      const messages = [{ role: 'user' as const, content: { type: 'text' as const, text: prompt } }]
-      return `LLM response: ${said(await ctx.sample({ messages, maxTokens: 100 }))}`
-    },
+    async ({ prompt }, ctx) => `LLM response: ${await askModel(ctx, prompt)}`,
   )
 
-  server.tool('test_missing_capability', { description: 'Works only for clients that have a model to ask' }, async (_, ctx) => {
-    const messages = [{ role: 'user' as const, content: { type: 'text' as const, text: 'Say yes' } }]
-    return said(await ctx.sample({ messages, maxTokens: 10 }))
-  })
+  server.tool('test_missing_capability', { description: 'Works only for clients that have a model to ask' }, (_, ctx) =>
+    askModel(ctx, 'Say yes', { maxTokens: 10 }),
+  )
 }
 
-/** The text of what a model said. */
-export function said({ content }: SamplingResult): string {
+/** Puts one question to the client's model and gives the text of what it said. */
+export async function askModel(
+  ctx: Context,
+  question: string,
+  { maxTokens = 100, key }: { maxTokens?: number; key?: string } = {},
+) {
+  const messages = [{ role: 'user' as const, content: text(question) }]
+  const { content } = await ctx.sample({ messages, maxTokens }, key === undefined ? {} : { key })
   const blocks = 'type' in content ? [content] : content
   return blocks.map(block => (block.type === 'text' ? block.text : `[${block.type}]`)).join('\n')
 }

@@ -4,7 +4,7 @@
  */
 import type { Context, Elicited, Root, Server } from 'vivarium/server'
 import { z } from 'zod'
-import { said } from './asking.ts'
+import { askModel } from './asking.ts'
 
 const name = z.object({ name: z.string() })
 
@@ -20,7 +20,7 @@ function addSingle(server: Server): void {
   )
 
   server.tool('test_input_required_result_sampling', { description: "Asks the client's model one thing" }, async (_, ctx) =>
-    askModel(ctx, 'capital_question', 'What is the capital of France?', 100),
+    askModel(ctx, 'What is the capital of France?', { key: 'capital_question' }),
   )
 
   server.tool(
@@ -34,7 +34,7 @@ function addSeveral(server: Server): void {
   server.tool('test_input_required_result_multiple_inputs', { description: 'Asks three things at once' }, async (_, ctx) => {
     const [user, wish, roots] = await Promise.all([
       askName(ctx),
-      askModel(ctx, 'greeting', 'Generate a greeting', 50),
+      askModel(ctx, 'Generate a greeting', { key: 'greeting', maxTokens: 50 }),
       ctx.roots({ key: 'client_roots' }),
     ])
     return `${greeting(user)} ${wish} ${listed(roots)}`
@@ -56,7 +56,7 @@ function addSeveral(server: Server): void {
     async (_, ctx) => {
       const asked = [
         ...(ctx.supports('elicitation') ? [askName(ctx).then(greeting)] : []),
-        ...(ctx.supports('sampling') ? [askModel(ctx, 'capital_question', 'What is the capital of France?', 100)] : []),
+        ...(ctx.supports('sampling') ? [askModel(ctx, 'What is the capital of France?', { key: 'capital_question' })] : []),
       ]
       const answers = await Promise.all(asked)
       return answers.length === 0 ? 'There was nobody to ask' : answers.join('\n')
@@ -79,18 +79,13 @@ function addState(server: Server): void {
   }
 }
 
-/** @returns what the user said when asked for a name. */
+/** Asks the user for a name. */
 export function askName(ctx: Context): Promise<Elicited<{ name: string }>> {
   return ctx.elicit({ key: 'user_name', message: 'What is your name?', schema: name })
 }
 
 function greeting(answer: Elicited<{ name: string }>): string {
   return answer.action === 'accept' ? `Hello, ${answer.content.name}!` : 'Hello, whoever you are!'
-}
-
-async function askModel(ctx: Context, key: string, question: string, maxTokens: number): Promise<string> {
-  const messages = [{ role: 'user' as const, content: { type: 'text' as const, text: question } }]
-  return said(await ctx.sample({ messages, maxTokens }, { key }))
 }
 
 function listed(roots: readonly Root[]): string {

@@ -20,9 +20,9 @@ function chosen(): Choice {
   }
 }
 
+/** Says nothing of itself: standard output belongs to the protocol. */
 async function overStdio(): Promise<void> {
-  // Standard output belongs to the protocol, so whatever there is to say goes to standard error.
-  const server = createEverything({ onTrace: (event, detail) => console.error(`${event}: ${messageOf(detail)}`) })
+  const server = createEverything()
   onSignal(() => server.close())
   await server.stdio()
   await server.close()
@@ -53,5 +53,5 @@ function refuse(error: unknown): never {
 }
 
 function messageOf(value: unknown): string {
-  return value instanceof Error ? value.message : typeof value === 'string' ? value : JSON.stringify(value)
+  return value instanceof Error ? value.message : String(value)
 }

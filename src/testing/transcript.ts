@@ -83,19 +83,27 @@ function json(text: string | undefined, line: number): unknown {
   }
 }
 
-/** JSON on as few lines as `width` allows: an object that does not fit is broken at its members, and only there. */
-export function formatFrame(frame: unknown, width = 118): string {
-  return lay(frame, 3, width - 3)
+/** JSON on few lines: what does not fit into the width is broken at its members, the last of which may open on the first line. */
+export function formatFrame(frame: unknown): string {
+  return lay(frame, 3, 3)
 }
 
-function lay(value: unknown, indent: number, room: number): string {
+const width = 120
+
+/** `column` is where the value begins, `indent` where the line does that it stands on. */
+function lay(value: unknown, indent: number, column: number): string {
   const flat = JSON.stringify(value)
-  if (flat.length <= room || typeof value !== 'object' || value === null) return flat
-  const pad = ' '.repeat(indent + 2)
-  const inner = (item: unknown, key: string): string => `${pad}${key}${lay(item, indent + 2, room - 2 - key.length)}`
+  if (column + flat.length <= width || typeof value !== 'object' || value === null) return flat
   const [open, close] = Array.isArray(value) ? '[]' : '{}'
-  const items = Array.isArray(value)
-    ? value.map(item => inner(item, ''))
-    : Object.entries(value).filter(([, item]) => item !== undefined).map(([key, item]) => inner(item, `${JSON.stringify(key)}:`))
-  return `${open}\n${items.join(',\n')}\n${' '.repeat(indent)}${close}`
+  const members = Array.isArray(value)
+    ? value.map(item => ['', item] as const)
+    : Object.entries(value).map(([key, item]) => [`${JSON.stringify(key)}:`, item] as const)
+  const [lastKey, last] = members.at(-1) ?? ['', undefined]
+  const first = open + members.slice(0, -1).map(([key, item]) => `${key}${JSON.stringify(item)},`).join('') + lastKey
+  if (typeof last === 'object' && last !== null && column + first.length < width / 2) {
+    return first + lay(last, indent, column + first.length) + close
+  }
+  const pad = ' '.repeat(indent + 2)
+  const lines = members.map(([key, item]) => pad + key + lay(item, indent + 2, indent + 2 + key.length))
+  return `${open}\n${lines.join(',\n')}\n${' '.repeat(indent)}${close}`
 }

@@ -74,7 +74,7 @@ function addTools(server: Server): void {
     },
     ({ how }) => {
       if (how === 'result') return reply({ content: [text('It did not work')], isError: true })
-      if (how === 'error') throw new Error('a detail that is nobody else’s business')
+      if (how === 'error') throw new Error('The fish is gone')
       throw new McpError('invalid-params', 'The tool refuses by an error of the protocol')
     },
   )

@@ -1,7 +1,7 @@
 /** The caps on streams and what a reader that never reads may cost, over real sockets. */
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import type { Lane } from '../../jsonrpc/connection.ts'
+import type { Door, Lane } from '../../jsonrpc/connection.ts'
 import { fetchHandler } from './fetch.ts'
 import { afterTest, ask, getStream, jsonHeaders, postText, rawSocket, scriptedDoor, serve, signal } from './scripted-door.ts'
 import { Streams } from './streams.ts'
@@ -34,6 +34,24 @@ describe('caps on open streams', () => {
       return text.includes('200 OK') ? text : again()
     }
     expect(await again()).toContain('200 OK')
+  })
+
+  it('one principal cannot take all places with answers either, and its listeners are counted apart', async () => {
+    const held: Lane[] = []
+    const deliver: Door['deliver'] = (_text, _caller, reply) => {
+      reply.send('{"aside":1}')
+      held.push(reply)
+    }
+    const { port } = await serve({ deliver }, { identify, limits: { streamsPerPrincipal: 1, answersPerPrincipal: 1 } })
+    const first = await rawSocket(port)
+    first.write(postText(message, 'X-Who: ann\r\n'))
+    await first.until('aside')
+    const refused = await ask(port, { body: message, headers: { ...jsonHeaders, 'x-who': 'ann' } })
+    expect(refused).toMatchObject({ status: 503, text: expect.stringContaining('answersPerPrincipal') })
+    expect((await listener(port, 'ann')).text).toContain('200 OK')
+    const other = await rawSocket(port)
+    other.write(postText(message, 'X-Who: bob\r\n'))
+    await other.until('aside')
   })
 
   it('the cap of all together holds for listeners and for answers alike; a JSON answer needs no stream', async () => {

@@ -6,6 +6,7 @@ import { createGuard, type Guard, type GuardOptions } from './guard.ts'
 import type { HttpLane } from './lane.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
 import { isJson, takes, takesStream } from './media.ts'
+import type { Tenant } from './outlet.ts'
 import { type Refusal, tooLarge } from './refusal.ts'
 import { Streams } from './streams.ts'
 
@@ -85,11 +86,18 @@ function wrongType(type: string | undefined): Refusal {
 }
 
 /** Checks that an event stream can be opened for a GET. */
-export function checkListen(endpoint: Endpoint, accepted: number, principal: Principal | undefined): Refusal | undefined {
+export function checkListen(endpoint: Endpoint, accepted: number, tenant: Tenant | undefined): Refusal | undefined {
   if ((accepted & takesStream) === 0) {
     return { status: 406, message: 'A GET opens an event stream. Accept text/event-stream, or send messages by POST' }
   }
-  return endpoint.streams.refusal(principal?.id)
+  return endpoint.streams.refusal(tenant)
+}
+
+/** Whose streams those are that a request of this method opens. Without authorization only the total is counted. */
+export function tenantOf(method: string | undefined, principal: Principal | undefined): Tenant | undefined {
+  if (principal === undefined) return undefined
+  if (method === 'GET') return { key: `GET ${principal.id}`, limit: 'streamsPerPrincipal' }
+  return { key: `POST ${principal.id}`, limit: 'answersPerPrincipal' }
 }
 
 export const acceptsNeither: Refusal = {

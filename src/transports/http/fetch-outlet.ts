@@ -3,7 +3,7 @@
  * each pull is a sign of life and what waits is known here.
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
-import type { Outlet, OutletOwner } from './outlet.ts'
+import type { Outlet, OutletOwner, Tenant } from './outlet.ts'
 
 const encoder = new TextEncoder()
 /** Characters that may wait here before the reader is said to lag. */
@@ -11,7 +11,7 @@ const mostHeld = 64 * 1024
 
 export class FetchOutlet implements Outlet {
   owner: OutletOwner | undefined = undefined
-  readonly tenant: string | undefined
+  readonly tenant: Tenant | undefined
   readonly body: ReadableStream<Uint8Array>
   silence = 0
   blocked = false
@@ -23,7 +23,7 @@ export class FetchOutlet implements Outlet {
   readonly #clock: Clock
   #stall: Cancel | undefined = undefined
 
-  constructor(stallMs: number, tenant: string | undefined, clock: Clock) {
+  constructor(stallMs: number, tenant: Tenant | undefined, clock: Clock) {
     this.#clock = clock
     this.#stallMs = stallMs
     this.tenant = tenant

@@ -10,12 +10,13 @@ import {
   type HeaderReader,
   type HttpOptions,
   isRefusal,
+  tenantOf,
   wrongMethod,
 } from './endpoint.ts'
 import { readWebBody } from './fetch-body.ts'
 import { FetchOutlet } from './fetch-outlet.ts'
 import { type Face, HttpLane } from './lane.ts'
-import type { Outlet } from './outlet.ts'
+import type { Outlet, Tenant } from './outlet.ts'
 import { failed, type Refusal } from './refusal.ts'
 import { createRemotes, type Remotes } from './remotes.ts'
 
@@ -82,9 +83,13 @@ class FetchExchange implements Face {
 
   open(headers: string[]): Outlet {
     const { limits, streams } = this.#endpoint
-    const outlet = new FetchOutlet(limits.stallMs, this.#listening ? this.#principal?.id : undefined, streams.clock)
+    const outlet = new FetchOutlet(limits.stallMs, this.tenant, streams.clock)
     this.#answer(new Response(outlet.body, { status: 200, headers: pairs(headers) }))
     return outlet
+  }
+
+  get tenant(): Tenant | undefined {
+    return tenantOf(this.#request.method, this.#principal)
   }
 
   get gone(): boolean {
@@ -116,7 +121,7 @@ class FetchExchange implements Face {
   }
 
   #listen(caller: Caller): void {
-    const refusal = checkListen(this.#endpoint, this.#takes, caller.principal)
+    const refusal = checkListen(this.#endpoint, this.#takes, this.tenant)
     if (refusal !== undefined) this.refuse(refusal)
     else {
       this.#endpoint.door.listen(caller, this.#lane)

@@ -5,7 +5,7 @@
 import type { Lane, SendHints } from '../../jsonrpc/connection.ts'
 import { eventText } from './event.ts'
 import { takesJson, takesStream } from './media.ts'
-import type { Outlet } from './outlet.ts'
+import type { Outlet, Tenant } from './outlet.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
 import { Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
@@ -16,6 +16,8 @@ export interface Face {
   reply(status: number, headers: string[], body: string): void
   /** Commits the answer to an event stream. */
   open(headers: string[]): Outlet
+  /** Who is charged for a stream. */
+  readonly tenant: Tenant | undefined
   /** True when the caller has left. */
   readonly gone: boolean
   /** Calls back when the caller leaves before it was answered. */
@@ -132,7 +134,7 @@ export class HttpLane implements Lane {
 
   #open(hints: SendHints | undefined): Stream | undefined {
     if (this.#face.gone) return undefined
-    const refusal = this.#streams.refusal()
+    const refusal = this.#streams.refusal(this.#face.tenant)
     if (refusal !== undefined) {
       const closers = this.#closers
       this.refuse(refusal)

@@ -10,6 +10,8 @@ export interface HttpLimits extends Pick<FrameLimits, 'frameBytes'> {
   readonly requestMs: number
   /** Open event streams of one authenticated principal that it asked for by GET. */
   readonly streamsPerPrincipal: number
+  /** Open event streams of one authenticated principal that answer its POSTs: no one can take all places. */
+  readonly answersPerPrincipal: number
   /** Open event streams in all. */
   readonly streams: number
   /** Bytes that may wait for a slow reader before the clock of `stallMs` starts. */
@@ -42,6 +44,7 @@ export const httpLimits: HttpLimits = {
   headersMs: 8_000,
   requestMs: 12_000,
   streamsPerPrincipal: 32,
+  answersPerPrincipal: 256,
   streams: 5_000,
   queueBytes: mebibyte / 4,
   queueCeiling: 4 * mebibyte,

@@ -11,13 +11,14 @@ import {
   type HeaderReader,
   type Identify,
   isRefusal,
+  tenantOf,
   wrongMethod,
 } from './endpoint.ts'
 import { type Face, HttpLane } from './lane.ts'
 import { lingerReply, mustLinger } from './linger.ts'
 import { type BodyTaker, readBody, takeParsed } from './node-body.ts'
 import { NodeOutlet } from './node-outlet.ts'
-import type { Outlet } from './outlet.ts'
+import type { Outlet, Tenant } from './outlet.ts'
 import { failed, type Refusal } from './refusal.ts'
 
 export class NodeExchange implements Caller, Face, BodyTaker {
@@ -83,7 +84,11 @@ export class NodeExchange implements Caller, Face, BodyTaker {
   open(headers: string[]): Outlet {
     if (this.#endpoint.streams.closing) headers.push('connection', 'close')
     const { stallMs } = this.#endpoint.limits
-    return new NodeOutlet(this.#res, headers, stallMs, this.#req.method === 'GET' ? this.principal?.id : undefined)
+    return new NodeOutlet(this.#res, headers, stallMs, this.tenant)
+  }
+
+  get tenant(): Tenant | undefined {
+    return tenantOf(this.#req.method, this.principal)
   }
 
   get gone(): boolean {
@@ -135,7 +140,7 @@ export class NodeExchange implements Caller, Face, BodyTaker {
 
   #listen(): void {
     const lane = this.#lane()
-    const refusal = checkListen(this.#endpoint, this.#takes, this.principal)
+    const refusal = checkListen(this.#endpoint, this.#takes, this.tenant)
     if (refusal !== undefined) {
       lane.refuse(refusal)
       return

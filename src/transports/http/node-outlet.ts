@@ -4,14 +4,14 @@
  */
 import type { ServerResponse } from 'node:http'
 import { byteLength } from './event.ts'
-import type { Outlet, OutletOwner } from './outlet.ts'
+import type { Outlet, OutletOwner, Tenant } from './outlet.ts'
 
 /** Characters held back before the headers go out. */
 const mostHeld = 64 * 1024
 
 export class NodeOutlet implements Outlet {
   owner: OutletOwner | undefined = undefined
-  readonly tenant: string | undefined
+  readonly tenant: Tenant | undefined
   silence = 0
   blocked = false
   readonly #res: ServerResponse
@@ -21,7 +21,7 @@ export class NodeOutlet implements Outlet {
   #held = ''
   #watched = false
 
-  constructor(res: ServerResponse, headers: string[], stallMs: number, tenant: string | undefined) {
+  constructor(res: ServerResponse, headers: string[], stallMs: number, tenant: Tenant | undefined) {
     this.#res = res
     this.#head = headers
     this.#stallMs = stallMs

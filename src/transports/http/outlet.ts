@@ -13,10 +13,17 @@ export interface Outlet {
   readonly blocked: boolean
   /** Who writes here now. */
   owner: OutletOwner | undefined
-  /** The principal whose count of streams this one is in. */
-  readonly tenant: string | undefined
+  /** In whose count of streams this one is. */
+  readonly tenant: Tenant | undefined
   /** Sweeps since the last write: tells a silent stream without reading a clock at every write. */
   silence: number
+}
+
+/** A principal as far as its open streams are counted: what it listens to by GET, and what answers its POSTs, apart. */
+export interface Tenant {
+  readonly key: string
+  /** The limit that holds for it. */
+  readonly limit: 'streamsPerPrincipal' | 'answersPerPrincipal'
 }
 
 export interface OutletOwner {

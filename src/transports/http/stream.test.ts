@@ -129,6 +129,25 @@ describe('a silent stream', () => {
     expect(await read()).toBe(': keep-alive\n\n')
   })
 
+  it('gets its comment in time also among many, though not all at once', async () => {
+    const { clock, streams } = open()
+    const bodies = Array.from({ length: 50 }, () => {
+      const outlet = new FetchOutlet(1_000, undefined, clock)
+      const stream = new Stream(streams, outlet, false)
+      return { stream, outlet }
+    })
+    const comments = async () => {
+      for (const { stream } of bodies) stream.end()
+      const texts = await Promise.all(bodies.map(({ outlet }) => new Response(outlet.body).text()))
+      return texts.map(text => text.split('keep-alive').length - 1)
+    }
+    clock.advance(9_000)
+    const early = bodies.filter(({ outlet }) => outlet.silence === 0).length
+    expect([early > 0, early < 20]).toEqual([true, true])
+    clock.advance(6_000)
+    expect(new Set(await comments())).toEqual(new Set([1]))
+  })
+
   it('shares one timer with all others, and none is left when they are gone', async () => {
     const { clock, stream, streams, readAll } = open()
     for (let at = 0; at < 10; at++) new Stream(streams, new FetchOutlet(1_000, undefined, clock), true)

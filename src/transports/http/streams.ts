@@ -6,7 +6,7 @@ import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { keepAliveText } from './event.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
-import type { Outlet } from './outlet.ts'
+import type { Outlet, Tenant } from './outlet.ts'
 import type { Refusal } from './refusal.ts'
 import type { Stream } from './stream.ts'
 import { type LoggedEvent, memoryStreamLogs, type StreamLogs } from './stream-log.ts'
@@ -20,7 +20,11 @@ export interface StreamsOptions {
 }
 
 /** Sweeps in the longest silence allowed on a stream. */
-const sweepsPerSilence = 3
+const sweepsPerSilence = 15
+/** Silent for so many sweeps, a stream gets a comment, */
+const dueAfter = 9
+/** or in one of the next: thousands of writes in one sweep would hold up everyone else. */
+const spreadOver = 5
 
 export class Streams {
   readonly limits: HttpLimits
@@ -60,24 +64,21 @@ export class Streams {
   }
 
   /** Why one more stream cannot be opened; undefined if it can. Without a tenant only the total counts. */
-  refusal(tenant?: string): Refusal | undefined {
-    const { streams, streamsPerPrincipal } = this.limits
+  refusal(tenant: Tenant | undefined): Refusal | undefined {
+    const { streams } = this.limits
     if (this.#open.size >= streams) return busy(`${streams} event streams are open, which is this server's limit (streams)`)
-    if (tenant === undefined || (this.#tenants.get(tenant) ?? 0) < streamsPerPrincipal) return undefined
-    return busy(`You have ${streamsPerPrincipal} event streams open, which is this server's limit (streamsPerPrincipal)`)
+    if (tenant === undefined || (this.#tenants.get(tenant.key) ?? 0) < this.limits[tenant.limit]) return undefined
+    return busy(`You have ${this.limits[tenant.limit]} event streams open, which is this server's limit (${tenant.limit})`)
   }
 
   enter(outlet: Outlet): void {
     this.#open.add(outlet)
-    if (outlet.tenant !== undefined) this.#tenants.set(outlet.tenant, (this.#tenants.get(outlet.tenant) ?? 0) + 1)
+    if (outlet.tenant !== undefined) this.#count(outlet.tenant.key, 1)
     this.#wake()
   }
 
   leave(outlet: Outlet): void {
-    if (!this.#open.delete(outlet) || outlet.tenant === undefined) return
-    const left = (this.#tenants.get(outlet.tenant) ?? 0) - 1
-    if (left > 0) this.#tenants.set(outlet.tenant, left)
-    else this.#tenants.delete(outlet.tenant)
+    if (this.#open.delete(outlet) && outlet.tenant !== undefined) this.#count(outlet.tenant.key, -1)
   }
 
   keep(session: string, stream: Stream): void {
@@ -140,10 +141,19 @@ export class Streams {
     for (const outlet of this.#open) if (outlet.owner?.listening === true) outlet.end()
   }
 
+  #count(tenant: string, change: number): void {
+    const count = (this.#tenants.get(tenant) ?? 0) + change
+    if (count > 0) this.#tenants.set(tenant, count)
+    else this.#tenants.delete(tenant)
+  }
+
   /** One round: comments for the silent, an end for what was kept long enough. */
   #sweep(): void {
+    let left = Math.ceil(this.#open.size / spreadOver)
     for (const outlet of this.#open) {
-      if (++outlet.silence >= sweepsPerSilence && !outlet.blocked) outlet.write(keepAliveText)
+      if (++outlet.silence < dueAfter || left === 0 || outlet.blocked) continue
+      outlet.write(keepAliveText)
+      left--
     }
     const oldest = this.clock.now() - this.limits.retainMs
     for (const stream of this.#retired) {

@@ -98,6 +98,6 @@ describe('stdioServerConnection', () => {
     while (!said.stderr.includes('}')) await once(child.stderr, 'data')
     const { grown, reason } = JSON.parse(said.stderr)
     expect(reason).toContain('does not read')
-    expect(grown).toBeLessThan(40 * 1024 * 1024)
+    expect(grown).toBeLessThan(16 * 1024 * 1024)
   })
 })
