@@ -41,7 +41,8 @@ export function pushAsking(exchange: Exchange): Asking {
     pending: false,
     ask: async (method, params, options) => {
       const { revision } = exchange.peer
-      if (revision.asks !== 'push') throw new McpError('capability-missing', `Revision ${revision.id} has no way to ask the client (${method.name})`)
+      if (revision.asks !== 'push')
+        throw new McpError('capability-missing', `Revision ${revision.id} has no way to ask the client (${method.name})`)
       if (!options.allowed || !method.in.includes(revision.id)) throw capabilityMissing(method.name, options.requires)
       exchange.engine.streaming(exchange)
       const { conversation } = exchange

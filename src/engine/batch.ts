@@ -29,7 +29,10 @@ function check(engine: Engine, messages: readonly unknown[], allowed: boolean): 
   if (!allowed) throw new McpError('invalid-request', 'Batches exist only on 2025-03-26; send each message by itself')
   if (messages.length === 0) throw new McpError('invalid-request', 'The batch is empty; send at least one message')
   if (messages.length > engine.limits.batch) {
-    throw new McpError('invalid-request', `The batch has ${messages.length} messages, the limit is ${engine.limits.batch}; split it`)
+    throw new McpError(
+      'invalid-request',
+      `The batch has ${messages.length} messages, the limit is ${engine.limits.batch}; split it`,
+    )
   }
   for (const message of messages) {
     if (!isRecord(message)) continue

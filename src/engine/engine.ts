@@ -8,7 +8,7 @@ import { type Caller, type Connection, ConnectionError, type Door, type Lane } f
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
-import { type Capabilities, type Implementation, metaOf, type Revision, Spoken, versionKey } from '../revisions/index.ts'
+import type { Capabilities, Implementation, Revision, Spoken } from '../revisions/index.ts'
 import { type Asking, pushAsking } from './asking.ts'
 import type { SendOptions } from './calls.ts'
 import { Conversation } from './conversation.ts'
@@ -146,7 +146,7 @@ export class Engine implements Door {
   }
 
   accept(connection: Connection): Conversation {
-    const lane = new DuplexLane(connection, (error) => this.trace('send-failed', error))
+    const lane = new DuplexLane(connection, error => this.trace('send-failed', error))
     const caller = connection.caller ?? { carrier: connection.carrier, connection }
     const conversation = new Conversation(caller, undefined, lane)
     conversation.connection = connection
@@ -155,16 +155,17 @@ export class Engine implements Door {
     this.#options.onConversation?.(conversation)
     const started = connection.start({
       frame: (text, status) => receiveFrame(this, text, caller, lane, conversation, status),
-      fault: (fault) => {
+      fault: fault => {
         this.trace('frame-refused', fault)
-        if (this.role === 'server') refuse(this, lane, undefined, new McpError('parse', fault.message), conversation.peer?.revision ?? this.fallback)
+        if (this.role === 'server')
+          refuse(this, lane, undefined, new McpError('parse', fault.message), conversation.peer?.revision ?? this.fallback)
       },
-      closed: (reason) => {
+      closed: reason => {
         this.connected.delete(conversation)
         conversation.end(reason ?? new ConnectionError('lost', 'The connection was closed'))
       },
     })
-    if (started !== undefined) started.catch((error) => conversation.end(error))
+    if (started !== undefined) started.catch(error => conversation.end(error))
     return conversation
   }
 
@@ -183,7 +184,7 @@ export class Engine implements Door {
   notified(exchange: Exchange): void {
     try {
       const done = exchange.route.run(exchange)
-      Promise.resolve(done).catch((error) => this.trace('notification-failed', error))
+      Promise.resolve(done).catch(error => this.trace('notification-failed', error))
     } catch (error) {
       this.trace('notification-failed', error)
     }
@@ -230,8 +231,8 @@ export class Engine implements Door {
 
   #conclude(exchange: Exchange, asking: Asking): void {
     asking.conclude().then(
-      (result) => this.succeed(exchange, result),
-      (error) => this.fail(exchange, error),
+      result => this.succeed(exchange, result),
+      error => this.fail(exchange, error),
     )
   }
 
@@ -283,7 +284,7 @@ export class Engine implements Door {
   notify<P>(conversation: Conversation, method: Method<P, undefined>, params: P, lane?: Lane): boolean {
     const sent = this.#notify(conversation, method, params, lane)
     if (typeof sent !== 'object') return sent
-    sent.catch((error) => this.trace('notification-lost', error))
+    sent.catch(error => this.trace('notification-lost', error))
     return true
   }
 
@@ -292,7 +293,12 @@ export class Engine implements Door {
     await this.#notify(conversation, method, params, undefined)
   }
 
-  #notify<P>(conversation: Conversation, method: Method<P, undefined>, params: P, lane: Lane | undefined): boolean | Promise<void> {
+  #notify<P>(
+    conversation: Conversation,
+    method: Method<P, undefined>,
+    params: P,
+    lane: Lane | undefined,
+  ): boolean | Promise<void> {
     const revision = conversation.peer?.revision
     return revision !== undefined && sendNotification(conversation, revision, method, params as Params, lane)
   }
@@ -316,7 +322,7 @@ export class Engine implements Door {
 
   async close(): Promise<void> {
     this.sessions.close()
-    await Promise.all([...this.connected].map((conversation) => conversation.connection?.close()))
+    await Promise.all([...this.connected].map(conversation => conversation.connection?.close()))
   }
 }
 

@@ -44,7 +44,16 @@ export class Exchange {
   #abort: AbortController | undefined = undefined
   #reason: string | undefined = undefined
 
-  constructor(engine: Engine, conversation: Conversation, caller: Caller, reply: Lane, route: Route, peer: Peer, id: Id | undefined, params: Params) {
+  constructor(
+    engine: Engine,
+    conversation: Conversation,
+    caller: Caller,
+    reply: Lane,
+    route: Route,
+    peer: Peer,
+    id: Id | undefined,
+    params: Params,
+  ) {
     this.engine = engine
     this.conversation = conversation
     this.caller = caller
@@ -109,7 +118,13 @@ export class Exchange {
 
 /** Lets the caller's socket go while the work goes on; it comes back for the answer where the wire has that. */
 export function release(exchange: Exchange, retryMs: number): boolean {
-  if (exchange.answered || !exchange.peer.revision.http.prime || exchange.reply.release === undefined || exchange.conversation.session === undefined) return false
+  if (
+    exchange.answered ||
+    !exchange.peer.revision.http.prime ||
+    exchange.reply.release === undefined ||
+    exchange.conversation.session === undefined
+  )
+    return false
   exchange.engine.streaming(exchange)
   exchange.reply.release(retryMs)
   return true

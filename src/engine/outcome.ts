@@ -38,7 +38,8 @@ export class Outcome {
     const value = (result ?? {}) as Readonly<Record<string, unknown>>
     const wire = route.resultDown === undefined ? value : route.resultDown(value)
     if (prefix === undefined) return successFrame(id, JSON.stringify(wire))
-    if (wire['_meta'] === undefined && wire['resultType'] === undefined) return successFrame(id, splice(prefix, JSON.stringify(wire)))
+    if (wire['_meta'] === undefined && wire['resultType'] === undefined)
+      return successFrame(id, splice(prefix, JSON.stringify(wire)))
     return successFrame(id, JSON.stringify(this.#stamped(wire, revision)))
   }
 
@@ -66,7 +67,9 @@ export class Outcome {
     const status = revision.http.status[error.kind as CommonKind]
     const wait = (error.data as { retryAfterMs?: number } | undefined)?.retryAfterMs
     if (status === undefined) return final
-    return status === 503 ? { final: true, status, headers: { 'retry-after': `${Math.ceil((wait ?? 1000) / 1000)}` } } : { final: true, status }
+    return status === 503
+      ? { final: true, status, headers: { 'retry-after': `${Math.ceil((wait ?? 1000) / 1000)}` } }
+      : { final: true, status }
   }
 }
 

@@ -51,9 +51,11 @@ export function createPaging(options: PagingOptions): Paging {
       // The dialect has no pages: it gets everything at once.
       const single = exchange.route.revision.id === 's3' || snapshot.entries.length <= pageSize
       if (cursor === undefined && single) {
-        return snapshot.memo(`${member} ${exchange.route.revision.id}`, () => encode(exchange, member, snapshot.entries.map(show), undefined))
+        return snapshot.memo(`${member} ${exchange.route.revision.id}`, () =>
+          encode(exchange, member, snapshot.entries.map(show), undefined),
+        )
       }
-      return page(exchange, cursor, async (after) => {
+      return page(exchange, cursor, async after => {
         const { entries, next } = snapshot.page(after as number, pageSize)
         const token = next === undefined ? undefined : await sealed(exchange, next)
         return encode(exchange, member, entries.map(show), token)
@@ -61,7 +63,7 @@ export function createPaging(options: PagingOptions): Paging {
     },
     walk: (exchange, member, read) => {
       const limit = exchange.route.revision.id === 's3' ? Number.POSITIVE_INFINITY : pageSize
-      return page(exchange, exchange.params['cursor'] as string | undefined, async (after) => {
+      return page(exchange, exchange.params['cursor'] as string | undefined, async after => {
         const { items, next } = await read(after, limit)
         return encode(exchange, member, items, next === undefined ? undefined : await sealed(exchange, next))
       })
@@ -74,13 +76,18 @@ export function createPaging(options: PagingOptions): Paging {
     return seal.seal({ kind, audience, expiresAt: options.now() + options.cursorMs, data: position })
   }
 
-  async function page(exchange: Exchange, cursor: string | undefined, make: (after: unknown) => Promise<Encoded>): Promise<Encoded> {
+  async function page(
+    exchange: Exchange,
+    cursor: string | undefined,
+    make: (after: unknown) => Promise<Encoded>,
+  ): Promise<Encoded> {
     if (cursor === undefined) return make(0)
     try {
       const position = await seal.open(cursor, { kind, audience: exchange.route.method.name })
       return make(position)
     } catch (error) {
-      if (error instanceof HandleError) throw new McpError('invalid-params', 'params.cursor is not one that this server gave; start again without a cursor')
+      if (error instanceof HandleError)
+        throw new McpError('invalid-params', 'params.cursor is not one that this server gave; start again without a cursor')
       throw error
     }
   }

@@ -44,15 +44,15 @@ export class Plan {
   readonly errors: ReadonlyMap<string, Readonly<Record<string, number>>>
 
   constructor(role: Role, spoken: Spoken, sides: readonly Side[], middleware: Layer[]) {
-    const layers = sides.flatMap((side) => side.layers ?? [])
-    const handlers = sides.flatMap((side) => side.handlers ?? [])
+    const layers = sides.flatMap(side => side.layers ?? [])
+    const handlers = sides.flatMap(side => side.handlers ?? [])
     const tables: Map<string, Route>[] = []
     for (const revision of spoken.all) {
       const table = new Map<string, Route>()
       for (const [method, given] of handlers) {
         if (!method.in.includes(revision.id) || (method.to !== role && method.to !== 'both')) continue
         const handler: GatedHandler = typeof given === 'function' ? { execute: given } : given
-        const wraps = method.kind === 'notification' ? [] : layers.filter((layer) => layer.methods?.includes(method.name) ?? true)
+        const wraps = method.kind === 'notification' ? [] : layers.filter(layer => layer.methods?.includes(method.name) ?? true)
         const name = wireName(method, revision)
         if (table.has(name)) throw new Error(`Two features answer ${name} at ${revision.id}`)
         table.set(name, {
@@ -69,7 +69,7 @@ export class Plan {
       tables[revision.ordinal] = table
     }
     this.#routes = tables
-    this.errors = new Map(sides.flatMap((side) => Object.entries(side.errors ?? {})))
+    this.errors = new Map(sides.flatMap(side => Object.entries(side.errors ?? {})))
   }
 
   route(revision: Revision, name: string): Route | undefined {

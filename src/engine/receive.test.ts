@@ -41,7 +41,12 @@ async function say(server: Server, ...texts: string[]): Promise<Frame[]> {
 }
 
 const initialize = (version: string): string =>
-  JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion: version, capabilities: {}, clientInfo: { name: 'raw', version: '1' } } })
+  JSON.stringify({
+    jsonrpc: '2.0',
+    id: 0,
+    method: 'initialize',
+    params: { protocolVersion: version, capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
+  })
 
 describe('receiving', () => {
   it('gives two calls in flight under one id each its own answer', async () => {
@@ -53,7 +58,12 @@ describe('receiving', () => {
     open('second')
     open('first')
     await turn()
-    expect(wire.heard.filter(frame => frame['id'] === 7).map(textOf).sort()).toEqual(['first', 'second'])
+    expect(
+      wire.heard
+        .filter(frame => frame['id'] === 7)
+        .map(textOf)
+        .sort(),
+    ).toEqual(['first', 'second'])
   })
 
   it('echoes the id with its JSON type (trap 8)', async () => {
@@ -142,7 +152,10 @@ describe('what is no message', () => {
 
   it('gets an error without id from 2025-11-25 on, with null before (trap 8)', async () => {
     const { server } = gated()
-    for (const [version, id] of [['2025-11-25', undefined], ['2025-06-18', null]] as const) {
+    for (const [version, id] of [
+      ['2025-11-25', undefined],
+      ['2025-06-18', null],
+    ] as const) {
       const [, refusal] = await say(server, initialize(version), '{"jsonrpc":"2.0","id":{},"method":"ping"}')
       expect(refusal?.['id']).toBe(id)
     }
@@ -157,7 +170,11 @@ describe('what is no message', () => {
 
   it('is no answer to a faulty notification either: those are never answered', async () => {
     const { server } = gated()
-    const heard = await say(server, initialize('2025-11-25'), '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}')
+    const heard = await say(
+      server,
+      initialize('2025-11-25'),
+      '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}',
+    )
     expect(heard).toHaveLength(1)
   })
 })
@@ -167,20 +184,38 @@ describe('batches (trap 25)', () => {
 
   it('are answered in one array at 2025-03-26, notifications and responses silently', async () => {
     const { server } = gated()
-    const batch = [ping(1), { jsonrpc: '2.0', method: 'notifications/initialized' }, { jsonrpc: '2.0', id: 9, result: {} }, ping(2), 42]
+    const batch = [
+      ping(1),
+      { jsonrpc: '2.0', method: 'notifications/initialized' },
+      { jsonrpc: '2.0', id: 9, result: {} },
+      ping(2),
+      42,
+    ]
     const [, answers] = await say(server, initialize('2025-03-26'), JSON.stringify(batch))
     expect((answers as unknown as Frame[]).map(frame => frame['id'])).toEqual([1, 2, null])
   })
 
   it('of nothing but notifications are not answered at all', async () => {
     const { server } = gated()
-    expect(await say(server, initialize('2025-03-26'), '[{"jsonrpc":"2.0","method":"notifications/initialized"}]')).toHaveLength(1)
+    expect(await say(server, initialize('2025-03-26'), '[{"jsonrpc":"2.0","method":"notifications/initialized"}]')).toHaveLength(
+      1,
+    )
   })
 
   it('are refused whole when empty, too long, or with initialize or a stateless request inside', async () => {
     const { server } = gated()
-    const modern = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } } }
-    for (const batch of [[], Array.from({ length: 101 }, (_, id) => ping(id)), [JSON.parse(initialize('2025-03-26'))], [modern]]) {
+    const modern = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/list',
+      params: { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } },
+    }
+    for (const batch of [
+      [],
+      Array.from({ length: 101 }, (_, id) => ping(id)),
+      [JSON.parse(initialize('2025-03-26'))],
+      [modern],
+    ]) {
       const [, refusal] = await say(server, initialize('2025-03-26'), JSON.stringify(batch))
       expect(codeOf(refusal as Frame)).toBe(-32600)
     }

@@ -23,7 +23,14 @@ export interface Delivery {
   readonly status?: number | undefined
 }
 
-export function receiveFrame(engine: Engine, text: string, caller: Caller, reply: Lane, conversation?: Conversation, status?: number): void {
+export function receiveFrame(
+  engine: Engine,
+  text: string,
+  caller: Caller,
+  reply: Lane,
+  conversation?: Conversation,
+  status?: number,
+): void {
   let message: unknown
   try {
     message = parse(text, engine.limits)
@@ -51,12 +58,16 @@ export function receive(engine: Engine, delivery: Delivery): void {
     const conversation = engine.seating.place(delivery, params)
     revision = identify(method, params, caller, engine.spoken, conversation.peer?.revision)
     engine.seating.check(conversation, revision, method)
-    const peer = id === undefined || engine.role === 'client' ? known(revision, conversation) : peerOf(revision, conversation, method, params, caller)
+    const peer =
+      id === undefined || engine.role === 'client'
+        ? known(revision, conversation)
+        : peerOf(revision, conversation, method, params, caller)
     const route = engine.plan.route(revision, method)
     if (route === undefined || (route.method.kind === 'request') !== (id !== undefined)) {
       return engine.unrouted(method, revision, delivery, id)
     }
-    if (revision.era === 'request' && route.method.nameParam !== undefined) checkNameHeader(params?.[route.method.nameParam], caller)
+    if (revision.era === 'request' && route.method.nameParam !== undefined)
+      checkNameHeader(params?.[route.method.nameParam], caller)
     dispatch(engine, new Exchange(engine, conversation, caller, reply, route, peer, id, openParams(route, params)))
   } catch (error) {
     const unasked = id === undefined && isRecord(message) && typeof message['method'] === 'string' && message['id'] === undefined
@@ -66,7 +77,13 @@ export function receive(engine: Engine, delivery: Delivery): void {
 }
 
 /** Remembered for session wires, read from the request otherwise. */
-function peerOf(revision: Revision, conversation: Conversation, method: string, params: Params | undefined, caller: Caller): Peer {
+function peerOf(
+  revision: Revision,
+  conversation: Conversation,
+  method: string,
+  params: Params | undefined,
+  caller: Caller,
+): Peer {
   return revision.open === undefined ? known(revision, conversation) : revision.open(method, params, caller)
 }
 
@@ -89,8 +106,8 @@ function dispatch(engine: Engine, exchange: Exchange): void {
   if (!isThenable(result)) return engine.succeed(exchange, result)
   engine.began(exchange)
   result.then(
-    (value) => engine.succeed(exchange, value),
-    (error) => engine.fail(exchange, error),
+    value => engine.succeed(exchange, value),
+    error => engine.fail(exchange, error),
   )
 }
 

@@ -73,7 +73,8 @@ export class Seating {
     }
     const named = caller.header?.(sessionHeader)
     if (named !== undefined) return this.#session(named, caller)
-    if (this.#options.sessions === false) throw new McpError('method-not-allowed', 'This server keeps no sessions; only POST is served')
+    if (this.#options.sessions === false)
+      throw new McpError('method-not-allowed', 'This server keeps no sessions; only POST is served')
     throw sessionMissing()
   }
 
@@ -92,5 +93,8 @@ function newId(): string {
 }
 
 function sessionMissing(): McpError {
-  return new McpError('session-missing', 'The header Mcp-Session-Id is missing; send the id that the answer to initialize carried')
+  return new McpError(
+    'session-missing',
+    'The header Mcp-Session-Id is missing; send the id that the answer to initialize carried',
+  )
 }

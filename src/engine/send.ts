@@ -65,18 +65,33 @@ export function sendRequest(
   const silent = revision.cancels(conversation.caller.carrier) === 'abort'
   return new Promise<unknown>((resolve, reject) => {
     calls.add(new Waiter(engine, conversation, method, route.resultUp, id, options, abort, silent, resolve, reject))
-    const sent = transmit(conversation, frame, http ? over(revision, method, route, wire, options, id, abort) : { id }, options.lane)
+    const sent = transmit(
+      conversation,
+      frame,
+      http ? over(revision, method, route, wire, options, id, abort) : { id },
+      options.lane,
+    )
     if (sent === true) return
     if (sent === false) return calls.fail(id, unheard())
     sent.then(
-      () => http && calls.fail(id, new ConnectionError('protocol', `The server ended the exchange without an answer to ${method.name}`)),
-      (error) => calls.fail(id, error),
+      () =>
+        http &&
+        calls.fail(id, new ConnectionError('protocol', `The server ended the exchange without an answer to ${method.name}`)),
+      error => calls.fail(id, error),
     )
   })
 }
 
 /** What a carrier with headers needs beside the frame. */
-function over(revision: Revision, method: Method, route: Outbound, wire: Params | undefined, options: CallOptions, id: number, abort: AbortController | undefined): Outgoing {
+function over(
+  revision: Revision,
+  method: Method,
+  route: Outbound,
+  wire: Params | undefined,
+  options: CallOptions,
+  id: number,
+  abort: AbortController | undefined,
+): Outgoing {
   const { session, resume } = revision.http
   const headers = method.opening === true ? undefined : revision.http.headers(route.name, wire, method.nameParam)
   return {
@@ -96,12 +111,23 @@ function envelope(engine: Engine, revision: Revision, params: Params, options: C
   if (meta === undefined && more === undefined && token === undefined) return params
   return {
     ...params,
-    _meta: { ...(params['_meta'] as Params | undefined), ...more, ...meta, ...(token === undefined ? {} : { progressToken: token }) },
+    _meta: {
+      ...(params['_meta'] as Params | undefined),
+      ...more,
+      ...meta,
+      ...(token === undefined ? {} : { progressToken: token }),
+    },
   }
 }
 
 /** Sends a notification. False: nobody listens, so it is dropped; a promise settles when the carrier has delivered it. */
-export function sendNotification(conversation: Conversation, revision: Revision, method: Method, params: Params, lane?: Lane): boolean | Promise<void> {
+export function sendNotification(
+  conversation: Conversation,
+  revision: Revision,
+  method: Method,
+  params: Params,
+  lane?: Lane,
+): boolean | Promise<void> {
   if (conversation.ended || !method.in.includes(revision.id)) return false
   const route = outbound(method, revision)
   const wire = route.paramsDown === undefined ? params : route.paramsDown(params)
@@ -109,7 +135,12 @@ export function sendNotification(conversation: Conversation, revision: Revision,
   return transmit(conversation, notificationFrame(route.name, wire), { session: revision.http.session, ...headers }, lane)
 }
 
-function transmit(conversation: Conversation, frame: string, outgoing: Outgoing, lane: Lane | undefined): boolean | Promise<void> {
+function transmit(
+  conversation: Conversation,
+  frame: string,
+  outgoing: Outgoing,
+  lane: Lane | undefined,
+): boolean | Promise<void> {
   const target = lane ?? (conversation.connection === undefined ? conversation.push : undefined)
   if (target !== undefined) {
     if (target.closed) return false

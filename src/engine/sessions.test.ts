@@ -10,18 +10,37 @@ interface Answer {
 }
 
 /** One exchange over HTTP, without the socket. */
-function post(server: Server, body: object | undefined, headers: Record<string, string> = {}, principal?: Principal): Promise<Answer> {
+function post(
+  server: Server,
+  body: object | undefined,
+  headers: Record<string, string> = {},
+  principal?: Principal,
+): Promise<Answer> {
   return new Promise(resolve => {
     const caller: Caller = { carrier: 'http', connection: {}, principal, header: name => headers[name] }
     const settle = (frame: string | undefined, hints: SendHints | undefined, standard: number): void =>
-      resolve({ status: hints?.status ?? standard, frame: frame === undefined ? undefined : JSON.parse(frame), session: hints?.headers?.['mcp-session-id'] })
-    const lane: Lane = { send: (frame, hints) => settle(frame, hints, 200), end: hints => settle(undefined, hints, 202), closed: false, onClose: () => {} }
+      resolve({
+        status: hints?.status ?? standard,
+        frame: frame === undefined ? undefined : JSON.parse(frame),
+        session: hints?.headers?.['mcp-session-id'],
+      })
+    const lane: Lane = {
+      send: (frame, hints) => settle(frame, hints, 200),
+      end: hints => settle(undefined, hints, 202),
+      closed: false,
+      onClose: () => {},
+    }
     if (body === undefined) server.door.leave(caller, lane)
     else server.door.deliver(JSON.stringify(body), caller, lane)
   })
 }
 
-const hello = { jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } } }
+const hello = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
+}
 const ping = { jsonrpc: '2.0', id: 2, method: 'ping' }
 const make = (options: Partial<ServerOptions> = {}): Server => createServer({ name: 'seats', version: '1.0.0', ...options })
 
@@ -42,7 +61,8 @@ describe('sessions over HTTP (trap 24)', () => {
     const server = make()
     const headers = await open(server)
     expect((await post(server, ping)).status).toBe(400)
-    for (const id of ['constructor', '__proto__', 'nonsense']) expect((await post(server, ping, { 'mcp-session-id': id })).status).toBe(404)
+    for (const id of ['constructor', '__proto__', 'nonsense'])
+      expect((await post(server, ping, { 'mcp-session-id': id })).status).toBe(404)
     expect((await post(server, undefined, headers)).status).toBe(200)
     expect((await post(server, ping, headers)).status).toBe(404)
     expect((await post(server, undefined, headers)).status).toBe(404)
@@ -71,15 +91,24 @@ describe('sessions over HTTP (trap 24)', () => {
     const server = make({ limits: { sessions: 3, sessionsPerPrincipal: 2 } })
     const ada = { id: 'ada' }
     for (const principal of [ada, ada]) expect((await post(server, hello, {}, principal)).status).toBe(200)
-    expect(await post(server, hello, {}, ada)).toMatchObject({ status: 503, frame: { error: { message: expect.stringContaining('2 sessions') } } })
+    expect(await post(server, hello, {}, ada)).toMatchObject({
+      status: 503,
+      frame: { error: { message: expect.stringContaining('2 sessions') } },
+    })
     expect((await post(server, hello, {}, { id: 'bob' })).status).toBe(200)
-    expect(await post(server, hello)).toMatchObject({ status: 503, frame: { error: { message: expect.stringContaining('3 sessions') } } })
+    expect(await post(server, hello)).toMatchObject({
+      status: 503,
+      frame: { error: { message: expect.stringContaining('3 sessions') } },
+    })
   })
 
   it('can be done without: then each post stands alone', async () => {
     const server = make({ sessions: false })
     expect(await post(server, hello)).toMatchObject({ status: 200, session: undefined })
-    expect(await post(server, ping, { 'mcp-protocol-version': '2025-11-25' })).toMatchObject({ status: 200, frame: { result: {} } })
+    expect(await post(server, ping, { 'mcp-protocol-version': '2025-11-25' })).toMatchObject({
+      status: 200,
+      frame: { result: {} },
+    })
     expect((await post(server, undefined)).status).toBe(405)
   })
 })

@@ -25,7 +25,8 @@ export function memorySessions(limits: Limits, clock: Clock): Sessions {
     timer = undefined
     const oldest = clock.now() - limits.sessionIdleMs
     for (const conversation of table.values()) {
-      if (conversation.lastSeen < oldest && conversation.running.size === 0 && !conversation.heard) end(conversation, 'The session was idle for too long')
+      if (conversation.lastSeen < oldest && conversation.running.size === 0 && !conversation.heard)
+        end(conversation, 'The session was idle for too long')
     }
     plan()
   }
@@ -33,12 +34,12 @@ export function memorySessions(limits: Limits, clock: Clock): Sessions {
     if (timer === undefined && table.size > 0) timer = clock.setTimeout(sweep, Math.max(limits.sessionIdleMs / 10, 1000), true)
   }
   return {
-    get: (id) => {
+    get: id => {
       const conversation = table.get(id)
       if (conversation !== undefined) conversation.lastSeen = clock.now()
       return conversation
     },
-    add: (conversation) => {
+    add: conversation => {
       if (table.size >= limits.sessions) sweep()
       if (table.size >= limits.sessions) throw full(`${limits.sessions} sessions are open`)
       const owner = conversation.caller.principal?.id
@@ -49,7 +50,7 @@ export function memorySessions(limits: Limits, clock: Clock): Sessions {
       table.set(conversation.session as string, conversation)
       plan()
     },
-    delete: (id) => {
+    delete: id => {
       const conversation = table.get(id)
       if (conversation !== undefined) end(conversation, 'The session was ended')
     },
@@ -68,5 +69,7 @@ function countOf(table: ReadonlyMap<string, Conversation>, owner: string): numbe
 }
 
 function full(what: string): McpError {
-  return new McpError('busy', `${what}, which is the limit; end one with DELETE or try again later`, { data: { retryAfterMs: 10_000 } })
+  return new McpError('busy', `${what}, which is the limit; end one with DELETE or try again later`, {
+    data: { retryAfterMs: 10_000 },
+  })
 }

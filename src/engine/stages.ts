@@ -36,8 +36,8 @@ export function compose(handler: Handler, layers: readonly Layer[]): Runner {
   const direct = bare(handler)
   if (layers.length === 0) return direct
   const wrapped = wrap(handler, layers)
-  if (layers.some((layer) => layer.when === undefined)) return wrapped
-  return (exchange) => {
+  if (layers.some(layer => layer.when === undefined)) return wrapped
+  return exchange => {
     for (const layer of layers) if (layer.when?.(exchange) === true) return wrapped(exchange)
     return direct(exchange)
   }
@@ -45,8 +45,8 @@ export function compose(handler: Handler, layers: readonly Layer[]): Runner {
 
 function bare(handler: Handler): Runner {
   const { resolve, validate } = handler
-  if (resolve === undefined && validate === undefined) return (exchange) => handler.execute(exchange)
-  return (exchange) => {
+  if (resolve === undefined && validate === undefined) return exchange => handler.execute(exchange)
+  return exchange => {
     resolve?.call(handler, exchange)
     const checked = validate?.call(handler, exchange)
     return isThenable(checked) ? checked.then(() => handler.execute(exchange)) : handler.execute(exchange)
@@ -58,7 +58,12 @@ function wrap(handler: Handler, layers: readonly Layer[]): Runner {
   const chain: ((exchange: Exchange, next: Next) => Awaitable<unknown>)[] = []
   for (const stage of stages) {
     // A handler's own part comes first at its stage: layers there may rely on it.
-    if (stage === 'resolve' && resolve !== undefined) chain.push((exchange, next) => (resolve.call(handler, exchange), next()))
+    if (stage === 'resolve' && resolve !== undefined) {
+      chain.push((exchange, next) => {
+        resolve.call(handler, exchange)
+        return next()
+      })
+    }
     if (stage === 'validate' && validate !== undefined) {
       chain.push((exchange, next) => {
         const checked = validate.call(handler, exchange)
@@ -66,11 +71,12 @@ function wrap(handler: Handler, layers: readonly Layer[]): Runner {
       })
     }
     for (const layer of layers) {
-      if (layer.stage === stage) chain.push((exchange, next) => (layer.when?.(exchange) === false ? next() : layer.run(exchange, next)))
+      if (layer.stage === stage)
+        chain.push((exchange, next) => (layer.when?.(exchange) === false ? next() : layer.run(exchange, next)))
     }
   }
   return chain.reduceRight<Runner>(
-    (inner, link) => (exchange) => link(exchange, () => inner(exchange)),
-    (exchange) => handler.execute(exchange),
+    (inner, link) => exchange => link(exchange, () => inner(exchange)),
+    exchange => handler.execute(exchange),
   )
 }

@@ -18,7 +18,7 @@ function refusal(text: string, limits = frameLimits): McpError {
 describe('parsing a frame', () => {
   it('gives what JSON.parse gives for any JSON value within the limits', () => {
     fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
+      fc.property(fc.jsonValue({ maxDepth: 6 }), value => {
         expect(parse(JSON.stringify(value))).toEqual(JSON.parse(JSON.stringify(value)))
       }),
     )
@@ -27,7 +27,7 @@ describe('parsing a frame', () => {
   it('takes exactly the allowed depth and refuses one level more, before any recursive code sees the value', () => {
     expect(parse(nested(128))).toBeInstanceOf(Array)
     expect(refusal(nested(129)).kind).toBe('invalid-request')
-    expect(refusal('{"a":'.repeat(129) + '1' + '}'.repeat(129)).message).toContain('128 levels')
+    expect(refusal(`${'{"a":'.repeat(129)}1${'}'.repeat(129)}`).message).toContain('128 levels')
   })
 
   it('does not count brackets that stand inside strings, escaped quotes included', () => {

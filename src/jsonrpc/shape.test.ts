@@ -28,7 +28,13 @@ describe('a shape', () => {
   })
 
   it('takes a string or a safe integer as an id, and nothing else', () => {
-    expect(['a', '', 0, -1, 2 ** 53 - 1].map((id) => token.check(id))).toEqual([undefined, undefined, undefined, undefined, undefined])
+    expect(['a', '', 0, -1, 2 ** 53 - 1].map(id => token.check(id))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ])
     for (const id of [null, 1.5, 2 ** 53, Number.NaN, true, {}]) expect(token.check(id)).toBeDefined()
   })
 

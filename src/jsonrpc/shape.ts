@@ -28,28 +28,28 @@ type ObjectOf<M extends Members> = { readonly [K in Exclude<keyof M, OptionalKey
 
 function leaf<T>(expected: string, test: (value: unknown) => boolean, schema: Record<string, unknown>): Shape<T> {
   const fault: Fault = { path: '', expected }
-  return { check: (value) => (test(value) ? undefined : fault), schema: () => schema, optional: false }
+  return { check: value => (test(value) ? undefined : fault), schema: () => schema, optional: false }
 }
 
-export const string: Shape<string> = leaf('a string', (value) => typeof value === 'string', { type: 'string' })
-export const number: Shape<number> = leaf('a number', (value) => typeof value === 'number', { type: 'number' })
+export const string: Shape<string> = leaf('a string', value => typeof value === 'string', { type: 'string' })
+export const number: Shape<number> = leaf('a number', value => typeof value === 'number', { type: 'number' })
 export const integer: Shape<number> = leaf('an integer', Number.isSafeInteger, { type: 'integer' })
-export const boolean: Shape<boolean> = leaf('true or false', (value) => typeof value === 'boolean', { type: 'boolean' })
+export const boolean: Shape<boolean> = leaf('true or false', value => typeof value === 'boolean', { type: 'boolean' })
 export const anything: Shape<unknown> = leaf('any value', () => true, {})
 export const record: Shape<Readonly<Record<string, unknown>>> = leaf('an object', isRecord, { type: 'object' })
 /** A request id or progress token. */
 export const token: Shape<string | number> = leaf(
   'a string or an integer',
-  (value) => typeof value === 'string' || Number.isSafeInteger(value),
+  value => typeof value === 'string' || Number.isSafeInteger(value),
   { type: ['string', 'integer'] },
 )
 
 export function oneOf<const T extends readonly string[]>(...values: T): Shape<T[number]> {
-  return leaf(`one of ${values.join(', ')}`, (value) => values.includes(value as string), { type: 'string', enum: values })
+  return leaf(`one of ${values.join(', ')}`, value => values.includes(value as string), { type: 'string', enum: values })
 }
 
 export function optional<T>(shape: Shape<T>): Shape<T | undefined> {
-  return { check: (value) => (value === undefined ? undefined : shape.check(value)), schema: shape.schema, optional: true }
+  return { check: value => (value === undefined ? undefined : shape.check(value)), schema: shape.schema, optional: true }
 }
 
 /** An object whose members all have one shape, by any name. */
@@ -57,7 +57,7 @@ export function dictionary<T>(shape: Shape<T>): Shape<Readonly<Record<string, T>
   return {
     optional: false,
     schema: () => ({ type: 'object', additionalProperties: shape.schema() }),
-    check: (value) => {
+    check: value => {
       if (!isRecord(value)) return { path: '', expected: 'an object' }
       for (const key in value) {
         const fault = shape.check(value[key])
@@ -72,7 +72,7 @@ export function array<T>(shape: Shape<T>): Shape<readonly T[]> {
   return {
     optional: false,
     schema: () => ({ type: 'array', items: shape.schema() }),
-    check: (value) => {
+    check: value => {
       if (!Array.isArray(value)) return { path: '', expected: 'an array' }
       for (let at = 0; at < value.length; at++) {
         const fault = shape.check(value[at])
@@ -93,7 +93,7 @@ export function object<M extends Members>(members: M): Shape<ObjectOf<M>> {
       properties: Object.fromEntries(names.map((name, at) => [name, shapes[at]?.schema() ?? {}])),
       required: names.filter((_, at) => shapes[at]?.optional === false),
     }),
-    check: (value) => {
+    check: value => {
       if (!isRecord(value)) return { path: '', expected: 'an object' }
       for (let at = 0; at < names.length; at++) {
         const name = names[at] as string

@@ -22,8 +22,8 @@ export const rev20260728: Revision = {
     status: requestStatuses,
     headers: (method, params, nameParam) => requestHeaders('2026-07-28', method, params, nameParam),
   },
-  cancels: (carrier) => (carrier === 'http' ? 'abort' : 'notify'),
+  cancels: carrier => (carrier === 'http' ? 'abort' : 'notify'),
   open: (method, params, caller) => openEnvelope(rev20260728, method, params, caller, { infoRequired: false }),
   requestMeta: (capabilities, info, logLevel) => requestEnvelope('2026-07-28', capabilities, info, logLevel),
-  resultMeta: (info) => ({ 'io.modelcontextprotocol/serverInfo': info }),
+  resultMeta: info => ({ 'io.modelcontextprotocol/serverInfo': info }),
 }

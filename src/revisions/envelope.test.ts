@@ -7,12 +7,12 @@ import { checkNameHeader, decodeHeaderValue, encodeHeaderValue } from './envelop
 
 const meta = (more: object = {}) => ({ _meta: { 'io.modelcontextprotocol/clientCapabilities': {}, ...more } })
 const pipe: Caller = { carrier: 'stdio', connection: {} }
-const http = (headers: Record<string, string>): Caller => ({ carrier: 'http', connection: {}, header: (name) => headers[name] })
+const http = (headers: Record<string, string>): Caller => ({ carrier: 'http', connection: {}, header: name => headers[name] })
 
 describe('header values of 2026-07-28 (rev §2.5, trap 18)', () => {
   it('come back as they were, whatever they hold', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (value) => {
+      fc.property(fc.string({ unit: 'binary' }), value => {
         expect(decodeHeaderValue(encodeHeaderValue(value))).toBe(value)
       }),
     )

@@ -112,7 +112,7 @@ export function decodeHeaderValue(header: string): string | undefined {
   if (inner === undefined) return text
   if (inner.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(inner)) return undefined
   try {
-    const bytes = Uint8Array.from(atob(inner), (char) => char.charCodeAt(0))
+    const bytes = Uint8Array.from(atob(inner), char => char.charCodeAt(0))
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
     return undefined

@@ -10,7 +10,7 @@ const everything = new Spoken(['2024-11-05', '2025-03-26', '2025-06-18', '2025-1
 const pipe: Caller = { carrier: 'stdio', connection: {} }
 
 function http(headers: Record<string, string> = {}): Caller {
-  return { carrier: 'http', connection: {}, header: (name) => headers[name] }
+  return { carrier: 'http', connection: {}, header: name => headers[name] }
 }
 
 function claim(version: unknown): Params {
@@ -39,7 +39,8 @@ describe('telling the revision of a message (rev §2.6)', () => {
   })
 
   it('refuses a header that differs from _meta even when that version is unknown (trap 4)', () => {
-    const run = () => identify('tools/list', claim('2099-01-01'), http({ 'mcp-protocol-version': '2026-07-28' }), official, undefined)
+    const run = () =>
+      identify('tools/list', claim('2099-01-01'), http({ 'mcp-protocol-version': '2026-07-28' }), official, undefined)
     expect(refused(run).kind).toBe('header-mismatch')
   })
 
@@ -68,7 +69,9 @@ describe('telling the revision of a message (rev §2.6)', () => {
     const params = { mcpVersion: '2025-06-18', clientCapabilities: {} }
     expect(identify('initialize', params, pipe, everything, undefined).id).toBe('s3')
     expect(refused(() => identify('initialize', params, pipe, official, undefined)).kind).toBe('invalid-params')
-    expect(identify('initialize', { ...params, protocolVersion: '2025-06-18' }, pipe, everything, undefined).id).toBe('2025-06-18')
+    expect(identify('initialize', { ...params, protocolVersion: '2025-06-18' }, pipe, everything, undefined).id).toBe(
+      '2025-06-18',
+    )
     expect(identify('tools/invoke', {}, pipe, everything, undefined).id).toBe('s3')
     expect(refused(() => identify('tools/invoke', {}, pipe, official, undefined)).kind).toBe('method-not-found')
   })
@@ -76,7 +79,9 @@ describe('telling the revision of a message (rev §2.6)', () => {
   it('reads a missing header over HTTP as 2025-03-26 and refuses one that names nothing spoken (trap 22)', () => {
     expect(identify('tools/list', {}, http(), official, undefined).id).toBe('2025-03-26')
     expect(identify('tools/list', {}, http({ 'mcp-protocol-version': '2025-06-18' }), official, undefined).id).toBe('2025-06-18')
-    expect(refused(() => identify('tools/list', {}, http({ 'mcp-protocol-version': '1999' }), official, undefined)).kind).toBe('version-unsupported')
+    expect(refused(() => identify('tools/list', {}, http({ 'mcp-protocol-version': '1999' }), official, undefined)).kind).toBe(
+      'version-unsupported',
+    )
   })
 
   it('asks for a handshake on a pipe where nothing was said, but answers a ping', () => {

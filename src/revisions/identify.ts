@@ -26,7 +26,10 @@ export function identify(
     const meta = metaOf(params)
     if (meta?.[versionKey] !== undefined) return claimed(meta, header, caller, spoken)
     if (header !== undefined && spoken.byWire(header)?.era === 'request') {
-      throw new McpError('invalid-envelope', `params._meta["${versionKey}"] is missing; on this wire every request names its version there`)
+      throw new McpError(
+        'invalid-envelope',
+        `params._meta["${versionKey}"] is missing; on this wire every request names its version there`,
+      )
     }
   }
   if (method === 'initialize') return opened(params, spoken)
@@ -53,10 +56,14 @@ function claimed(meta: Params, header: string | undefined, caller: Caller, spoke
 }
 
 export function unsupported(requested: string, spoken: Spoken): McpError {
-  const supported = spoken.requests.map((revision) => revision.wire)
-  return new McpError('version-unsupported', `Version "${clip(requested)}" is not spoken here; use one of ${supported.join(', ')}`, {
-    data: { supported, requested: clip(requested) },
-  })
+  const supported = spoken.requests.map(revision => revision.wire)
+  return new McpError(
+    'version-unsupported',
+    `Version "${clip(requested)}" is not spoken here; use one of ${supported.join(', ')}`,
+    {
+      data: { supported, requested: clip(requested) },
+    },
+  )
 }
 
 function opened(params: Params | undefined, spoken: Spoken): Revision {

@@ -19,7 +19,7 @@ export const revisions: readonly Revision[] = [
   revS3,
 ]
 
-const byId = new Map<string, Revision>(revisions.map((revision) => [revision.id, revision]))
+const byId = new Map<string, Revision>(revisions.map(revision => [revision.id, revision]))
 
 export function revisionById(id: RevisionId): Revision {
   const revision = byId.get(id)
@@ -45,11 +45,11 @@ export class Spoken {
   constructor(ids: readonly RevisionId[] = officialRevisions) {
     if (ids.length === 0) throw new TypeError('revisions: [] leaves nothing to speak; list at least one, or leave the option out')
     this.all = ids.map(revisionById)
-    const official = this.all.filter((revision) => revision.id !== 's3')
-    this.sessions = newestFirst(official.filter((revision) => revision.era === 'session'))
-    this.requests = newestFirst(official.filter((revision) => revision.era === 'request'))
-    this.dialect = this.all.find((revision) => revision.id === 's3')
-    this.#byWire = new Map(official.map((revision) => [revision.wire, revision]))
+    const official = this.all.filter(revision => revision.id !== 's3')
+    this.sessions = newestFirst(official.filter(revision => revision.era === 'session'))
+    this.requests = newestFirst(official.filter(revision => revision.era === 'request'))
+    this.dialect = this.all.find(revision => revision.id === 's3')
+    this.#byWire = new Map(official.map(revision => [revision.wire, revision]))
   }
 
   /** 2024-10-07 is what early peers called the wire that became 2024-11-05. */
@@ -58,7 +58,7 @@ export class Spoken {
   }
 
   get wires(): string[] {
-    return [...this.sessions, ...this.requests].map((revision) => revision.wire)
+    return [...this.sessions, ...this.requests].map(revision => revision.wire)
   }
 }
 

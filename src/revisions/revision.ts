@@ -2,14 +2,7 @@
 import type { Caller, Carrier } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
 
-export type RevisionId =
-  | '2024-11-05'
-  | '2025-03-26'
-  | '2025-06-18'
-  | '2025-11-25'
-  | '2026-07-28'
-  | 'draft-2026-v1'
-  | 's3'
+export type RevisionId = '2024-11-05' | '2025-03-26' | '2025-06-18' | '2025-11-25' | '2026-07-28' | 'draft-2026-v1' | 's3'
 
 export interface Implementation {
   readonly name: string

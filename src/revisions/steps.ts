@@ -12,7 +12,11 @@ export type Steps = Readonly<Partial<Record<RevisionId, Step>>>
 /** The revision and those it is built on, newest first. */
 export function lineage(revision: Revision): Revision[] {
   const line: Revision[] = []
-  for (let at: Revision | undefined = revision; at !== undefined; at = at.base === undefined ? undefined : revisionById(at.base)) {
+  for (
+    let at: Revision | undefined = revision;
+    at !== undefined;
+    at = at.base === undefined ? undefined : revisionById(at.base)
+  ) {
     line.unshift(at)
   }
   return line
@@ -20,14 +24,14 @@ export function lineage(revision: Revision): Revision[] {
 
 /** From the canonical model down to this wire; undefined when nothing differs. */
 export function stepsDown(steps: Steps | undefined, revision: Revision): Step | undefined {
-  return chain(lineage(revision).map((each) => steps?.[each.id]))
+  return chain(lineage(revision).map(each => steps?.[each.id]))
 }
 
 /** From this wire up to the canonical model. */
 export function stepsUp(steps: Steps | undefined, revision: Revision): Step | undefined {
   return chain(
     lineage(revision)
-      .map((each) => steps?.[each.id])
+      .map(each => steps?.[each.id])
       .reverse(),
   )
 }
@@ -36,12 +40,12 @@ export function stepsUp(steps: Steps | undefined, revision: Revision): Step | un
 export function inherited<T>(table: Readonly<Partial<Record<RevisionId, T>>> | undefined, revision: Revision): T | undefined {
   if (table === undefined) return undefined
   return lineage(revision)
-    .map((each) => table[each.id])
-    .findLast((value) => value !== undefined)
+    .map(each => table[each.id])
+    .findLast(value => value !== undefined)
 }
 
 function chain(list: (Step | undefined)[]): Step | undefined {
-  const present = list.filter((step) => step !== undefined)
+  const present = list.filter(step => step !== undefined)
   if (present.length <= 1) return present[0]
-  return (value) => present.reduce((current, step) => step(current), value)
+  return value => present.reduce((current, step) => step(current), value)
 }

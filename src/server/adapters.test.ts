@@ -1,4 +1,4 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server as HttpServer } from 'node:http'
+import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import express from 'express'
@@ -29,13 +29,17 @@ function greeter(): Server {
 
 async function listen(http: HttpServer): Promise<string> {
   await new Promise<void>(resolve => http.listen(0, '127.0.0.1', () => resolve()))
-  closers.push(() => new Promise(resolve => http.close(resolve)), () => http.closeAllConnections())
+  closers.push(
+    () => new Promise(resolve => http.close(resolve)),
+    () => http.closeAllConnections(),
+  )
   return `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`
 }
 
 const frameworks: Record<string, (server: Server) => Promise<string>> = {
   'Express without a body parser': async server => listen(createHttpServer(express().all('/mcp', expressMcp(server)))),
-  'Express behind its JSON parser': async server => listen(createHttpServer(express().use(express.json()).all('/mcp', expressMcp(server)))),
+  'Express behind its JSON parser': async server =>
+    listen(createHttpServer(express().use(express.json()).all('/mcp', expressMcp(server)))),
   Fastify: async server => {
     const app = fastify()
     await app.register(fastifyMcp, { server })
@@ -44,31 +48,40 @@ const frameworks: Record<string, (server: Server) => Promise<string>> = {
   },
   Hono: async server => {
     const app = new Hono().all('/mcp', honoMcp(server))
-    return listen(createHttpServer(async (req, res) => {
-      const answer = await app.fetch(webRequest(req))
-      res.writeHead(answer.status, Object.fromEntries(answer.headers))
-      for await (const chunk of answer.body ?? []) res.write(chunk)
-      res.end()
-    }))
+    return listen(
+      createHttpServer(async (req, res) => {
+        const answer = await app.fetch(webRequest(req))
+        res.writeHead(answer.status, Object.fromEntries(answer.headers))
+        for await (const chunk of answer.body ?? []) res.write(chunk)
+        res.end()
+      }),
+    )
   },
 }
 
 /** What a web-standard runtime would hand over. */
 function webRequest(req: IncomingMessage): Request {
   const body = req.method === 'POST' ? { body: Readable.toWeb(req), duplex: 'half' } : {}
-  return new Request(`http://${req.headers.host}${req.url}`, { method: req.method ?? 'GET', headers: req.headers as Record<string, string>, ...body } as RequestInit)
+  return new Request(`http://${req.headers.host}${req.url}`, {
+    method: req.method ?? 'GET',
+    headers: req.headers as Record<string, string>,
+    ...body,
+  } as RequestInit)
 }
 
 describe.each(Object.entries(frameworks))('a server mounted in %s', (_name, mount) => {
-  it.each(['2025-11-25', '2026-07-28'] as const)('answers a client at %s, with progress and a question on the way', async revision => {
-    const url = await mount(greeter())
-    const progress: number[] = []
-    const mcp = await connect(url, { revisions: [revision], onElicit: () => ({ action: 'accept' }) })
-    closers.push(() => mcp.close())
-    const out = await mcp.callTool('greet', { name: 'Ada' }, { onProgress: step => progress.push(step.progress) })
-    expect([mcp.revision, out.text]).toEqual([revision, 'Good day, Ada'])
-    expect(progress.length).toBeGreaterThan(0)
-  })
+  it.each(['2025-11-25', '2026-07-28'] as const)(
+    'answers a client at %s, with progress and a question on the way',
+    async revision => {
+      const url = await mount(greeter())
+      const progress: number[] = []
+      const mcp = await connect(url, { revisions: [revision], onElicit: () => ({ action: 'accept' }) })
+      closers.push(() => mcp.close())
+      const out = await mcp.callTool('greet', { name: 'Ada' }, { onProgress: step => progress.push(step.progress) })
+      expect([mcp.revision, out.text]).toEqual([revision, 'Good day, Ada'])
+      expect(progress.length).toBeGreaterThan(0)
+    },
+  )
 })
 
 describe('the web-standard face', () => {

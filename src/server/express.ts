@@ -1,7 +1,7 @@
 /** Mounts a server in an Express app: `app.all('/mcp', mcp(server))`, before or after a JSON body parser. */
 import type { RequestHandler } from 'express'
-import { nodeHttpHandler } from '../transports/http/node.ts'
 import type { HttpOptions } from '../transports/http/endpoint.ts'
+import { nodeHttpHandler } from '../transports/http/node.ts'
 import type { Server } from './server.ts'
 
 /** @example app.all('/mcp', mcp(server)) */

@@ -1,7 +1,7 @@
 /** Mounts a server in a Fastify app: `app.register(mcp, { server })`. */
 import type { FastifyPluginCallback } from 'fastify'
-import { nodeHttpHandler } from '../transports/http/node.ts'
 import type { HttpOptions } from '../transports/http/endpoint.ts'
+import { nodeHttpHandler } from '../transports/http/node.ts'
 import type { Server } from './server.ts'
 
 export interface McpPluginOptions extends Pick<HttpOptions, 'hosts' | 'origins'> {

@@ -6,5 +6,5 @@ import type { Server } from './server.ts'
 /** @example app.all('/mcp', mcp(server)) */
 export function mcp(server: Server, options?: FetchOptions): Handler {
   const handle = server.fetchWith(options ?? {})
-  return (context) => handle(context.req.raw)
+  return context => handle(context.req.raw)
 }

@@ -20,7 +20,7 @@ export function middlewareLayer(middleware: ServerMiddleware, context: (exchange
     stage: 'enter',
     run: (exchange, next) => {
       const call: ServerCall = { method: exchange.route.method.name, params: exchange.params, context: context(exchange) }
-      return middleware(call, async (changed) => {
+      return middleware(call, async changed => {
         exchange.params = changed.params
         return next()
       })

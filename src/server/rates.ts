@@ -33,8 +33,10 @@ export interface Rates {
 }
 
 export function createRates(options: RateOptions | false | undefined, clock: Clock): Rates {
-  const chosen: RateOptions = options === false ? { calls: false, completions: false, log: false, progress: false } : { ...defaultRates, ...options }
-  const buckets = (rate: Rate | false | undefined): Buckets | undefined => (rate === undefined || rate === false ? undefined : createBuckets({ ...rate, clock }))
+  const chosen: RateOptions =
+    options === false ? { calls: false, completions: false, log: false, progress: false } : { ...defaultRates, ...options }
+  const buckets = (rate: Rate | false | undefined): Buckets | undefined =>
+    rate === undefined || rate === false ? undefined : createBuckets({ ...rate, clock })
   const calls = buckets(chosen.calls)
   const completions = buckets(chosen.completions)
   const log = buckets(chosen.log)
@@ -44,11 +46,11 @@ export function createRates(options: RateOptions | false | undefined, clock: Clo
       if (own !== undefined) take(own, exchange, 'calls of this tool')
       else if (calls !== undefined) take(calls, exchange, 'tool calls')
     },
-    completion: (exchange) => {
+    completion: exchange => {
       if (completions !== undefined) take(completions, exchange, 'completions')
     },
-    log: (exchange) => log === undefined || log.take(keyOf(exchange)) === 0,
-    progress: (exchange) => progress === undefined || progress.take(keyOf(exchange)) === 0,
+    log: exchange => log === undefined || log.take(keyOf(exchange)) === 0,
+    progress: exchange => progress === undefined || progress.take(keyOf(exchange)) === 0,
   }
 }
 
@@ -59,6 +61,8 @@ function keyOf({ caller }: Exchange): object | string {
 function take(buckets: Buckets, exchange: Exchange, what: string): void {
   const wait = buckets.take(keyOf(exchange))
   if (wait > 0) {
-    throw new McpError('rate-limited', `Too many ${what}: wait ${wait} ms and try again`, { data: { limit: what, retryAfterMs: wait } })
+    throw new McpError('rate-limited', `Too many ${what}: wait ${wait} ms and try again`, {
+      data: { limit: what, retryAfterMs: wait },
+    })
   }
 }

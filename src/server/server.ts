@@ -47,7 +47,12 @@ export function createServer(options: ServerOptions): Server {
   const paging = createPaging({ seal, pageSize: options.pageSize ?? 500, cache, cursorMs: 3_600_000, now: clock.now })
   const context = (exchange: Exchange): Context => new Context(exchange, rates)
   const replay = { seal, clock, expiresMs: toMilliseconds(options.askTimeout ?? '10m'), rounds: 16 }
-  const tools = toolsServer<Context>({ paging, context, admit: rates.call, failed: (tool, error) => trace('tool-failed', { tool, error }) })
+  const tools = toolsServer<Context>({
+    paging,
+    context,
+    admit: rates.call,
+    failed: (tool, error) => trace('tool-failed', { tool, error }),
+  })
   const resources = resourcesServer<Context>({ paging, cache, context, subscriptions: limits.subscriptions })
   const prompts = promptsServer<Context>({ paging, context })
   const completion = completionServer<Context>({
@@ -106,28 +111,29 @@ export function createServer(options: ServerOptions): Server {
   const server: Server = {
     door: engine,
     engine,
-    tool: (name, facts, handler) => register(tools.catalog, name, facts, (now) => tools.compile(name, now, handler as ToolHandler<Context>)),
+    tool: (name, facts, handler) =>
+      register(tools.catalog, name, facts, now => tools.compile(name, now, handler as ToolHandler<Context>)),
     resource: (address, facts, handler) => addResource(resources, address, facts, handler as ResourceHandler<Context>),
     prompt: <F extends PromptFacts<Context>>(name: string, facts: F, handler: PromptHandler<Context>) =>
-      register(prompts.catalog, name, facts, (now) => prompts.compile(name, now, handler)),
+      register(prompts.catalog, name, facts, now => prompts.compile(name, now, handler)),
     resourceUpdated: subscriptions.updated,
-    use: (layer) => {
+    use: layer => {
       middleware.push(middlewareLayer(layer, context))
       engine.replan()
       return server
     },
     stdio: () => serveStdio(engine),
-    listen: async (where) => {
+    listen: async where => {
       const opened = await serveHttp(engine, where)
       listening.add(opened)
       return opened
     },
     fetch: fetchFace(engine, {}),
-    fetchWith: (where) => fetchFace(engine, where),
+    fetchWith: where => fetchFace(engine, where),
     close: async () => {
       subscriptions.close()
       tasks.close()
-      await Promise.all([engine.close(), ...[...listening].map((each) => each.close())])
+      await Promise.all([engine.close(), ...[...listening].map(each => each.close())])
     },
     [Symbol.asyncDispose]: () => server.close(),
   }
@@ -140,8 +146,8 @@ function addResource<F extends ResourceFacts<Context>>(
   facts: F,
   handler: ResourceHandler<Context>,
 ): Registration<F> {
-  if (isTemplate(address)) return register(templates, address, facts, (now) => compileTemplate(address, now, handler))
-  return register(resources, address, facts, (now) => compileResource(address, now, handler))
+  if (isTemplate(address)) return register(templates, address, facts, now => compileTemplate(address, now, handler))
+  return register(resources, address, facts, now => compileResource(address, now, handler))
 }
 
 function infoOf({ name, version, title, description, websiteUrl, icons }: ServerOptions): Implementation {

@@ -112,7 +112,7 @@ class Player {
       const heard = this.#inbox[at] as Heard
       const values = match(frame, heard.frame, this.#values)
       if (values === undefined) continue
-      if (heard.status !== undefined && heard.status !== (status ?? 200)) continue
+      if (this.#connection.carrier === 'http' && heard.status !== (status ?? 200)) continue
       this.#values = values
       this.#inbox.splice(at, 1)
       return true

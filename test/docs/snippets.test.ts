@@ -20,7 +20,9 @@ describe('the programs in the documentation', () => {
     await mkdir(scratch, { recursive: true })
     const file = join(scratch, `${page.replaceAll(/\W/g, '-')}.ts`)
     await writeFile(file, await program(page))
-    const { stderr } = await promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', file], { timeout: 30_000 })
+    const { stderr } = await promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
+      timeout: 30_000,
+    })
     expect(stderr).not.toMatch(/Error/)
   })
 })

@@ -40,7 +40,14 @@ function close(node: SchemaNode, result = false): SchemaNode {
 }
 
 function closeEach(properties: Record<string, SchemaNode>): Record<string, SchemaNode> {
-  return Object.fromEntries(Object.entries(properties).map(([name, node]) => [name, openMembers.has(name) ? node : close(node)]))
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, node]) => [name, openMembers.has(name) ? node : close(name === 'params' ? withMeta(node) : node)]),
+  )
+}
+
+/** The early schemas name what all parameters may have only where they describe requests in general. */
+function withMeta(node: SchemaNode): SchemaNode {
+  return isNode(node['properties']) ? { ...node, properties: { _meta: {}, ...node['properties'] } } : node
 }
 
 function isNode(value: unknown): value is SchemaNode {

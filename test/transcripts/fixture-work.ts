@@ -12,8 +12,12 @@ export function addWork(server: Server): void {
   })
   server.tool('wait', { description: 'Waits until it is told to stop' }, async (_, ctx) => {
     ctx.progress(1, { total: 2, message: 'waiting' })
-    await new Promise<void>(resolve => ctx.signal.addEventListener('abort', () => resolve()))
-    stopped++
+    await new Promise<void>(resolve => {
+      ctx.signal.addEventListener('abort', () => {
+        stopped++
+        resolve()
+      })
+    })
     return 'Stopped'
   })
   server.tool('stopped', { description: 'How many waits were stopped' }, () => `${stopped}`)

@@ -24,11 +24,6 @@ export interface Travel {
 export function travelWith(id: RevisionId, connection: Connection, server: Server | undefined): Travel {
   if (connection.carrier !== 'http') return { outgoing: () => ({}), said: async () => {} }
   let session = revisionById(id)
-  const wireOf = (frame: unknown): Revision => {
-    const params = isRecord(frame) && isRecord(frame['params']) ? frame['params'] : undefined
-    const claim = metaOf(params)?.[versionKey]
-    return revisions.find(({ wire, era }) => wire === claim && era === 'request') ?? session
-  }
   return {
     outgoing: frame => {
       if (isRecord(frame) && frame['method'] === 'initialize') {
@@ -36,8 +31,10 @@ export function travelWith(id: RevisionId, connection: Connection, server: Serve
         session = revisions.find(({ wire, era }) => wire === version && era === 'session') ?? session
         return { session: true }
       }
-      const revision = wireOf(frame)
-      return { session: revision.http.session, resume: revision.http.resume, headers: headersOf(revision, frame) }
+      const claim = claimOf(frame)
+      const revision = revisions.find(({ wire, era }) => wire === claim && era === 'request') ?? session
+      const headers = { ...headersOf(revision, frame), ...(claim === undefined ? {} : { 'mcp-protocol-version': claim }) }
+      return { session: revision.http.session, resume: revision.http.resume, headers }
     },
     said: async frame => {
       const opened = isRecord(frame) && /^(notifications\/)?initialized$/.test(String(frame['method']))
@@ -46,6 +43,12 @@ export function travelWith(id: RevisionId, connection: Connection, server: Serve
       for (let turns = 0; turns < 10_000 && ![...server.engine.sessions.all()].some(({ push }) => push?.closed === false); turns++) await turn()
     },
   }
+}
+
+/** The version that a frame names by itself. */
+function claimOf(frame: unknown): string | undefined {
+  const claim = isRecord(frame) && isRecord(frame['params']) ? metaOf(frame['params'])?.[versionKey] : undefined
+  return typeof claim === 'string' ? claim : undefined
 }
 
 /** The one mirrored argument is that of the fixture's tool `count`. */

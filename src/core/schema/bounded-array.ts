@@ -1,6 +1,5 @@
 /** Rules about arrays (JSON Schema validation §6.4, core §10.3.1 and §11.2). */
-import type { RuleSource } from './bounded.ts'
-import { type Apply, fault, isCount, isList, keyword, type Rule, rule, within } from './bounded-rule.ts'
+import { type Apply, fault, isCount, isList, keyword, type Rule, type RuleSource, rule, within } from './bounded-rule.ts'
 import { allUnique } from './unique.ts'
 
 export function arrayRules(source: RuleSource): Rule[] {

@@ -1,7 +1,17 @@
 /** Rules about objects (JSON Schema validation §6.5, core §10.2.2.4, §10.3.2 and §11.3). */
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { RuleSource } from './bounded.ts'
-import { type Apply, type Fault, fault, isCount, isNames, keyword, type Rule, rule, within } from './bounded-rule.ts'
+import {
+  type Apply,
+  type Fault,
+  fault,
+  isCount,
+  isNames,
+  keyword,
+  type Rule,
+  type RuleSource,
+  rule,
+  within,
+} from './bounded-rule.ts'
 
 export function objectRules(source: RuleSource): Rule[] {
   return [

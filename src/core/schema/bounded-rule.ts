@@ -1,7 +1,9 @@
 /** The shapes that the rules of a foreign schema share. */
 import { clip } from '../../jsonrpc/limits.ts'
+import type { Dialect } from './engine.ts'
+import type { LinearPattern } from './linear-pattern.ts'
 import type { Meter } from './meter.ts'
-import { SchemaError } from './schema.ts'
+import { type JsonSchema, SchemaError } from './schema.ts'
 
 /** Which members and items of a value some rule has looked at: what `unevaluated…` asks about. */
 export interface Seen {
@@ -31,6 +33,16 @@ export interface Rule {
   /** Rules of order 1 come after all of order 0. */
   readonly order: 0 | 1
   readonly test: Apply
+}
+
+/** What a rule is made from: its schema, and the way to the subschemas and references in it. */
+export interface RuleSource {
+  readonly schema: JsonSchema
+  readonly dialect: Dialect
+  apply(schema: unknown): Apply
+  reference(ref: string): Apply
+  /** Undefined for a pattern that is left unchecked; a name pattern must be checked, or nothing else is right. */
+  pattern(source: string, mustHave: boolean): LinearPattern | undefined
 }
 
 export function rule(test: Apply, order: 0 | 1 = 0): Rule {
@@ -68,11 +80,7 @@ export function isNames(value: unknown): value is readonly string[] {
 }
 
 /** The value of a keyword, if it is there; a keyword that holds something else makes the schema unusable. */
-export function keyword<T>(
-  schema: Readonly<Record<string, unknown>>,
-  name: string,
-  is: (value: unknown) => value is T,
-): T | undefined {
+export function keyword<T>(schema: JsonSchema, name: string, is: (value: unknown) => value is T): T | undefined {
   const value = Object.hasOwn(schema, name) ? schema[name] : undefined
   if (value === undefined || is(value)) return value
   throw new SchemaError(`The peer's schema has ${clip(JSON.stringify(value))} as ${name}, which is not allowed there`)

@@ -1,6 +1,5 @@
 /** Rules about a value as a whole, numbers and texts (JSON Schema validation §6.1–6.3), and those that apply further schemas in place (core §10.2). */
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { RuleSource } from './bounded.ts'
 import {
   type Apply,
   type Fault,
@@ -12,6 +11,7 @@ import {
   isText,
   keyword,
   type Rule,
+  type RuleSource,
   type Run,
   rule,
 } from './bounded-rule.ts'

@@ -6,7 +6,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { arrayRules } from './bounded-array.ts'
 import { objectRules } from './bounded-object.ts'
-import { type Apply, type Fault, fault, type Rule } from './bounded-rule.ts'
+import { type Apply, type Fault, fault, type Rule, type RuleSource } from './bounded-rule.ts'
 import { applicatorRules, valueRules } from './bounded-value.ts'
 import type { Dialect } from './engine.ts'
 import { type Issue, makeIssue } from './issue.ts'
@@ -38,16 +38,6 @@ export function compileBounded(json: JsonSchema, dialect: Dialect, bounds: Schem
       return found === undefined ? undefined : makeIssue(found.segments.toReversed(), found.message)
     },
   }
-}
-
-/** What a rule is made from: its schema, and the way to the subschemas and references in it. */
-export interface RuleSource {
-  readonly schema: JsonSchema
-  readonly dialect: Dialect
-  apply(schema: unknown): Apply
-  reference(ref: string): Apply
-  /** Undefined for a pattern that is left unchecked; a name pattern must be checked, or nothing else is right. */
-  pattern(source: string, mustHave: boolean): LinearPattern | undefined
 }
 
 class Compiler {

@@ -67,6 +67,16 @@ describe('Writer', () => {
     expect(writes).toEqual(['answer 1\nanswer 2\n'])
   })
 
+  it('does not let the answer to a lone frame wait for the next round', async () => {
+    const { writer, writes } = open()
+    writer.hold()
+    writer.release(1)
+    await Promise.resolve()
+    writer.send('answer')
+    await new Promise<void>(done => process.nextTick(done))
+    expect(writes).toEqual(['answer\n'])
+  })
+
   it('keeps frames back while the stream is full, and sends them in order, together, when it has drained', async () => {
     const { writer, writes, finish } = open(10)
     writer.send('more than ten')

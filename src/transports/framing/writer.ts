@@ -1,7 +1,7 @@
 /**
- * Frames → lines on a byte stream. What is sent in one turn leaves with one write: at the end of the chunk that is being
- * read if it answered everything the chunk asked, else right after the current round of input and output.
- * When the stream is full, frames wait in the backlog.
+ * Frames → lines on a byte stream. Writes are what costs, so all that is sent in one turn leaves with one: at the end of
+ * the chunk being read if everything in it is answered by then; else, where it held several frames, after this round of
+ * input and output, by when the others tend to be answered too. When the stream is full, frames wait in the backlog.
  */
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../core/clock.ts'
@@ -28,6 +28,8 @@ export class Writer {
   /** Between `hold` and `release`. */
   #held = false
   #sentWhileHeld = 0
+  /** How many frames the last chunk brought. */
+  #lastFrames = 0
   /** The stream is full, until it says 'drain' and nothing waits any more. */
   #blocked = false
   #whenEmpty: (() => void) | undefined = undefined
@@ -48,7 +50,7 @@ export class Writer {
     if (this.#gathered.length >= gatherChars) this.#flush()
     else if (!this.#scheduled) {
       this.#scheduled = true
-      if (!this.#held) setImmediate(this.#flush)
+      if (!this.#held) this.#schedule()
     }
     return true
   }
@@ -59,12 +61,13 @@ export class Writer {
     this.#sentWhileHeld = 0
   }
 
-  /** The chunk brought `frames` frames. If some are not answered yet, they soon will be, and leave together with the others. */
+  /** The chunk brought `frames` frames. */
   release(frames: number): void {
     this.#held = false
+    this.#lastFrames = frames
     if (!this.#scheduled) return
     if (this.#sentWhileHeld >= frames) this.#flush()
-    else setImmediate(this.#flush)
+    else this.#schedule()
   }
 
   /** Resolves when the stream has taken everything that was sent, the stream's own buffer included. */
@@ -81,6 +84,12 @@ export class Writer {
     this.#gathered = ''
     this.#blocked = true
     this.#whenEmpty?.()
+  }
+
+  /** A lone frame has nobody to wait for. */
+  #schedule(): void {
+    if (this.#lastFrames <= 1) process.nextTick(this.#flush)
+    else setImmediate(this.#flush)
   }
 
   readonly #flush = (): void => {

@@ -82,6 +82,16 @@ describe('the Host check', () => {
   })
 })
 
+it('a star opens a check in so many words, and only that one', () => {
+  const anyHost = createGuard({ hosts: ['*'] })
+  expect(anyHost.check('evil.com', undefined)).toBeUndefined()
+  expect(anyHost.check('evil.com', 'https://evil.com')).toMatchObject({ status: 403 })
+  expect(anyHost.check(undefined, undefined)).toMatchObject({ status: 400 })
+  const anyOrigin = createGuard({ origins: ['*'] })
+  expect(anyOrigin.check('localhost', 'https://evil.com')).toBeUndefined()
+  expect(anyOrigin.check('evil.com', undefined)).toMatchObject({ status: 403 })
+})
+
 describe('the Origin check', () => {
   it.each(['http://localhost:6274', 'https://127.0.0.1', 'http://[::1]:1'])('lets the loopback origin %s through', origin => {
     expect(createGuard().check('localhost', origin)).toBeUndefined()

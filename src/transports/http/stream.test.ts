@@ -122,7 +122,7 @@ describe('a silent stream', () => {
     const { clock, stream, read } = open()
     stream.send('{"a":1}', false)
     expect(await read()).toContain('{"a":1}')
-    clock.advance(9_000)
+    clock.advance(8_000)
     stream.send('{"b":1}', false)
     expect(await read()).not.toContain('keep-alive')
     clock.advance(15_000)

@@ -8,6 +8,6 @@ export const cancelled = notification({
   in: everyId,
   names: { s3: 'cancel' },
   params: object({ requestId: optional(token), reason: optional(string) }),
-  paramsDown: { s3: (params) => ({ id: params['requestId'] }) },
-  paramsUp: { s3: (wire) => ({ requestId: wire['id'] }) },
+  paramsDown: { s3: params => ({ id: params['requestId'] }) },
+  paramsUp: { s3: wire => ({ requestId: wire['id'] }) },
 })

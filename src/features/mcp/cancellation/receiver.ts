@@ -20,7 +20,8 @@ export function cancellation(): Side {
             if (exchange.id === requestId) exchange.cancel(reason === undefined ? undefined : clip(reason))
           }
           // A server may end a request of ours that lasts; others it has to answer.
-          if (requestId !== undefined) conversation.calls?.end(requestId, new ConnectionError('lost', 'The server ended this request'))
+          if (requestId !== undefined)
+            conversation.calls?.end(requestId, new ConnectionError('lost', 'The server ended this request'))
         },
       ],
     ],

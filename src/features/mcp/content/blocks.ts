@@ -1,6 +1,14 @@
 /** Content blocks by one word each, for authors. */
 import { toBase64 } from '../../../core/base64url.ts'
-import type { Annotations, AudioContent, EmbeddedResource, ImageContent, ResourceContents, ResourceLink, TextContent } from './messages.ts'
+import type {
+  Annotations,
+  AudioContent,
+  EmbeddedResource,
+  ImageContent,
+  ResourceContents,
+  ResourceLink,
+  TextContent,
+} from './messages.ts'
 
 interface More {
   readonly annotations?: Annotations

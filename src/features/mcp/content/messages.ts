@@ -63,11 +63,12 @@ export type ContentBlock = TextContent | ImageContent | AudioContent | EmbeddedR
 type Blocks = readonly Wire[]
 
 /** 2025-06-18 has no icons. */
-export const withoutIcons = (blocks: Blocks): Blocks => each(blocks, (block) => ('icons' in block ? without(block, 'icons') : block))
+export const withoutIcons = (blocks: Blocks): Blocks =>
+  each(blocks, block => ('icons' in block ? without(block, 'icons') : block))
 
 /** Below 2025-06-18: links become text that names the URI; `_meta` and `lastModified` are unknown. */
 export const withoutLinks = (blocks: Blocks): Blocks =>
-  each(blocks, (block) => {
+  each(blocks, block => {
     if (block['type'] === 'resource_link') return { type: 'text', text: linkText(block) }
     const resource = block['resource'] as Wire | undefined
     let plain = '_meta' in block ? without(block, '_meta') : block
@@ -80,7 +81,7 @@ export const withoutLinks = (blocks: Blocks): Blocks =>
 
 /** 2024-11-05 has no audio: the bytes travel as an embedded resource, so nothing is lost. */
 export const withoutAudio = (blocks: Blocks): Blocks =>
-  each(blocks, (block) =>
+  each(blocks, block =>
     block['type'] === 'audio'
       ? { type: 'resource', resource: { uri: 'content:audio', mimeType: block['mimeType'], blob: block['data'] } }
       : block,

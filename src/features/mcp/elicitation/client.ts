@@ -34,10 +34,13 @@ export function elicitationClient(options: ElicitationClientOptions): Elicitatio
     if (onElicit === undefined) throw new McpError('method-not-found', 'This client answers no elicitation')
     options.admit()
     const question = questionOf(params)
-    if (question.mode === 'url' && !options.url) throw new McpError('invalid-params', 'This client declared forms only, not pages')
+    if (question.mode === 'url' && !options.url)
+      throw new McpError('invalid-params', 'This client declared forms only, not pages')
     const result = await onElicit(question, { signal })
     if (result.action !== 'accept') return { action: result.action }
-    return question.mode === 'form' ? { action: 'accept', content: withDefaults(question.schema, result.content ?? {}) } : { action: 'accept' }
+    return question.mode === 'form'
+      ? { action: 'accept', content: withDefaults(question.schema, result.content ?? {}) }
+      : { action: 'accept' }
   }
   const offered = (): boolean => onElicit !== undefined
   return {
@@ -47,7 +50,7 @@ export function elicitationClient(options: ElicitationClientOptions): Elicitatio
         [elicit, { offered, execute: (exchange: Exchange) => answer(exchange.params, exchange.signal) }],
         [elicitationComplete, ({ params }: Exchange) => options.onComplete(params['elicitationId'] as string)],
       ],
-      capabilities: (revision) => (onElicit === undefined ? {} : declared(revision, options.url)),
+      capabilities: revision => (onElicit === undefined ? {} : declared(revision, options.url)),
       errors: elicitationErrors,
     },
   }
@@ -70,7 +73,10 @@ function questionOf(params: Params): Question {
 }
 
 /** Fields that the user left alone keep the default that the form shows. */
-function withDefaults(schema: Readonly<Record<string, unknown>>, content: NonNullable<ElicitResult['content']>): NonNullable<ElicitResult['content']> {
+function withDefaults(
+  schema: Readonly<Record<string, unknown>>,
+  content: NonNullable<ElicitResult['content']>,
+): NonNullable<ElicitResult['content']> {
   const properties = isRecord(schema['properties']) ? schema['properties'] : {}
   const filled: Record<string, NonNullable<ElicitResult['content']>[string]> = { ...content }
   for (const [name, field] of Object.entries(properties)) {

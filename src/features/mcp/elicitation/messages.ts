@@ -17,7 +17,7 @@ export const elicit = request<ElicitResult>()({
   name: 'elicitation/create',
   to: 'client',
   // Where it travels inside results it is no method of its own, but the shape and its steps are the same.
-  in: officialIds.filter((id) => id !== '2024-11-05' && id !== '2025-03-26'),
+  in: officialIds.filter(id => id !== '2024-11-05' && id !== '2025-03-26'),
   params: object({
     mode: optional(oneOf('form', 'url')),
     message: string,
@@ -26,8 +26,8 @@ export const elicit = request<ElicitResult>()({
     elicitationId: optional(string),
   }),
   paramsDown: {
-    '2026-07-28': (params) => without(params, 'elicitationId'),
-    '2025-06-18': (params) => oldForm(without(params, 'mode')),
+    '2026-07-28': params => without(params, 'elicitationId'),
+    '2025-06-18': params => oldForm(without(params, 'mode')),
   },
 })
 
@@ -57,7 +57,7 @@ function oldField(field: Wire): Wire {
   if (!Array.isArray(choices)) return plain
   return {
     ...without(plain, 'oneOf'),
-    enum: choices.map((choice) => choice['const']),
-    enumNames: choices.map((choice) => String(choice['title'] ?? choice['const'])),
+    enum: choices.map(choice => choice['const']),
+    enumNames: choices.map(choice => String(choice['title'] ?? choice['const'])),
   }
 }

@@ -32,36 +32,50 @@ function declares(peer: Peer, mode: 'form' | 'url'): boolean {
 
 const empty = { type: 'object', properties: {} } as const
 
-export async function elicitForm<S extends Schema>(exchange: Exchange, question: FormQuestion<S>): Promise<Elicited<InferOutput<S>>> {
+export async function elicitForm<S extends Schema>(
+  exchange: Exchange,
+  question: FormQuestion<S>,
+): Promise<Elicited<InferOutput<S>>> {
   const { message, schema, key, ...options } = question
   const compiled = schema === undefined ? undefined : compileSchema(schema)
   const requestedSchema = compiled === undefined ? empty : flat(compiled.json)
   const allowed = declares(exchange.peer, 'form') && !(exchange.peer.revision.id === '2025-06-18' && hasLists(requestedSchema))
-  const answer = await exchange.ask(elicit, { mode: 'form', message, requestedSchema }, {
-    ...options,
-    kind: 'elicit',
-    key,
-    requires: { elicitation: {} },
-    allowed,
-    accepts: (value) => isAnswer(value) && (value.action !== 'accept' || fits(compiled, value.content)),
-  })
+  const answer = await exchange.ask(
+    elicit,
+    { mode: 'form', message, requestedSchema },
+    {
+      ...options,
+      kind: 'elicit',
+      key,
+      requires: { elicitation: {} },
+      allowed,
+      accepts: value => isAnswer(value) && (value.action !== 'accept' || fits(compiled, value.content)),
+    },
+  )
   if (answer.action !== 'accept') return { action: answer.action }
   const checked = await compiled?.validate(answer.content ?? {})
   if (checked?.ok === false) throw new McpError('invalid-answer', 'The answer to the form does not fit its schema')
   return { action: 'accept', content: (checked?.value ?? {}) as InferOutput<S> }
 }
 
-export async function elicitUrl(exchange: Exchange, question: UrlQuestion): Promise<{ readonly action: ElicitResult['action']; readonly elicitationId: string }> {
+export async function elicitUrl(
+  exchange: Exchange,
+  question: UrlQuestion,
+): Promise<{ readonly action: ElicitResult['action']; readonly elicitationId: string }> {
   const { message, url, key, ...options } = question
   const elicitationId = await exchange.once(`elicitation-id ${key ?? url}`, () => crypto.randomUUID())
-  const answer = await exchange.ask(elicit, { mode: 'url', message, url, elicitationId }, {
-    ...options,
-    kind: 'elicit',
-    key,
-    requires: { elicitation: { url: {} } },
-    allowed: declares(exchange.peer, 'url'),
-    accepts: isAnswer,
-  })
+  const answer = await exchange.ask(
+    elicit,
+    { mode: 'url', message, url, elicitationId },
+    {
+      ...options,
+      kind: 'elicit',
+      key,
+      requires: { elicitation: { url: {} } },
+      allowed: declares(exchange.peer, 'url'),
+      accepts: isAnswer,
+    },
+  )
   return { action: answer.action, elicitationId }
 }
 
@@ -95,5 +109,5 @@ function flat(json: Readonly<Record<string, unknown>>): Readonly<Record<string, 
 
 function hasLists(schema: Readonly<Record<string, unknown>>): boolean {
   const properties = schema['properties']
-  return isRecord(properties) && Object.values(properties).some((field) => isRecord(field) && field['type'] === 'array')
+  return isRecord(properties) && Object.values(properties).some(field => isRecord(field) && field['type'] === 'array')
 }

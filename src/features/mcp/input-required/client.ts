@@ -21,24 +21,34 @@ export async function drive(params: Params, send: (params: Params) => Promise<un
     const { inputRequests, requestState } = result
     current = {
       ...params,
-      ...(isRecord(inputRequests) ? { inputResponses: await answers(inputRequests as Readonly<Record<string, InputRequest>>, options) } : {}),
+      ...(isRecord(inputRequests)
+        ? { inputResponses: await answers(inputRequests as Readonly<Record<string, InputRequest>>, options) }
+        : {}),
       ...(requestState === undefined ? {} : { requestState }),
     }
   }
   throw new McpError('too-many-rounds', `The server asked more than ${options.rounds} times without coming to an end`)
 }
 
-async function answers(requests: Readonly<Record<string, InputRequest>>, options: DriveOptions): Promise<Record<string, unknown>> {
+async function answers(
+  requests: Readonly<Record<string, InputRequest>>,
+  options: DriveOptions,
+): Promise<Record<string, unknown>> {
   const entries = Object.entries(requests)
-  if (entries.length > 32) throw new McpError('invalid-result', `The server asks ${entries.length} questions at once; the limit is 32`)
-  return Object.fromEntries(await Promise.all(entries.map(async ([key, request]) => [key, await answer(request, options)] as const)))
+  if (entries.length > 32)
+    throw new McpError('invalid-result', `The server asks ${entries.length} questions at once; the limit is 32`)
+  return Object.fromEntries(
+    await Promise.all(entries.map(async ([key, request]) => [key, await answer(request, options)] as const)),
+  )
 }
 
 /** Answers one question by the handler that would have got the request. */
 export function answer(request: InputRequest, options: Pick<DriveOptions, 'answerers' | 'signal'>): Promise<unknown> {
   const answerer = options.answerers.get(request?.method)
   if (answerer === undefined) {
-    return Promise.reject(new McpError('method-not-found', `The server asks for ${clip(String(request?.method))}, which this client does not answer`))
+    return Promise.reject(
+      new McpError('method-not-found', `The server asks for ${clip(String(request?.method))}, which this client does not answer`),
+    )
   }
   return answerer(isRecord(request.params) ? request.params : {}, options.signal)
 }

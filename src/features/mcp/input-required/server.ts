@@ -46,7 +46,8 @@ export function unsealLayer(options: ReplayOptions): Layer {
       peer.revision.asks === 'result' && (params['requestState'] !== undefined || params['inputResponses'] !== undefined),
     run: async (exchange, next) => {
       const { requestState, inputResponses } = exchange.params
-      if (inputResponses !== undefined && !isRecord(inputResponses)) throw new McpError('invalid-params', 'params.inputResponses must be an object')
+      if (inputResponses !== undefined && !isRecord(inputResponses))
+        throw new McpError('invalid-params', 'params.inputResponses must be an object')
       const state = requestState === undefined ? fresh : await openState(exchange, requestState, options)
       exchange.asking = new Replay(exchange, options, state, inputResponses ?? {})
       return next()
@@ -55,11 +56,15 @@ export function unsealLayer(options: ReplayOptions): Layer {
 }
 
 export function replayAsking(options: ReplayOptions): (exchange: Exchange) => Asking {
-  return (exchange) => new Replay(exchange, options, fresh, {})
+  return exchange => new Replay(exchange, options, fresh, {})
 }
 
 /** A state is good only for the same caller, method and parameters. */
-async function purpose({ caller, route, params }: Exchange): Promise<{ kind: string; principal: string | undefined; audience: string; bound: string }> {
+async function purpose({
+  caller,
+  route,
+  params,
+}: Exchange): Promise<{ kind: string; principal: string | undefined; audience: string; bound: string }> {
   const { _meta, requestState, inputResponses, ...rest } = params
   return { kind, principal: caller.principal?.id, audience: route.method.name, bound: await digest(rest) }
 }
@@ -69,7 +74,10 @@ async function openState(exchange: Exchange, token: unknown, options: ReplayOpti
     return (await options.seal.open(token, await purpose(exchange))) as State
   } catch (error) {
     if (error instanceof HandleError) {
-      throw new McpError('invalid-params', 'params.requestState is not the one this server gave for this request, or has expired; start again without it')
+      throw new McpError(
+        'invalid-params',
+        'params.requestState is not the one this server gave for this request, or has expired; start again without it',
+      )
     }
     throw error
   }
@@ -108,7 +116,10 @@ class Replay implements Asking {
     if (!options.allowed) return Promise.reject(capabilityMissing(method.name, options.requires))
     if (this.#exchange.caller.ephemeral === true && !this.#options.seal.durable) {
       return Promise.reject(
-        new McpError('internal', 'Asking needs a secret here: another instance may get the answer. Give createServer the option secret'),
+        new McpError(
+          'internal',
+          'Asking needs a secret here: another instance may get the answer. Give createServer the option secret',
+        ),
       )
     }
     const ordinal = (this.#ordinals.get(options.kind) ?? 0) + 1
@@ -116,7 +127,9 @@ class Replay implements Asking {
     const key = options.key ?? `${options.kind}-${ordinal}`
     const down = stepsDown(method.paramsDown, this.#exchange.peer.revision)
     const wire = down === undefined ? (params as Params) : down(params as Params)
-    return this.#answer({ method: method.name, params: wire }, key, options) as Promise<R>
+    // The draft's schema allows no params without an envelope, which a question inside a result does not have.
+    const request = Object.keys(wire).length === 0 ? { method: method.name } : { method: method.name, params: wire }
+    return this.#answer(request, key, options) as Promise<R>
   }
 
   async #answer(request: InputRequest, key: string, options: AskOptions): Promise<unknown> {
@@ -131,8 +144,11 @@ class Replay implements Asking {
       return response
     }
     this.#pending.set(key, { request, question })
-    await new Promise<void>((resolve) => this.#options.clock.setTimeout(resolve, 0))
-    throw new McpError('suspended', 'The call ends here for now: its question goes to the client, and the answer enters the handler anew')
+    await new Promise<void>(resolve => this.#options.clock.setTimeout(resolve, 0))
+    throw new McpError(
+      'suspended',
+      'The call ends here for now: its question goes to the client, and the answer enters the handler anew',
+    )
   }
 
   once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
@@ -155,14 +171,19 @@ class Replay implements Asking {
     const questions = [...this.#pending]
     this.#pending.clear()
     const round = this.#state.round + 1
-    if (round > this.#options.rounds) throw new McpError('internal', `The call asked ${this.#options.rounds} times without coming to an end`)
+    if (round > this.#options.rounds)
+      throw new McpError('internal', `The call asked ${this.#options.rounds} times without coming to an end`)
     const state: State = {
       round,
       answers: Object.fromEntries(this.#answers),
       asked: Object.fromEntries(questions.map(([key, { question }]) => [key, question])),
       done: Object.fromEntries(this.#done),
     }
-    const content = { ...(await purpose(this.#exchange)), expiresAt: this.#options.clock.now() + this.#options.expiresMs, data: state }
+    const content = {
+      ...(await purpose(this.#exchange)),
+      expiresAt: this.#options.clock.now() + this.#options.expiresMs,
+      data: state,
+    }
     return {
       resultType: 'input_required',
       inputRequests: Object.fromEntries(questions.map(([key, { request }]) => [key, request])),

@@ -22,8 +22,10 @@ export interface DiscoverResult {
   readonly serverInfo?: Implementation
 }
 
-const change = (name: string, step: (info: Wire) => Wire) => (value: Wire): Wire =>
-  isRecord(value[name]) ? { ...value, [name]: step(value[name]) } : value
+const change =
+  (name: string, step: (info: Wire) => Wire) =>
+  (value: Wire): Wire =>
+    isRecord(value[name]) ? { ...value, [name]: step(value[name]) } : value
 
 const plainInfo = (info: Wire): Wire => without(info, 'icons', 'description', 'websiteUrl')
 const bareInfo = (info: Wire): Wire => without(info, 'title')
@@ -45,7 +47,7 @@ export const initialize = request<InitializeResult>()({
   },
   paramsUp: {
     // The dialect's client names neither itself nor capabilities we could use; what it says of progress is kept.
-    s3: (wire) => ({
+    s3: wire => ({
       protocolVersion: '2025-06-18',
       capabilities: { dialect: isRecord(wire['clientCapabilities']) ? wire['clientCapabilities'] : {} },
       clientInfo: { name: 'unknown', version: '0' },
@@ -76,7 +78,7 @@ export const discover = request<DiscoverResult>()({
   to: 'server',
   in: requestIds,
   params: record,
-  resultDown: { 'draft-2026-v1': (result) => without(result, 'ttlMs', 'cacheScope') },
+  resultDown: { 'draft-2026-v1': result => without(result, 'ttlMs', 'cacheScope') },
 })
 
 export const ping = request<Record<string, never>>()({ name: 'ping', to: 'both', in: [...sessionIds, 's3'], params: record })

@@ -2,7 +2,7 @@
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Implementation } from '../../../revisions/index.ts'
-import { discover, exit, initialize, type InitializeResult, initialized, initializedDialect, ping, shutdown } from './messages.ts'
+import { discover, exit, type InitializeResult, initialize, initialized, initializedDialect, ping, shutdown } from './messages.ts'
 
 export interface LifecycleOptions {
   readonly instructions?: string | undefined
@@ -24,7 +24,7 @@ export function lifecycleServer(options: LifecycleOptions): Side {
       [
         discover,
         ({ engine, peer, caller }: Exchange) => ({
-          supportedVersions: engine.spoken.requests.map((revision) => revision.wire),
+          supportedVersions: engine.spoken.requests.map(revision => revision.wire),
           capabilities: engine.capabilities(peer.revision, caller),
           ...more,
           ...options.cache,
@@ -63,5 +63,10 @@ function open(exchange: Exchange, more: { instructions?: string }): InitializeRe
     info: params['clientInfo'] as Implementation,
     logLevel: undefined,
   }
-  return { protocolVersion: revision.wire, capabilities: engine.capabilities(revision, exchange.caller), serverInfo: engine.info, ...more }
+  return {
+    protocolVersion: revision.wire,
+    capabilities: engine.capabilities(revision, exchange.caller),
+    serverInfo: engine.info,
+    ...more,
+  }
 }

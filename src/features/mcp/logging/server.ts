@@ -17,12 +17,18 @@ export function loggingServer(): Side {
         },
       ],
     ],
-    capabilities: (revision) => (revision.id === 's3' ? {} : { logging: {} }),
+    capabilities: revision => (revision.id === 's3' ? {} : { logging: {} }),
   }
 }
 
 /** False when the client does not want to hear it, or `allow` says that it is too much. */
-export function sendLog(exchange: Exchange, at: LogLevel, data: unknown, logger: string | undefined, allow: () => boolean): boolean {
+export function sendLog(
+  exchange: Exchange,
+  at: LogLevel,
+  data: unknown,
+  logger: string | undefined,
+  allow: () => boolean,
+): boolean {
   const { peer, conversation } = exchange
   const least = peer.revision.era === 'request' ? (peer.logLevel as LogLevel | undefined) : conversation.recall(level).least
   if (least === undefined || levels.indexOf(at) < levels.indexOf(least) || !allow()) return false

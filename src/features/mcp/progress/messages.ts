@@ -11,11 +11,11 @@ export const progress = notification({
   names: { s3: 'progress' },
   params: object({ progressToken: token, progress: number, total: optional(number), message: optional(string) }),
   paramsDown: {
-    '2024-11-05': (params) => without(params, 'message'),
+    '2024-11-05': params => without(params, 'message'),
     s3: toPercent,
   },
   paramsUp: {
-    s3: (wire) => ({
+    s3: wire => ({
       progressToken: wire['id'],
       progress: wire['percent'],
       total: 100,

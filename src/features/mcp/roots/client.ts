@@ -16,7 +16,7 @@ export function rootsClient(roots: Roots | undefined): RootsClient {
     answer,
     side: {
       handlers: [[listRoots, { offered: () => roots !== undefined, execute: answer }]],
-      capabilities: (revision) => {
+      capabilities: revision => {
         if (roots === undefined || revision.id === 's3') return {}
         return { roots: revision.era === 'session' ? { listChanged: true } : {} }
       },

@@ -21,7 +21,7 @@ export const listRoots = request<ListRootsResult>()({
   in: officialIds,
   params: record,
   resultDown: {
-    '2025-03-26': (result) => ({ ...result, roots: (result['roots'] as readonly Wire[]).map((root) => without(root, '_meta')) }),
+    '2025-03-26': result => ({ ...result, roots: (result['roots'] as readonly Wire[]).map(root => without(root, '_meta')) }),
   },
 })
 
@@ -33,5 +33,9 @@ export const rootsChanged = notification({
 })
 
 export function isRoots(value: unknown): value is ListRootsResult {
-  return isRecord(value) && Array.isArray(value['roots']) && value['roots'].every((root) => isRecord(root) && typeof root['uri'] === 'string')
+  return (
+    isRecord(value) &&
+    Array.isArray(value['roots']) &&
+    value['roots'].every(root => isRecord(root) && typeof root['uri'] === 'string')
+  )
 }

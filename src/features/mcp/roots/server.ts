@@ -6,13 +6,17 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { isRoots, listRoots, type Root, rootsChanged } from './messages.ts'
 
 export async function askRoots(exchange: Exchange, options: CallOptions & { key?: string } = {}): Promise<readonly Root[]> {
-  const { roots } = await exchange.ask(listRoots, {}, {
-    ...options,
-    kind: 'roots',
-    requires: { roots: {} },
-    allowed: isRecord(exchange.peer.capabilities['roots']),
-    accepts: isRoots,
-  })
+  const { roots } = await exchange.ask(
+    listRoots,
+    {},
+    {
+      ...options,
+      kind: 'roots',
+      requires: { roots: {} },
+      allowed: isRecord(exchange.peer.capabilities['roots']),
+      accepts: isRoots,
+    },
+  )
   return roots
 }
 

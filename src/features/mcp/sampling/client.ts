@@ -38,7 +38,7 @@ export function samplingClient(options: SamplingClientOptions): SamplingClient {
     answer,
     side: {
       handlers: [[createMessage, { offered, execute: (exchange: Exchange) => answer(exchange.params, exchange.signal) }]],
-      capabilities: (revision) => (onSample === undefined ? {} : { sampling: declared(revision, options.tools) }),
+      capabilities: revision => (onSample === undefined ? {} : { sampling: declared(revision, options.tools) }),
       errors: samplingErrors,
     },
   }
@@ -55,14 +55,14 @@ function checkToolResults(messages: readonly SamplingMessage[]): void {
   let open: readonly unknown[] = []
   for (const message of messages) {
     const blocks = (Array.isArray(message.content) ? message.content : [message.content]).filter(isRecord) as readonly Block[]
-    const results = blocks.filter((block) => block.type === 'tool_result')
+    const results = blocks.filter(block => block.type === 'tool_result')
     if (results.length > 0 && results.length < blocks.length) {
       throw new McpError('invalid-params', 'A message with tool results must hold nothing else')
     }
-    const answered = new Set(results.map((block) => block.toolUseId))
-    if (open.some((id) => !answered.has(id)) || results.length !== open.length) {
+    const answered = new Set(results.map(block => block.toolUseId))
+    if (open.some(id => !answered.has(id)) || results.length !== open.length) {
       throw new McpError('invalid-params', 'Every tool use must be answered by a tool result in the very next message')
     }
-    open = blocks.filter((block) => block.type === 'tool_use').map((block) => block.id)
+    open = blocks.filter(block => block.type === 'tool_use').map(block => block.id)
   }
 }

@@ -3,7 +3,14 @@ import { officialIds, request } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { anything, array, number, object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Wire } from '../../../revisions/index.ts'
-import { type AudioContent, type ContentBlock, type ImageContent, type Role, type TextContent, without } from '../content/messages.ts'
+import {
+  type AudioContent,
+  type ContentBlock,
+  type ImageContent,
+  type Role,
+  type TextContent,
+  without,
+} from '../content/messages.ts'
 
 export interface ToolUse {
   readonly type: 'tool_use'
@@ -78,10 +85,10 @@ export const createMessage = request<SamplingResult>()({
     toolChoice: optional(record),
   }),
   paramsDown: {
-    '2025-06-18': (params) => singleBlocks(without(params, 'tools', 'toolChoice')),
+    '2025-06-18': params => singleBlocks(without(params, 'tools', 'toolChoice')),
     '2024-11-05': withoutAudioMessages,
   },
-  resultDown: { '2025-06-18': (result) => ({ ...result, content: firstBlock(result['content']) }) },
+  resultDown: { '2025-06-18': result => ({ ...result, content: firstBlock(result['content']) }) },
 })
 
 export const samplingErrors = { 'sampling-refused': { default: -1 } }
@@ -89,13 +96,13 @@ export const samplingErrors = { 'sampling-refused': { default: -1 } }
 /** Before 2025-11-25 a message held exactly one block: each block becomes a message of its own. */
 function singleBlocks(params: Wire): Wire {
   const messages = (params['messages'] as readonly SamplingMessage[]).flatMap(({ role, content }) =>
-    Array.isArray(content) ? content.map((block) => ({ role, content: block })) : [{ role, content }],
+    Array.isArray(content) ? content.map(block => ({ role, content: block })) : [{ role, content }],
   )
   return { ...params, messages }
 }
 
 function withoutAudioMessages(params: Wire): Wire {
-  const messages = (params['messages'] as readonly SamplingMessage[]).map((message) =>
+  const messages = (params['messages'] as readonly SamplingMessage[]).map(message =>
     isRecord(message.content) && message.content['type'] === 'audio'
       ? { role: message.role, content: { type: 'text', text: `[audio, ${String(message.content['mimeType'])}]` } }
       : message,
@@ -104,5 +111,5 @@ function withoutAudioMessages(params: Wire): Wire {
 }
 
 function firstBlock(content: unknown): unknown {
-  return Array.isArray(content) ? (content.find((block) => isRecord(block) && block['type'] === 'text') ?? content[0]) : content
+  return Array.isArray(content) ? (content.find(block => isRecord(block) && block['type'] === 'text') ?? content[0]) : content
 }

@@ -15,12 +15,17 @@ export function sample(exchange: Exchange, params: SamplingParams, options: Samp
   const allowed = isRecord(declared) && (!withTools || isRecord(declared['tools']))
   const old = exchange.peer.revision.era === 'session' && exchange.peer.revision.id !== '2025-11-25'
   const { includeContext, ...rest } = params
-  const keep = includeContext !== undefined && (includeContext === 'none' || old || (isRecord(declared) && isRecord(declared['context'])))
-  return exchange.ask(createMessage, { ...rest, ...(keep ? { includeContext } : {}) }, {
-    ...options,
-    kind: 'sample',
-    requires: { sampling: withTools ? { tools: {} } : {} },
-    allowed,
-    accepts: (value) => isRecord(value) && typeof value['role'] === 'string' && value['content'] !== undefined,
-  })
+  const keep =
+    includeContext !== undefined && (includeContext === 'none' || old || (isRecord(declared) && isRecord(declared['context'])))
+  return exchange.ask(
+    createMessage,
+    { ...rest, ...(keep ? { includeContext } : {}) },
+    {
+      ...options,
+      kind: 'sample',
+      requires: { sampling: withTools ? { tools: {} } : {} },
+      allowed,
+      accepts: value => isRecord(value) && typeof value['role'] === 'string' && value['content'] !== undefined,
+    },
+  )
 }

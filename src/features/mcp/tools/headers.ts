@@ -39,7 +39,8 @@ function collect(schema: Wire, path: readonly string[], found: MirroredParam[], 
       const value = property[mark]
       if (typeof value !== 'string' || !tokenPattern.test(value)) return `${mark} of "${clip(name)}" must be an HTTP token`
       const type = property['type']
-      if (type !== 'string' && type !== 'integer' && type !== 'boolean') return `${mark} of "${clip(name)}" needs type string, integer or boolean`
+      if (type !== 'string' && type !== 'integer' && type !== 'boolean')
+        return `${mark} of "${clip(name)}" needs type string, integer or boolean`
       found.push({ header: `mcp-param-${value.toLowerCase()}`, path: inner, type })
     }
     const fault = collect(property, inner, found, reached)
@@ -81,7 +82,11 @@ export function mirrorHeaders(params: readonly MirroredParam[], args: Params | u
 }
 
 /** Refuses a call whose headers say something else than its arguments. */
-export function checkMirrored(params: readonly MirroredParam[], args: Params | undefined, header: (name: string) => string | undefined): void {
+export function checkMirrored(
+  params: readonly MirroredParam[],
+  args: Params | undefined,
+  header: (name: string) => string | undefined,
+): void {
   for (const { header: name, path, type } of params) {
     const value = valueAt(args, path)
     const sent = header(name)
@@ -89,10 +94,12 @@ export function checkMirrored(params: readonly MirroredParam[], args: Params | u
       if (sent !== undefined) throw headerFault(`The header ${name} is sent, but the argument ${clip(path.join('.'))} is not`)
       continue
     }
-    if (sent === undefined) throw headerFault(`The header ${name} is missing; it must mirror the argument ${clip(path.join('.'))}`)
+    if (sent === undefined)
+      throw headerFault(`The header ${name} is missing; it must mirror the argument ${clip(path.join('.'))}`)
     const decoded = decodeHeaderValue(sent)
     if (decoded === undefined) throw headerFault(`The header ${name} holds no valid base64 of UTF-8 text`)
     const same = type === 'integer' ? decoded.trim() !== '' && Number(decoded) === value : decoded === String(value)
-    if (!same) throw headerFault(`The header ${name} says "${clip(decoded)}", the argument ${clip(path.join('.'))} something else`)
+    if (!same)
+      throw headerFault(`The header ${name} says "${clip(decoded)}", the argument ${clip(path.join('.'))} something else`)
   }
 }

@@ -3,7 +3,7 @@ import { everyId, notification, officialIds, request } from '../../../engine/met
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Icon, Wire } from '../../../revisions/index.ts'
-import { type ContentBlock, changeAt, withoutAudio, withoutIcons, withoutLinks, without } from '../content/messages.ts'
+import { type ContentBlock, changeAt, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
 
 export interface ToolAnnotations {
   readonly title?: string
@@ -50,8 +50,10 @@ export function isObjectSchema(schema: Wire): boolean {
   return schema['type'] === 'object'
 }
 
-const eachTool = (change: (tool: Wire) => Wire) => (result: Wire): Wire =>
-  Array.isArray(result['tools']) ? { ...result, tools: result['tools'].map(change) } : result
+const eachTool =
+  (change: (tool: Wire) => Wire) =>
+  (result: Wire): Wire =>
+    Array.isArray(result['tools']) ? { ...result, tools: result['tools'].map(change) } : result
 
 export const listTools = request<ListToolsResult>()({
   name: 'tools/list',
@@ -60,16 +62,16 @@ export const listTools = request<ListToolsResult>()({
   params: object({ cursor: optional(string) }),
   paramsDown: { s3: () => ({}) },
   resultDown: {
-    '2026-07-28': eachTool((tool) => (tool['execution'] === undefined ? tool : without(tool, 'execution'))),
-    'draft-2026-v1': (result) => eachTool(withObjectOutput)(without(result, 'ttlMs', 'cacheScope')),
-    '2025-11-25': (result) => eachTool(withObjectOutput)(without(result, 'ttlMs', 'cacheScope')),
-    '2025-06-18': eachTool((tool) => without(tool, 'icons', 'execution')),
+    '2026-07-28': eachTool(tool => (tool['execution'] === undefined ? tool : without(tool, 'execution'))),
+    'draft-2026-v1': result => eachTool(withObjectOutput)(without(result, 'ttlMs', 'cacheScope')),
+    '2025-11-25': result => eachTool(withObjectOutput)(without(result, 'ttlMs', 'cacheScope')),
+    '2025-06-18': eachTool(tool => without(tool, 'icons', 'execution')),
     '2025-03-26': eachTool(titleAsAnnotation),
-    '2024-11-05': eachTool((tool) => without(tool, 'annotations')),
+    '2024-11-05': eachTool(tool => without(tool, 'annotations')),
     s3: dialectTools,
   },
   resultUp: {
-    s3: (result) => (Array.isArray(result) ? { tools: result } : result),
+    s3: result => (Array.isArray(result) ? { tools: result } : result),
   },
 })
 
@@ -84,10 +86,10 @@ export const callTool = request<CallToolResult>()({
   resultDown: {
     'draft-2026-v1': withObjectContent,
     '2025-11-25': withObjectContent,
-    '2025-06-18': (result) => changeAt(result, 'content', withoutIcons),
-    '2025-03-26': (result) => changeAt(without(result, 'structuredContent'), 'content', withoutLinks),
-    '2024-11-05': (result) => changeAt(result, 'content', withoutAudio),
-    's3': toDialect,
+    '2025-06-18': result => changeAt(result, 'content', withoutIcons),
+    '2025-03-26': result => changeAt(without(result, 'structuredContent'), 'content', withoutLinks),
+    '2024-11-05': result => changeAt(result, 'content', withoutAudio),
+    s3: toDialect,
   },
   resultUp: { s3: fromDialect },
   cancelled: { content: [], cancelled: true },
@@ -136,7 +138,11 @@ function titleAsAnnotation(tool: Wire): Wire {
 
 function dialectTools(result: Wire): Wire {
   const tools = result['tools'] as readonly Tool[]
-  return tools.map(({ name, description, inputSchema }) => ({ name, description: description ?? '', inputSchema })) as unknown as Wire
+  return tools.map(({ name, description, inputSchema }) => ({
+    name,
+    description: description ?? '',
+    inputSchema,
+  })) as unknown as Wire
 }
 
 function toDialect(result: Wire): Wire {

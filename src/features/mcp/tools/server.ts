@@ -76,7 +76,7 @@ const emptyInput = { type: 'object', additionalProperties: false } as const
 const noArguments: Params = {}
 
 export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
-  const catalog = createCatalog<ToolEntry<C>>({ noun: 'tool', key: (entry) => entry.name, facts: (entry) => entry.tool })
+  const catalog = createCatalog<ToolEntry<C>>({ noun: 'tool', key: entry => entry.name, facts: entry => entry.tool })
   let everOffered = false
   catalog.onChange(() => {
     everOffered = true
@@ -84,25 +84,30 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
   const offered = (): boolean => everOffered
   const call: GatedHandler = {
     offered,
-    resolve: (exchange) => {
+    resolve: exchange => {
       const entry = resolve(catalog, exchange)
       options.admit?.(exchange, entry.buckets)
       exchange.target = entry
     },
-    validate: (exchange) => validate(exchange.target as ToolEntry<C>, exchange),
-    execute: (exchange) => execute(exchange.target as ToolEntry<C>, exchange, options),
-    recover: (exchange, error) => (reportsInResult(exchange) && isBadArguments(error) ? textResult(error.message, true) : undefined),
+    validate: exchange => validate(exchange.target as ToolEntry<C>, exchange),
+    execute: exchange => execute(exchange.target as ToolEntry<C>, exchange, options),
+    recover: (exchange, error) =>
+      reportsInResult(exchange) && isBadArguments(error) ? textResult(error.message, true) : undefined,
   }
   return {
     catalog,
     compile,
     side: {
       handlers: [
-        [listTools, { offered, execute: (exchange: Exchange) => options.paging.list(exchange, catalog, 'tools', (entry) => entry.tool) }],
+        [
+          listTools,
+          { offered, execute: (exchange: Exchange) => options.paging.list(exchange, catalog, 'tools', entry => entry.tool) },
+        ],
         [callTool, call],
         [callToolDialect, call],
       ],
-      capabilities: (revision) => (everOffered && revision.id !== 's3' ? { tools: { listChanged: true } } : everOffered ? { tools: {} } : {}),
+      capabilities: revision =>
+        everOffered && revision.id !== 's3' ? { tools: { listChanged: true } } : everOffered ? { tools: {} } : {},
       errors: toolErrors,
     },
   }
@@ -139,8 +144,14 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>): To
 function resolve<C>(catalog: Catalog<ToolEntry<C>>, exchange: Exchange): ToolEntry<C> {
   const name = exchange.params['name'] as string
   const entry = catalog.get(name)
-  if (entry === undefined) throw new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
-  if (entry.mirrored.length > 0 && exchange.peer.revision.era === 'request' && exchange.caller.carrier === 'http' && exchange.caller.header !== undefined) {
+  if (entry === undefined)
+    throw new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
+  if (
+    entry.mirrored.length > 0 &&
+    exchange.peer.revision.era === 'request' &&
+    exchange.caller.carrier === 'http' &&
+    exchange.caller.header !== undefined
+  ) {
     checkMirrored(entry.mirrored, exchange.params['arguments'] as Params | undefined, exchange.caller.header)
   }
   return entry
@@ -153,7 +164,7 @@ function validate(entry: ToolEntry<never>, exchange: Exchange): Awaitable<void> 
     return undefined
   }
   const checked = entry.input.validate(args)
-  if (isThenable(checked)) return checked.then((result) => accept(entry, exchange, result))
+  if (isThenable(checked)) return checked.then(result => accept(entry, exchange, result))
   return accept(entry, exchange, checked)
 }
 
@@ -189,8 +200,8 @@ function execute<C>(entry: ToolEntry<C>, exchange: Exchange, options: ToolsOptio
   if (!isThenable(out)) return finish(entry, out)
   const bounded = entry.timeoutMs === undefined ? out : within(entry.timeoutMs, entry.name, exchange, out)
   return bounded.then(
-    (value) => finish(entry, value),
-    (error) => failed(entry, exchange, error, options),
+    value => finish(entry, value),
+    error => failed(entry, exchange, error, options),
   ) as Promise<CallToolResult>
 }
 
@@ -212,13 +223,16 @@ function finish(entry: ToolEntry<never>, value: unknown): Awaitable<CallToolResu
   const result = toResult(value)
   if (entry.output === undefined || result.isError === true) return result
   const checked = entry.output.validate(result.structuredContent)
-  return isThenable(checked) ? checked.then((done) => checkedOutput(entry, result, done)) : checkedOutput(entry, result, checked)
+  return isThenable(checked) ? checked.then(done => checkedOutput(entry, result, done)) : checkedOutput(entry, result, checked)
 }
 
 /** The value goes out as the handler returned it: transforms of an output schema describe what readers make of it. */
 function checkedOutput(entry: ToolEntry<never>, result: CallToolResult, checked: Checked): CallToolResult {
   if (checked.ok) return result
-  throw new McpError('internal', `Tool ${entry.name} returned something else than its output schema says: ${issueText(checked.issues)}`)
+  throw new McpError(
+    'internal',
+    `Tool ${entry.name} returned something else than its output schema says: ${issueText(checked.issues)}`,
+  )
 }
 
 /** Kinds of failure that come from the caller's side of a question: the tool's failure, not the protocol's. */
@@ -230,7 +244,8 @@ function failed<C>(entry: ToolEntry<C>, exchange: Exchange, error: unknown, opti
     // Session wires have no number for a client that cannot be asked.
     if (error.kind !== 'capability-missing' || exchange.peer.revision.era === 'request') throw error
   }
-  if (error instanceof Problem) return textResult(error.suggestion === undefined ? error.message : `${error.message}. ${error.suggestion}`, true)
+  if (error instanceof Problem)
+    return textResult(error.suggestion === undefined ? error.message : `${error.message}. ${error.suggestion}`, true)
   options.failed(entry.name, error)
   return textResult(error instanceof Error && error.message !== '' ? clip(error.message, 1000) : 'The tool failed', true)
 }
