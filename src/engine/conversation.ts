@@ -28,8 +28,9 @@ export class Conversation {
   lastSeen = 0
   ended = false
   calls: Calls | undefined = undefined
-  #running: Set<Exchange> | undefined = undefined
-  #lasting = 0
+  /** Calls in flight: what runs, without the streams among it. */
+  inFlight = 0
+  #youngest: Exchange | undefined = undefined
   #memory: Map<Memory<unknown>, unknown> | undefined = undefined
   #onEnd: (() => void)[] | undefined = undefined
 
@@ -59,25 +60,38 @@ export class Conversation {
     this.#memory?.delete(memory)
   }
 
-  get running(): ReadonlySet<Exchange> {
-    return this.#running ?? none
+  /** What runs now, youngest first. */
+  get running(): Exchange[] {
+    const list: Exchange[] = []
+    for (let at = this.#youngest; at !== undefined; at = at.before) list.push(at)
+    return list
   }
 
-  /** Calls in flight: what runs, without the streams among it. */
-  get inFlight(): number {
-    return this.running.size - this.#lasting
+  /** Whether anything runs. */
+  get busy(): boolean {
+    return this.#youngest !== undefined
   }
 
+  /** A linked list instead of a set: entering and leaving it is on the path of every call. */
   begin(exchange: Exchange): void {
-    this.#running ??= new Set()
-    this.#running.add(exchange)
-    if (exchange.route.method.lasting === true) this.#lasting++
+    exchange.running = true
+    exchange.before = this.#youngest
+    if (this.#youngest !== undefined) this.#youngest.after = exchange
+    this.#youngest = exchange
+    if (exchange.route.method.lasting !== true) this.inFlight++
   }
 
   /** False when it never ran on its own: it was answered at once. */
   finish(exchange: Exchange): boolean {
-    if (this.#running?.delete(exchange) !== true) return false
-    if (exchange.route.method.lasting === true) this.#lasting--
+    if (!exchange.running) return false
+    exchange.running = false
+    const { before, after } = exchange
+    if (after === undefined) this.#youngest = before
+    else after.before = before
+    if (before !== undefined) before.after = after
+    exchange.before = undefined
+    exchange.after = undefined
+    if (exchange.route.method.lasting !== true) this.inFlight--
     return true
   }
 
@@ -104,5 +118,3 @@ export class Conversation {
     for (const fn of this.#onEnd ?? []) fn()
   }
 }
-
-const none: ReadonlySet<Exchange> = new Set()

@@ -201,6 +201,7 @@ export class Engine implements Door {
 
   /** The handler did not answer at once: from here on it can be cancelled. */
   began(exchange: Exchange): void {
+    if (exchange.running) return
     if (exchange.route.method.lasting !== true) this.#inFlight++
     exchange.conversation.begin(exchange)
     if (exchange.peer.revision.http.disconnectCancels && exchange.caller.carrier === 'http') {

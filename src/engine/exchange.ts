@@ -37,6 +37,12 @@ export class Exchange {
   asking: Asking | undefined = undefined
   cancelled = false
   answered = false
+  /** What its handler gives has yet to be made a result of. */
+  raw = false
+  running = false
+  /** Its neighbours among those that run in its conversation. */
+  before: Exchange | undefined = undefined
+  after: Exchange | undefined = undefined
   /** Something has been said before the answer. */
   streams = false
   /** Set for work that goes on after its answer: what it says goes here instead of the way back. */

@@ -3,7 +3,7 @@ import { Problem } from '../core/problem.ts'
 import type { SendHints } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { ErrorBody, Id } from '../jsonrpc/message.ts'
-import { failureFrame, successFrame } from '../jsonrpc/serialize.ts'
+import { failureFrame, idText, successFrame } from '../jsonrpc/serialize.ts'
 import type { CommonKind, Implementation, Revision } from '../revisions/index.ts'
 import type { Plan, Route } from './plan.ts'
 
@@ -15,32 +15,50 @@ export class Encoded {
   }
 }
 
+/** A result that can write itself faster than a general serialiser: the members of its JSON object and the closing brace. */
+export abstract class Written {
+  /** Undefined on a wire where it looks different. */
+  abstract write(revision: Revision): string | undefined
+}
+
 /** Encodes results. One per engine; what every result of a wire carries is prepared once. */
 export class Outcome {
   readonly #plan: Plan
-  readonly #prefixes: (string | undefined)[] = []
+  /** What stands between a request's id and the members of its result. */
+  readonly #heads: string[] = []
   readonly #metas: (Readonly<Record<string, unknown>> | undefined)[] = []
 
   constructor(plan: Plan, info: Implementation, revisions: readonly Revision[]) {
     this.#plan = plan
     for (const revision of revisions) {
-      if (revision.era !== 'request') continue
-      const meta = revision.resultMeta?.(info)
-      this.#metas[revision.ordinal] = meta ?? {}
-      this.#prefixes[revision.ordinal] = `{"resultType":"complete"${meta === undefined ? '' : `,"_meta":${JSON.stringify(meta)}`}`
+      if (revision.era === 'session') this.#heads[revision.ordinal] = ',"result":{'
+      else {
+        const meta = revision.resultMeta?.(info)
+        const stamp = meta === undefined ? '' : `"_meta":${JSON.stringify(meta)},`
+        this.#metas[revision.ordinal] = meta ?? {}
+        this.#heads[revision.ordinal] = `,"result":{"resultType":"complete",${stamp}`
+      }
     }
   }
 
   success(id: Id, route: Route, result: unknown): string {
     const { revision } = route
-    const prefix = this.#prefixes[revision.ordinal]
-    if (result instanceof Encoded) return successFrame(id, prefix === undefined ? result.text : splice(prefix, result.text))
+    const own = result instanceof Written ? result.write(revision) : undefined
+    if (own !== undefined) return `{"jsonrpc":"2.0","id":${idText(id)}${this.#heads[revision.ordinal]}${own}}`
+    if (result instanceof Encoded) return this.#frame(id, revision, result.text)
     const value = (result ?? {}) as Readonly<Record<string, unknown>>
     const wire = route.resultDown === undefined ? value : route.resultDown(value)
-    if (prefix === undefined) return successFrame(id, JSON.stringify(wire))
-    if (wire['_meta'] === undefined && wire['resultType'] === undefined)
-      return successFrame(id, splice(prefix, JSON.stringify(wire)))
+    if (revision.era === 'session') return successFrame(id, JSON.stringify(wire))
+    if (wire['_meta'] === undefined && wire['resultType'] === undefined) return this.#frame(id, revision, JSON.stringify(wire))
     return successFrame(id, JSON.stringify(this.#stamped(wire, revision)))
+  }
+
+  /** Puts what every result of the wire carries before the members of an object's text. */
+  #frame(id: Id, revision: Revision, text: string): string {
+    if (revision.era === 'session') return successFrame(id, text)
+    const head = this.#heads[revision.ordinal] as string
+    if (text === '{}') return `{"jsonrpc":"2.0","id":${idText(id)}${head.slice(0, -1)}}}`
+    return `{"jsonrpc":"2.0","id":${idText(id)}${head}${text.slice(1)}}`
   }
 
   #stamped(wire: Readonly<Record<string, unknown>>, revision: Revision): Record<string, unknown> {
@@ -84,9 +102,4 @@ export function failureOf(thrown: unknown): McpError {
     cause: thrown,
     ...(retryAfter === undefined ? {} : { data: { retryAfterMs: retryAfter } }),
   })
-}
-
-/** Puts prepared first members into the text of an object. */
-function splice(prefix: string, text: string): string {
-  return text === '{}' ? `${prefix}}` : `${prefix},${text.slice(1)}`
 }

@@ -32,6 +32,8 @@ export interface Route {
   /** False while the capability behind the method is not offered. */
   readonly offered: (() => boolean) | undefined
   readonly recover: Handler['recover']
+  readonly finish: Handler['finish']
+  readonly rescue: Handler['rescue']
 }
 
 /** A handler that exists only while its capability is offered. */
@@ -41,6 +43,7 @@ export interface GatedHandler extends Handler {
 
 export class Plan {
   readonly #routes: readonly ReadonlyMap<string, Route>[]
+  readonly #last: (Route | undefined)[] = []
   readonly errors: ReadonlyMap<string, Readonly<Record<string, number>>>
 
   constructor(role: Role, spoken: Spoken, sides: readonly Side[], middleware: Layer[]) {
@@ -64,6 +67,8 @@ export class Plan {
           paramsUp: stepsUp(method.paramsUp, revision),
           offered: handler.offered,
           recover: handler.recover?.bind(handler),
+          finish: handler.finish?.bind(handler),
+          rescue: handler.rescue?.bind(handler),
         })
       }
       tables[revision.ordinal] = table
@@ -73,7 +78,10 @@ export class Plan {
   }
 
   route(revision: Revision, name: string): Route | undefined {
-    const route = this.#routes[revision.ordinal]?.get(name)
+    // Callers mostly repeat themselves, and comparing is cheaper than hashing a string that was just parsed.
+    const last = this.#last[revision.ordinal]
+    const route = last?.name === name ? last : this.#routes[revision.ordinal]?.get(name)
+    if (route !== undefined) this.#last[revision.ordinal] = route
     return route === undefined || route.offered?.() === false ? undefined : route
   }
 }

@@ -97,18 +97,46 @@ function dispatch(engine: Engine, exchange: Exchange): void {
   if (exchange.id === undefined) return engine.notified(exchange)
   const refusal = engine.admit(exchange)
   if (refusal !== undefined) return engine.fail(exchange, refusal)
-  let result: unknown
   try {
-    result = exchange.route.run(exchange)
+    const result = exchange.route.run(exchange)
+    if (!isThenable(result)) return finish(engine, exchange, result)
+    engine.began(exchange)
+    result.then(
+      value => finish(engine, exchange, value),
+      error => rescue(engine, exchange, error),
+    )
   } catch (error) {
-    return engine.fail(exchange, error)
+    rescue(engine, exchange, error)
   }
-  if (!isThenable(result)) return engine.succeed(exchange, result)
-  engine.began(exchange)
-  result.then(
-    value => engine.succeed(exchange, value),
-    error => engine.fail(exchange, error),
-  )
+}
+
+/** What the handler gave becomes the result, unless layers have seen to that. */
+function finish(engine: Engine, exchange: Exchange, value: unknown): void {
+  const { finish } = exchange.route
+  if (!exchange.raw || finish === undefined) return engine.succeed(exchange, value)
+  exchange.raw = false
+  try {
+    const result = finish(exchange, value)
+    if (!isThenable(result)) return engine.succeed(exchange, result)
+    engine.began(exchange)
+    result.then(
+      done => engine.succeed(exchange, done),
+      error => engine.fail(exchange, error),
+    )
+  } catch (error) {
+    engine.fail(exchange, error)
+  }
+}
+
+function rescue(engine: Engine, exchange: Exchange, error: unknown): void {
+  const { rescue } = exchange.route
+  if (!exchange.raw || rescue === undefined) return engine.fail(exchange, error)
+  exchange.raw = false
+  try {
+    engine.succeed(exchange, rescue(exchange, error))
+  } catch (still) {
+    engine.fail(exchange, still)
+  }
 }
 
 function settle(engine: Engine, message: Readonly<Record<string, unknown>>, delivery: Delivery): void {

@@ -25,7 +25,7 @@ export function memorySessions(limits: Limits, clock: Clock): Sessions {
     timer = undefined
     const oldest = clock.now() - limits.sessionIdleMs
     for (const conversation of table.values()) {
-      if (conversation.lastSeen < oldest && conversation.running.size === 0 && !conversation.heard)
+      if (conversation.lastSeen < oldest && !conversation.busy && !conversation.heard)
         end(conversation, 'The session was idle for too long')
     }
     plan()

@@ -25,6 +25,10 @@ export interface Handler {
   resolve?(exchange: Exchange): void
   validate?(exchange: Exchange): Awaitable<void>
   execute(exchange: Exchange): Awaitable<unknown>
+  /** Makes the result of what `execute` gave. Apart from it, so that nobody waits twice for one promise. */
+  finish?(exchange: Exchange, value: unknown): Awaitable<unknown>
+  /** Makes the result of what `execute` threw, or throws on. Comes with `finish`. */
+  rescue?(exchange: Exchange, error: unknown): unknown
   /** Turns a failure of any stage into a result, where the wire reports it that way. */
   recover?(exchange: Exchange, error: unknown): unknown
 }
@@ -43,13 +47,34 @@ export function compose(handler: Handler, layers: readonly Layer[]): Runner {
   }
 }
 
+/** Leaves the finish to whoever runs it: the exchange says that its value is raw. */
 function bare(handler: Handler): Runner {
   const { resolve, validate } = handler
-  if (resolve === undefined && validate === undefined) return exchange => handler.execute(exchange)
+  const raw = handler.finish !== undefined
+  const execute: Runner = exchange => {
+    exchange.raw = raw
+    return handler.execute(exchange)
+  }
+  if (resolve === undefined && validate === undefined) return execute
   return exchange => {
     resolve?.call(handler, exchange)
     const checked = validate?.call(handler, exchange)
-    return isThenable(checked) ? checked.then(() => handler.execute(exchange)) : handler.execute(exchange)
+    return isThenable(checked) ? checked.then(() => execute(exchange)) : execute(exchange)
+  }
+}
+
+/** Executes to the end, for layers that must see what came of it. */
+function whole(handler: Handler): Runner {
+  const { finish, rescue } = handler
+  if (finish === undefined || rescue === undefined) return exchange => handler.execute(exchange)
+  return async exchange => {
+    let value: unknown
+    try {
+      value = await handler.execute(exchange)
+    } catch (error) {
+      return rescue.call(handler, exchange, error)
+    }
+    return finish.call(handler, exchange, value)
   }
 }
 
@@ -75,8 +100,5 @@ function wrap(handler: Handler, layers: readonly Layer[]): Runner {
         chain.push((exchange, next) => (layer.when?.(exchange) === false ? next() : layer.run(exchange, next)))
     }
   }
-  return chain.reduceRight<Runner>(
-    (inner, link) => exchange => link(exchange, () => inner(exchange)),
-    exchange => handler.execute(exchange),
-  )
+  return chain.reduceRight<Runner>((inner, link) => exchange => link(exchange, () => inner(exchange)), whole(handler))
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { fakeClock } from '../testing/clock.ts'
 import { connectionContract, hear } from './contract.ts'
-import { handClock } from './framing/hand-clock.ts'
 import { memoryPair } from './memory.ts'
 
 connectionContract('memory', async () => {
@@ -39,7 +39,7 @@ describe('memoryPair', () => {
   })
 
   it('cuts both ends when one is never started and too much waits for it', async () => {
-    const clock = handClock()
+    const clock = fakeClock()
     const [left, right] = memoryPair({ clock, limits: { queueBytes: 10 } })
     const atLeft = await hear(left)
     void left.send('{"long":"enough"}')

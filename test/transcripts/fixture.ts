@@ -5,6 +5,7 @@
 import { createServer, type RevisionId, type Server, type ServerOptions } from '../../src/server/index.ts'
 import { addAsking } from './fixture-asking.ts'
 import { addContent } from './fixture-content.ts'
+import { addTasks } from './fixture-tasks.ts'
 import { addWork } from './fixture-work.ts'
 
 export const everyRevision: readonly RevisionId[] = [
@@ -36,5 +37,6 @@ export function createFixture(options: Partial<ServerOptions> = {}): Server {
   addContent(server)
   addAsking(server)
   addWork(server)
+  addTasks(server)
   return server
 }

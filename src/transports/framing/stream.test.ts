@@ -2,8 +2,8 @@ import { PassThrough, Writable } from 'node:stream'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
+import { fakeClock } from '../../testing/clock.ts'
 import { connectionContract, hear } from '../contract.ts'
-import { handClock } from './hand-clock.ts'
 import { serverCarrierLimits } from './limits.ts'
 import { StreamConnection, type StreamOptions } from './stream.ts'
 
@@ -67,7 +67,7 @@ describe('StreamConnection', () => {
   })
 
   it('cuts an end that does not read for stallMs, with the reason', async () => {
-    const clock = handClock()
+    const clock = fakeClock()
     const { output } = unread()
     const connection = over(new PassThrough(), output, { clock })
     const heard = await hear(connection)
@@ -118,7 +118,7 @@ describe('StreamConnection', () => {
   })
 
   it('ends by itself when writing fails and reading gives nothing more', async () => {
-    const clock = handClock()
+    const clock = fakeClock()
     const output = new Writable({ write: (_chunk, _encoding, done) => done(new Error('write EPIPE')) })
     const connection = over(new PassThrough(), output, { clock })
     const heard = await hear(connection)
@@ -160,7 +160,7 @@ describe('StreamConnection', () => {
   })
 
   it('closes in time even if the other end takes nothing', async () => {
-    const clock = handClock()
+    const clock = fakeClock()
     const { output } = unread()
     const connection = over(new PassThrough(), output, { clock })
     const heard = await hear(connection)

@@ -14,14 +14,14 @@ import { noRoom } from './backlog.ts'
 import type { CarrierLimits } from './limits.ts'
 import { Lines } from './lines.ts'
 import { within } from './within.ts'
-import { Writer } from './writer.ts'
+import { type StreamWrite, Writer } from './writer.ts'
 
 export interface StreamOptions {
   readonly carrier: Carrier
   readonly input: Readable
   readonly output: Writable
   /** Writes to `output`, where its own `write` is not to be used. */
-  readonly write?: (data: string | Buffer) => boolean
+  readonly write?: StreamWrite
   readonly limits: CarrierLimits
   /**
    * The end that serves takes nothing in while too much waits to go out: so its answers are bounded by what it takes in.
@@ -104,8 +104,11 @@ export class StreamConnection implements Connection {
     if (lines === undefined) return
     const before = lines.delivered
     this.#writer.hold()
-    lines.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
-    this.#writer.release(lines.delivered - before)
+    try {
+      lines.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
+    } finally {
+      this.#writer.release(lines.delivered - before)
+    }
   }
 
   readonly #readEnd = (): void => {

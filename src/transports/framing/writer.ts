@@ -10,17 +10,20 @@ import { Backlog, type BacklogOwner, type QueueLimits, wholeBytes } from './back
 /** Text that has gathered to this length is written at once. */
 const gatherChars = 64 * 1024
 
+/** Like the `write` of a stream: false when it is full; `done` is called when it has passed the data on. */
+export type StreamWrite = (data: string | Buffer, done?: () => void) => boolean
+
 export interface WriterOptions {
   readonly output: Writable
   /** Writes to `output`, where its own `write` is not to be used. */
-  readonly write?: (data: string | Buffer) => boolean
+  readonly write?: StreamWrite
   readonly owner: BacklogOwner
   readonly limits: QueueLimits
   readonly clock?: Clock | undefined
 }
 
 export class Writer {
-  readonly #write: (data: string | Buffer) => boolean
+  readonly #write: StreamWrite
   readonly #output: Writable
   readonly #backlog: Backlog
   #gathered = ''
@@ -36,7 +39,7 @@ export class Writer {
 
   constructor({ output, write, owner, limits, clock }: WriterOptions) {
     this.#output = output
-    this.#write = write ?? (data => output.write(data))
+    this.#write = write ?? ((data, done) => output.write(data, done))
     this.#backlog = new Backlog(owner, limits, clock)
     output.on('drain', this.#drain)
   }
@@ -74,7 +77,7 @@ export class Writer {
   async emptied(): Promise<void> {
     this.#flush()
     if (this.#blocked) await new Promise<void>(done => (this.#whenEmpty = done))
-    if (this.#output.writableLength > 0) await new Promise<void>(done => this.#output.write('', () => done()))
+    if (this.#output.writableLength > 0) await new Promise<void>(done => this.#write('', done))
   }
 
   /** Lets go of the stream and of all that waits. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { handClock } from '../framing/hand-clock.ts'
+import { fakeClock } from '../../testing/clock.ts'
 import { type LoggedEvent, type MemoryLogOptions, memoryStreamLogs } from './stream-log.ts'
 
 const event = (number: number, frame = `"${number}"`): LoggedEvent => ({ number, frame })
@@ -67,7 +67,7 @@ describe('the log of kept streams in memory', () => {
   })
 
   it('lets go of events when they are too old', async () => {
-    const clock = handClock()
+    const clock = fakeClock()
     const logs = filled({ ageMs: 1_000, now: clock.now }, 1)
     clock.advance(600)
     await logs.append('s', 'a', event(2))

@@ -1,14 +1,40 @@
 /** Streams against a reader whose pace the test sets: the body of a web Response. */
 import { describe, expect, it } from 'vitest'
-import { handClock } from '../framing/hand-clock.ts'
+import type { Clock } from '../../core/clock.ts'
+import { fakeClock } from '../../testing/clock.ts'
 import { FetchOutlet } from './fetch-outlet.ts'
 import type { HttpLimits } from './limits.ts'
 import { Stream } from './stream.ts'
 import { memoryStreamLogs, type StreamLogs } from './stream-log.ts'
 import { Streams } from './streams.ts'
 
+/** Knows how many of its timers run. */
+function countedClock() {
+  const clock = fakeClock()
+  const running = new Set<() => void>()
+  const start: Clock['setTimeout'] = (fn, ms) => {
+    const run = () => {
+      running.delete(run)
+      fn()
+    }
+    running.add(run)
+    const cancel = clock.setTimeout(run, ms)
+    return () => {
+      running.delete(run)
+      cancel()
+    }
+  }
+  return {
+    ...clock,
+    setTimeout: start,
+    get running() {
+      return running.size
+    },
+  }
+}
+
 function open(limits: Partial<HttpLimits> = {}, logs?: StreamLogs) {
-  const clock = handClock()
+  const clock = countedClock()
   const streams = new Streams({ limits, clock, ...(logs && { logs }) })
   const outlet = new FetchOutlet(streams.limits.stallMs, undefined, clock)
   const stream = new Stream(streams, outlet, false)

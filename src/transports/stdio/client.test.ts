@@ -113,6 +113,18 @@ describe('stdioClientConnection: standard error', () => {
     expect(heard.frames).toEqual(['{"n":1}'])
   })
 
+  it('goes to our own standard error by default', async () => {
+    const module = JSON.stringify(new URL('./client.ts', import.meta.url).href)
+    const program = `import(${module}).then(({ stdioClientConnection }) => {
+      const connection = stdioClientConnection({ command: process.execPath, args: ['-e', 'console.error("from below")'] })
+      return connection.start({ frame() {}, fault() {}, closed() {} })
+    })`
+    const lines: string[] = []
+    const heard = await hear(run(program, { stderr: line => lines.push(line) }))
+    await heard.until(isClosed)
+    expect(lines).toEqual(['from below'])
+  })
+
   it('is quoted when the command ends before its first answer, clipped, without the frames of a stack', async () => {
     const program = `process.stderr.write('a'.repeat(500) + '\\n'); throw new Error('no database')`
     const heard = await hear(run(program))
@@ -151,6 +163,10 @@ describe('stdioClientConnection: starting and failing', () => {
   it('says so if it is the folder that is missing', async () => {
     const starting = hear(run('', { cwd: '/no/such/folder' }))
     await expect(starting).rejects.toThrow('its folder /no/such/folder does not exist')
+  })
+
+  it('says so if the program may not be executed', async () => {
+    await expect(hear(run('', { command: new URL(import.meta.url).pathname }))).rejects.toThrow('may not be executed')
   })
 
   it('is refused if the command cannot be started at all', async () => {

@@ -64,24 +64,10 @@ class CommandConnection implements StdioClientConnection {
   async start(sink: Sink): Promise<void> {
     if (this.#closing) throw closedHere()
     this.#sink = sink
-    const { limits, closeMs, clock = realClock } = this.#options
-    const command = this.#run(sink, clock)
+    const command = this.#run(sink)
     this.#command = command
     this.#resolveExited(command.exited)
-    this.#stream = new StreamConnection({
-      carrier: 'stdio',
-      input: command.output,
-      output: command.input,
-      limits: clientCarrierLimits(limits),
-      serving: false,
-      clock,
-      lingerMs: closeMs,
-      release() {
-        command.input.end()
-        // Its last words are of no use, but they must not block it.
-        command.output.resume()
-      },
-    })
+    this.#stream = streamOf(command, this.#options)
     this.#stream.start({
       frame: text => {
         this.#answered = true
@@ -112,9 +98,9 @@ class CommandConnection implements StdioClientConnection {
     await this.#end(undefined)
   }
 
-  #run(sink: Sink, clock: Clock): RunningCommand {
+  #run(sink: Sink): RunningCommand {
     try {
-      return runCommand(this.#options, clock)
+      return runCommand(this.#options, this.#options.clock ?? realClock)
     } catch (error) {
       this.#resolveExited({})
       if (error instanceof Error) sink.closed(error)
@@ -150,6 +136,23 @@ class CommandConnection implements StdioClientConnection {
     const words = quote === '' ? '' : `. On stderr it said: ${quote}`
     return new ConnectionError('lost', `The server ${clip(this.#options.command)} ${how}${when}${why}${words}`, { cause: reason })
   }
+}
+
+function streamOf(command: RunningCommand, { limits, closeMs, clock }: StdioClientOptions): StreamConnection {
+  return new StreamConnection({
+    carrier: 'stdio',
+    input: command.output,
+    output: command.input,
+    limits: clientCarrierLimits(limits),
+    serving: false,
+    clock,
+    lingerMs: closeMs,
+    release() {
+      command.input.end()
+      // Its last words are of no use, but they must not block it.
+      command.output.resume()
+    },
+  })
 }
 
 function closedHere(): ConnectionError {

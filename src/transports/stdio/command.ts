@@ -10,7 +10,7 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { within } from '../framing/within.ts'
 import { commandEnvironment } from './environment.ts'
-import { endLeftovers, releaseGroup, signalGroup, trackGroup } from './group.ts'
+import { endGroup, trackGroup } from './group.ts'
 import { Stderr } from './stderr.ts'
 
 export interface CommandOptions {
@@ -69,13 +69,7 @@ export function runCommand(options: CommandOptions, clock: Clock): RunningComman
 
   async function end(): Promise<void> {
     if (pid !== undefined) {
-      if (!(await within(exited, closeMs, clock))) {
-        signalGroup(pid, 'SIGTERM')
-        if (!(await within(exited, killMs, clock))) signalGroup(pid, 'SIGKILL')
-      }
-      await within(exited, killMs, clock)
-      await endLeftovers(pid, killMs, clock)
-      releaseGroup(pid)
+      await endGroup(pid, exited, closeMs, killMs, clock)
       await within(over, killMs, clock)
     }
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()

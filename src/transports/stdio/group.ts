@@ -12,15 +12,10 @@ const pollMs = 20
 /** Groups that are to be ended when this process exits. */
 const open = new Set<number>()
 
-/** Makes sure that the group ends with this process at the latest, unless it is released before. */
+/** Makes sure that the group ends with this process at the latest. `endGroup` lets it go. */
 export function trackGroup(pid: number): void {
   if (open.size === 0) process.on('exit', killAll)
   open.add(pid)
-}
-
-export function releaseGroup(pid: number): void {
-  open.delete(pid)
-  if (open.size === 0) process.off('exit', killAll)
 }
 
 function killAll(): void {
@@ -28,7 +23,7 @@ function killAll(): void {
 }
 
 /** False if there is nobody left to signal. Signal 0 only asks. */
-export function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
+function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
   if (isWindows && signal !== 0) {
     // There is no polite signal for console programs here, and no group: the tree is ended by the system's own tool.
     return spawnSync('taskkill', ['/pid', `${pid}`, '/T', '/F'], { windowsHide: true }).status === 0
@@ -40,8 +35,28 @@ export function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boo
   }
 }
 
-/** What outlives the command itself: asked to end, then ended. */
-export async function endLeftovers(pid: number, graceMs: number, clock: Clock): Promise<void> {
+/**
+ * Ends a group step by step: time to end by itself, SIGTERM, SIGKILL; then the same for what outlives its head.
+ * `exited` settles when the head has ended.
+ */
+export async function endGroup(
+  pid: number,
+  exited: Promise<unknown>,
+  closeMs: number,
+  killMs: number,
+  clock: Clock,
+): Promise<void> {
+  if (!(await within(exited, closeMs, clock))) {
+    signalGroup(pid, 'SIGTERM')
+    if (!(await within(exited, killMs, clock))) signalGroup(pid, 'SIGKILL')
+  }
+  await within(exited, killMs, clock)
+  await endLeftovers(pid, killMs, clock)
+  open.delete(pid)
+  if (open.size === 0) process.off('exit', killAll)
+}
+
+async function endLeftovers(pid: number, graceMs: number, clock: Clock): Promise<void> {
   if (!signalGroup(pid, 'SIGTERM')) return
   const end = clock.now() + graceMs
   while (clock.now() < end && signalGroup(pid, 0)) await within(new Promise(() => {}), pollMs, clock)

@@ -51,7 +51,7 @@ describe('stdioServerConnection', () => {
   })
 
   it('sends everything before it closes, however much it is', async () => {
-    const { child, said } = serve(`${echo}connection.send('x'.repeat(3_000_000)); await connection.close()`)
+    const { child, said } = serve(`${echo}connection.send('x'.repeat(3_000_000)); await connection.close(); process.exit(0)`)
     await once(child, 'close')
     expect(said.stdout).toHaveLength(3_000_001)
   })

@@ -1,8 +1,9 @@
 /** Keeps standard output for the protocol alone. */
+import type { StreamWrite } from '../framing/writer.ts'
 
 export interface StdoutClaim {
   /** Writes to the real standard output. */
-  write(data: string | Buffer): boolean
+  readonly write: StreamWrite
   /** Gives standard output back to everybody. */
   release(): void
 }
@@ -18,7 +19,7 @@ export function claimStdout(): StdoutClaim {
   const diverted = (...args: Parameters<typeof stderr.write>) => stderr.write(...args)
   Object.defineProperty(stdout, 'write', { value: diverted, configurable: true, writable: true })
   return {
-    write: data => original.call(stdout, data),
+    write: (data, done) => original.call(stdout, data, 'utf8', done),
     release() {
       // If somebody has wrapped our function in the meantime, theirs stays: it is not ours to remove.
       if (stdout.write !== diverted) return

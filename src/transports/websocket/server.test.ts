@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import type { Socket as NetSocket } from 'node:net'
 import { setImmediate as nextRound } from 'node:timers/promises'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type ClientOptions, WebSocket } from 'ws'
 import type { Connection } from '../../jsonrpc/connection.ts'
+import { fakeClock } from '../../testing/clock.ts'
 import { hear } from '../contract.ts'
-import { handClock } from '../framing/hand-clock.ts'
 import type { WebSocketServerOptions } from './server.ts'
 import { type TestServer, testServer } from './test-server.ts'
 
@@ -73,12 +73,15 @@ describe('webSocketUpgrade: letting in', () => {
   })
 
   it('answers 503 when the guard does not make up its mind', async () => {
-    const clock = handClock()
+    const clock = fakeClock()
     const server = await listen({ guard: () => new Promise(() => {}), clock })
-    const refused = refusal(dial(server))
-    while (clock.running === 0) await nextRound()
-    clock.advance(10_000)
-    expect((await refused).status).toBe(503)
+    let status: number | undefined
+    const refused = refusal(dial(server)).then(answer => (status = answer.status))
+    while (status === undefined) {
+      clock.advance(10_000)
+      await nextRound()
+    }
+    expect(await refused).toBe(503)
   })
 
   it('takes the subprotocol mcp, or none, and refuses others (S3 ruling: mcp or none)', async () => {
@@ -158,7 +161,7 @@ describe('webSocketUpgrade: what comes in', () => {
 
 describe('webSocketUpgrade: slow and dead clients', () => {
   it('cuts a client that does not read', async () => {
-    const clock = handClock()
+    const clock = fakeClock()
     const { connection, client } = await open({ clock })
     const heard = await hear(connection)
     client.pause()
@@ -191,7 +194,7 @@ describe('webSocketUpgrade: slow and dead clients', () => {
   })
 
   it('gives up a client that does not answer a ping', async () => {
-    const clock = handClock()
+    const clock = fakeClock()
     const { connection, client } = await open({ clock }, { autoPong: false })
     const heard = await hear(connection)
     clock.advance(30_000)
@@ -203,7 +206,7 @@ describe('webSocketUpgrade: slow and dead clients', () => {
   })
 
   it('keeps a client that answers', async () => {
-    const clock = handClock()
+    const clock = fakeClock()
     const { connection } = await open({ clock })
     const heard = await hear(connection)
     for (let round = 0; round < 3; round++) {
@@ -216,9 +219,10 @@ describe('webSocketUpgrade: slow and dead clients', () => {
   })
 
   it('does not ping when told not to', async () => {
-    const clock = handClock()
+    const clock = fakeClock()
+    const timers = vi.spyOn(clock, 'setTimeout')
     await hear((await open({ clock, pingMs: 0 })).connection)
-    expect(clock.running).toBe(0)
+    expect(timers).not.toHaveBeenCalled()
   })
 
   it('closes in time though the client never says goodbye', async () => {

@@ -2,7 +2,7 @@
 import { everyId, notification, officialIds, request } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
-import type { Icon, Wire } from '../../../revisions/index.ts'
+import type { Icon, Revision, Wire } from '../../../revisions/index.ts'
 import { type ContentBlock, changeAt, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
 
 export interface ToolAnnotations {
@@ -45,6 +45,11 @@ export interface CallToolResult {
 
 /** Wires below 2026-07-28 know only objects there; others are wrapped, in the schema and in the value alike. */
 export const wrapKey = 'result'
+
+/** All official wires carry content blocks; the dialect has one output. */
+export function showsContent(revision: Revision): boolean {
+  return revision.id !== 's3'
+}
 
 export function isObjectSchema(schema: Wire): boolean {
   return schema['type'] === 'object'

@@ -1,6 +1,8 @@
 /** What a handler returned → the canonical result. Plain values are enough; `reply` is for more control. */
+import { Written } from '../../../engine/outcome.ts'
+import type { Revision } from '../../../revisions/index.ts'
 import type { ContentBlock, TextContent } from '../content/messages.ts'
-import type { CallToolResult } from './messages.ts'
+import { type CallToolResult, showsContent } from './messages.ts'
 
 export interface ReplyParts {
   readonly content?: readonly ContentBlock[]
@@ -25,9 +27,22 @@ export function reply(parts: ReplyParts): Reply {
   return new Reply(parts)
 }
 
+/** The most common result, which is the same on every official wire and therefore writes itself. */
+class PlainText extends Written implements CallToolResult {
+  readonly content: readonly [TextContent]
+
+  constructor(text: string) {
+    super()
+    this.content = [{ type: 'text', text }]
+  }
+
+  override write(revision: Revision): string | undefined {
+    return showsContent(revision) ? `"content":[{"type":"text","text":${JSON.stringify(this.content[0].text)}}]}` : undefined
+  }
+}
+
 export function textResult(text: string, isError = false): CallToolResult {
-  const content: [TextContent] = [{ type: 'text', text }]
-  return isError ? { content, isError: true } : { content }
+  return isError ? { content: [{ type: 'text', text }], isError: true } : new PlainText(text)
 }
 
 /** A string is text; nothing is an empty answer; any other value is structured content with its JSON as text. */

@@ -91,6 +91,8 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
     },
     validate: exchange => validate(exchange.target as ToolEntry<C>, exchange),
     execute: exchange => execute(exchange.target as ToolEntry<C>, exchange, options),
+    finish: (exchange, value) => finish(exchange.target as ToolEntry<C>, value),
+    rescue: (exchange, error) => failed(exchange.target as ToolEntry<C>, exchange, error, options),
     recover: (exchange, error) =>
       reportsInResult(exchange) && isBadArguments(error) ? textResult(error.message, true) : undefined,
   }
@@ -190,19 +192,9 @@ function reportsInResult({ peer }: Exchange): boolean {
   return id === '2025-11-25' || peer.revision.era === 'request'
 }
 
-function execute<C>(entry: ToolEntry<C>, exchange: Exchange, options: ToolsOptions<C>): Awaitable<CallToolResult> {
-  let out: Awaitable<unknown>
-  try {
-    out = entry.handler(exchange.input as never, options.context(exchange))
-  } catch (error) {
-    return failed(entry, exchange, error, options)
-  }
-  if (!isThenable(out)) return finish(entry, out)
-  const bounded = entry.timeoutMs === undefined ? out : within(entry.timeoutMs, entry.name, exchange, out)
-  return bounded.then(
-    value => finish(entry, value),
-    error => failed(entry, exchange, error, options),
-  ) as Promise<CallToolResult>
+function execute<C>(entry: ToolEntry<C>, exchange: Exchange, options: ToolsOptions<C>): Awaitable<unknown> {
+  const out = entry.handler(exchange.input as never, options.context(exchange))
+  return entry.timeoutMs === undefined || !isThenable(out) ? out : within(entry.timeoutMs, entry.name, exchange, out)
 }
 
 /** A call that takes too long is told to stop, and answered at once whether it does or not. */
