@@ -33,6 +33,7 @@ export class Conversation {
   #youngest: Exchange | undefined = undefined
   #memory: Map<Memory<unknown>, unknown> | undefined = undefined
   #onEnd: (() => void)[] | undefined = undefined
+  #onQuiet: (() => void)[] | undefined = undefined
 
   constructor(caller: Caller, session: string | undefined, push: Lane | undefined) {
     this.caller = caller
@@ -91,8 +92,18 @@ export class Conversation {
     if (before !== undefined) before.after = after
     exchange.before = undefined
     exchange.after = undefined
-    if (exchange.route.method.lasting !== true) this.inFlight--
+    if (exchange.route.method.lasting !== true && --this.inFlight === 0) {
+      for (const fn of this.#onQuiet?.splice(0) ?? []) fn()
+    }
     return true
+  }
+
+  /** Resolves when no call is in flight. */
+  quiet(): Promise<void> {
+    if (this.inFlight === 0) return Promise.resolve()
+    this.#onQuiet ??= []
+    const waiting = this.#onQuiet
+    return new Promise(resolve => waiting.push(resolve))
   }
 
   /** Somebody holds a stream open for what is said unasked. */

@@ -66,6 +66,7 @@ export class Engine implements Door {
   readonly #metas: (Record<string, unknown> | undefined)[] = []
   #plan: Plan | undefined = undefined
   #outcome: Outcome | undefined = undefined
+  readonly #onSessionEnd: ((id: string) => void)[] = []
   #inFlight = 0
   #logLevel: string | undefined = undefined
 
@@ -77,7 +78,9 @@ export class Engine implements Door {
     this.limits = options.limits
     this.clock = options.clock ?? realClock
     this.deadlines = createDeadlines({ clock: this.clock })
-    this.sessions = memorySessions(this.limits, this.clock)
+    this.sessions = memorySessions(this.limits, this.clock, id => {
+      for (const fn of this.#onSessionEnd) fn(id)
+    })
     this.seating = new Seating(options.spoken, this.sessions, options)
     this.fallback = (options.spoken.requests[0] ?? options.spoken.sessions[0] ?? options.spoken.all[0]) as Revision
     this.trace = options.trace ?? (() => {})
@@ -145,6 +148,11 @@ export class Engine implements Door {
     }
   }
 
+  /** Calls back for every session that ends, so that carriers let go of what they keep for it. */
+  onSessionEnd(fn: (id: string) => void): void {
+    this.#onSessionEnd.push(fn)
+  }
+
   accept(connection: Connection): Conversation {
     const lane = new DuplexLane(connection, error => this.trace('send-failed', error))
     const caller = connection.caller ?? { carrier: connection.carrier, connection }
@@ -160,6 +168,7 @@ export class Engine implements Door {
         if (this.role === 'server')
           refuse(this, lane, undefined, new McpError('parse', fault.message), conversation.peer?.revision ?? this.fallback)
       },
+      quiet: () => conversation.quiet(),
       closed: reason => {
         this.connected.delete(conversation)
         conversation.end(reason ?? new ConnectionError('lost', 'The connection was closed'))

@@ -14,12 +14,14 @@ export interface Sessions {
 }
 
 /** Idle conversations are swept; a full table first gives up what is idle longest past its time. */
-export function memorySessions(limits: Limits, clock: Clock): Sessions {
+export function memorySessions(limits: Limits, clock: Clock, ended: (id: string) => void): Sessions {
   const table = new Map<string, Conversation>()
   let timer: (() => void) | undefined
   const end = (conversation: Conversation, why: string): void => {
-    if (conversation.session !== undefined) table.delete(conversation.session)
+    const id = conversation.session as string
+    table.delete(id)
     conversation.end(new Error(why))
+    ended(id)
   }
   const sweep = (): void => {
     timer = undefined

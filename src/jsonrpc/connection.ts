@@ -96,6 +96,8 @@ export interface Sink {
   fault(fault: FrameFault): void
   /** The connection has ended; called once, also after our own close(). */
   closed(reason?: Error): void
+  /** Resolves when nothing is under way that will still be sent. For carriers whose other end may stop talking before it stops listening. */
+  quiet?(): Promise<void>
 }
 
 export interface FrameFault {

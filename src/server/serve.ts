@@ -27,10 +27,15 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
       `Listening on ${options.host} lets others reach this server without authorization. Bind to 127.0.0.1, or say auth: 'none'`,
     )
   }
-  const { listenHttp } = await import('../transports/http/listen.ts')
-  const limits = { ...options.limits, frameBytes: engine.limits.frameBytes }
+  const [{ listenHttp }, { Streams }] = await Promise.all([
+    import('../transports/http/listen.ts'),
+    import('../transports/http/streams.ts'),
+  ])
+  const limits = { frameBytes: engine.limits.frameBytes, ...options.limits }
+  const streams = new Streams({ limits })
+  engine.onSessionEnd(id => streams.forget(id))
   const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine) }
-  return listenHttp(engine, { ...rest, limits, ...onUpgrade, onError: error => engine.trace('listener', error) })
+  return listenHttp(engine, { ...rest, limits, streams, ...onUpgrade, onError: error => engine.trace('listener', error) })
 }
 
 async function webSockets(engine: Engine): Promise<NonNullable<ListenOptions['onUpgrade']>> {

@@ -100,7 +100,7 @@ function lay(value: unknown, indent: number, column: number): string {
     : Object.entries(value).map(([key, item]) => [`${JSON.stringify(key)}:`, item] as const)
   const [lastKey, last] = members.at(-1) ?? ['', undefined]
   const first = open + members.slice(0, -1).map(([key, item]) => `${key}${JSON.stringify(item)},`).join('') + lastKey
-  if (typeof last === 'object' && last !== null && column + first.length < width / 2) {
+  if (typeof last === 'object' && last !== null && column + first.length < 0.75 * width) {
     return first + lay(last, indent, column + first.length) + close
   }
   const pad = ' '.repeat(indent + 2)

@@ -2,7 +2,7 @@
  * The schemas leave objects open, so that a later wire's word passes an earlier wire's check. Here they are closed: what a
  * definition does not name is not of that wire. Open stays what is open by its meaning: `_meta`, schemas, data of errors.
  */
-import { definitionsOf, type Judged, type SchemaFile, type SchemaNode } from './schemas.ts'
+import { type Definitions, definitionsOf, type Judged, type SchemaFile, type SchemaNode } from './schemas.ts'
 
 const openMembers = new Set(['_meta', 'inputSchema', 'outputSchema', 'data', 'experimental', 'extensions', 'metadata'])
 const openDefinitions = /^(JSONRPC.*|.*Error|.*MetaObject|Result|EmptyResult|Request|Notification|GetTaskPayloadResult)$/
@@ -17,12 +17,26 @@ const extras: Partial<Record<Judged, Readonly<Record<string, readonly string[]>>
 
 export function closeSchema(schema: SchemaFile, revision: Judged): SchemaFile {
   const closed: Record<string, SchemaNode> = {}
-  for (const [name, node] of Object.entries(definitionsOf(schema))) {
+  const all = definitionsOf(schema)
+  for (const [name, given] of Object.entries(all)) {
+    const node = merged(given, all)
     const more = extras[revision]?.[name] ?? []
     const wider = { ...node, properties: { ...Object.fromEntries(more.map(key => [key, {}])), ...(node['properties'] as object | undefined) } }
     closed[name] = openDefinitions.test(name) ? node : close(more.length > 0 ? wider : node, name.endsWith('Result'))
   }
   return schema.$defs === undefined ? { $schema: schema.$schema, definitions: closed } : { $schema: schema.$schema, $defs: closed }
+}
+
+/** A definition that is several others at once can only be closed as one. */
+function merged(node: SchemaNode, all: Definitions): SchemaNode {
+  const parts = node['allOf']
+  if (!Array.isArray(parts)) return node
+  const nodes = parts.map((part: SchemaNode) => merged(all[String(part['$ref']).split('/').at(-1) ?? ''] ?? part, all))
+  return {
+    type: 'object',
+    properties: Object.assign({}, ...nodes.map(({ properties }) => properties)),
+    required: nodes.flatMap(({ required }) => required ?? []),
+  }
 }
 
 /** Results say of themselves that anything may be added; that is meant for later wires, not for this one. */

@@ -1,11 +1,8 @@
-/** Tools of the fixture that may run as tasks. They end when another tool says so, never by the clock. */
+/** Tools of the fixture that may run as tasks. They go on when another tool says so, never by the clock. */
 import { jsonSchema, reply, type Server, text } from '../../src/server/index.ts'
 
 export function addTasks(server: Server): void {
-  let pour: () => void = () => {}
-  let poured = new Promise<void>(resolve => {
-    pour = resolve
-  })
+  const cups = createCups()
   server.tool(
     'brew',
     {
@@ -14,19 +11,42 @@ export function addTasks(server: Server): void {
       task: { support: 'optional', ttl: '1m', pollInterval: '1s' },
     },
     async ({ sugar = false }, ctx) => {
-      if (sugar && !(await ctx.confirm('Brown sugar?'))) return 'No coffee then'
-      await Promise.race([poured, new Promise<void>(resolve => ctx.signal.addEventListener('abort', () => resolve()))])
-      return 'Coffee'
+      await cups.take(ctx.signal)
+      return sugar && !(await ctx.confirm('Brown sugar?')) ? 'No coffee then' : 'Coffee'
     },
   )
-  server.tool('pour', { description: 'Pours all coffee that is brewing' }, () => {
-    pour()
-    poured = new Promise(resolve => {
-      pour = resolve
-    })
+  server.tool('pour', { description: 'Pours one cup of what is brewing' }, () => {
+    cups.give()
     return 'Poured'
   })
-  server.tool('toast', { description: 'Makes toast, and burns it', task: { support: 'required', ttl: '1m' } }, () =>
-    reply({ content: [text('The toast is burnt')], isError: true }),
-  )
+  server.tool('toast', { description: 'Burns the toast when coffee is poured', task: { support: 'required', ttl: '1m' } }, async (_, ctx) => {
+    await cups.take(ctx.signal)
+    return reply({ content: [text('The toast is burnt')], isError: true })
+  })
+}
+
+/** A cup may be given before anybody waits for it: a task begins a moment after it was made. */
+function createCups() {
+  const waiting = new Set<() => void>()
+  let spare = 0
+  return {
+    give: () => {
+      const [first] = waiting
+      if (first === undefined) spare++
+      else first()
+    },
+    take: (signal: AbortSignal) =>
+      new Promise<void>(resolve => {
+        const done = (): void => {
+          waiting.delete(done)
+          resolve()
+        }
+        signal.addEventListener('abort', done)
+        if (spare === 0) waiting.add(done)
+        else {
+          spare--
+          resolve()
+        }
+      }),
+  }
 }

@@ -26,12 +26,12 @@ export function travelWith(id: RevisionId, connection: Connection, server: Serve
   let session = revisionById(id)
   return {
     outgoing: frame => {
-      if (isRecord(frame) && frame['method'] === 'initialize') {
+      const claim = claimOf(frame)
+      if (claim === undefined && isRecord(frame) && frame['method'] === 'initialize') {
         const version = isRecord(frame['params']) ? frame['params']['protocolVersion'] : undefined
         session = revisions.find(({ wire, era }) => wire === version && era === 'session') ?? session
         return { session: true }
       }
-      const claim = claimOf(frame)
       const revision = revisions.find(({ wire, era }) => wire === claim && era === 'request') ?? session
       const headers = { ...headersOf(revision, frame), ...(claim === undefined ? {} : { 'mcp-protocol-version': claim }) }
       return { session: revision.http.session, resume: revision.http.resume, headers }

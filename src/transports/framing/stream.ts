@@ -94,6 +94,14 @@ export class StreamConnection implements Connection {
     return this.#ending ?? Promise.resolve()
   }
 
+  /** What was asked before the end is still answered, if that does not take too long. */
+  async #endWhenAnswered(): Promise<void> {
+    await nextRound()
+    await within(this.#sink?.quiet?.() ?? Promise.resolve(), this.#lingerMs, this.#clock)
+    await nextRound()
+    await this.#endWhenEmptied()
+  }
+
   async #endWhenEmptied(): Promise<void> {
     await within(this.#writer.emptied(), this.#lingerMs, this.#clock)
     this.#end(undefined)
@@ -115,7 +123,7 @@ export class StreamConnection implements Connection {
     if (this.#ended || this.#ending !== undefined) return
     this.#lines?.end()
     // Who asks no more may still read: what this last round answers is sent.
-    if (this.#options.serving && this.#refusal === undefined) this.#ending = nextRound().then(() => this.#endWhenEmptied())
+    if (this.#options.serving && this.#refusal === undefined) this.#ending = this.#endWhenAnswered()
     else this.#end(this.#refusal)
   }
 
