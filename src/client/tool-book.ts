@@ -1,5 +1,6 @@
 /** What this client has learned of the server's tools: output schemas to check by, and which arguments are mirrored in headers. */
-import { type Compiled, compilePeerSchema } from '../core/schema/index.ts'
+import type { Compiled } from '../core/schema/index.ts'
+import { compilePeerSchema } from '../core/schema/peer.ts'
 import { type MirroredParam, mirroredParams } from '../features/mcp/tools/headers.ts'
 import type { CallToolResult, Tool } from '../features/mcp/tools/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'

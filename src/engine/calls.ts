@@ -19,6 +19,10 @@ export interface CallOptions {
   readonly meta?: Params
   /** Further headers, where the carrier has them. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Giving up is not told: the other end may not know yet what a cancel is. */
+  readonly quiet?: boolean
+  /** Told under which id the request goes out. */
+  readonly onSent?: (id: Id) => void
 }
 
 export interface SendOptions extends CallOptions {
@@ -42,6 +46,10 @@ export class Calls {
 
   nextId(): number {
     return this.#next++
+  }
+
+  has(id: Id): boolean {
+    return this.#waiting.has(id)
   }
 
   add(waiter: Waiter): void {

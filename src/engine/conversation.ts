@@ -27,6 +27,8 @@ export class Conversation {
   connection: Connection | undefined = undefined
   lastSeen = 0
   ended = false
+  /** Why it ended. */
+  reason: Error | undefined = undefined
   calls: Calls | undefined = undefined
   /** Calls in flight: what runs, without the streams among it. */
   inFlight = 0
@@ -123,6 +125,7 @@ export class Conversation {
   end(reason: Error): void {
     if (this.ended) return
     this.ended = true
+    this.reason = reason
     for (const exchange of this.running) exchange.cancel(reason.message, false)
     this.calls?.failAll(reason)
     if (this.push?.closed === false) this.push.end()

@@ -88,7 +88,7 @@ export class Engine implements Door {
 
   /** Compiled at the first message, so that what is registered before it is in. */
   get plan(): Plan {
-    this.#plan ??= new Plan(this.role, this.spoken, this.#options.sides, this.#options.middleware ?? [])
+    this.#plan ??= new Plan(this.role, this.#options.sides, this.#options.middleware ?? [])
     return this.#plan
   }
 

@@ -6,7 +6,7 @@ import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
-import { type Revision, type Spoken, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
+import { type Revision, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
 import { type Method, type Role, wireName } from './method.ts'
 import { compose, type Handler, type Layer, type Runner } from './stages.ts'
 
@@ -42,47 +42,61 @@ export interface GatedHandler extends Handler {
 }
 
 export class Plan {
-  readonly #routes: readonly ReadonlyMap<string, Route>[]
+  readonly #role: Role
+  readonly #sides: readonly Side[]
+  readonly #middleware: readonly Layer[]
+  /** Compiled when a wire is first spoken: most servers hear one or two. */
+  readonly #routes: (ReadonlyMap<string, Route> | undefined)[] = []
   readonly #last: (Route | undefined)[] = []
   readonly errors: ReadonlyMap<string, Readonly<Record<string, number>>>
 
-  constructor(role: Role, spoken: Spoken, sides: readonly Side[], middleware: Layer[]) {
-    const layers = sides.flatMap(side => side.layers ?? [])
-    const handlers = sides.flatMap(side => side.handlers ?? [])
-    const tables: Map<string, Route>[] = []
-    for (const revision of spoken.all) {
-      const table = new Map<string, Route>()
-      for (const [method, given] of handlers) {
-        if (!method.in.includes(revision.id) || (method.to !== role && method.to !== 'both')) continue
-        const handler: GatedHandler = typeof given === 'function' ? { execute: given } : given
-        const wraps = method.kind === 'notification' ? [] : layers.filter(layer => layer.methods?.includes(method.name) ?? true)
-        const name = wireName(method, revision)
-        if (table.has(name)) throw new Error(`Two features answer ${name} at ${revision.id}`)
-        table.set(name, {
-          method,
-          name,
-          revision,
-          run: compose(handler, [...middleware, ...wraps]),
-          resultDown: stepsDown(method.resultDown, revision),
-          paramsUp: stepsUp(method.paramsUp, revision),
-          offered: handler.offered,
-          recover: handler.recover?.bind(handler),
-          finish: handler.finish?.bind(handler),
-          rescue: handler.rescue?.bind(handler),
-        })
-      }
-      tables[revision.ordinal] = table
-    }
-    this.#routes = tables
+  constructor(role: Role, sides: readonly Side[], middleware: readonly Layer[]) {
+    this.#role = role
+    this.#sides = sides
+    this.#middleware = middleware
     this.errors = new Map(sides.flatMap(side => Object.entries(side.errors ?? {})))
   }
 
   route(revision: Revision, name: string): Route | undefined {
     // Callers mostly repeat themselves, and comparing is cheaper than hashing a string that was just parsed.
     const last = this.#last[revision.ordinal]
-    const route = last?.name === name ? last : this.#routes[revision.ordinal]?.get(name)
+    const route = last?.name === name ? last : this.#table(revision).get(name)
     if (route !== undefined) this.#last[revision.ordinal] = route
     return route === undefined || route.offered?.() === false ? undefined : route
+  }
+
+  #table(revision: Revision): ReadonlyMap<string, Route> {
+    let table = this.#routes[revision.ordinal]
+    if (table === undefined) {
+      table = this.#compile(revision)
+      this.#routes[revision.ordinal] = table
+    }
+    return table
+  }
+
+  #compile(revision: Revision): Map<string, Route> {
+    const table = new Map<string, Route>()
+    const layers = this.#sides.flatMap(side => side.layers ?? [])
+    for (const [method, given] of this.#sides.flatMap(side => side.handlers ?? [])) {
+      if (!method.in.includes(revision.id) || (method.to !== this.#role && method.to !== 'both')) continue
+      const handler: GatedHandler = typeof given === 'function' ? { execute: given } : given
+      const wraps = method.kind === 'notification' ? [] : layers.filter(layer => layer.methods?.includes(method.name) ?? true)
+      const name = wireName(method, revision)
+      if (table.has(name)) throw new Error(`Two features answer ${name} at ${revision.id}`)
+      table.set(name, {
+        method,
+        name,
+        revision,
+        run: compose(handler, method.kind === 'notification' ? [] : [...this.#middleware, ...wraps]),
+        resultDown: stepsDown(method.resultDown, revision),
+        paramsUp: stepsUp(method.paramsUp, revision),
+        offered: handler.offered,
+        recover: handler.recover?.bind(handler),
+        finish: handler.finish?.bind(handler),
+        rescue: handler.rescue?.bind(handler),
+      })
+    }
+    return table
   }
 }
 

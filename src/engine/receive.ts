@@ -63,7 +63,11 @@ export function receive(engine: Engine, delivery: Delivery): void {
         ? known(revision, conversation)
         : peerOf(revision, conversation, method, params, caller)
     const route = engine.plan.route(revision, method)
-    if (route === undefined || (route.method.kind === 'request') !== (id !== undefined)) {
+    if (
+      route === undefined ||
+      (route.method.kind === 'request') !== (id !== undefined) ||
+      (id !== undefined && unasking(engine, revision))
+    ) {
       return engine.unrouted(method, revision, delivery, id)
     }
     if (revision.era === 'request' && route.method.nameParam !== undefined)
@@ -149,7 +153,16 @@ function settle(engine: Engine, message: Readonly<Record<string, unknown>>, deli
 export function refuse(engine: Engine, reply: Lane, id: Id | undefined, error: unknown, revision: Revision): void {
   const failure = failureOf(error)
   if (failure.kind === 'internal') engine.trace('internal', failure.cause ?? failure)
+  if (unasking(engine, revision) || (id === undefined && engine.role === 'client')) {
+    engine.trace('message-refused', failure)
+    return reply.end()
+  }
   reply.send(engine.outcome.failure(id, failure, revision), engine.outcome.status(failure, revision))
+}
+
+/** On stateless wires only clients ask, and nothing that a server sends is answered. */
+function unasking(engine: Engine, revision: Revision): boolean {
+  return engine.role === 'client' && revision.era === 'request'
 }
 
 function malformed(expected: string): McpError {

@@ -48,7 +48,7 @@ export function sendRequest(
   params: Params,
   options: SendOptions,
 ): Promise<unknown> {
-  if (conversation.ended) return Promise.reject(new ConnectionError('lost', 'The connection is closed'))
+  if (conversation.ended) return Promise.reject(conversation.reason ?? new ConnectionError('lost', 'The connection is closed'))
   if (options.signal?.aborted) return Promise.reject(options.signal.reason)
   if (!method.in.includes(revision.id)) {
     return Promise.reject(new McpError('method-not-found', `Revision ${revision.id} has no ${method.name}`))
@@ -62,7 +62,9 @@ export function sendRequest(
   const http = conversation.caller.carrier === 'http' && options.lane === undefined
   // Over HTTP each call holds an exchange of its own, which must end with it; elsewhere there is nothing to let go of.
   const abort = http ? new AbortController() : undefined
-  const silent = revision.cancels(conversation.caller.carrier) === 'abort'
+  // A handshake cannot be cancelled (2025-11-25 basic/utilities/cancellation).
+  const silent = method.opening === true || options.quiet === true || revision.cancels(conversation.caller.carrier) === 'abort'
+  options.onSent?.(id)
   return new Promise<unknown>((resolve, reject) => {
     calls.add(new Waiter(engine, conversation, method, route.resultUp, id, options, abort, silent, resolve, reject))
     const sent = transmit(
@@ -74,9 +76,10 @@ export function sendRequest(
     if (sent === true) return
     if (sent === false) return calls.fail(id, unheard())
     sent.then(
-      () =>
-        http &&
-        calls.fail(id, new ConnectionError('protocol', `The server ended the exchange without an answer to ${method.name}`)),
+      () => {
+        // Asked first: an error made for each answered call would be the dearest part of it.
+        if (http && calls.has(id)) calls.fail(id, unanswered(method))
+      },
       error => calls.fail(id, error),
     )
   })
@@ -148,6 +151,10 @@ function transmit(
     return true
   }
   return conversation.connection === undefined ? false : (conversation.connection.send(frame, outgoing) ?? true)
+}
+
+function unanswered(method: Method): ConnectionError {
+  return new ConnectionError('protocol', `The server ended the exchange without an answer to ${method.name}`)
 }
 
 function unheard(): ConnectionError {

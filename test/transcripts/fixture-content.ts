@@ -7,6 +7,7 @@ const icons = [{ src: 'https://example.com/wave.svg', mimeType: 'image/svg+xml',
 
 export function addContent(server: Server): void {
   addTools(server)
+  addPick(server)
   addResources(server)
   server.prompt(
     'brief',
@@ -77,6 +78,21 @@ function addTools(server: Server): void {
       if (how === 'error') throw new Error('The fish is gone')
       throw new McpError('invalid-params', 'The tool refuses by an error of the protocol')
     },
+  )
+}
+
+/** A result that may be an object or not: where only objects are known, it is wrapped either way. */
+function addPick(server: Server): void {
+  server.tool(
+    'pick',
+    {
+      description: 'Picks a fish, if there is one',
+      input: jsonSchema<{ from: string[] }>({ type: 'object', properties: { from: { type: 'array', items: { type: 'string' } } }, required: ['from'] }),
+      output: jsonSchema<{ fish: string } | null>({
+        anyOf: [{ type: 'object', properties: { fish: { type: 'string' } }, required: ['fish'] }, { type: 'null' }],
+      }),
+    },
+    ({ from: [fish] }) => (fish === undefined ? null : { fish }),
   )
 }
 

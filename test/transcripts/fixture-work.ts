@@ -3,11 +3,13 @@ import { jsonSchema, type Registration, type Server } from '../../src/server/ind
 
 export function addWork(server: Server): void {
   let stopped = 0
+  let noticed: () => void = () => {}
   server.tool('work', { description: 'Tells how far it has come' }, (_, ctx) => {
     ctx.log('debug', 'Looking for the fish', 'kitchen')
     ctx.progress(1, { total: 4, message: 'found' })
     ctx.log('warning', { fish: 'small' }, 'kitchen')
     ctx.progress(3, { total: 4 })
+    ctx.progress(3.5, { message: 'nearly' })
     return 'Done'
   })
   server.tool('wait', { description: 'Waits until it is told to stop' }, async (_, ctx) => {
@@ -15,12 +17,20 @@ export function addWork(server: Server): void {
     await new Promise<void>(resolve => {
       ctx.signal.addEventListener('abort', () => {
         stopped++
+        noticed()
         resolve()
       })
     })
     return 'Stopped'
   })
-  server.tool('stopped', { description: 'How many waits were stopped' }, () => `${stopped}`)
+  const atLeast = jsonSchema<{ atLeast?: number }>({ type: 'object', properties: { atLeast: { type: 'integer' } } })
+  server.tool('stopped', { description: 'How many waits were stopped', input: atLeast }, async ({ atLeast: least = 0 }) => {
+    while (stopped < least)
+      await new Promise<void>(resolve => {
+        noticed = resolve
+      })
+    return `${stopped}`
+  })
   addChange(server)
 }
 

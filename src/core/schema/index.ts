@@ -1,8 +1,7 @@
-/** Schemas that authors and peers give: what they describe, and checking values against them. */
+/** Schemas that authors give: what they describe, and checking values against them. Those of peers are in `peer.ts`, which servers never load. */
 export { type Compiled, type CompileOptions, compileSchema } from './compile.ts'
 export { preloadEngine } from './engine.ts'
 export { type Issue, issueText, type Validation } from './issue.ts'
-export { compilePeerSchema, type PeerSchema, type PeerSchemaLimits, peerSchemaLimits } from './peer.ts'
 export {
   type InferInput,
   type InferOutput,

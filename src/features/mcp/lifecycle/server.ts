@@ -1,6 +1,7 @@
 /** The server's side of opening: the handshake that a session remembers, or the answer to "what do you speak?". */
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
 import type { Implementation } from '../../../revisions/index.ts'
 import { discover, exit, type InitializeResult, initialize, initialized, initializedDialect, ping, shutdown } from './messages.ts'
 
@@ -45,6 +46,15 @@ export function lifecycleServer(options: LifecycleOptions): Side {
           conversation.connection?.close()
         },
       ],
+    ],
+    layers: [
+      {
+        stage: 'enter',
+        when: ({ peer, conversation }) => peer.revision.id === 's3' && conversation.remembered(goodbye)?.said === true,
+        run: () => {
+          throw new McpError('invalid-request', 'This conversation was shut down; send exit, and open another one')
+        },
+      },
     ],
   }
 }

@@ -13,7 +13,19 @@ export function sendProgress(exchange: Exchange, step: Progress, allow: () => bo
   const token = tokenOf(exchange)
   if (token === undefined || !(step.progress > (told.get(exchange) ?? Number.NEGATIVE_INFINITY)) || !allow()) return false
   told.set(exchange, step.progress)
-  return exchange.notify(progress, { progressToken: token, ...step }, { merge: `progress ${token}` })
+  const shown = exchange.peer.revision.id === 's3' ? inPercent(exchange, step) : step
+  return shown !== undefined && exchange.notify(progress, { progressToken: token, ...shown }, { merge: `progress ${token}` })
+}
+
+const percents = new WeakMap<Exchange, number>()
+
+/** The dialect knows percent alone, which never fall: without a total only the message is news. */
+function inPercent(exchange: Exchange, { progress: done, total, message }: Progress): Progress | undefined {
+  const before = percents.get(exchange) ?? 0
+  const percent = total === undefined || total <= 0 ? before : Math.max(before, Math.min(100, (100 * done) / total))
+  percents.set(exchange, percent)
+  if (message === undefined) return percent === before ? undefined : { progress: percent, total: 100 }
+  return { progress: percent, total: 100, message }
 }
 
 /** The dialect has no tokens: whoever declared support hears of every request, by its id. */

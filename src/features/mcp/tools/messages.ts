@@ -4,6 +4,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Icon, Revision, Wire } from '../../../revisions/index.ts'
 import { type ContentBlock, changeAt, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
+import { isObjectSchema, withoutMarks, wrapKey, wrapSchema } from './schemas.ts'
 
 export interface ToolAnnotations {
   readonly title?: string
@@ -43,16 +44,9 @@ export interface CallToolResult {
   readonly _meta?: Readonly<Record<string, unknown>>
 }
 
-/** Wires below 2026-07-28 know only objects there; others are wrapped, in the schema and in the value alike. */
-export const wrapKey = 'result'
-
 /** All official wires carry content blocks; the dialect has one output. */
 export function showsContent(revision: Revision): boolean {
   return revision.id !== 's3'
-}
-
-export function isObjectSchema(schema: Wire): boolean {
-  return schema['type'] === 'object'
 }
 
 const eachTool =
@@ -69,8 +63,8 @@ export const listTools = request<ListToolsResult>()({
   resultDown: {
     '2026-07-28': eachTool(tool => (tool['execution'] === undefined ? tool : without(tool, 'execution'))),
     'draft-2026-v1': result => eachTool(withObjectOutput)(without(result, 'ttlMs', 'cacheScope')),
-    '2025-11-25': result => eachTool(withObjectOutput)(without(result, 'ttlMs', 'cacheScope')),
-    '2025-06-18': eachTool(tool => without(tool, 'icons', 'execution')),
+    '2025-11-25': result => eachTool(tool => withoutMirrors(withObjectOutput(tool)))(without(result, 'ttlMs', 'cacheScope')),
+    '2025-06-18': eachTool(tool => withoutDialect(without(tool, 'icons', 'execution'))),
     '2025-03-26': eachTool(titleAsAnnotation),
     '2024-11-05': eachTool(tool => without(tool, 'annotations')),
     s3: dialectTools,
@@ -126,12 +120,35 @@ export const toolErrors = {
 function withObjectOutput(tool: Wire): Wire {
   const schema = tool['outputSchema']
   if (!isRecord(schema) || isObjectSchema(schema)) return tool
-  return { ...tool, outputSchema: { type: 'object', properties: { [wrapKey]: schema }, required: [wrapKey] } }
+  return { ...tool, outputSchema: wrapSchema(schema) }
 }
 
-function withObjectContent(result: Wire): Wire {
+function withoutMirrors(tool: Wire): Wire {
+  return { ...tool, inputSchema: withoutMarks(tool['inputSchema'] as Wire) }
+}
+
+/** Below 2025-11-25 schemas do not say of which dialect they are. */
+function withoutDialect(tool: Wire): Wire {
+  const { inputSchema, outputSchema } = tool as unknown as Tool
+  const output = outputSchema === undefined ? {} : { outputSchema: without(outputSchema, '$schema') }
+  return { ...tool, inputSchema: without(inputSchema, '$schema'), ...output }
+}
+
+/** On a canonical result: its tool's output schema is wrapped for older wires, so its value must be, even if it is an object. */
+export const wraps: unique symbol = Symbol('wraps')
+/** On a wrapped result: the value itself, for the dialect, which takes any. */
+const unwrapped: unique symbol = Symbol('unwrapped')
+
+interface Marked extends Wire {
+  readonly [wraps]?: boolean
+  readonly [unwrapped]?: unknown
+}
+
+function withObjectContent(result: Marked): Wire {
   const value = result['structuredContent']
-  return value === undefined || isRecord(value) ? result : { ...result, structuredContent: { [wrapKey]: value } }
+  if (value === undefined || (isRecord(value) && result[wraps] !== true)) return result
+  const marked: Marked = { ...result, structuredContent: { [wrapKey]: value }, [unwrapped]: value }
+  return marked
 }
 
 /** Before tools had titles, their annotations did. */
@@ -150,11 +167,11 @@ function dialectTools(result: Wire): Wire {
   })) as unknown as Wire
 }
 
-function toDialect(result: Wire): Wire {
+function toDialect(result: Marked): Wire {
   if (result['cancelled'] === true) return { status: 'cancelled', output: null }
   const status = result['isError'] === true ? 'error' : 'success'
   const content = result['content'] as readonly ContentBlock[]
-  const structured = result['structuredContent']
+  const structured = unwrapped in result ? result[unwrapped] : result['structuredContent']
   if (structured !== undefined) return { status, output: structured }
   const only = content.length === 1 ? content[0] : undefined
   return { status, output: only?.type === 'text' ? only.text : { content } }

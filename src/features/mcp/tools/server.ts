@@ -22,8 +22,10 @@ import {
   type Tool,
   type ToolAnnotations,
   toolErrors,
+  wraps,
 } from './messages.ts'
 import { textResult, toResult } from './result.ts'
+import { isObjectSchema } from './schemas.ts'
 
 export interface ToolFacts {
   readonly title?: string
@@ -214,6 +216,8 @@ function within(timeoutMs: number, name: string, exchange: Exchange, out: Promis
 function finish(entry: ToolEntry<never>, value: unknown): Awaitable<CallToolResult> {
   const result = toResult(value)
   if (entry.output === undefined || result.isError === true) return result
+  // What older wires wrap in the schema they must wrap in the value, whatever the value is.
+  if (!isObjectSchema(entry.output.json)) Object.assign(result, { [wraps]: true })
   const checked = entry.output.validate(result.structuredContent)
   return isThenable(checked) ? checked.then(done => checkedOutput(entry, result, done)) : checkedOutput(entry, result, checked)
 }
