@@ -4,22 +4,40 @@ import { isRecord, type Params } from '../jsonrpc/message.ts'
 
 interface Kept {
   readonly method: string
+  readonly uri: unknown
   readonly expires: number
   readonly result: unknown
 }
+
+/** Names a question: what was asked, and when in the course of announced changes. */
+export interface Place {
+  readonly method: string
+  readonly key: string
+  readonly uri: unknown
+  readonly changes: number
+}
+
+const dayMs = 86_400_000
 
 export class ResultCache {
   readonly #kept = new Map<string, Kept>()
   readonly #clock: Clock
   readonly #max: number
+  #changes = 0
 
   constructor(clock: Clock, max = 256) {
     this.#clock = clock
     this.#max = max
   }
 
-  get(method: string, params: Params): unknown {
-    const key = keyOf(method, params)
+  /** To be taken before asking: what is announced until the answer comes makes that stale. */
+  place(method: string, params: Params, meta: Params | undefined): Place {
+    const { _meta, ...rest } = params
+    const key = `${method} ${JSON.stringify(meta === undefined ? [rest] : [rest, meta])}`
+    return { method, key, uri: params['uri'], changes: this.#changes }
+  }
+
+  get({ key }: Place): unknown {
     const kept = this.#kept.get(key)
     if (kept === undefined) return undefined
     if (kept.expires > this.#clock.now()) return kept.result
@@ -28,24 +46,23 @@ export class ResultCache {
   }
 
   /** Keeps a result for as long as it says; absent, negative or odd values mean not at all. */
-  put(method: string, params: Params, result: unknown): void {
+  put({ method, key, uri, changes }: Place, result: unknown): void {
     const ttl = isRecord(result) ? result['ttlMs'] : undefined
-    if (typeof ttl !== 'number' || !(ttl > 0)) return
+    if (typeof ttl !== 'number' || !(ttl > 0) || changes !== this.#changes) return
     if (this.#kept.size >= this.#max) this.#kept.delete(this.#kept.keys().next().value as string)
-    this.#kept.set(keyOf(method, params), { method, expires: this.#clock.now() + Math.min(ttl, 86_400_000), result })
+    this.#kept.set(key, { method, uri, expires: this.#clock.now() + Math.min(ttl, dayMs), result })
   }
 
-  /** A change was announced. */
+  /** A change was announced: of a list, or of the resource at `uri` or something below it. */
   drop(method: string, uri?: string): void {
-    for (const [key, kept] of this.#kept) if (kept.method === method && (uri === undefined || key === keyOf(method, { uri }))) this.#kept.delete(key)
+    this.#changes++
+    for (const [key, kept] of this.#kept) {
+      if (kept.method === method && (uri === undefined || uri.startsWith(String(kept.uri)))) this.#kept.delete(key)
+    }
   }
 
   clear(): void {
+    this.#changes++
     this.#kept.clear()
   }
-}
-
-function keyOf(method: string, params: Params): string {
-  const { _meta, ...rest } = params
-  return `${method} ${JSON.stringify(rest)}`
 }

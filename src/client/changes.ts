@@ -1,12 +1,15 @@
 /**
- * Hearing of changes on every wire: session servers say so unasked (or after a subscribe), stateless ones only on a
- * listen request, which dies with its connection and is made anew.
+ * Hearing of changes on every wire. Session servers tell of lists unasked and of resources after a subscribe; stateless ones
+ * only on a listen request, which dies with its connection and is made anew. Whatever has to be set up with the server is
+ * set up once, however many listen, and let go when the last one stops.
  */
-import { listen } from '../features/mcp/subscriptions/messages.ts'
 import { subscribe, unsubscribe } from '../features/mcp/resources/messages.ts'
+import { type ListenFilter, listen } from '../features/mcp/subscriptions/messages.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
-import type { Hub } from './hub.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import type { Id } from '../jsonrpc/message.ts'
+import { doubt, type Following, type Hub } from './hub.ts'
 import type { Session } from './session.ts'
 
 export type ChangeKind = 'tools' | 'prompts' | 'resources'
@@ -17,81 +20,172 @@ const filters = {
   resources: { resourcesListChanged: true },
 } as const
 
-/** Yields once for each announced change of a list. */
-export async function* listChanges(session: Session, hub: Hub, kind: ChangeKind, signal: AbortSignal): AsyncGenerator<void, void, undefined> {
-  const stop = listening(session, hub, kind, filters[kind], signal)
-  try {
-    for await (const _ of hub.follow(kind, stop.signal)) yield
-    stop.check()
-  } finally {
-    stop.end()
-  }
+/** What several readers share. */
+interface Hold {
+  readonly topic: string
+  readonly filter: ListenFilter
+  readonly followers: Set<Following>
+  readonly stop: AbortController
 }
 
-/** Yields the URI of each announced update of a resource. */
-export async function* resourceUpdates(session: Session, hub: Hub, uri: string, signal: AbortSignal): AsyncGenerator<string, void, undefined> {
-  const modern = session.opened.revision.era === 'request'
-  const stop = listening(session, hub, 'updated', { resourceSubscriptions: [uri] }, signal)
-  if (!modern) {
-    await session.request(subscribe, { uri })
-    session.onReopen(() => {
-      if (!stop.signal.aborted) session.request(subscribe, { uri }).catch((error) => session.engine.trace('subscribe-failed', error))
-    })
-  }
-  try {
-    for await (const updated of hub.follow('updated', stop.signal)) {
-      // A server may name a part of what was subscribed to; an empty name is our own doubt after a break.
-      if (updated === '' || updated.startsWith(uri)) yield updated === '' ? uri : updated
-    }
-    stop.check()
-  } finally {
-    stop.end()
-    if (!modern) session.request(unsubscribe, { uri }).catch((error) => session.engine.trace('unsubscribe-failed', error))
-  }
-}
+export class Changes {
+  readonly #session: Session
+  readonly #hub: Hub
+  readonly #holds = new Map<string, Hold>()
+  /** By the id of a listen request, as text: one wire writes it as such. */
+  readonly #acknowledged = new Map<string, (honoured: ListenFilter) => void>()
 
-interface Listening {
-  readonly signal: AbortSignal
-  end(): void
-  /** Throws what ended the listening, if the server refused it. */
-  check(): void
-}
-
-/** On stateless wires keeps a listen request open; elsewhere there is nothing to do. */
-function listening(session: Session, hub: Hub, topic: string, filter: Readonly<Record<string, unknown>>, signal: AbortSignal): Listening {
-  const stop = new AbortController()
-  const both = AbortSignal.any([stop.signal, signal])
-  let refused: unknown
-  if (session.opened.revision.era === 'request') {
-    keepListening(session, hub, topic, filter, both).catch((error) => {
-      refused = error
-      stop.abort()
-    })
+  constructor(session: Session, hub: Hub) {
+    this.#session = session
+    this.#hub = hub
   }
-  return {
-    signal: both,
-    end: () => stop.abort(),
-    check: () => {
-      if (refused !== undefined) throw refused
-    },
-  }
-}
 
-async function keepListening(session: Session, hub: Hub, topic: string, filter: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void> {
-  const { clock } = session.engine
-  for (let failures = 0; !signal.aborted; ) {
-    const began = clock.now()
+  /** Yields once for each announced change of a list. */
+  async *ofList(kind: ChangeKind, signal: AbortSignal | undefined): AsyncGenerator<void, void, undefined> {
+    for await (const _ of this.#follow(kind, filters[kind], this.#hub.follow(kind, signal))) yield
+  }
+
+  /** Yields the URI of each announced update of a resource, or of a part of it. */
+  async *ofResource(uri: string, signal: AbortSignal | undefined): AsyncGenerator<string, void, undefined> {
+    const following = this.#hub.follow('updated', signal, updated => concerns(uri, updated))
+    const filter = { resourceSubscriptions: [uri] }
+    for await (const updated of this.#follow('updated', filter, following)) yield updated === doubt ? uri : updated
+  }
+
+  /** The server has said what of a listen request it will do. */
+  acknowledge(honoured: ListenFilter, id: Id | undefined): void {
+    this.#acknowledged.get(String(id))?.(honoured)
+  }
+
+  async *#follow(topic: string, filter: ListenFilter, following: Following): AsyncGenerator<string, void, undefined> {
+    const key = JSON.stringify(filter)
+    const hold = this.#holds.get(key) ?? this.#hold(key, topic, filter)
+    hold.followers.add(following)
     try {
-      await session.request(listen, { notifications: filter }, { signal, timeoutMs: Number.POSITIVE_INFINITY, totalMs: Number.POSITIVE_INFINITY })
-    } catch (error) {
-      if (signal.aborted) return
-      if (error instanceof McpError && error.code !== undefined) throw error
-      if (error instanceof ConnectionError && session.opened.conversation.ended) throw error
+      yield* following.values()
+    } finally {
+      following.close()
+      hold.followers.delete(following)
+      if (hold.followers.size === 0) this.#release(key, hold)
     }
-    if (signal.aborted) return
-    failures = clock.now() - began > 10_000 ? 0 : failures + 1
-    await new Promise<void>((resolve) => clock.setTimeout(resolve, Math.min(100 * 2 ** failures, 30_000), true))
-    // What happened in between went unheard: better one look too many than one change missed.
-    hub.tell(topic)
   }
+
+  #hold(key: string, topic: string, filter: ListenFilter): Hold {
+    const hold: Hold = { topic, filter, followers: new Set(), stop: new AbortController() }
+    this.#holds.set(key, hold)
+    this.#setUp(hold).catch(error => {
+      this.#release(key, hold)
+      for (const following of hold.followers) following.end(error)
+    })
+    return hold
+  }
+
+  #release(key: string, hold: Hold): void {
+    if (this.#holds.get(key) === hold) this.#holds.delete(key)
+    hold.stop.abort()
+  }
+
+  async #setUp(hold: Hold): Promise<void> {
+    const { revision } = this.#session.opened
+    if (revision.era === 'request') return this.#listen(hold)
+    const uri = hold.filter.resourceSubscriptions?.[0]
+    if (uri !== undefined && subscribe.in.includes(revision.id)) return this.#subscribe(hold, uri)
+  }
+
+  async #subscribe({ stop }: Hold, uri: string): Promise<void> {
+    const session = this.#session
+    const traced = (event: string) => (error: unknown) => session.engine.trace(event, error)
+    const forget = session.onReopen(() => void session.request(subscribe, { uri }).catch(traced('subscribe-failed')))
+    stop.signal.addEventListener('abort', forget, { once: true })
+    await session.request(subscribe, { uri })
+    const leave = (): void => {
+      if (!session.opened.conversation.ended) session.request(unsubscribe, { uri }).catch(traced('unsubscribe-failed'))
+    }
+    if (stop.signal.aborted) leave()
+    else stop.signal.addEventListener('abort', leave, { once: true })
+  }
+
+  /** Keeps a listen request open; ends when nobody follows any more, throws when the server will not have it. */
+  async #listen(hold: Hold): Promise<void> {
+    const { signal } = hold.stop
+    const { engine } = this.#session
+    for (let failures = 0, tries = 0; !signal.aborted; tries++) {
+      const began = engine.clock.now()
+      try {
+        await this.#listenOnce(hold, tries > 0)
+      } catch (error) {
+        if (signal.aborted || this.#session.opened.conversation.ended) return
+        if (isFinal(error)) throw error
+        engine.trace('listen-broken', error)
+      }
+      failures = engine.clock.now() - began > 10_000 ? 0 : failures + 1
+      if (!signal.aborted) await pause(this.#session, Math.min(100 * 2 ** failures, 30_000), signal)
+    }
+  }
+
+  async #listenOnce(hold: Hold, again: boolean): Promise<void> {
+    const { topic, filter, stop } = hold
+    const { promise: refused, reject } = Promise.withResolvers<never>()
+    let key = ''
+    const onSent = (id: Id): void => {
+      key = String(id)
+      this.#acknowledged.set(key, honoured => {
+        if (!honours(filter, honoured)) reject(notAnnounced(filter))
+        // What happened in between went unheard: better one look too many than one change missed.
+        else if (again) this.#hub.tell(topic)
+      })
+    }
+    const own = new AbortController()
+    const options = {
+      signal: AbortSignal.any([stop.signal, own.signal]),
+      timeoutMs: Number.POSITIVE_INFINITY,
+      totalMs: Number.POSITIVE_INFINITY,
+      onSent,
+    }
+    try {
+      await Promise.race([this.#session.request(listen, { notifications: { ...filter } }, options), refused])
+    } finally {
+      this.#acknowledged.delete(key)
+      own.abort()
+    }
+  }
+}
+
+/** Itself, or something below it: servers may name a part of what was subscribed to. */
+function concerns(uri: string, updated: string): boolean {
+  return (
+    updated.startsWith(uri) && (updated.length === uri.length || uri.endsWith('/') || '/?#'.includes(updated.charAt(uri.length)))
+  )
+}
+
+function honours(filter: ListenFilter, honoured: ListenFilter): boolean {
+  const uri = filter.resourceSubscriptions?.[0]
+  if (uri !== undefined) return honoured.resourceSubscriptions?.includes(uri) === true
+  return (Object.keys(filter) as (keyof ListenFilter)[]).every(member => honoured[member] === true)
+}
+
+function notAnnounced(filter: ListenFilter): McpError {
+  const uri = filter.resourceSubscriptions?.[0]
+  const what =
+    uri === undefined ? `changes of its ${Object.keys(filter)[0]?.replace('ListChanged', '')}` : `updates of ${clip(uri)}`
+  return new McpError('capability-missing', `The server announces no ${what}; look from time to time instead`)
+}
+
+/** An answer is final, and so is what HTTP refuses for good; a broken line is tried again. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof McpError) return error.status === undefined || error.status < 500
+  if (!(error instanceof ConnectionError) || error.status === undefined) return false
+  return error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429
+}
+
+function pause({ engine }: Session, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const done = (): void => {
+      cancel()
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    const cancel = engine.clock.setTimeout(done, ms, true)
+    signal.addEventListener('abort', done, { once: true })
+  })
 }

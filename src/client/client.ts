@@ -1,11 +1,12 @@
 /** `Client`: a thin façade over the features' client sides, for one server. */
+import type { Clock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { SendOptions } from '../engine/calls.ts'
-import { type CompletionResult, complete } from '../features/mcp/completion/messages.ts'
-import { type Answerers, drive } from '../features/mcp/input-required/client.ts'
+import { type Completion, complete } from '../features/mcp/completion/messages.ts'
+import { type Answerers, answer, drive, isFinal } from '../features/mcp/input-required/client.ts'
 import { ping } from '../features/mcp/lifecycle/messages.ts'
-import { type LogLevel, setLevel } from '../features/mcp/logging/messages.ts'
+import type { LogLevel } from '../features/mcp/logging/messages.ts'
 import { type GetPromptResult, getPrompt, listPrompts, type Prompt } from '../features/mcp/prompts/messages.ts'
 import {
   listResources,
@@ -16,37 +17,75 @@ import {
   readResource,
 } from '../features/mcp/resources/messages.ts'
 import { rootsChanged } from '../features/mcp/roots/messages.ts'
+import { finishTask } from '../features/mcp/tasks/client.ts'
 import { listTools, type Tool } from '../features/mcp/tools/messages.ts'
-import type { Params } from '../jsonrpc/message.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
 import type { ResultCache } from './cache.ts'
-import { type ChangeKind, listChanges, resourceUpdates } from './changes.ts'
-import type { Hub } from './hub.ts'
-import { fetchKept, listAll } from './lists.ts'
+import type { ChangeKind, Changes } from './changes.ts'
+import { type CompletionQuestion, Completions } from './completions.ts'
+import { fetchKept, type Lister, type ListLimits, listAll } from './lists.ts'
+import type { LogWish } from './log-level.ts'
 import type { RequestOptions } from './options.ts'
+import type { ResourceBook } from './resource-book.ts'
 import type { ClientMiddleware, Session } from './session.ts'
+import { ToolBook } from './tool-book.ts'
 import { type CallToolOptions, callToolOn, type ToolCaller, type ToolOutcome } from './tool-calls.ts'
 
 export interface ClientParts {
   readonly session: Session
   readonly cache: ResultCache
-  readonly completions: ResultCache
-  readonly hub: Hub
-  readonly caller: ToolCaller
+  readonly resources: ResourceBook
+  readonly changes: Changes
+  readonly log: LogWish
+  readonly clock: Clock
   readonly answerers: Answerers
   readonly timeoutMs: number
   readonly completionMs: number
-  readonly logLevel: (level: LogLevel | undefined) => void
+  readonly completionDelayMs: number
+  readonly validateArguments: boolean
+  readonly listLimits: ListLimits
   readonly stop: () => void
 }
 
+/** How often one call may be answered with questions. */
+const rounds = 10
 const never = new AbortController().signal
+const standard: RequestOptions = {}
 
 export class Client {
   readonly #parts: ClientParts
+  readonly #caller: ToolCaller
+  readonly #lister: Lister
+  readonly #completions: Completions
+  /** What most calls are sent with. */
+  readonly #plain: SendOptions
 
   constructor(parts: ClientParts) {
+    const { session, cache, answerers, validateArguments, timeoutMs } = parts
     this.#parts = parts
+    this.#plain = { timeoutMs }
+    this.#lister = { session, cache, limits: parts.listLimits }
+    this.#completions = new Completions({
+      send: (question, options) => session.request(complete, question, options),
+      clock: parts.clock,
+      delayMs: parts.completionDelayMs,
+      keepMs: parts.completionMs,
+    })
+    this.#caller = {
+      session,
+      book: new ToolBook((event, detail) => session.engine.trace(event, detail)),
+      answerers,
+      rounds,
+      validateArguments,
+      list: (anew, signal) => this.#readTools(anew, signal),
+      finishTask: (task, { signal = never }) =>
+        finishTask(session.engine, session.opened.conversation, task, {
+          signal,
+          answer: request => answer(request, { answerers, signal }),
+        }),
+    }
   }
 
   /** The wire that was settled on. */
@@ -66,93 +105,103 @@ export class Client {
     return this.#parts.session.opened.instructions
   }
 
-  /** Wraps every call from now on. */
+  /** Wraps every call from now on; the first given is the outermost. */
   use(middleware: ClientMiddleware): this {
     this.#parts.session.middleware.push(middleware)
     return this
   }
 
-  callTool<S extends Schema = Schema>(name: string, args?: Params, options: CallToolOptions<S> = {}): Promise<ToolOutcome<InferOutput<S>>> {
+  callTool<S extends Schema = Schema>(
+    name: string,
+    args?: Params,
+    options: CallToolOptions<S> = standard,
+  ): Promise<ToolOutcome<InferOutput<S>>> {
+    const { onProgress } = options
     const send = this.#send(options)
-    return callToolOn(this.#parts.caller, name, args, options, options.onProgress === undefined ? send : { ...send, onProgress: options.onProgress })
+    return callToolOn(this.#caller, name, args, options, onProgress === undefined ? send : { ...send, onProgress })
   }
 
-  /** All tools; pages by itself, and keeps what the server lets us keep. */
-  async *tools(options: RequestOptions = {}): AsyncGenerator<Tool, void, undefined> {
-    const { session, cache, caller } = this.#parts
-    const mirrors = session.opened.revision.era === 'request' && session.opened.conversation.caller.carrier === 'http'
-    for await (const tool of listAll<Tool>(session, cache, listTools, 'tools', this.#send(options))) if (caller.book.learn(tool, mirrors)) yield tool
+  /** All tools that are fit for use; pages by itself, and keeps what the server lets us keep. */
+  async *tools(options: RequestOptions = standard): AsyncGenerator<Tool, void, undefined> {
+    const { revision, conversation } = this.#parts.session.opened
+    const mirrors = revision.era === 'request' && conversation.caller.carrier === 'http'
+    for await (const tool of listAll<Tool>(this.#lister, listTools, 'tools', this.#send(options))) {
+      if (this.#caller.book.learn(tool, mirrors)) yield tool
+    }
   }
 
-  resources(options: RequestOptions = {}): AsyncGenerator<Resource, void, undefined> {
-    return listAll(this.#parts.session, this.#parts.cache, listResources, 'resources', this.#send(options))
+  async *resources(options: RequestOptions = standard): AsyncGenerator<Resource, void, undefined> {
+    const { resources } = this.#parts
+    resources.clear()
+    for await (const resource of listAll<Resource>(this.#lister, listResources, 'resources', this.#send(options))) {
+      resources.learn(resource)
+      yield resource
+    }
   }
 
-  resourceTemplates(options: RequestOptions = {}): AsyncGenerator<ResourceTemplate, void, undefined> {
-    return listAll(this.#parts.session, this.#parts.cache, listResourceTemplates, 'resourceTemplates', this.#send(options))
+  resourceTemplates(options: RequestOptions = standard): AsyncGenerator<ResourceTemplate, void, undefined> {
+    return listAll(this.#lister, listResourceTemplates, 'resourceTemplates', this.#send(options))
   }
 
-  prompts(options: RequestOptions = {}): AsyncGenerator<Prompt, void, undefined> {
-    return listAll(this.#parts.session, this.#parts.cache, listPrompts, 'prompts', this.#send(options))
+  prompts(options: RequestOptions = standard): AsyncGenerator<Prompt, void, undefined> {
+    return listAll(this.#lister, listPrompts, 'prompts', this.#send(options))
   }
 
-  async readResource(uri: string, options: RequestOptions = {}): Promise<ReadResourceResult> {
-    const { cache, session } = this.#parts
+  async readResource(uri: string, options: RequestOptions = standard): Promise<ReadResourceResult> {
     const send = this.#send(options)
-    let asked = false
-    const result = await this.#drive({ uri }, send, (params) => {
-      const retry = asked
-      asked = true
-      // What came of questions is for this call only.
-      return retry ? session.request(readResource, params as never, send) : fetchKept(session, cache, readResource, params, send)
-    })
-    return result as ReadResourceResult
+    const params = { uri }
+    const first = await fetchKept(this.#lister, readResource, params, send)
+    // What came of questions is for this call only.
+    const again = (more: Params): Promise<unknown> => this.#parts.session.request(readResource, { ...params, ...more }, send)
+    return withArray<ReadResourceResult>(await this.#driven(first, again, send), readResource.name, 'contents')
   }
 
-  async getPrompt(name: string, args?: Readonly<Record<string, string>>, options: RequestOptions = {}): Promise<GetPromptResult> {
+  async getPrompt(
+    name: string,
+    args?: Readonly<Record<string, string>>,
+    options: RequestOptions = standard,
+  ): Promise<GetPromptResult> {
     const send = this.#send(options)
     const params = args === undefined ? { name } : { name, arguments: args }
-    return (await this.#drive(params, send, (next) => this.#parts.session.request(getPrompt, next as never, send))) as GetPromptResult
+    const again = (more?: Params): Promise<unknown> => this.#parts.session.request(getPrompt, { ...params, ...more }, send)
+    return withArray<GetPromptResult>(await this.#driven(await again(), again, send), getPrompt.name, 'messages')
   }
 
-  /** Completions for the same question are asked once and kept for a moment. */
-  async complete(
+  /**
+   * What an argument could become. Of rapid questions about one argument only the last is sent, and all get its answer
+   * (option `completionDelay`); the same question again is answered from memory for a moment (`completionCache`).
+   */
+  complete(
     ref: { readonly prompt: string } | { readonly template: string },
     argument: { readonly name: string; readonly value: string },
-    options: RequestOptions & { readonly arguments?: Readonly<Record<string, string>> } = {},
-  ): Promise<CompletionResult['completion']> {
-    const { session, completions, completionMs } = this.#parts
-    const params = {
-      ref: 'prompt' in ref ? { type: 'ref/prompt' as const, name: ref.prompt } : { type: 'ref/resource' as const, uri: ref.template },
-      argument,
+    options: RequestOptions & { readonly arguments?: Readonly<Record<string, string>> } = standard,
+  ): Promise<Completion> {
+    const { name, value } = argument
+    const question: CompletionQuestion = {
+      ref: 'prompt' in ref ? { type: 'ref/prompt', name: ref.prompt } : { type: 'ref/resource', uri: ref.template },
+      argument: { name, value },
       ...(options.arguments === undefined ? {} : { context: { arguments: options.arguments } }),
     }
-    const kept = completions.get(complete.name, params) as { value: Promise<CompletionResult> } | undefined
-    if (kept !== undefined) return (await kept.value).completion
-    const value = session.request(complete, params, this.#send(options))
-    completions.put(complete.name, params, { value, ttlMs: completionMs })
-    value.catch(() => completions.clear())
-    return (await value).completion
+    return this.#completions.ask(question, this.#send(options))
   }
 
   /** Which log messages the server sends: for the session, or with each request, whichever the wire has. */
-  async setLogLevel(level: LogLevel, options: RequestOptions = {}): Promise<void> {
-    if (this.#parts.session.opened.revision.era === 'request') this.#parts.logLevel(level)
-    else await this.#parts.session.request(setLevel, { level }, this.#send(options))
+  setLogLevel(level: LogLevel, options: RequestOptions = standard): Promise<void> {
+    return this.#parts.log.set(level, this.#send(options))
   }
 
-  async ping(options: RequestOptions = {}): Promise<void> {
+  async ping(options: RequestOptions = standard): Promise<void> {
     await this.#parts.session.request(ping, {}, this.#send(options))
   }
 
-  /** Yields once for each announced change of a list. */
+  /** Yields once for each change of a list that is announced while somebody reads here. */
   changes(kind: ChangeKind, options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<void, void, undefined> {
-    return listChanges(this.#parts.session, this.#parts.hub, kind, options.signal ?? never)
+    return this.#parts.changes.ofList(kind, options.signal)
   }
 
-  /** Yields the URI of each announced update of a resource. */
+  /** Yields the URI of each announced update of a resource, or of a part of it. */
   resourceUpdates(uri: string, options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<string, void, undefined> {
-    return resourceUpdates(this.#parts.session, this.#parts.hub, uri, options.signal ?? never)
+    return this.#parts.changes.ofResource(uri, options.signal)
   }
 
   /** Tells the server that the roots are other ones now. */
@@ -170,16 +219,29 @@ export class Client {
     return this.close()
   }
 
+  async #readTools(anew: boolean, signal: AbortSignal | undefined): Promise<void> {
+    if (anew) this.#parts.cache.drop(listTools.name)
+    for await (const _ of this.tools(signal === undefined ? standard : { signal }));
+  }
+
   #send({ signal, timeout, meta }: RequestOptions): SendOptions {
+    if (signal === undefined && timeout === undefined && meta === undefined) return this.#plain
     return {
-      timeoutMs: timeout === undefined ? this.#parts.timeoutMs : toMilliseconds(timeout),
+      timeoutMs: timeout === undefined ? this.#parts.timeoutMs : toMilliseconds(timeout, 'timeout'),
       ...(signal === undefined ? {} : { signal }),
       ...(meta === undefined ? {} : { meta }),
     }
   }
 
-  #drive(params: Params, send: SendOptions, request: (params: Params) => Promise<unknown>): Promise<unknown> {
-    if (this.#parts.session.opened.revision.asks !== 'result') return request(params)
-    return drive(params, request, { answerers: this.#parts.answerers, rounds: this.#parts.caller.rounds, signal: send.signal ?? never })
+  /** Answers what a result asks, on wires where questions travel so. */
+  #driven(first: unknown, again: (more: Params) => Promise<unknown>, { signal }: SendOptions): unknown {
+    const { session, answerers } = this.#parts
+    if (isFinal(first) || session.opened.revision.asks !== 'result') return first
+    return drive(first, again, { answerers, rounds, signal })
   }
+}
+
+function withArray<T>(result: unknown, method: string, member: string): T {
+  if (isRecord(result) && Array.isArray(result[member])) return result as T
+  throw new McpError('invalid-result', `The server answered ${method} without an array of ${member}`)
 }

@@ -1,36 +1,35 @@
 /** `connect`: makes a client of the features' client sides and opens it, whatever the server speaks. */
-import { createBuckets } from '../core/bucket.ts'
-import { type Clock, realClock } from '../core/clock.ts'
+import { realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
+import { version } from '../core/version.ts'
 import { Engine } from '../engine/engine.ts'
 import { clientLimits } from '../engine/limits.ts'
 import type { Side } from '../engine/plan.ts'
 import { cancellation, sendCancel } from '../features/mcp/cancellation/receiver.ts'
-import { elicitationClient } from '../features/mcp/elicitation/client.ts'
-import { type Answerers, answer } from '../features/mcp/input-required/client.ts'
 import { lifecycleClient } from '../features/mcp/lifecycle/client.ts'
-import { ping } from '../features/mcp/lifecycle/messages.ts'
 import { loggingClient } from '../features/mcp/logging/client.ts'
 import { progressReceiver } from '../features/mcp/progress/client.ts'
 import { promptsClient } from '../features/mcp/prompts/client.ts'
 import { resourcesClient } from '../features/mcp/resources/client.ts'
-import { rootsClient } from '../features/mcp/roots/client.ts'
-import { samplingClient } from '../features/mcp/sampling/client.ts'
-import { finishTask, tasksClient } from '../features/mcp/tasks/client.ts'
+import { subscriptionsClient } from '../features/mcp/subscriptions/client.ts'
+import { tasksClient } from '../features/mcp/tasks/client.ts'
 import { toolsClient } from '../features/mcp/tools/client.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import type { Params } from '../jsonrpc/message.ts'
 import { Spoken } from '../revisions/index.ts'
+import { answeringSides } from './answering.ts'
 import { ResultCache } from './cache.ts'
+import { Changes } from './changes.ts'
 import { Client } from './client.ts'
+import { checkHealth } from './health.ts'
 import { Hub } from './hub.ts'
-import type { ClientRate, ConnectOptions } from './options.ts'
+import { LogWish } from './log-level.ts'
+import type { ConnectOptions } from './options.ts'
+import type { ProbeOptions } from './probe.ts'
+import { ResourceBook } from './resource-book.ts'
 import { Session } from './session.ts'
 import { openerOf, type Target } from './target.ts'
-import { ToolBook } from './tool-book.ts'
 
-const never = new AbortController().signal
-const defaultInfo = { name: 'vivarium', version: '0.1.0' }
+/** How this client names itself unless it is told otherwise. */
+const defaultInfo = { name: 'vivarium', version }
 
 /**
  * Connects to a server: a URL, a command to run, or a connection that is already there.
@@ -38,35 +37,24 @@ const defaultInfo = { name: 'vivarium', version: '0.1.0' }
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   const clock = options.clock ?? realClock
-  const { rates, ...limits } = options.limits ?? {}
-  const trace = options.onTrace ?? (() => {})
+  const { rates, listPages = 64, listItems = 10_000, ...limits } = options.limits ?? {}
+  const allLimits = { ...clientLimits, ...limits }
   const hub = new Hub()
   const cache = new ResultCache(clock)
-  const elicitation = elicitationClient({
-    onElicit: options.onElicit,
-    url: options.elicitUrl ?? true,
-    admit: admission('elicitations', rates?.elicit, { perSecond: 0.5, burst: 10 }, clock),
-    onComplete: (id) => options.onElicitationComplete?.(id),
-  })
-  const sampling = samplingClient({
-    onSample: options.onSample,
-    tools: options.sampleTools ?? false,
-    admit: admission('sampling requests', rates?.sample, { perSecond: 1, burst: 20 }, clock),
-  })
-  const roots = rootsClient(options.roots)
+  const resources = new ResourceBook()
+  const answering = answeringSides(options, rates, clock)
+  let changes: Changes | undefined
   const sides: Side[] = [
     lifecycleClient(),
-    elicitation.side,
-    sampling.side,
-    roots.side,
+    ...answering.sides,
     loggingClient(options.onLog),
     progressReceiver(),
     cancellation(),
-    ...changeSides(hub, cache),
+    ...changeSides(hub, cache, resources),
+    subscriptionsClient({ onAcknowledged: (honoured, id) => changes?.acknowledge(honoured, id) }),
     tasksClient(),
-    { capabilities: (revision) => (options.extensions === undefined || revision.id === 's3' ? {} : { extensions: options.extensions }) },
+    { capabilities: ({ id }) => (options.extensions === undefined || id === 's3' ? {} : { extensions: options.extensions }) },
   ]
-  const allLimits = { ...clientLimits, ...limits }
   const engine = new Engine({
     role: 'client',
     info: options.info ?? defaultInfo,
@@ -74,50 +62,64 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     limits: allLimits,
     sides,
     clock,
-    trace,
+    ...(options.onTrace === undefined ? {} : { trace: options.onTrace }),
     sendCancel,
   })
   engine.logLevel = options.logLevel
-  const answerers: Answerers = new Map<string, (params: Params, signal: AbortSignal) => Promise<unknown>>([
-    ['elicitation/create', elicitation.answer],
-    ['sampling/createMessage', sampling.answer],
-    ['roots/list', roots.answer],
-  ])
   const opener = openerOf(target, { headers: options.headers, fetch: options.fetch, limits: allLimits })
-  const session = await Session.open({ engine, opener, probeTimeoutMs: toMilliseconds(options.probeTimeout ?? '5s'), signal: options.signal })
-  session.onReopen(() => cache.clear())
-  const book = new ToolBook(trace)
-  const client: Client = new Client({
+  const probeTimeoutMs = toMilliseconds(options.probeTimeout ?? '5s', 'probeTimeout')
+  const timeoutMs = toMilliseconds(options.timeout ?? allLimits.callTimeoutMs, 'timeout')
+  const completionMs = toMilliseconds(options.completionCache ?? '5s', 'completionCache')
+  const completionDelayMs = toMilliseconds(options.completionDelay ?? 100, 'completionDelay')
+  const healthMs = options.healthCheck === undefined ? undefined : toMilliseconds(options.healthCheck, 'healthCheck')
+  const session = await open({ engine, opener, probeTimeoutMs, signal: options.signal })
+  const { conversation } = session.opened
+  changes = new Changes(session, hub)
+  conversation.onEnd(() => hub.end(session.closing ? undefined : conversation.reason))
+  session.onReopen(() => {
+    cache.clear()
+    hub.tellDoubt()
+  })
+  const log = new LogWish(session)
+  const client = new Client({
     session,
     cache,
-    completions: new ResultCache(clock),
-    hub,
-    answerers,
-    timeoutMs: toMilliseconds(options.timeout ?? allLimits.callTimeoutMs),
-    completionMs: toMilliseconds(options.completionCache ?? '5s'),
-    logLevel: (level) => {
-      engine.logLevel = level
-    },
-    stop: healthCheck(session, clock, options),
-    caller: {
-      session,
-      book,
-      answerers,
-      rounds: 10,
-      validateArguments: options.validateArguments ?? false,
-      relist: async () => {
-        cache.drop('tools/list')
-        for await (const _ of client.tools());
-      },
-      finishTask: (task, { signal = never }) =>
-        finishTask(engine, session.opened.conversation, task, { signal, answer: (request) => answer(request, { answerers, signal }) }),
-    },
+    resources,
+    changes,
+    log,
+    clock,
+    answerers: answering.answerers,
+    timeoutMs,
+    completionMs,
+    completionDelayMs,
+    validateArguments: options.validateArguments ?? false,
+    listLimits: { pages: listPages, items: listItems },
+    stop: healthMs === undefined ? () => {} : checkHealth(session, clock, healthMs),
   })
+  if (options.logLevel !== undefined) await log.begin(options.logLevel)
   return client
 }
 
+/** Leaves nothing behind when it fails: no child, no socket. */
+async function open(probe: ProbeOptions): Promise<Session> {
+  const { engine, signal } = probe
+  signal?.throwIfAborted()
+  const stop = (): void => void engine.close()
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    const session = await Session.open(probe)
+    signal?.throwIfAborted()
+    return session
+  } catch (error) {
+    await engine.close()
+    throw signal?.aborted ? signal.reason : error
+  } finally {
+    signal?.removeEventListener('abort', stop)
+  }
+}
+
 /** An announced change drops what was kept of it and wakes who waits for it. */
-function changeSides(hub: Hub, cache: ResultCache): Side[] {
+function changeSides(hub: Hub, cache: ResultCache, resources: ResourceBook): Side[] {
   const listChanged = (kind: string, ...methods: readonly string[]) => {
     return () => {
       for (const method of methods) cache.drop(method)
@@ -129,43 +131,11 @@ function changeSides(hub: Hub, cache: ResultCache): Side[] {
     promptsClient({ onListChanged: listChanged('prompts', 'prompts/list') }),
     resourcesClient({
       onListChanged: listChanged('resources', 'resources/list', 'resources/templates/list'),
-      onUpdated: (uri) => {
+      onUpdated: uri => {
         cache.drop('resources/read', uri)
         hub.tell('updated', uri)
       },
+      uriOf: id => resources.uriOf(id),
     }),
   ]
-}
-
-/** Refuses what a server asks too often, naming the limit and the wait. */
-function admission(what: string, rate: ClientRate | false | undefined, standard: ClientRate, clock: Clock): () => void {
-  if (rate === false) return () => {}
-  const buckets = createBuckets({ ...(rate ?? standard), clock })
-  return () => {
-    const wait = buckets.take('server')
-    if (wait > 0) throw new McpError('rate-limited', `Too many ${what}: wait ${wait} ms and try again`, { data: { limit: what, retryAfterMs: wait } })
-  }
-}
-
-/** Pings where the wire has them; a server that stays silent is let go. */
-function healthCheck(session: Session, clock: Clock, options: ConnectOptions): () => void {
-  if (options.healthCheck === undefined) return () => {}
-  const every = toMilliseconds(options.healthCheck)
-  let cancel = (): void => {}
-  const beat = async (): Promise<void> => {
-    if (session.opened.conversation.ended) return
-    if (ping.in.includes(session.opened.revision.id)) {
-      try {
-        await session.request(ping, {}, { timeoutMs: every })
-      } catch (error) {
-        if (!(error instanceof McpError) || error.kind === 'timeout') {
-          session.engine.trace('unhealthy', error)
-          return session.close()
-        }
-      }
-    }
-    cancel = clock.setTimeout(beat, every, true)
-  }
-  cancel = clock.setTimeout(beat, every, true)
-  return () => cancel()
 }

@@ -1,40 +1,94 @@
 /** Announcements of the server as async iterables. Unread ones of the same subject coalesce, so a slow reader holds no queue. */
 
+/** Said when something may have gone unheard: whoever follows had better look for himself. */
+export const doubt = ''
+
+/** The most different subjects that wait for one reader; beyond that they become one doubt. */
+const maxUnread = 1_000
+
 export class Hub {
-  readonly #readers = new Map<string, Set<(value: string) => void>>()
+  readonly #following = new Map<string, Set<Following>>()
+  #end: { readonly reason: unknown } | undefined = undefined
 
-  /** Tells all who wait for `topic`. */
-  tell(topic: string, value = ''): void {
-    for (const reader of this.#readers.get(topic) ?? []) reader(value)
+  /** Tells all who follow `topic`. */
+  tell(topic: string, subject = doubt): void {
+    for (const following of this.#following.get(topic) ?? []) following.hear(subject)
   }
 
-  /** Runs until the signal aborts or the consumer stops. */
-  async *follow(topic: string, signal: AbortSignal): AsyncGenerator<string, void, undefined> {
-    const unread = new Set<string>()
-    let wake: (() => void) | undefined
-    const reader = (value: string): void => {
-      unread.add(value)
-      wake?.()
-    }
-    const readers = this.#readers.get(topic) ?? new Set()
-    this.#readers.set(topic, readers.add(reader))
-    const onAbort = (): void => wake?.()
-    signal.addEventListener('abort', onAbort)
-    try {
-      while (!signal.aborted) {
-        const next = unread.values().next()
-        if (!next.done) {
-          unread.delete(next.value)
-          yield next.value
-        } else {
-          await new Promise<void>((resolve) => {
-            wake = resolve
-          })
-        }
-      }
-    } finally {
-      signal.removeEventListener('abort', onAbort)
-      readers.delete(reader)
+  /** After a break: tells all, whatever they follow. */
+  tellDoubt(): void {
+    for (const topic of this.#following.keys()) this.tell(topic)
+  }
+
+  /** There will be no more. Without a reason whoever follows just ends, else it throws that. */
+  end(reason?: unknown): void {
+    this.#end ??= { reason }
+    for (const all of this.#following.values()) for (const following of all) following.end(this.#end.reason)
+  }
+
+  /** Hears from this moment on, also before the first value is asked for; until the signal aborts or it is closed. */
+  follow(topic: string, signal: AbortSignal | undefined, wants: (subject: string) => boolean = () => true): Following {
+    const all = this.#following.get(topic) ?? new Set()
+    this.#following.set(topic, all)
+    const following = new Following(wants, signal, () => all.delete(following))
+    if (this.#end !== undefined) following.end(this.#end.reason)
+    else all.add(following)
+    return following
+  }
+}
+
+/** One reader. */
+export class Following {
+  readonly #wants: (subject: string) => boolean
+  readonly #signal: AbortSignal | undefined
+  readonly #left: () => void
+  readonly #unread = new Set<string>()
+  #over: { readonly reason: unknown } | undefined = undefined
+  #wake: (() => void) | undefined = undefined
+
+  constructor(wants: (subject: string) => boolean, signal: AbortSignal | undefined, left: () => void) {
+    this.#wants = wants
+    this.#signal = signal
+    this.#left = left
+    if (signal?.aborted) this.#onAbort()
+    else signal?.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  hear(subject: string): void {
+    if (this.#over !== undefined || (subject !== doubt && !this.#wants(subject))) return
+    if (this.#unread.size >= maxUnread) {
+      this.#unread.clear()
+      this.#unread.add(doubt)
+    } else this.#unread.add(subject)
+    this.#wake?.()
+  }
+
+  end(reason: unknown): void {
+    this.#over ??= { reason }
+    this.#wake?.()
+  }
+
+  close(): void {
+    this.end(undefined)
+    this.#signal?.removeEventListener('abort', this.#onAbort)
+    this.#left()
+  }
+
+  /** What was heard before the end is still given, unless the reader itself has stopped. */
+  async *values(): AsyncGenerator<string, void, undefined> {
+    while (!this.#signal?.aborted) {
+      const next = this.#unread.values().next()
+      if (!next.done) {
+        this.#unread.delete(next.value)
+        yield next.value
+      } else if (this.#over === undefined) {
+        await new Promise<void>(resolve => {
+          this.#wake = resolve
+        })
+      } else if (this.#over.reason === undefined) return
+      else throw this.#over.reason
     }
   }
+
+  readonly #onAbort = (): void => this.end(undefined)
 }

@@ -1,40 +1,66 @@
 /** Lists that page by themselves, honour what the server lets us keep, and end: pages and items are bounded. */
 import type { SendOptions } from '../engine/calls.ts'
 import type { Method } from '../engine/method.ts'
+import { isInputRequired } from '../features/mcp/input-required/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
-import type { Params } from '../jsonrpc/message.ts'
+import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { ResultCache } from './cache.ts'
 import type { Session } from './session.ts'
 
-const maxPages = 64
-const maxItems = 10_000
+export interface ListLimits {
+  readonly pages: number
+  readonly items: number
+}
+
+/** Where lists come from. */
+export interface Lister {
+  readonly session: Session
+  readonly cache: ResultCache
+  readonly limits: ListLimits
+}
 
 type ListMethod = Method<{ readonly cursor?: string | undefined }, object>
 
-export async function* listAll<T>(session: Session, cache: ResultCache, method: ListMethod, member: string, options: SendOptions): AsyncGenerator<T, void, undefined> {
-  let cursor: string | undefined
+export async function* listAll<T>(
+  lister: Lister,
+  method: ListMethod,
+  member: string,
+  options: SendOptions,
+): AsyncGenerator<T, void, undefined> {
+  const { pages, items } = lister.limits
+  let params: Params = {}
   let count = 0
-  for (let page = 0; page < maxPages; page++) {
-    const params: Params = cursor === undefined ? {} : { cursor }
-    const result = (await fetchKept(session, cache, method as Method, params, options)) as Readonly<Record<string, unknown>>
-    const items = result[member]
-    if (!Array.isArray(items)) throw new McpError('invalid-result', `The server answered ${method.name} without an array of ${member}`)
-    for (const item of items) {
-      if (++count > maxItems) throw new McpError('invalid-result', `The server lists more than ${maxItems} ${member}`)
+  for (let page = 0; page < pages; page++) {
+    const result = await fetchKept(lister, method as Method, params, options)
+    const list = isRecord(result) ? result[member] : undefined
+    if (!isRecord(result) || !Array.isArray(list)) {
+      throw new McpError('invalid-result', `The server answered ${method.name} without an array of ${member}`)
+    }
+    for (const item of list) {
+      if (++count > items)
+        throw new McpError('invalid-result', `The server lists more than ${items} ${member}, which is the limit`)
       yield item
     }
-    // Only absence ends the list: an empty cursor is a cursor.
-    if (result['nextCursor'] === undefined || result['nextCursor'] === null) return
-    cursor = String(result['nextCursor'])
+    // Only absence ends the list: an empty cursor is a cursor. Some servers write absence as null.
+    const cursor = result['nextCursor']
+    if (cursor === undefined || cursor === null) return
+    if (typeof cursor !== 'string') throw new McpError('invalid-result', `The server's cursor in ${method.name} is not a string`)
+    params = { cursor }
   }
-  throw new McpError('invalid-result', `The server's list of ${member} has more than ${maxPages} pages`)
+  throw new McpError('invalid-result', `The server's list of ${member} has more than ${pages} pages, which is the limit`)
 }
 
 /** From the cache if it may be, else from the server. */
-export async function fetchKept(session: Session, cache: ResultCache, method: Method, params: Params, options: SendOptions): Promise<unknown> {
-  const kept = cache.get(method.name, params)
+export async function fetchKept(
+  { session, cache }: Lister,
+  method: Method,
+  params: Params,
+  options: SendOptions,
+): Promise<unknown> {
+  const place = cache.place(method.name, params, options.meta)
+  const kept = cache.get(place)
   if (kept !== undefined) return kept
   const result = await session.request(method, params, options)
-  cache.put(method.name, params, result)
+  if (!isInputRequired(result)) cache.put(place, result)
   return result
 }

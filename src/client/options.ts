@@ -14,6 +14,15 @@ export interface ClientRate {
   readonly burst?: number
 }
 
+export interface ClientLimits extends Partial<Limits> {
+  /** How often the server may ask. Default: 10 elicitations at once and one every 2 s, 20 samplings and one a second. */
+  readonly rates?: { readonly elicit?: ClientRate | false; readonly sample?: ClientRate | false }
+  /** Pages of one list. Default 64. */
+  readonly listPages?: number
+  /** Entries of one list. Default 10,000. */
+  readonly listItems?: number
+}
+
 export interface ConnectOptions {
   /** How this client names itself. Default: vivarium. */
   readonly info?: Implementation
@@ -30,7 +39,7 @@ export interface ConnectOptions {
   /** The folders this client works in; declares `roots`. */
   readonly roots?: Roots
   readonly onLog?: (message: LogMessage) => void
-  /** On wires where each request says what log it wants. Default: none. */
+  /** The least severe log messages to be sent. Default: none on wires where each request says so, elsewhere the server's choice. */
   readonly logLevel?: LogLevel
   /** Told when the page of a URL question has done its work. */
   readonly onElicitationComplete?: (elicitationId: string) => void
@@ -50,9 +59,15 @@ export interface ConnectOptions {
   readonly healthCheck?: Duration
   /** How long completions for the same question are kept. Default 5 s; 0 keeps none. */
   readonly completionCache?: Duration
-  readonly limits?: Partial<Limits> & { readonly rates?: { readonly elicit?: ClientRate | false; readonly sample?: ClientRate | false } }
+  /**
+   * How long typing must pause before a completion is asked for. Of the questions about one argument that come in between only
+   * the last is sent, and all get its answer. Default 100 ms; 0 sends each one.
+   */
+  readonly completionDelay?: Duration
+  readonly limits?: ClientLimits
   readonly onTrace?: (event: string, detail: unknown) => void
   readonly clock?: Clock
+  /** Gives up opening: what was started for it is ended again. Later it has no say. */
   readonly signal?: AbortSignal
 }
 

@@ -2,12 +2,16 @@
  * The live link to one server: opens it, sends calls through middleware, and mends it when a session is lost.
  * What is remembered of the server (revision, capabilities) is read through here, because mending may change it.
  */
+import { unlessAborted } from '../core/abort.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Method } from '../engine/method.ts'
+import { exit, shutdown } from '../features/mcp/lifecycle/messages.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import { handshake, type Opened, openServer, type ProbeOptions } from './probe.ts'
+
+import { handshake, type Opened } from './handshake.ts'
+import { openServer, type ProbeOptions } from './probe.ts'
 
 /** One outgoing call, as middleware sees it. */
 export interface OutgoingCall {
@@ -15,70 +19,120 @@ export interface OutgoingCall {
   readonly params: Params
 }
 
+/** Wraps calls: may change the params on the way out and the result on the way back, or not go on at all. */
 export type ClientMiddleware = (call: OutgoingCall, next: (call: OutgoingCall) => Promise<unknown>) => Promise<unknown>
+
+const standard: SendOptions = {}
+/** How long a server may take over its farewell, where the wire has one. */
+const farewellMs = 1_000
 
 export class Session {
   readonly engine: Engine
   readonly middleware: ClientMiddleware[] = []
-  readonly #probe: ProbeOptions
+  readonly #onReopen = new Set<() => void>()
   #opened: Opened
-  #mending: Promise<Opened> | undefined = undefined
-  #onOpen: (() => void)[] = []
+  /** Whether there is a session that the server may forget. */
+  #losable: boolean
+  /** False from the loss of a session until a new one is open. */
+  #intact = true
+  #mending: Promise<void> | undefined = undefined
+  #closing: Promise<void> | undefined = undefined
 
-  private constructor(engine: Engine, probe: ProbeOptions, opened: Opened) {
+  private constructor(engine: Engine, opened: Opened) {
     this.engine = engine
-    this.#probe = probe
     this.#opened = opened
+    this.#losable = isLosable(opened)
   }
 
   static async open(probe: ProbeOptions): Promise<Session> {
-    return new Session(probe.engine, probe, await openServer(probe))
+    return new Session(probe.engine, await openServer(probe))
   }
 
   get opened(): Opened {
     return this.#opened
   }
 
-  /** Called after each re-opening: what was set up in the old session must be set up again. */
-  onReopen(fn: () => void): void {
-    this.#onOpen.push(fn)
+  /** Closed, or being closed, by this side. */
+  get closing(): boolean {
+    return this.#closing !== undefined
   }
 
-  request<P, R>(method: Method<P, R>, params: P, options: SendOptions = {}): Promise<R> {
+  /** Called after each re-opening: what was set up in the old session must be set up again. Gives the way to undo it. */
+  onReopen(fn: () => void): () => void {
+    this.#onReopen.add(fn)
+    return () => this.#onReopen.delete(fn)
+  }
+
+  request<P, R>(method: Method<P, R>, params: P, options: SendOptions = standard): Promise<R> {
     if (this.middleware.length === 0) return this.#send(method, params as Params, options) as Promise<R>
     const run = (at: number, call: OutgoingCall): Promise<unknown> => {
       const layer = this.middleware[at]
-      return layer === undefined ? this.#send(method, call.params, options) : layer(call, (next) => run(at + 1, next))
+      return layer === undefined ? this.#send(method, call.params, options) : layer(call, next => run(at + 1, next))
     }
     return run(0, { method: method.name, params: params as Params }) as Promise<R>
   }
 
-  async #send(method: Method, params: Params, options: SendOptions): Promise<unknown> {
-    try {
-      return await this.engine.call(this.#opened.conversation, method, params, options)
-    } catch (error) {
-      // A session that is gone did not run the call: after a new handshake it is safe to send it again, once.
-      if (!(error instanceof ConnectionError) || error.kind !== 'session') throw error
-      await this.#mend()
-      return this.engine.call(this.#opened.conversation, method, params, options)
-    }
+  #send(method: Method, params: Params, options: SendOptions): Promise<unknown> {
+    const opened = this.#opened
+    if (!this.#losable) return this.engine.call(opened.conversation, method, params, options)
+    if (!this.#intact) return this.#sendMended(method, params, options)
+    return this.engine
+      .call(opened.conversation, method, params, options)
+      .catch(error => this.#sendAgain(error, opened, method, params, options))
   }
 
-  #mend(): Promise<Opened> {
-    this.#mending ??= handshake(this.#opened.conversation, { ...this.#probe, signal: undefined })
-      .then((opened) => {
-        this.#opened = opened
-        for (const fn of this.#onOpen) fn()
-        return opened
-      })
-      .finally(() => {
-        this.#mending = undefined
-      })
+  /** A session that is gone did not run the call: after a new handshake it is safe to send it again, once. Nothing else is. */
+  #sendAgain(error: unknown, opened: Opened, method: Method, params: Params, options: SendOptions): Promise<unknown> {
+    if (!(error instanceof ConnectionError) || error.kind !== 'session') throw error
+    // Calls that were under way together fail one after the other; the first to come has it mended for all.
+    if (this.#opened === opened) this.#intact = false
+    return this.#sendMended(method, params, options)
+  }
+
+  async #sendMended(method: Method, params: Params, options: SendOptions): Promise<unknown> {
+    if (!this.#intact) await unlessAborted(this.#mend(), options.signal)
+    return this.engine.call(this.#opened.conversation, method, params, options)
+  }
+
+  #mend(): Promise<void> {
+    this.#mending ??= this.#reopen().finally(() => {
+      this.#mending = undefined
+    })
     return this.#mending
   }
 
-  async close(): Promise<void> {
-    await this.#opened.conversation.connection?.close()
-    await this.engine.close()
+  async #reopen(): Promise<void> {
+    this.#opened = await handshake(this.engine, this.#opened.conversation)
+    this.#losable = isLosable(this.#opened)
+    this.#intact = true
+    for (const fn of this.#onReopen) fn()
   }
+
+  /** With a reason, whoever still waits is told that. */
+  close(reason?: Error): Promise<void> {
+    this.#closing ??= this.#close(reason)
+    return this.#closing
+  }
+
+  async #close(reason: Error | undefined): Promise<void> {
+    const { conversation, revision } = this.#opened
+    if (reason !== undefined) conversation.end(reason)
+    else if (shutdown.in.includes(revision.id) && !conversation.ended) await this.#farewell()
+    await this.engine.close()
+    await conversation.connection?.close()
+  }
+
+  async #farewell(): Promise<void> {
+    const { conversation } = this.#opened
+    try {
+      await this.engine.call(conversation, shutdown, {}, { timeoutMs: farewellMs })
+      await this.engine.tell(conversation, exit, {})
+    } catch (error) {
+      this.engine.trace('farewell-failed', error)
+    }
+  }
+}
+
+function isLosable({ conversation, revision }: Opened): boolean {
+  return revision.http.session && conversation.caller.carrier === 'http'
 }

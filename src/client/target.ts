@@ -1,6 +1,7 @@
 /** What one can connect to, and how a connection to it is opened: again and again, as probing and respawning need. */
-import type { Connection } from '../jsonrpc/connection.ts'
+
 import type { Limits } from '../engine/limits.ts'
+import type { Connection } from '../jsonrpc/connection.ts'
 
 export interface Command {
   readonly command: string
@@ -36,7 +37,12 @@ export function openerOf(target: Target, options: TargetOptions): Opener {
     kind: 'connection',
     name: undefined,
     open: () => {
-      if (used) return Promise.reject(new Error('The connection was closed by the server while it was being probed; give a URL or a command, which can be opened anew'))
+      if (used)
+        return Promise.reject(
+          new Error(
+            'The connection was closed by the server while it was being probed; give a URL or a command, which can be opened anew',
+          ),
+        )
       used = true
       return Promise.resolve(target)
     },
@@ -45,12 +51,20 @@ export function openerOf(target: Target, options: TargetOptions): Opener {
 
 function urlOpener(url: URL, options: TargetOptions): Opener {
   const { headers, limits } = options
-  const common = { limits, ...(headers === undefined ? {} : { headers }), ...(options.fetch === undefined ? {} : { fetch: options.fetch }) }
+  const common = {
+    limits,
+    ...(headers === undefined ? {} : { headers }),
+    ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+  }
   if (url.protocol === 'ws:' || url.protocol === 'wss:') {
     return {
       kind: 'websocket',
       name: url.href,
-      open: async () => (await import('../transports/websocket/client.ts')).webSocketClientConnection(url, { limits, ...(headers === undefined ? {} : { headers }) }),
+      open: async () =>
+        (await import('../transports/websocket/client.ts')).webSocketClientConnection(url, {
+          limits,
+          ...(headers === undefined ? {} : { headers }),
+        }),
     }
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {

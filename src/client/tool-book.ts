@@ -1,19 +1,18 @@
 /** What this client has learned of the server's tools: output schemas to check by, and which arguments are mirrored in headers. */
-import type { Compiled } from '../core/schema/index.ts'
-import { compilePeerSchema } from '../core/schema/peer.ts'
+import { issueText } from '../core/schema/index.ts'
+import { compilePeerSchema, type PeerSchema } from '../core/schema/peer.ts'
 import { type MirroredParam, mirroredParams } from '../features/mcp/tools/headers.ts'
 import type { CallToolResult, Tool } from '../features/mcp/tools/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 
-type PeerCheck = ReturnType<typeof compilePeerSchema>
-
+/** A schema is compiled when first needed; null: it is of no use. */
 interface Known {
   readonly tool: Tool
   readonly mirrored: readonly MirroredParam[]
-  output: PeerCheck | null | undefined
-  input: PeerCheck | null | undefined
+  output: PeerSchema | null | undefined
+  input: PeerSchema | null | undefined
 }
 
 const maxKnown = 10_000
@@ -26,18 +25,23 @@ export class ToolBook {
     this.#trace = trace
   }
 
-  /** False: the tool is not fit for use over HTTP on this wire, and is hidden. */
+  /** False: the tool is not fit for use and hidden; because of its mirrored arguments only where they are mirrored. */
   learn(tool: Tool, mirrors: boolean): boolean {
     if (!isRecord(tool) || typeof tool.name !== 'string' || !isRecord(tool.inputSchema)) {
-      this.#trace('tool-malformed', isRecord(tool) ? clip(String((tool as { name?: unknown }).name)) : 'no object')
+      this.#trace('tool-malformed', isRecord(tool) ? clip(String(tool['name'])) : 'no object')
       return false
     }
-    const mirrored = mirroredParams(tool.inputSchema)
-    if ('fault' in mirrored) {
-      this.#trace('tool-hidden', { tool: clip(tool.name), fault: mirrored.fault })
-      return !mirrors
+    const found = mirroredParams(tool.inputSchema)
+    const fault = 'fault' in found ? found.fault : undefined
+    if (fault !== undefined && mirrors) {
+      this.#known.delete(tool.name)
+      this.#trace('tool-hidden', { tool: clip(tool.name), fault })
+      return false
     }
-    if (this.#known.size < maxKnown || this.#known.has(tool.name)) this.#known.set(tool.name, { tool, mirrored, output: undefined, input: undefined })
+    const mirrored = 'fault' in found ? [] : found
+    if (this.#known.size < maxKnown || this.#known.has(tool.name)) {
+      this.#known.set(tool.name, { tool, mirrored, output: undefined, input: undefined })
+    }
     return true
   }
 
@@ -46,27 +50,33 @@ export class ToolBook {
   }
 
   /** Refuses structured content that is not what the tool promised. */
-  async checkOutput(name: string, result: CallToolResult): Promise<void> {
+  checkOutput(name: string, result: CallToolResult): void {
     const known = this.#known.get(name)
     if (known?.tool.outputSchema === undefined || result.isError === true) return
-    known.output ??= this.#compile(name, known.tool.outputSchema)
+    if (known.output === undefined) known.output = this.#compile(name, known.tool.outputSchema)
     if (known.output === null) return
-    if (result.structuredContent === undefined) throw new McpError('invalid-result', `Tool ${clip(name)} promises structured content and gave none`)
-    const checked = await known.output.validate(result.structuredContent)
-    if (!checked.ok) throw new McpError('invalid-result', `Tool ${clip(name)} gave structured content that is not what it promises: ${issues(checked.issues)}`)
+    if (result.structuredContent === undefined) {
+      throw new McpError('invalid-result', `Tool ${clip(name)} promises structured content and gave none`)
+    }
+    const checked = known.output.validate(result.structuredContent)
+    if (checked.ok) return
+    const wrong = issueText(checked.issues)
+    throw new McpError('invalid-result', `Tool ${clip(name)} gave structured content that is not what it promises: ${wrong}`)
   }
 
-  async checkInput(name: string, args: unknown): Promise<void> {
+  checkInput(name: string, args: unknown): void {
     const known = this.#known.get(name)
     if (known === undefined) return
-    known.input ??= this.#compile(name, known.tool.inputSchema)
+    if (known.input === undefined) known.input = this.#compile(name, known.tool.inputSchema)
     if (known.input === null) return
-    const checked = await known.input.validate(args ?? {})
-    if (!checked.ok) throw new McpError('invalid-params', `The arguments for tool ${clip(name)} do not fit its schema: ${issues(checked.issues)}`)
+    const checked = known.input.validate(args ?? {})
+    if (checked.ok) return
+    const wrong = issueText(checked.issues)
+    throw new McpError('invalid-params', `The arguments for tool ${clip(name)} do not fit its schema: ${wrong}`)
   }
 
-  /** A schema beyond our limits is not used; the tool still is. */
-  #compile(name: string, schema: Readonly<Record<string, unknown>>): PeerCheck | null {
+  /** A schema that is malformed or beyond our limits is not used; the tool still is. */
+  #compile(name: string, schema: Readonly<Record<string, unknown>>): PeerSchema | null {
     try {
       return compilePeerSchema(schema)
     } catch (error) {
@@ -74,15 +84,4 @@ export class ToolBook {
       return null
     }
   }
-}
-
-function issues(list: readonly { readonly path: string; readonly message: string }[]): string {
-  return list.map(({ path, message }) => `${path === '' ? 'value' : clip(path)}: ${clip(message)}`).join('; ')
-}
-
-/** What the caller itself wants the result to be. */
-export async function readOutput<T>(schema: Compiled<T>, name: string, result: CallToolResult): Promise<T> {
-  const checked = await schema.validate(result.structuredContent)
-  if (checked.ok) return checked.value
-  throw new McpError('invalid-result', `Tool ${clip(name)} gave something else than was asked for: ${issues(checked.issues)}`)
 }

@@ -1,8 +1,8 @@
 /** Calling a tool: headers that mirror arguments, questions that come back, tasks that take long, and a checked result. */
-import { compileSchema, type InferOutput, type Schema } from '../core/schema/index.ts'
+import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { Progress, SendOptions } from '../engine/calls.ts'
 import type { ContentBlock } from '../features/mcp/content/messages.ts'
-import { type Answerers, drive } from '../features/mcp/input-required/client.ts'
+import { type Answerers, drive, isFinal } from '../features/mcp/input-required/client.ts'
 import { createdTask, takesTasks } from '../features/mcp/tasks/client.ts'
 import type { Task } from '../features/mcp/tasks/messages.ts'
 import { mirrorHeaders } from '../features/mcp/tools/headers.ts'
@@ -10,8 +10,9 @@ import { type CallToolResult, callTool } from '../features/mcp/tools/messages.ts
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { RequestOptions } from './options.ts'
+import { readOutput } from './output.ts'
 import type { Session } from './session.ts'
-import { readOutput, type ToolBook } from './tool-book.ts'
+import type { ToolBook } from './tool-book.ts'
 
 export interface CallToolOptions<S extends Schema = Schema> extends RequestOptions {
   /** What the structured content must be; types the result. */
@@ -25,6 +26,7 @@ export interface ToolOutcome<T = unknown> {
   readonly content: readonly ContentBlock[]
   /** All text blocks, joined. */
   readonly text: string
+  /** As it came: wires below 2026-07-28 know only objects, so a server may have put another value under `result`. */
   readonly structured: T
   readonly isError: boolean
   readonly meta: Readonly<Record<string, unknown>> | undefined
@@ -36,13 +38,13 @@ export interface ToolCaller {
   readonly answerers: Answerers
   readonly rounds: number
   readonly validateArguments: boolean
-  /** Reads the list anew: a header was refused, so what we know of the tool is old. */
-  readonly relist: () => Promise<void>
+  /** Reads the list of tools; `anew`: what we know is old. */
+  readonly list: (anew: boolean, signal: AbortSignal | undefined) => Promise<void>
   /** Waits for the end of a call that has become a task. */
   readonly finishTask: (task: Task, options: SendOptions) => Promise<CallToolResult>
 }
 
-const never = new AbortController().signal
+const taskKinds = ['task']
 
 export async function callToolOn<S extends Schema>(
   caller: ToolCaller,
@@ -51,52 +53,87 @@ export async function callToolOn<S extends Schema>(
   options: CallToolOptions<S>,
   send: SendOptions,
 ): Promise<ToolOutcome<InferOutput<S>>> {
-  if (caller.validateArguments) await caller.book.checkInput(name, args)
-  const params = { name, ...(args === undefined ? {} : { arguments: args }), ...(asTask(caller, name, options.task) ? { task: {} } : {}) }
-  const result = await tryTwice(caller, params, send)
-  const { structuredContent, isError, content, _meta } = result
-  await caller.book.checkOutput(name, result)
-  const structured = options.output === undefined || isError === true ? structuredContent : await readOutput(compileSchema(options.output), name, result)
-  return { content: content ?? [], text: textOf(content ?? []), structured: structured as InferOutput<S>, isError: isError === true, meta: _meta }
-}
-
-/** On wires where the caller decides: when it wants to and the tool may, or when the tool must. */
-function asTask({ session, book }: ToolCaller, name: string, wanted = false): boolean {
-  if (!takesTasks(session.opened.conversation)) return false
-  const support = book.get(name)?.tool.execution?.taskSupport
-  return support === 'required' || (wanted && support === 'optional')
-}
-
-/** A refused header means that the tool has changed since we listed it: look again, then try once more. */
-async function tryTwice(caller: ToolCaller, params: Params, send: SendOptions): Promise<CallToolResult> {
+  if (caller.validateArguments) await checkArguments(caller, name, args, send.signal)
+  const params = paramsFor(caller, name, args, options.task)
+  let answer: unknown
   try {
-    return await once(caller, params, send)
+    answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
   } catch (error) {
-    const { revision } = caller.session.opened
-    if (!(error instanceof McpError) || error.code !== revision.errors['header-mismatch'] || revision.era !== 'request') throw error
-    await caller.relist()
-    return once(caller, params, send)
+    if (!isHeaderMismatch(error, caller.session)) throw error
+    // A refused header means that the tool has changed since we listed it. It did not run: look again, then try once more.
+    await caller.list(true, send.signal)
+    answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
   }
-}
-
-async function once(caller: ToolCaller, params: Params, send: SendOptions): Promise<CallToolResult> {
-  const { session, answerers, rounds } = caller
-  const mirrored = session.opened.revision.era === 'request' ? caller.book.get(params['name'] as string)?.mirrored : undefined
-  const headers = mirrored === undefined || mirrored.length === 0 ? send : { ...send, headers: mirrorHeaders(mirrored, params['arguments'] as Params | undefined) }
-  const request = (next: Params): Promise<unknown> => session.request(callTool, next as never, headers)
-  const result = session.opened.revision.asks === 'result' ? await drive(params, request, { answerers, rounds, signal: send.signal ?? never }) : await request(params)
-  if (!isRecord(result)) throw new McpError('invalid-result', 'The server answered tools/call with something else than an object')
+  let result = checkedResult(isFinal(answer) ? answer : await driven(caller, answer, params, send))
   const task = createdTask(result)
-  if (task !== undefined) return caller.finishTask(task, send)
-  if (!Array.isArray(result['content']) && result['structuredContent'] === undefined) {
+  if (task !== undefined) result = checkedResult(await caller.finishTask(task, send))
+  if (!Array.isArray(result.content) && result.structuredContent === undefined) {
     throw new McpError('invalid-result', 'The server answered tools/call without content')
   }
-  return result as unknown as CallToolResult
+  caller.book.checkOutput(name, result)
+  const { structuredContent, isError } = result
+  const plain = options.output === undefined || isError === true
+  return outcome(result, plain ? structuredContent : await readOutput(options.output, name, structuredContent))
+}
+
+async function checkArguments(
+  { book, list }: ToolCaller,
+  name: string,
+  args: Params | undefined,
+  signal: AbortSignal | undefined,
+) {
+  if (book.get(name) === undefined) await list(false, signal)
+  book.checkInput(name, args)
+}
+
+interface CallParams {
+  readonly name: string
+  readonly arguments?: Params
+  readonly task?: Params
+}
+
+function paramsFor({ session, book }: ToolCaller, name: string, args: Params | undefined, wanted = false): CallParams {
+  const params = args === undefined ? { name } : { name, arguments: args }
+  const support = book.get(name)?.tool.execution?.taskSupport
+  // On wires where the caller decides: when the tool must, or when it may and the caller wants to.
+  const asTask = support === 'required' || (wanted && support === 'optional')
+  return asTask && takesTasks(session.opened.conversation) ? { ...params, task: {} } : params
+}
+
+function withHeaders({ session, book }: ToolCaller, name: string, args: Params | undefined, send: SendOptions): SendOptions {
+  if (session.opened.revision.era !== 'request') return send
+  const mirrored = book.get(name)?.mirrored
+  return mirrored === undefined || mirrored.length === 0 ? send : { ...send, headers: mirrorHeaders(mirrored, args) }
+}
+
+function isHeaderMismatch(error: unknown, { opened: { revision } }: Session): boolean {
+  return error instanceof McpError && revision.era === 'request' && error.code === revision.errors['header-mismatch']
+}
+
+/** The server asks, on wires where it does that inside results. */
+function driven(caller: ToolCaller, answer: unknown, params: CallParams, send: SendOptions): Promise<unknown> {
+  const { session, answerers, rounds } = caller
+  if (session.opened.revision.asks !== 'result') return Promise.resolve(answer)
+  const options = withHeaders(caller, params.name, params.arguments, send)
+  const again = (more: Params): Promise<unknown> => session.request(callTool, { ...params, ...more }, options)
+  return drive(answer, again, { answerers, rounds, signal: send.signal, kinds: taskKinds })
+}
+
+function checkedResult(result: unknown): CallToolResult {
+  if (isRecord(result)) return result as unknown as CallToolResult
+  throw new McpError('invalid-result', 'The server answered tools/call with something else than an object')
+}
+
+function outcome<T>({ content, isError, _meta }: CallToolResult, structured: unknown): ToolOutcome<T> {
+  const blocks = Array.isArray(content) ? content : []
+  return { content: blocks, text: textOf(blocks), structured: structured as T, isError: isError === true, meta: _meta }
 }
 
 function textOf(content: readonly ContentBlock[]): string {
+  const first = content[0]
+  if (content.length === 1 && first?.type === 'text') return String(first.text)
   return content
-    .filter((block) => block?.type === 'text')
-    .map((block) => block.text)
+    .filter(block => block?.type === 'text')
+    .map(block => block.text)
     .join('\n')
 }

@@ -2,17 +2,17 @@
 import type { Lane, SendHints } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { metaOf, versionKey } from '../revisions/index.ts'
+import { metaOf, type Revision, versionHeader, versionKey } from '../revisions/index.ts'
 import type { Engine } from './engine.ts'
 import { type Delivery, receive, refuse } from './receive.ts'
+import { likelyRevision } from './unplaced.ts'
 
 export function receiveBatch(engine: Engine, delivery: Delivery, messages: readonly unknown[]): void {
   const { reply } = delivery
-  let revision = delivery.conversation?.peer?.revision ?? engine.fallback
+  const revision = batchRevision(engine, delivery)
   try {
-    const conversation = delivery.conversation ?? engine.seating.answering(delivery)
-    revision = conversation.peer?.revision ?? revision
     check(engine, messages, revision.batch)
+    const conversation = delivery.conversation ?? engine.seating.answering(delivery)
     const answers = messages.filter(isAnswered).length
     const gathering = new GatheringLane(reply, answers)
     const silent = new SilentLane(reply)
@@ -23,6 +23,13 @@ export function receiveBatch(engine: Engine, delivery: Delivery, messages: reado
   } catch (error) {
     refuse(engine, reply, undefined, error, revision)
   }
+}
+
+/** As long as no version is known, an array says that it is of the wire that has them. */
+function batchRevision(engine: Engine, { caller, conversation }: Delivery): Revision {
+  const unknown = (conversation ?? engine.seating.known(caller))?.peer === undefined && versionHeader(caller) === undefined
+  const wire = unknown ? engine.spoken.all.find(revision => revision.batch) : undefined
+  return wire ?? likelyRevision(engine, caller, conversation)
 }
 
 function check(engine: Engine, messages: readonly unknown[], allowed: boolean): void {

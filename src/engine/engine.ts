@@ -23,6 +23,7 @@ import { Seating } from './seating.ts'
 import { sendNotification, sendRequest } from './send.ts'
 import { memorySessions, type Sessions } from './sessions.ts'
 import type { Layer } from './stages.ts'
+import { likelyRevision } from './unplaced.ts'
 
 export interface EngineOptions {
   readonly role: Role
@@ -128,13 +129,13 @@ export class Engine implements Door {
       const { http } = (conversation.peer as { revision: Revision }).revision
       if (last !== undefined && http.resume) {
         if (lane.resume?.(conversation.session as string, last) === true) return
-        throw new McpError('session-unknown', 'There is no stream in this session that sent that event id; open a new one')
+        throw new McpError('invalid-request', 'There is no stream in this session that sent that event id; open a new one')
       }
       if (conversation.push !== undefined && !conversation.push.closed) conversation.push.end()
       conversation.push = lane
       if (http.resume) lane.keep?.(conversation.session as string, http.prime)
     } catch (error) {
-      refuse(this, lane, undefined, error, this.fallback)
+      refuse(this, lane, undefined, error, likelyRevision(this, caller, undefined))
     }
   }
 
@@ -144,7 +145,7 @@ export class Engine implements Door {
       this.sessions.delete(conversation.session as string)
       reply.end({ status: 200 })
     } catch (error) {
-      refuse(this, reply, undefined, error, this.fallback)
+      refuse(this, reply, undefined, error, likelyRevision(this, caller, undefined))
     }
   }
 

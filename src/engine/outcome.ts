@@ -85,6 +85,7 @@ export class Outcome {
     const status = revision.http.status[error.kind as CommonKind]
     const wait = (error.data as { retryAfterMs?: number } | undefined)?.retryAfterMs
     if (status === undefined) return final
+    if (status === 405) return { final: true, status, headers: { allow: 'POST' } }
     return status === 503
       ? { final: true, status, headers: { 'retry-after': `${Math.ceil((wait ?? 1000) / 1000)}` } }
       : { final: true, status }

@@ -46,7 +46,7 @@ export class Plan {
   readonly #sides: readonly Side[]
   readonly #middleware: readonly Layer[]
   /** Compiled when a wire is first spoken: most servers hear one or two. */
-  readonly #routes: (ReadonlyMap<string, Route> | undefined)[] = []
+  readonly #routes: (Table | undefined)[] = []
   readonly #last: (Route | undefined)[] = []
   readonly errors: ReadonlyMap<string, Readonly<Record<string, number>>>
 
@@ -57,15 +57,21 @@ export class Plan {
     this.errors = new Map(sides.flatMap(side => Object.entries(side.errors ?? {})))
   }
 
+  /** What answers a request of this name. */
   route(revision: Revision, name: string): Route | undefined {
     // Callers mostly repeat themselves, and comparing is cheaper than hashing a string that was just parsed.
     const last = this.#last[revision.ordinal]
-    const route = last?.name === name ? last : this.#table(revision).get(name)
+    const route = last?.name === name ? last : this.#table(revision).request.get(name)
     if (route !== undefined) this.#last[revision.ordinal] = route
     return route === undefined || route.offered?.() === false ? undefined : route
   }
 
-  #table(revision: Revision): ReadonlyMap<string, Route> {
+  /** What hears a notification of this name. */
+  hearer(revision: Revision, name: string): Route | undefined {
+    return this.#table(revision).notification.get(name)
+  }
+
+  #table(revision: Revision): Table {
     let table = this.#routes[revision.ordinal]
     if (table === undefined) {
       table = this.#compile(revision)
@@ -74,14 +80,15 @@ export class Plan {
     return table
   }
 
-  #compile(revision: Revision): Map<string, Route> {
-    const table = new Map<string, Route>()
+  #compile(revision: Revision): Table {
+    const tables = { request: new Map<string, Route>(), notification: new Map<string, Route>() }
     const layers = this.#sides.flatMap(side => side.layers ?? [])
     for (const [method, given] of this.#sides.flatMap(side => side.handlers ?? [])) {
       if (!method.in.includes(revision.id) || (method.to !== this.#role && method.to !== 'both')) continue
       const handler: GatedHandler = typeof given === 'function' ? { execute: given } : given
       const wraps = method.kind === 'notification' ? [] : layers.filter(layer => layer.methods?.includes(method.name) ?? true)
       const name = wireName(method, revision)
+      const table = tables[method.kind]
       if (table.has(name)) throw new Error(`Two features answer ${name} at ${revision.id}`)
       table.set(name, {
         method,
@@ -96,9 +103,12 @@ export class Plan {
         rescue: handler.rescue?.bind(handler),
       })
     }
-    return table
+    return tables
   }
 }
+
+/** By kind, so that a request where a notification belongs is as unknown as any other. */
+type Table = Readonly<Record<Method['kind'], ReadonlyMap<string, Route>>>
 
 /** unknown → typed params: the wire's steps up, then the one check. */
 export function openParams(route: Route, params: Params | undefined): Params {

@@ -13,6 +13,7 @@ import type { Engine } from './engine.ts'
 import { Exchange } from './exchange.ts'
 import { failureOf } from './outcome.ts'
 import { openParams, paramsOf } from './plan.ts'
+import { likelyRevision, requestId } from './unplaced.ts'
 
 /** One inbound message with its way back. `conversation` is undefined for an exchange that has not been placed yet. */
 export interface Delivery {
@@ -35,7 +36,7 @@ export function receiveFrame(
   try {
     message = parse(text, engine.limits)
   } catch (error) {
-    return refuse(engine, reply, undefined, error, conversation?.peer?.revision ?? engine.fallback)
+    return refuse(engine, reply, undefined, error, likelyRevision(engine, caller, conversation))
   }
   receive(engine, { message, caller, reply, conversation, status })
 }
@@ -44,7 +45,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
   const { message, caller, reply } = delivery
   if (Array.isArray(message)) return receiveBatch(engine, delivery, message)
   let id: Id | undefined
-  let revision = delivery.conversation?.peer?.revision ?? engine.fallback
+  let revision: Revision | undefined
   try {
     if (!isRecord(message) || message['jsonrpc'] !== '2.0') throw malformed('a JSON-RPC 2.0 object with "jsonrpc":"2.0"')
     const method = message['method']
@@ -62,12 +63,8 @@ export function receive(engine: Engine, delivery: Delivery): void {
       id === undefined || engine.role === 'client'
         ? known(revision, conversation)
         : peerOf(revision, conversation, method, params, caller)
-    const route = engine.plan.route(revision, method)
-    if (
-      route === undefined ||
-      (route.method.kind === 'request') !== (id !== undefined) ||
-      (id !== undefined && unasking(engine, revision))
-    ) {
+    const route = id === undefined ? engine.plan.hearer(revision, method) : engine.plan.route(revision, method)
+    if (route === undefined || (id !== undefined && unasking(engine, revision))) {
       return engine.unrouted(method, revision, delivery, id)
     }
     if (revision.era === 'request' && route.method.nameParam !== undefined)
@@ -76,7 +73,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
   } catch (error) {
     const unasked = id === undefined && isRecord(message) && typeof message['method'] === 'string' && message['id'] === undefined
     if (unasked && caller.carrier !== 'http') engine.trace('notification-refused', error)
-    else refuse(engine, reply, id, error, revision)
+    else refuse(engine, reply, id ?? requestId(message), error, revision ?? likelyRevision(engine, caller, delivery.conversation, message))
   }
 }
 

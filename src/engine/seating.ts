@@ -2,7 +2,7 @@
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import { metaOf, type Revision, type Spoken, versionKey } from '../revisions/index.ts'
+import { checkVersionHeader, metaOf, type Revision, type Spoken, versionHeader, versionKey } from '../revisions/index.ts'
 import { Conversation } from './conversation.ts'
 import type { Exchange } from './exchange.ts'
 import type { Delivery } from './receive.ts'
@@ -48,8 +48,20 @@ export class Seating {
 
   /** The conversation to which a posted response or batch belongs. */
   answering({ caller }: Delivery): Conversation {
+    if (this.#stateless(caller)) {
+      throw new McpError('invalid-request', 'On this wire answers are not posted: they go with the repeated request, in inputResponses')
+    }
     const named = caller.header?.(sessionHeader)
-    return named === undefined ? new Conversation(caller, undefined, undefined) : this.#session(named, caller)
+    if (named !== undefined) return this.#session(named, caller)
+    if (this.#options.sessions !== false) throw sessionMissing()
+    return new Conversation(caller, undefined, undefined)
+  }
+
+  /** The session that a caller names, if it is one: for whoever has been refused already. */
+  known(caller: Caller): Conversation | undefined {
+    const named = caller.header?.(sessionHeader)
+    const conversation = named === undefined ? undefined : this.#sessions.get(named)
+    return conversation?.caller.principal?.id === caller.principal?.id ? conversation : undefined
   }
 
   /** Gives the conversation of a handshake over HTTP its session. */
@@ -67,15 +79,22 @@ export class Seating {
 
   /** The session of a caller that wants to listen or leave. */
   seated(caller: Caller): Conversation {
-    const version = caller.header?.('mcp-protocol-version')
-    if (this.#spoken.sessions.length === 0 || (version !== undefined && this.#spoken.byWire(version.trim())?.era === 'request')) {
-      throw new McpError('method-not-allowed', 'On this wire only POST is served')
-    }
+    if (this.#stateless(caller)) throw new McpError('method-not-allowed', 'On this wire only POST is served')
     const named = caller.header?.(sessionHeader)
-    if (named !== undefined) return this.#session(named, caller)
+    if (named !== undefined) {
+      const conversation = this.#session(named, caller)
+      checkVersionHeader(versionHeader(caller), this.#spoken, conversation.peer?.revision)
+      return conversation
+    }
     if (this.#options.sessions === false)
       throw new McpError('method-not-allowed', 'This server keeps no sessions; only POST is served')
     throw sessionMissing()
+  }
+
+  #stateless(caller: Caller): boolean {
+    if (this.#spoken.sessions.length === 0 && this.#spoken.dialect === undefined) return true
+    const version = versionHeader(caller)
+    return version !== undefined && this.#spoken.byWire(version)?.era === 'request'
   }
 
   #session(id: string, caller: Caller): Conversation {

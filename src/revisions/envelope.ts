@@ -65,7 +65,8 @@ export function checkNameHeader(value: unknown, caller: Caller): void {
   if (caller.header === undefined || caller.carrier !== 'http' || typeof value !== 'string') return
   const header = caller.header('mcp-name')
   if (header === undefined) throw headerFault(`The header Mcp-Name is missing; send Mcp-Name: ${clip(encodeHeaderValue(value))}`)
-  if (header !== value && decodeHeaderValue(header) !== value) {
+  // What looks encoded stands for what it encodes, never for itself.
+  if ((header !== value || wrapped.test(value)) && decodeHeaderValue(header) !== value) {
     throw headerFault(`The header Mcp-Name says "${clip(header)}", the body "${clip(value)}"; they must be equal`)
   }
 }

@@ -21,7 +21,7 @@ export function identify(
   spoken: Spoken,
   pinned: Revision | undefined,
 ): Revision {
-  const header = caller.carrier === 'http' ? caller.header?.('mcp-protocol-version')?.trim() : undefined
+  const header = versionHeader(caller)
   if (spoken.requests.length > 0) {
     const meta = metaOf(params)
     if (meta?.[versionKey] !== undefined) return claimed(meta, header, caller, spoken)
@@ -33,7 +33,7 @@ export function identify(
     }
   }
   if (method === 'initialize') return opened(params, spoken)
-  if (header !== undefined && pinned?.id !== 's3') checkHeader(header, spoken)
+  checkVersionHeader(header, spoken, pinned)
   if (pinned !== undefined) return pinned
   if (dialectMethods.has(method)) {
     if (spoken.dialect !== undefined) return spoken.dialect
@@ -81,8 +81,14 @@ function opened(params: Params | undefined, spoken: Spoken): Revision {
   throw new McpError('invalid-params', 'params.protocolVersion must be a string such as "2025-11-25"')
 }
 
-function checkHeader(header: string, spoken: Spoken): void {
-  if (spoken.byWire(header) !== undefined) return
+/** What the request's header says of its version, where its carrier has headers. */
+export function versionHeader(caller: Caller): string | undefined {
+  return caller.carrier === 'http' ? caller.header?.('mcp-protocol-version')?.trim() : undefined
+}
+
+/** On session wires the header may be absent, but not name what nobody speaks. The dialect has no such header. */
+export function checkVersionHeader(header: string | undefined, spoken: Spoken, pinned: Revision | undefined): void {
+  if (header === undefined || pinned?.id === 's3' || spoken.byWire(header) !== undefined) return
   const known = spoken.wires.join(', ')
   throw new McpError('version-unsupported', `The header MCP-Protocol-Version says "${clip(header)}"; spoken here are ${known}`)
 }

@@ -21,10 +21,10 @@ export function fakeClock(start = 1_700_000_000_000): FakeClock {
       timers.add(timer)
       return () => timers.delete(timer)
     },
-    advance: (ms) => {
+    advance: ms => {
       const end = now + ms
       for (;;) {
-        const due = [...timers].filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at)[0]
+        const due = [...timers].filter(timer => timer.at <= end).sort((a, b) => a.at - b.at)[0]
         if (due === undefined) break
         timers.delete(due)
         now = Math.max(now, due.at)

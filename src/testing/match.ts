@@ -25,11 +25,14 @@ export function match(written: unknown, actual: unknown, values: Values): Map<st
 
 function meets(written: unknown, actual: unknown, taken: Map<string, unknown>): boolean {
   if (typeof written === 'string') {
-    if (types.has(written)) return written === '<any>' || (written === '<object>' ? isRecord(actual) : `<${typeof actual}>` === written)
+    if (types.has(written))
+      return written === '<any>' || (written === '<object>' ? isRecord(actual) : `<${typeof actual}>` === written)
     if (name.test(written)) return takes(written, actual, taken)
   }
   if (Array.isArray(written)) {
-    return Array.isArray(actual) && actual.length === written.length && written.every((item, at) => meets(item, actual[at], taken))
+    return (
+      Array.isArray(actual) && actual.length === written.length && written.every((item, at) => meets(item, actual[at], taken))
+    )
   }
   if (!isRecord(written)) return written === actual
   if (!isRecord(actual) || Object.keys(actual).length !== Object.keys(written).length) return false

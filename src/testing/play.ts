@@ -20,7 +20,11 @@ export interface PlayOptions {
  * and at one too many.
  * @example await playTranscript(await readFile('tools.txt', 'utf8'), connection)
  */
-export async function playTranscript(transcript: string | Transcript, connection: Connection, options: PlayOptions = {}): Promise<void> {
+export async function playTranscript(
+  transcript: string | Transcript,
+  connection: Connection,
+  options: PlayOptions = {},
+): Promise<void> {
   const { values, steps } = typeof transcript === 'string' ? parseTranscript(transcript) : transcript
   const player = new Player(connection, values, options)
   try {

@@ -55,24 +55,44 @@ function wholeLines(text: string): { line: number; text: string }[] {
   return lines
 }
 
-const say = /^->(!?)\s*(.*)$/s
-const hear = /^<-\s*(?:(\d{3})\s+)?(.*)$/s
-const drop = /^-x\s+(.*)$/
-const value = /^(\$\w+)\s*=\s*(.*)$/s
-const header = /^with\s+([\w-]+):\s*(.*)$/
+type Parts = readonly (string | undefined)[]
+
+/** What a line may be, each with what it adds to the transcript. */
+const kinds: readonly (readonly [RegExp, (draft: Draft, line: number, parts: Parts) => void])[] = [
+  [
+    /^->(!?)\s*(.*)$/s,
+    (draft, line, [, mark, frame]) => {
+      draft.steps.push({ kind: 'say', line, frame: json(frame, line), wrong: mark === '!', headers: draft.headers })
+      draft.headers = {}
+    },
+  ],
+  [
+    /^<-\s*(?:(\d{3})\s+)?(.*)$/s,
+    ({ steps }, line, [, status, frame]) =>
+      steps.push({ kind: 'hear', line, frame: json(frame, line), status: status === undefined ? undefined : Number(status) }),
+  ],
+  [/^-x\s+(.*)$/, ({ steps }, line, [, id]) => steps.push({ kind: 'drop', line, id: json(id, line) as Id })],
+  [/^(\$\w+)\s*=\s*(.*)$/s, ({ values }, line, [, name = '', value]) => values.set(name, json(value, line))],
+  [
+    /^with\s+([\w-]+):\s*(.*)$/,
+    ({ headers }, _line, [, name = '', value = '']) => {
+      headers[name.toLowerCase()] = value
+    },
+  ],
+  [
+    /^@\s*(.*)$/,
+    (draft, _line, [, names = '']) => {
+      draft.carriers = names.split(/\s+/)
+    },
+  ],
+]
 
 function read(draft: Draft, text: string, line: number): void {
-  let found: RegExpExecArray | null
-  if ((found = say.exec(text)) !== null) {
-    draft.steps.push({ kind: 'say', line, frame: json(found[2], line), wrong: found[1] === '!', headers: draft.headers })
-    draft.headers = {}
-  } else if ((found = hear.exec(text)) !== null) {
-    draft.steps.push({ kind: 'hear', line, frame: json(found[2], line), status: found[1] === undefined ? undefined : Number(found[1]) })
-  } else if ((found = drop.exec(text)) !== null) draft.steps.push({ kind: 'drop', line, id: json(found[1], line) as Id })
-  else if ((found = value.exec(text)) !== null) draft.values.set(found[1] as string, json(found[2], line))
-  else if ((found = header.exec(text)) !== null) draft.headers[(found[1] as string).toLowerCase()] = found[2] as string
-  else if (text.startsWith('@')) draft.carriers = text.slice(1).trim().split(/\s+/)
-  else throw new SyntaxError(`Line ${line} of the transcript is none that it can hold: it starts with neither ->, <-, -x, with, $, @ nor #`)
+  for (const [pattern, add] of kinds) {
+    const parts = pattern.exec(text)
+    if (parts !== null) return add(draft, line, parts)
+  }
+  throw new SyntaxError(`Line ${line} of the transcript starts with neither ->, <-, -x, with, $, @ nor #`)
 }
 
 function json(text: string | undefined, line: number): unknown {
@@ -99,7 +119,13 @@ function lay(value: unknown, indent: number, column: number): string {
     ? value.map(item => ['', item] as const)
     : Object.entries(value).map(([key, item]) => [`${JSON.stringify(key)}:`, item] as const)
   const [lastKey, last] = members.at(-1) ?? ['', undefined]
-  const first = open + members.slice(0, -1).map(([key, item]) => `${key}${JSON.stringify(item)},`).join('') + lastKey
+  const first =
+    open +
+    members
+      .slice(0, -1)
+      .map(([key, item]) => `${key}${JSON.stringify(item)},`)
+      .join('') +
+    lastKey
   if (typeof last === 'object' && last !== null && column + first.length < 0.75 * width) {
     return first + lay(last, indent, column + first.length) + close
   }

@@ -21,10 +21,15 @@ export function closeSchema(schema: SchemaFile, revision: Judged): SchemaFile {
   for (const [name, given] of Object.entries(all)) {
     const node = merged(given, all)
     const more = extras[revision]?.[name] ?? []
-    const wider = { ...node, properties: { ...Object.fromEntries(more.map(key => [key, {}])), ...(node['properties'] as object | undefined) } }
+    const wider = {
+      ...node,
+      properties: { ...Object.fromEntries(more.map(key => [key, {}])), ...(node['properties'] as object | undefined) },
+    }
     closed[name] = openDefinitions.test(name) ? node : close(more.length > 0 ? wider : node, name.endsWith('Result'))
   }
-  return schema.$defs === undefined ? { $schema: schema.$schema, definitions: closed } : { $schema: schema.$schema, $defs: closed }
+  return schema.$defs === undefined
+    ? { $schema: schema.$schema, definitions: closed }
+    : { $schema: schema.$schema, $defs: closed }
 }
 
 /** A definition that is several others at once can only be closed as one. */
@@ -55,7 +60,10 @@ function close(node: SchemaNode, result = false): SchemaNode {
 
 function closeEach(properties: Record<string, SchemaNode>): Record<string, SchemaNode> {
   return Object.fromEntries(
-    Object.entries(properties).map(([name, node]) => [name, openMembers.has(name) ? node : close(name === 'params' ? withMeta(node) : node)]),
+    Object.entries(properties).map(([name, node]) => [
+      name,
+      openMembers.has(name) ? node : close(name === 'params' ? withMeta(node) : node),
+    ]),
   )
 }
 

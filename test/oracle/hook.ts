@@ -63,10 +63,19 @@ export function watchEngines(oracle: Oracle): void {
   Engine.prototype.deliver = function (text, caller, reply) {
     const link = linkOf(this, caller)
     link.see('client', text)
-    deliver.call(this, text, caller, tapLane(oracle, reply, link, id => remember(sessions, this, id, link)))
+    deliver.call(
+      this,
+      text,
+      caller,
+      tapLane(oracle, reply, link, id => remember(sessions, this, id, link)),
+    )
   }
   Engine.prototype.listen = function (caller, lane) {
-    listen.call(this, caller, tapLane(oracle, lane, linkOf(this, caller), () => {}))
+    listen.call(
+      this,
+      caller,
+      tapLane(oracle, lane, linkOf(this, caller), () => {}),
+    )
   }
 }
 
@@ -86,4 +95,3 @@ function tapLane(oracle: Oracle, lane: Lane, link: Link, opened: (session: strin
   }
   return lane
 }
-

@@ -5,8 +5,8 @@
 import { isRecord } from '../../src/jsonrpc/message.ts'
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { type Asked, faultsOf } from './judge.ts'
-import { isJudged, type Judged } from './schemas.ts'
 import type { Rules } from './rules.ts'
+import { isJudged, type Judged } from './schemas.ts'
 
 export type From = 'client' | 'server'
 
@@ -50,7 +50,10 @@ export class Link {
     const message = parsed(text)
     if (Array.isArray(message)) {
       const faults = message.filter(isRecord).flatMap(each => this.#seeOne(from, each)?.faults ?? [])
-      return { revision: '2025-03-26', faults: this.#session === '2025-03-26' ? faults : ['only 2025-03-26 has arrays', ...faults] }
+      return {
+        revision: '2025-03-26',
+        faults: this.#session === '2025-03-26' ? faults : ['only 2025-03-26 has arrays', ...faults],
+      }
     }
     return isRecord(message) ? this.#seeOne(from, message) : undefined
   }
@@ -65,7 +68,8 @@ export class Link {
   #ofCall(from: From, frame: Frame): RevisionId | undefined {
     const params = isRecord(frame['params']) ? frame['params'] : {}
     const revision = this.#claimed(frame['method'] as string, params) ?? this.#related(params) ?? this.#session ?? this.#named
-    if (frame['id'] !== undefined) this.#asked.set(key(from, frame['id']), { method: frame['method'] as string, params, revision })
+    if (frame['id'] !== undefined)
+      this.#asked.set(key(from, frame['id']), { method: frame['method'] as string, params, revision })
     return revision
   }
 
@@ -91,7 +95,9 @@ export class Link {
     if (asked !== undefined) return asked.revision
     const token = params['progressToken']
     if (token === undefined) return undefined
-    return [...this.#asked.values()].find(each => isRecord(each.params['_meta']) && each.params['_meta']['progressToken'] === token)?.revision
+    return [...this.#asked.values()].find(
+      each => isRecord(each.params['_meta']) && each.params['_meta']['progressToken'] === token,
+    )?.revision
   }
 
   #answered(from: From, frame: Frame): Placed | undefined {

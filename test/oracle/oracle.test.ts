@@ -26,7 +26,15 @@ describe.skipIf(folder === undefined)('the oracle', () => {
     return oracle.take()
   }
   const hello = (protocolVersion: string): readonly [from: '>' | '<', frame: object][] => [
-    ['>', { jsonrpc: '2.0', id: 0, method: 'initialize', params: { protocolVersion, capabilities: {}, clientInfo: { name: 'a', version: '1' } } }],
+    [
+      '>',
+      {
+        jsonrpc: '2.0',
+        id: 0,
+        method: 'initialize',
+        params: { protocolVersion, capabilities: {}, clientInfo: { name: 'a', version: '1' } },
+      },
+    ],
     ['<', { jsonrpc: '2.0', id: 0, result: { protocolVersion, capabilities: {}, serverInfo: { name: 'b', version: '1' } } }],
   ]
   const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo' } }
@@ -44,7 +52,9 @@ describe.skipIf(folder === undefined)('the oracle', () => {
   })
 
   test('finds a result without what its definition requires', () => {
-    expect(judge(...hello('2025-11-25'), ['>', call], ['<', { jsonrpc: '2.0', id: 1, result: {} }])[0]).toMatch(/required property 'content'/)
+    expect(judge(...hello('2025-11-25'), ['>', call], ['<', { jsonrpc: '2.0', id: 1, result: {} }])[0]).toMatch(
+      /required property 'content'/,
+    )
   })
 
   test('finds a word of a later wire in the frame of an earlier one', () => {
@@ -55,7 +65,12 @@ describe.skipIf(folder === undefined)('the oracle', () => {
   })
 
   test('finds a method that the wire does not have', () => {
-    const ask = { jsonrpc: '2.0', id: 9, method: 'elicitation/create', params: { message: 'x', requestedSchema: { type: 'object', properties: {} } } }
+    const ask = {
+      jsonrpc: '2.0',
+      id: 9,
+      method: 'elicitation/create',
+      params: { message: 'x', requestedSchema: { type: 'object', properties: {} } },
+    }
     expect(judge(...hello('2025-06-18'), ['<', ask])).toEqual([])
     expect(judge(...hello('2025-03-26'), ['<', ask])[0]).toMatch(/no method elicitation\/create/)
   })
@@ -80,6 +95,11 @@ describe.skipIf(folder === undefined)('the oracle', () => {
   })
 
   test('says nothing of the dialect, which has no schema', () => {
-    expect(judge(['>', { jsonrpc: '2.0', id: 1, method: 'initialize', params: { mcpVersion: '2025-06-18' } }], ['<', { jsonrpc: '2.0', id: 1, result: {} }])).toEqual([])
+    expect(
+      judge(
+        ['>', { jsonrpc: '2.0', id: 1, method: 'initialize', params: { mcpVersion: '2025-06-18' } }],
+        ['<', { jsonrpc: '2.0', id: 1, result: {} }],
+      ),
+    ).toEqual([])
   })
 })

@@ -81,6 +81,7 @@ function createAjv(schema: SchemaFile): Ajv {
 }
 
 function numberOf(definition: { readonly [key: string]: unknown }): unknown {
-  const error = (definition['properties'] as { error?: { allOf?: { properties?: { code?: { const?: number } } }[] } } | undefined)?.error
+  const error = (definition['properties'] as { error?: { allOf?: { properties?: { code?: { const?: number } } }[] } } | undefined)
+    ?.error
   return error?.allOf?.map(part => part.properties?.code?.const).find(code => code !== undefined)
 }

@@ -26,7 +26,8 @@ export function schemaFolder(env: Readonly<Record<string, string | undefined>> =
   if (folder === undefined || folder === '') return undefined
   for (const revision of judged) {
     const file = join(folder, revision, 'schema.json')
-    if (!existsSync(file)) throw new Error(`VIVARIUM_SCHEMAS names a folder without ${file}; unset it to skip the check of frames`)
+    if (!existsSync(file))
+      throw new Error(`VIVARIUM_SCHEMAS names a folder without ${file}; unset it to skip the check of frames`)
   }
   return folder
 }

@@ -74,8 +74,8 @@ function readEvent(text: string): { id: string | undefined; frame: Frame | undef
 
 function framesOf(response: IncomingMessage, text: string): Frame[] {
   if (text === '') return []
-  if (response.headers['content-type']?.startsWith('text/event-stream') !== true) return [JSON.parse(text)].flat()
-  return text.split('\n\n').flatMap(event => readEvent(event)?.frame ?? [])
+  if (response.headers['content-type']?.startsWith('text/event-stream') !== true) return [JSON.parse(text)].flat() as Frame[]
+  return text.split('\n\n').flatMap<Frame>(event => readEvent(event)?.frame ?? [])
 }
 
 const nameParams: Readonly<Record<string, string>> = {

@@ -91,6 +91,7 @@ function addTools(server: Server): void {
   server.tool('falsy', { input: jsonSchema<{ value: unknown }>({ type: 'object', properties: { value: {} } }) }, ({ value }) => reply({ structured: value }))
   server.tool('picture', {}, () => reply({ content: [image(pixel, 'image/png')], structured: { width: 1 } }))
   server.tool('bars', {}, () => reply({ content: [image(pixel, 'image/png')], structured: [3, 4] }))
+  server.tool('word', { output: jsonSchema<string>({ type: 'string' }) }, () => 'said')
   server.tool('plain', {}, () => 'just text')
   server.tool('fails', {}, () => {
     throw new Error('It broke')
@@ -99,10 +100,9 @@ function addTools(server: Server): void {
 
 function addResources(server: Server): void {
   const facts = { title: 'The file', description: 'A file', mimeType: 'text/plain', annotations, icons, meta }
-  server.resource('file:///rich.txt', { ...facts, name: 'rich', size: 4 }, uri => [
+  server.resource('file:///rich.txt', { ...facts, name: 'rich', size: 4 }, () => [
     { text: 'rich', _meta: meta },
     { uri: 'file:///rich.txt#2', blob: pixel, mimeType: 'image/png' },
-    ...(uri === undefined ? [] : []),
   ])
   server.resource('note://{id}', { ...facts, name: 'note', complete: { id: () => ['a', 'b'] } }, ({ id }) => `note ${id}`)
 }

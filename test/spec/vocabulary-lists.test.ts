@@ -68,7 +68,7 @@ describe.each(everyRevision)('tools/list at %s (§1.5 tool fields)', revision =>
 
   it('lists in a stable order, the whole at once', async () => {
     const names = (await listed(revision, 'tools/list', 'tools')).map(tool => tool['name'])
-    expect(names).toEqual(['rich', 'numbers', 'tree', 'falsy', 'picture', 'bars', 'plain', 'fails'])
+    expect(names).toEqual(['rich', 'numbers', 'tree', 'falsy', 'picture', 'bars', 'word', 'plain', 'fails'])
   })
 })
 

@@ -45,7 +45,11 @@ export async function startFixture(carrier: CarrierName, revisions?: readonly Re
     return { target: near, server, close: () => server.close() }
   }
   const { port } = await server.listen({ ssePath: '/sse', wsPath: '/ws', closeMs: 1_000 })
-  const address = { http: `http://127.0.0.1:${port}/mcp`, sse: `http://127.0.0.1:${port}/sse`, websocket: `ws://127.0.0.1:${port}/ws` }
+  const address = {
+    http: `http://127.0.0.1:${port}/mcp`,
+    sse: `http://127.0.0.1:${port}/sse`,
+    websocket: `ws://127.0.0.1:${port}/ws`,
+  }
   return { target: address[carrier], server, close: () => server.close() }
 }
 

@@ -10,7 +10,14 @@ interface Order {
 const order = jsonSchema<Order>({
   type: 'object',
   properties: {
-    fish: { type: 'string', title: 'Fish', oneOf: [{ const: 'cod', title: 'Atlantic cod' }, { const: 'hake', title: 'Hake' }] },
+    fish: {
+      type: 'string',
+      title: 'Fish',
+      oneOf: [
+        { const: 'cod', title: 'Atlantic cod' },
+        { const: 'hake', title: 'Hake' },
+      ],
+    },
     count: { type: 'integer', minimum: 1, default: 1 },
     fresh: { type: 'boolean', default: true },
   },
@@ -28,7 +35,10 @@ export function addAsking(server: Server): void {
     return `Payment: ${answer.action}`
   })
   server.tool('rhyme', { description: 'Asks the model for a rhyme' }, async (_, ctx) => {
-    const { content } = await ctx.sample({ messages: [{ role: 'user', content: { type: 'text', text: 'What rhymes with fish?' } }], maxTokens: 10 })
+    const { content } = await ctx.sample({
+      messages: [{ role: 'user', content: { type: 'text', text: 'What rhymes with fish?' } }],
+      maxTokens: 10,
+    })
     const block = Array.isArray(content) ? content[0] : content
     return `The model says ${block?.type === 'text' ? block.text : 'nothing'}`
   })
@@ -38,7 +48,10 @@ export function addAsking(server: Server): void {
   })
   server.tool('plan', { description: 'Asks two things at once, then a third' }, async (_, ctx) => {
     const started = await ctx.once('started', () => 'at dawn')
-    const [fish, roots] = await Promise.all([ctx.elicit({ message: 'Which fish?', schema: order, key: 'fish' }), ctx.roots({ key: 'folders' })])
+    const [fish, roots] = await Promise.all([
+      ctx.elicit({ message: 'Which fish?', schema: order, key: 'fish' }),
+      ctx.roots({ key: 'folders' }),
+    ])
     const sure = await ctx.confirm('Sure?', { key: 'sure' })
     const what = fish.action === 'accept' ? fish.content.fish : 'nothing'
     return `${what} from ${roots.length} folder(s), ${sure ? 'sure' : 'not sure'}, ${started}`

@@ -16,7 +16,12 @@ export function addContent(server: Server): void {
       description: 'Asks for a briefing on a topic',
       icons,
       arguments: {
-        topic: { title: 'Topic', description: 'What it is about', required: true, complete: value => ['whales', 'weather'].filter(word => word.startsWith(value)) },
+        topic: {
+          title: 'Topic',
+          description: 'What it is about',
+          required: true,
+          complete: value => ['whales', 'weather'].filter(word => word.startsWith(value)),
+        },
         tone: { description: 'How it should sound' },
       },
     },
@@ -36,8 +41,16 @@ function addTools(server: Server): void {
       description: 'Greets somebody by name',
       icons,
       annotations: { readOnlyHint: true, openWorldHint: false },
-      input: jsonSchema<{ name: string }>({ type: 'object', properties: { name: { type: 'string', minLength: 1 } }, required: ['name'] }),
-      output: jsonSchema<{ greeting: string }>({ type: 'object', properties: { greeting: { type: 'string' } }, required: ['greeting'] }),
+      input: jsonSchema<{ name: string }>({
+        type: 'object',
+        properties: { name: { type: 'string', minLength: 1 } },
+        required: ['name'],
+      }),
+      output: jsonSchema<{ greeting: string }>({
+        type: 'object',
+        properties: { greeting: { type: 'string' } },
+        required: ['greeting'],
+      }),
       meta: { 'example.com/shelf': 3 },
     },
     ({ name }) => ({ greeting: `Hello, ${name}` }),
@@ -58,7 +71,10 @@ function addTools(server: Server): void {
   server.tool('media', { description: 'Shows a block of every kind' }, () =>
     reply({
       content: [
-        text('plain', { annotations: { audience: ['user'], priority: 0.5, lastModified: '2026-01-01T00:00:00Z' }, meta: { 'example.com/seen': true } }),
+        text('plain', {
+          annotations: { audience: ['user'], priority: 0.5, lastModified: '2026-01-01T00:00:00Z' },
+          meta: { 'example.com/seen': true },
+        }),
         image(pixel, 'image/png'),
         audio(silence, 'audio/wav'),
         resource({ uri: 'memo://today', mimeType: 'text/plain', text: 'Feed the fish', _meta: { 'example.com/page': 1 } }),
@@ -71,7 +87,11 @@ function addTools(server: Server): void {
     'fail',
     {
       description: 'Fails in one of three ways',
-      input: jsonSchema<{ how: 'result' | 'error' | 'protocol' }>({ type: 'object', properties: { how: { enum: ['result', 'error', 'protocol'] } }, required: ['how'] }),
+      input: jsonSchema<{ how: 'result' | 'error' | 'protocol' }>({
+        type: 'object',
+        properties: { how: { enum: ['result', 'error', 'protocol'] } },
+        required: ['how'],
+      }),
     },
     ({ how }) => {
       if (how === 'result') return reply({ content: [text('It did not work')], isError: true })
@@ -87,7 +107,11 @@ function addPick(server: Server): void {
     'pick',
     {
       description: 'Picks a fish, if there is one',
-      input: jsonSchema<{ from: string[] }>({ type: 'object', properties: { from: { type: 'array', items: { type: 'string' } } }, required: ['from'] }),
+      input: jsonSchema<{ from: string[] }>({
+        type: 'object',
+        properties: { from: { type: 'array', items: { type: 'string' } } },
+        required: ['from'],
+      }),
       output: jsonSchema<{ fish: string } | null>({
         anyOf: [{ type: 'object', properties: { fish: { type: 'string' } }, required: ['fish'] }, { type: 'null' }],
       }),
@@ -122,7 +146,8 @@ function addResources(server: Server): void {
       icons,
       complete: {
         day: value => ['monday', 'tuesday', 'thursday'].filter(day => day.startsWith(value)),
-        part: (value, { arguments: { day } }) => (day === 'monday' ? ['morning'] : ['morning', 'evening']).filter(part => part.startsWith(value)),
+        part: (value, { arguments: { day } }) =>
+          (day === 'monday' ? ['morning'] : ['morning', 'evening']).filter(part => part.startsWith(value)),
       },
     },
     ({ day, part }) => (part === 'night' ? undefined : `Rest in the ${part} of ${day}`),

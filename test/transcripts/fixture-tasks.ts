@@ -8,7 +8,7 @@ export function addTasks(server: Server): void {
     {
       description: 'Brews coffee, which takes until it is poured',
       input: jsonSchema<{ sugar?: boolean }>({ type: 'object', properties: { sugar: { type: 'boolean' } } }),
-      task: { support: 'optional', ttl: '1m', pollInterval: '1s' },
+      task: { support: 'optional', ttl: '1m', pollInterval: '100ms' },
     },
     async ({ sugar = false }, ctx) => {
       await cups.take(ctx.signal)
@@ -19,10 +19,14 @@ export function addTasks(server: Server): void {
     cups.give()
     return 'Poured'
   })
-  server.tool('toast', { description: 'Burns the toast when coffee is poured', task: { support: 'required', ttl: '1m' } }, async (_, ctx) => {
-    await cups.take(ctx.signal)
-    return reply({ content: [text('The toast is burnt')], isError: true })
-  })
+  server.tool(
+    'toast',
+    { description: 'Burns the toast when coffee is poured', task: { support: 'required', ttl: '1m', pollInterval: '100ms' } },
+    async (_, ctx) => {
+      await cups.take(ctx.signal)
+      return reply({ content: [text('The toast is burnt')], isError: true })
+    },
+  )
 }
 
 /** A cup may be given before anybody waits for it: a task begins a moment after it was made. */

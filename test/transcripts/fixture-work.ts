@@ -4,12 +4,20 @@ import { jsonSchema, type Registration, type Server } from '../../src/server/ind
 export function addWork(server: Server): void {
   let stopped = 0
   let noticed: () => void = () => {}
-  server.tool('work', { description: 'Tells how far it has come' }, (_, ctx) => {
+  const pace = jsonSchema<{ slowly?: boolean }>({ type: 'object', properties: { slowly: { type: 'boolean' } } })
+  server.tool('work', { description: 'Tells how far it has come', input: pace }, async ({ slowly = false }, ctx) => {
+    const step = async (): Promise<void> => {
+      // Some clients lose progress that comes together with the answer.
+      if (slowly) await new Promise(resolve => setTimeout(resolve, 5))
+    }
     ctx.log('debug', 'Looking for the fish', 'kitchen')
     ctx.progress(1, { total: 4, message: 'found' })
+    await step()
     ctx.log('warning', { fish: 'small' }, 'kitchen')
     ctx.progress(3, { total: 4 })
+    await step()
     ctx.progress(3.5, { message: 'nearly' })
+    await step()
     return 'Done'
   })
   server.tool('wait', { description: 'Waits until it is told to stop' }, async (_, ctx) => {
@@ -31,6 +39,7 @@ export function addWork(server: Server): void {
       })
     return `${stopped}`
   })
+  server.tool('wire', { description: 'Which wire the call came over' }, (_, ctx) => ctx.revision)
   addChange(server)
 }
 

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, test } from 'vitest'
 import type { RevisionId } from '../../src/server/index.ts'
-import { parseTranscript, playTranscript, tapConnection, type Transcript } from '../../src/testing/index.ts'
+import { parseTranscript, playTranscript, type Transcript, tapConnection } from '../../src/testing/index.ts'
 import { oracle } from '../oracle/index.ts'
 import { type CarrierName, carriersOf, openConnection, startFixture } from './carriers.ts'
 import { travelWith } from './travel.ts'
@@ -22,7 +22,9 @@ async function play(transcript: Transcript, revision: RevisionId, carrier: Carri
     const link = oracle?.link()
     const bare = await openConnection(carrier, target)
     const connection =
-      oracle === undefined || link === undefined ? bare : tapConnection(bare, ({ way, text }) => way === 'in' && oracle?.note('server', text, link))
+      oracle === undefined || link === undefined
+        ? bare
+        : tapConnection(bare, ({ way, text }) => way === 'in' && oracle?.note('server', text, link))
     const travel = travelWith(revision, bare, server)
     await playTranscript(transcript, connection, {
       outgoing: (frame, { wrong }) => {

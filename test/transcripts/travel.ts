@@ -39,8 +39,17 @@ export function travelWith(id: RevisionId, connection: Connection, server: Serve
     said: async frame => {
       const opened = isRecord(frame) && /^(notifications\/)?initialized$/.test(String(frame['method']))
       if (!opened || server === undefined) return
-      connection.listen?.({ session: true, resume: session.http.resume, headers: session.http.headers(undefined, undefined, undefined) })
-      for (let turns = 0; turns < 10_000 && ![...server.engine.sessions.all()].some(({ push }) => push?.closed === false); turns++) await turn()
+      connection.listen?.({
+        session: true,
+        resume: session.http.resume,
+        headers: session.http.headers(undefined, undefined, undefined),
+      })
+      for (
+        let turns = 0;
+        turns < 10_000 && ![...server.engine.sessions.all()].some(({ push }) => push?.closed === false);
+        turns++
+      )
+        await turn()
     },
   }
 }
@@ -59,6 +68,7 @@ function headersOf(revision: Revision, frame: unknown): Record<string, string> {
   const method = typeof frame['method'] === 'string' ? frame['method'] : undefined
   const params = isRecord(frame['params']) ? frame['params'] : undefined
   const headers = revision.http.headers(method, params, method === undefined ? undefined : names[method])
-  if (revision.era !== 'request' || params?.['name'] !== 'count' || 'fault' in mirrored || !isRecord(params['arguments'])) return headers
+  if (revision.era !== 'request' || params?.['name'] !== 'count' || 'fault' in mirrored || !isRecord(params['arguments']))
+    return headers
   return { ...headers, ...mirrorHeaders(mirrored, params['arguments']) }
 }

@@ -1,13 +1,27 @@
 /** Letting go of a request that is no longer wanted. */
-import { everyId, notification } from '../../../engine/method.ts'
+import { everyId, notification, request } from '../../../engine/method.ts'
 import { object, optional, string, token } from '../../../jsonrpc/shape.ts'
+import type { Wire } from '../../../revisions/index.ts'
+
+const params = object({ requestId: optional(token), reason: optional(string) })
+const dialectUp = { s3: (wire: Wire): Wire => ({ requestId: wire['id'] }) }
 
 export const cancelled = notification({
   name: 'notifications/cancelled',
   to: 'both',
   in: everyId,
   names: { s3: 'cancel' },
-  params: object({ requestId: optional(token), reason: optional(string) }),
+  params,
   paramsDown: { s3: params => ({ id: params['requestId'] }) },
-  paramsUp: { s3: wire => ({ requestId: wire['id'] }) },
+  paramsUp: dialectUp,
+})
+
+/** On the dialect a cancel may itself want an answer. */
+export const cancelDialect = request<Wire>()({
+  name: 'cancel',
+  to: 'server',
+  in: ['s3'],
+  params,
+  paramsUp: dialectUp,
+  resultDown: { s3: () => ({ status: 'cancelled' }) },
 })

@@ -6,26 +6,25 @@ import type { Side } from '../../../engine/plan.ts'
 import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Id } from '../../../jsonrpc/message.ts'
-import { cancelled } from './messages.ts'
+import { cancelDialect, cancelled } from './messages.ts'
 
 export function cancellation(): Side {
   return {
     handlers: [
-      [
-        cancelled,
-        ({ conversation, params }: Exchange) => {
-          const { requestId, reason } = params as { requestId?: Id; reason?: string }
-          // The handshake can not be cancelled; it has no running exchange, so it is never found here.
-          for (const exchange of conversation.running) {
-            if (exchange.id === requestId) exchange.cancel(reason === undefined ? undefined : clip(reason))
-          }
-          // A server may end a request of ours that lasts; others it has to answer.
-          if (requestId !== undefined)
-            conversation.calls?.end(requestId, new ConnectionError('lost', 'The server ended this request'))
-        },
-      ],
+      [cancelled, cancel],
+      [cancelDialect, cancel],
     ],
   }
+}
+
+function cancel({ conversation, params }: Exchange): void {
+  const { requestId, reason } = params as { requestId?: Id; reason?: string }
+  // The handshake can not be cancelled; it has no running exchange, so it is never found here.
+  for (const exchange of conversation.running) {
+    if (exchange.id === requestId) exchange.cancel(reason === undefined ? undefined : clip(reason))
+  }
+  // A server may end a request of ours that lasts; others it has to answer.
+  if (requestId !== undefined) conversation.calls?.end(requestId, new ConnectionError('lost', 'The server ended this request'))
 }
 
 export function sendCancel(engine: Engine, conversation: Conversation, id: Id, reason: string): void {

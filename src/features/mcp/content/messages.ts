@@ -81,11 +81,12 @@ export const withoutLinks = (blocks: Blocks): Blocks =>
 
 /** 2024-11-05 has no audio: the bytes travel as an embedded resource, so nothing is lost. */
 export const withoutAudio = (blocks: Blocks): Blocks =>
-  each(blocks, block =>
-    block['type'] === 'audio'
-      ? { type: 'resource', resource: { uri: 'content:audio', mimeType: block['mimeType'], blob: block['data'] } }
-      : block,
-  )
+  each(blocks, block => {
+    if (block['type'] !== 'audio') return block
+    const { mimeType, data, annotations } = block
+    const plain = { type: 'resource', resource: { uri: 'content:audio', mimeType, blob: data } }
+    return annotations === undefined ? plain : { ...plain, annotations }
+  })
 
 function linkText(link: Wire): string {
   const label = link['title'] ?? link['name']

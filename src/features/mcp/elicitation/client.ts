@@ -78,11 +78,9 @@ function withDefaults(
   content: NonNullable<ElicitResult['content']>,
 ): NonNullable<ElicitResult['content']> {
   const properties = isRecord(schema['properties']) ? schema['properties'] : {}
-  const filled: Record<string, NonNullable<ElicitResult['content']>[string]> = { ...content }
-  for (const [name, field] of Object.entries(properties)) {
-    if (!Object.hasOwn(filled, name) && isRecord(field) && field['default'] !== undefined) {
-      filled[name] = field['default'] as NonNullable<ElicitResult['content']>[string]
-    }
-  }
-  return filled
+  const missing = Object.entries(properties).flatMap(([name, field]) => {
+    return !Object.hasOwn(content, name) && isRecord(field) && field['default'] !== undefined ? [[name, field['default']]] : []
+  })
+  // From entries: a field may have any name, `__proto__` too.
+  return missing.length === 0 ? content : Object.fromEntries([...Object.entries(content), ...missing])
 }

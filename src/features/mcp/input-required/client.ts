@@ -1,61 +1,98 @@
 /** Answering results that ask: each question goes to the handler that would have got the request, then the call is made again. */
+import { unlessAborted } from '../../../core/abort.ts'
+import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { type InputRequest, isInputRequired } from './messages.ts'
+import { type InputRequest, type InputRequiredResult, isInputRequired } from './messages.ts'
 
-export type Answerers = ReadonlyMap<string, (params: Params, signal: AbortSignal) => Promise<unknown>>
+type Answerer = (params: Params, signal: AbortSignal) => Promise<unknown>
+export type Answerers = ReadonlyMap<string, Answerer>
 
 export interface DriveOptions {
   readonly answerers: Answerers
   readonly rounds: number
-  readonly signal: AbortSignal
+  readonly signal?: AbortSignal | undefined
+  /** Kinds of result that an extension adds. */
+  readonly kinds?: readonly string[]
 }
 
-/** Makes the call until it comes to an end. Each try is a new request; the state goes back exactly as it came, or not at all. */
-export async function drive(params: Params, send: (params: Params) => Promise<unknown>, options: DriveOptions): Promise<unknown> {
-  let current = params
-  for (let round = 0; round <= options.rounds; round++) {
-    const result = await send(current)
-    if (!isInputRequired(result)) return known(result)
-    const { inputRequests, requestState } = result
-    current = {
-      ...params,
-      ...(isRecord(inputRequests)
-        ? { inputResponses: await answers(inputRequests as Readonly<Record<string, InputRequest>>, options) }
-        : {}),
-      ...(requestState === undefined ? {} : { requestState }),
+const maxQuestions = 32
+
+/** An entry of the table of those who answer: questions inside results are checked like requests. */
+export function answerer(method: Method, answer: Answerer): [string, Answerer] {
+  return [
+    method.name,
+    async (params, signal) => {
+      const fault = method.params.check(params)
+      if (fault === undefined) return answer(params, signal)
+      const where = fault.path === '' ? 'params' : `params.${clip(fault.path)}`
+      throw new McpError('invalid-result', `The server asks ${method.name}, but its ${where} must be ${fault.expected}`)
+    },
+  ]
+}
+
+/** Whether a result is what its call was made for. An absent kind means that too: older servers do not know the member. */
+export function isFinal(result: unknown): boolean {
+  const kind = isRecord(result) ? result['resultType'] : undefined
+  return kind === undefined || kind === 'complete'
+}
+
+/**
+ * Answers and asks `again` until the call comes to an end. Each try is a new request that carries the answers to the last
+ * questions only; the state goes back exactly as it came, or not at all.
+ */
+export async function drive(first: unknown, again: (more: Params) => Promise<unknown>, options: DriveOptions): Promise<unknown> {
+  let result = first
+  for (let round = 0; isInputRequired(result); round++) {
+    if (round === options.rounds) {
+      throw new McpError('too-many-rounds', `The server asked ${round + 1} times without coming to an end; the limit is ${round}`)
     }
+    result = await again(await replyTo(result, options))
   }
-  throw new McpError('too-many-rounds', `The server asked more than ${options.rounds} times without coming to an end`)
+  const kind = isFinal(result) ? undefined : String((result as Params)['resultType'])
+  if (kind === undefined || options.kinds?.includes(kind)) return result
+  throw new McpError('invalid-result', `The server answered with a result of unknown kind "${clip(kind)}"`)
 }
 
-async function answers(
-  requests: Readonly<Record<string, InputRequest>>,
-  options: DriveOptions,
-): Promise<Record<string, unknown>> {
+async function replyTo({ inputRequests, requestState }: InputRequiredResult, options: DriveOptions): Promise<Params> {
+  if (inputRequests === undefined && requestState === undefined) {
+    throw new McpError('invalid-result', 'The server asks for input without a question or a state')
+  }
+  if (requestState !== undefined && typeof requestState !== 'string') {
+    throw new McpError('invalid-result', "The server's requestState is not a string")
+  }
+  const state = requestState === undefined ? {} : { requestState }
+  return inputRequests === undefined ? state : { inputResponses: await answers(inputRequests, options), ...state }
+}
+
+/** All at once; when one cannot be answered the others are put away, for the call will not be made again. */
+async function answers(requests: unknown, { answerers, signal }: DriveOptions): Promise<Params> {
+  if (!isRecord(requests)) throw new McpError('invalid-result', "The server's inputRequests are not an object")
   const entries = Object.entries(requests)
-  if (entries.length > 32)
-    throw new McpError('invalid-result', `The server asks ${entries.length} questions at once; the limit is 32`)
-  return Object.fromEntries(
-    await Promise.all(entries.map(async ([key, request]) => [key, await answer(request, options)] as const)),
-  )
+  if (entries.length > maxQuestions) {
+    throw new McpError('invalid-result', `The server asks ${entries.length} questions at once; the limit is ${maxQuestions}`)
+  }
+  const stop = new AbortController()
+  const either = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal])
+  const asked = entries.map(async ([key, request]) => [key, await answer(request, { answerers, signal: either })] as const)
+  try {
+    return Object.fromEntries(await unlessAborted(Promise.all(asked), signal))
+  } catch (error) {
+    stop.abort(error)
+    throw error
+  }
 }
 
 /** Answers one question by the handler that would have got the request. */
-export function answer(request: InputRequest, options: Pick<DriveOptions, 'answerers' | 'signal'>): Promise<unknown> {
-  const answerer = options.answerers.get(request?.method)
+export async function answer(
+  request: unknown,
+  { answerers, signal }: { answerers: Answerers; signal: AbortSignal },
+): Promise<unknown> {
+  const { method, params } = (isRecord(request) ? request : {}) as Partial<InputRequest>
+  const answerer = answerers.get(method as string)
   if (answerer === undefined) {
-    return Promise.reject(
-      new McpError('method-not-found', `The server asks for ${clip(String(request?.method))}, which this client does not answer`),
-    )
+    throw new McpError('method-not-found', `The server asks ${clip(String(method))}, which this client does not answer`)
   }
-  return answerer(isRecord(request.params) ? request.params : {}, options.signal)
-}
-
-/** An absent kind means complete: older servers do not know the member. */
-function known(result: unknown): unknown {
-  const kind = isRecord(result) ? result['resultType'] : undefined
-  if (kind === undefined || kind === 'complete' || kind === 'task') return result
-  throw new McpError('invalid-result', `The server answered with a result of unknown kind "${clip(String(kind))}"`)
+  return answerer(isRecord(params) ? params : {}, signal)
 }

@@ -106,7 +106,10 @@ function dialectHello(result: Wire): Wire {
   }
 }
 
+/** Throws for what is no answer of the dialect. */
 function fromDialectHello(result: Wire): Wire {
+  if (!isRecord(result['server']) && !isRecord(result['serverCapabilities']))
+    throw new TypeError('neither server nor serverCapabilities')
   const said = isRecord(result['serverCapabilities']) ? result['serverCapabilities'] : {}
   const listChanged = said['supportsNotifications'] === true
   const server = isRecord(result['server']) ? result['server'] : {}

@@ -15,6 +15,8 @@ export interface MirroredParam {
 }
 
 const mark = 'x-mcp-header'
+/** Plain digits alone: in other notations two readers may see two numbers. */
+const decimal = /^-?\d+(?:\.0+)?$/
 const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /** The mirrored parameters of an input schema, or what is wrong with its marks. */
@@ -98,8 +100,7 @@ export function checkMirrored(
       throw headerFault(`The header ${name} is missing; it must mirror the argument ${clip(path.join('.'))}`)
     const decoded = decodeHeaderValue(sent)
     if (decoded === undefined) throw headerFault(`The header ${name} holds no valid base64 of UTF-8 text`)
-    const same = type === 'integer' ? decoded.trim() !== '' && Number(decoded) === value : decoded === String(value)
-    if (!same)
+    if (decoded !== String(value) && !(type === 'integer' && decimal.test(decoded) && Number(decoded) === value))
       throw headerFault(`The header ${name} says "${clip(decoded)}", the argument ${clip(path.join('.'))} something else`)
   }
 }

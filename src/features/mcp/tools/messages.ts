@@ -86,7 +86,7 @@ export const callTool = request<CallToolResult>()({
     'draft-2026-v1': withObjectContent,
     '2025-11-25': withObjectContent,
     '2025-06-18': result => changeAt(result, 'content', withoutIcons),
-    '2025-03-26': result => changeAt(without(result, 'structuredContent'), 'content', withoutLinks),
+    '2025-03-26': result => changeAt(withTextOnly(result), 'content', withoutLinks),
     '2024-11-05': result => changeAt(result, 'content', withoutAudio),
     s3: toDialect,
   },
@@ -149,6 +149,14 @@ function withObjectContent(result: Marked): Wire {
   if (value === undefined || (isRecord(value) && result[wraps] !== true)) return result
   const marked: Marked = { ...result, structuredContent: { [wrapKey]: value }, [unwrapped]: value }
   return marked
+}
+
+/** Where there is no structured content its value must not be lost: without any text it becomes one. */
+function withTextOnly(result: Marked): Wire {
+  const value = unwrapped in result ? result[unwrapped] : result['structuredContent']
+  const content = result['content'] as readonly ContentBlock[]
+  if (value === undefined || content.some(block => block.type === 'text')) return without(result, 'structuredContent')
+  return { ...without(result, 'structuredContent'), content: [...content, { type: 'text', text: JSON.stringify(value) }] }
 }
 
 /** Before tools had titles, their annotations did. */

@@ -1,5 +1,6 @@
 /** What a handler returned → the canonical result. Plain values are enough; `reply` is for more control. */
 import { Written } from '../../../engine/outcome.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import type { ContentBlock, TextContent } from '../content/messages.ts'
 import { type CallToolResult, showsContent } from './messages.ts'
@@ -45,18 +46,24 @@ export function textResult(text: string, isError = false): CallToolResult {
   return isError ? { content: [{ type: 'text', text }], isError: true } : new PlainText(text)
 }
 
-/** A string is text; nothing is an empty answer; any other value is structured content with its JSON as text. */
-export function toResult(value: unknown): CallToolResult {
-  if (typeof value === 'string') return textResult(value)
+/** A string is text, unless the tool is `valued`: has an output schema; nothing is an empty answer; any other value is structured content with its JSON as text. */
+export function toResult(value: unknown, valued = false): CallToolResult {
+  if (typeof value === 'string' && !valued) return textResult(value)
   if (value === undefined) return { content: [] }
   if (!(value instanceof Reply)) return { content: jsonText(value), structuredContent: value }
   const { content, structured, isError, meta } = value.parts
   return {
-    content: content ?? (structured === undefined ? [] : jsonText(structured)),
+    content: content === undefined ? (structured === undefined ? [] : jsonText(structured)) : withText(content, structured),
     ...(structured === undefined ? {} : { structuredContent: structured }),
     ...(isError === undefined ? {} : { isError }),
     ...(meta === undefined ? {} : { _meta: meta }),
   }
+}
+
+/** A value that is no object must be there as text too (2026-07-28 server/tools). */
+function withText(content: readonly ContentBlock[], structured: unknown): readonly ContentBlock[] {
+  if (structured === undefined || isRecord(structured) || content.some(({ type }) => type === 'text')) return content
+  return [...content, ...jsonText(structured)]
 }
 
 /** Readers that know no structured content get the same value as text. */

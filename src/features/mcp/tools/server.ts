@@ -214,7 +214,7 @@ function within(timeoutMs: number, name: string, exchange: Exchange, out: Promis
 }
 
 function finish(entry: ToolEntry<never>, value: unknown): Awaitable<CallToolResult> {
-  const result = toResult(value)
+  const result = toResult(value, entry.output !== undefined)
   if (entry.output === undefined || result.isError === true) return result
   // What older wires wrap in the schema they must wrap in the value, whatever the value is.
   if (!isObjectSchema(entry.output.json)) Object.assign(result, { [wraps]: true })

@@ -1,0 +1,81 @@
+/** The handshake of the session wires, with the dialect as a fallback where it is enabled. */
+import type { SendOptions } from '../engine/calls.ts'
+import type { Conversation } from '../engine/conversation.ts'
+import type { Engine } from '../engine/engine.ts'
+import { type InitializeResult, initialize, initialized } from '../features/mcp/lifecycle/messages.ts'
+import { ConnectionError } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import type { Capabilities, Implementation, Revision } from '../revisions/index.ts'
+
+/** What is known of a server once it is open. */
+export interface Opened {
+  readonly conversation: Conversation
+  readonly revision: Revision
+  readonly capabilities: Capabilities
+  readonly serverInfo: Implementation | undefined
+  readonly instructions: string | undefined
+}
+
+/** With these a server of the dialect may refuse a handshake that it does not understand. */
+const dialectCodes: readonly (number | undefined)[] = [4001, -32600, -32602, -32603]
+
+export async function handshake(engine: Engine, conversation: Conversation, options: SendOptions = {}): Promise<Opened> {
+  const { sessions, dialect } = engine.spoken
+  const newest = sessions[0]
+  if (newest === undefined) return shake(engine, conversation, dialect as Revision, options)
+  try {
+    return await shake(engine, conversation, newest, options)
+  } catch (error) {
+    if (dialect === undefined || !(error instanceof McpError) || !dialectCodes.includes(error.code)) throw error
+    return shake(engine, conversation, dialect, options)
+  }
+}
+
+async function shake(engine: Engine, conversation: Conversation, offer: Revision, options: SendOptions): Promise<Opened> {
+  conversation.peer = { revision: offer, capabilities: {}, info: undefined, logLevel: undefined }
+  const params = { protocolVersion: offer.wire, capabilities: engine.capabilities(offer), clientInfo: engine.info }
+  const { revision, result } = settled(await engine.call(conversation, initialize, params, options), offer, engine)
+  const capabilities = isRecord(result.capabilities) ? result.capabilities : {}
+  const serverInfo = isRecord(result.serverInfo) ? result.serverInfo : undefined
+  conversation.peer = { revision, capabilities, info: serverInfo, logLevel: undefined }
+  await announce(engine, conversation)
+  conversation.ready = true
+  if (revision.http.session) {
+    const { resume, headers } = revision.http
+    conversation.connection?.listen?.({ session: true, resume, headers: headers(undefined, undefined, undefined) })
+  }
+  const instructions = typeof result.instructions === 'string' ? result.instructions : undefined
+  return { conversation, revision, capabilities, serverInfo, instructions }
+}
+
+/** Servers that answer a mere announcement with a refusal work all the same. */
+async function announce(engine: Engine, conversation: Conversation): Promise<void> {
+  try {
+    await engine.tell(conversation, initialized, {})
+  } catch (error) {
+    if (!(error instanceof ConnectionError) || error.kind !== 'status') throw error
+    engine.trace('initialized-refused', error)
+  }
+}
+
+function settled(
+  result: InitializeResult,
+  offer: Revision,
+  { spoken }: Engine,
+): { revision: Revision; result: InitializeResult } {
+  if (offer === spoken.dialect) return { revision: offer, result }
+  if (typeof result?.protocolVersion === 'string') {
+    const revision = spoken.byWire(result.protocolVersion)
+    if (revision?.era === 'session') return { revision, result }
+    const spokenHere = spoken.sessions.map(({ wire }) => wire).join(', ')
+    const answered = `The server answered initialize with version "${clip(result.protocolVersion)}"`
+    throw new McpError('version-unsupported', `${answered}; the option revisions allows ${spokenHere}`)
+  }
+  const said: unknown = result
+  if (spoken.dialect !== undefined && isRecord(said) && (isRecord(said['server']) || isRecord(said['serverCapabilities']))) {
+    return { revision: spoken.dialect, result: initialize.resultUp?.s3?.(said) as unknown as InitializeResult }
+  }
+  throw new McpError('invalid-result', 'The server answered initialize without a protocolVersion')
+}

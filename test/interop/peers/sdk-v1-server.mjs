@@ -1,0 +1,71 @@
+/** A server of the official SDK v1: `stdio`, `http` (sessions), or `sse` (the old pair). Over HTTP it prints its address. */
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:http'
+import { completable } from '@modelcontextprotocol/sdk/server/completable.js'
+import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js'
+import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js'
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import { CreateMessageResultSchema, ElicitResultSchema, ListRootsResultSchema } from '@modelcontextprotocol/sdk/types.js'
+import { z } from 'zod'
+import { offer } from './offers.mjs'
+
+const results = {
+  'elicitation/create': ElicitResultSchema,
+  'sampling/createMessage': CreateMessageResultSchema,
+  'roots/list': ListRootsResultSchema,
+}
+
+const kit = {
+  z,
+  completable,
+  ResourceTemplate,
+  shape: fields => fields,
+  signal: ctx => ctx.signal,
+  log: (ctx, level, data) => ctx.sendNotification({ method: 'notifications/message', params: { level, data } }),
+  progress: async ({ _meta, sendNotification }, step) => {
+    const progressToken = _meta?.progressToken
+    if (progressToken !== undefined)
+      await sendNotification({ method: 'notifications/progress', params: { progressToken, ...step } })
+  },
+  ask: async (ctx, method, params, then) => then(await ctx.sendRequest({ method, params }, results[method])),
+  changed: (_ctx, server) => server.sendToolListChanged(),
+}
+
+function build() {
+  const server = new McpServer({ name: 'sdk-v1', version: '1.0.0' }, { capabilities: { logging: {} } })
+  offer(server, kit)
+  return server
+}
+
+const sessions = new Map()
+
+async function streamable(request, response) {
+  let transport = sessions.get(request.headers['mcp-session-id'])
+  if (transport === undefined) {
+    transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: id => sessions.set(id, transport),
+    })
+    await build().connect(transport)
+  }
+  await transport.handleRequest(request, response)
+}
+
+async function pair(request, response) {
+  const { pathname, searchParams } = new URL(request.url, 'http://localhost')
+  if (request.method === 'GET' && pathname === '/mcp') {
+    const transport = new SSEServerTransport('/messages', response)
+    sessions.set(transport.sessionId, transport)
+    await build().connect(transport)
+  } else if (request.method === 'POST' && pathname === '/messages') {
+    await sessions.get(searchParams.get('sessionId')).handlePostMessage(request, response)
+  } else response.writeHead(405).end()
+}
+
+const [carrier] = process.argv.slice(2)
+if (carrier === 'stdio') await build().connect(new StdioServerTransport())
+else {
+  const server = createServer(carrier === 'sse' ? pair : streamable)
+  server.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${server.address().port}/mcp`))
+}
