@@ -29,8 +29,9 @@ async function bundle(): Promise<RolldownOutput['output']> {
   const build = await rolldown({
     cwd: root,
     input: entries,
-    // Everything that is not a path stays an import: node builtins, dependencies, optional peers, our own name.
-    external: id => !/^[./]|^[A-Za-z]:/.test(id),
+    // Everything that is not a path stays an import: node builtins, dependencies, optional peers, our own name. What newer
+    // syntax is compiled to (`await using`) is taken in, so that nobody has to install it.
+    external: id => !/^[./]|^[A-Za-z]:|^@oxc-project\/runtime/.test(id),
     platform: 'neutral',
     transform: { target: 'node22' },
   })

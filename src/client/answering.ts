@@ -10,14 +10,15 @@ import { listRoots } from '../features/mcp/roots/messages.ts'
 import { samplingClient } from '../features/mcp/sampling/client.ts'
 import { createMessage } from '../features/mcp/sampling/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
-import type { ClientLimits, ClientRate, ConnectOptions } from './options.ts'
+import type { ClientRate, ConnectOptions } from './options.ts'
 
 export interface Answering {
   readonly sides: readonly Side[]
   readonly answerers: Answerers
 }
 
-export function answeringSides(options: ConnectOptions, rates: ClientLimits['rates'], clock: Clock): Answering {
+export function answeringSides(options: ConnectOptions, clock: Clock): Answering {
+  const rates = options.limits?.rates
   const elicitation = elicitationClient({
     onElicit: options.onElicit,
     url: options.elicitUrl ?? true,

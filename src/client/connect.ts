@@ -36,43 +36,20 @@ const defaultInfo = { name: 'vivarium', version }
  * @example await using mcp = await connect('http://127.0.0.1:7420/mcp')
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
-  const clock = options.clock ?? realClock
-  const { rates, listPages = 64, listItems = 10_000, ...limits } = options.limits ?? {}
-  const allLimits = { ...clientLimits, ...limits }
+  const settings = settingsOf(options)
+  const { clock, limits } = settings
   const hub = new Hub()
   const cache = new ResultCache(clock)
   const resources = new ResourceBook()
-  const answering = answeringSides(options, rates, clock)
+  const answering = answeringSides(options, clock)
   let changes: Changes | undefined
-  const sides: Side[] = [
-    lifecycleClient(),
+  const engine = engineFor(options, settings, [
     ...answering.sides,
-    loggingClient(options.onLog),
-    progressReceiver(),
-    cancellation(),
     ...changeSides(hub, cache, resources),
     subscriptionsClient({ onAcknowledged: (honoured, id) => changes?.acknowledge(honoured, id) }),
-    tasksClient(),
-    { capabilities: ({ id }) => (options.extensions === undefined || id === 's3' ? {} : { extensions: options.extensions }) },
-  ]
-  const engine = new Engine({
-    role: 'client',
-    info: options.info ?? defaultInfo,
-    spoken: new Spoken(options.revisions),
-    limits: allLimits,
-    sides,
-    clock,
-    ...(options.onTrace === undefined ? {} : { trace: options.onTrace }),
-    sendCancel,
-  })
-  engine.logLevel = options.logLevel
-  const opener = openerOf(target, { headers: options.headers, fetch: options.fetch, limits: allLimits })
-  const probeTimeoutMs = toMilliseconds(options.probeTimeout ?? '5s', 'probeTimeout')
-  const timeoutMs = toMilliseconds(options.timeout ?? allLimits.callTimeoutMs, 'timeout')
-  const completionMs = toMilliseconds(options.completionCache ?? '5s', 'completionCache')
-  const completionDelayMs = toMilliseconds(options.completionDelay ?? 100, 'completionDelay')
-  const healthMs = options.healthCheck === undefined ? undefined : toMilliseconds(options.healthCheck, 'healthCheck')
-  const session = await open({ engine, opener, probeTimeoutMs, signal: options.signal })
+  ])
+  const opener = openerOf(target, { headers: options.headers, fetch: options.fetch, limits })
+  const session = await open({ engine, opener, probeTimeoutMs: settings.probeTimeoutMs, signal: options.signal })
   const { conversation } = session.opened
   changes = new Changes(session, hub)
   conversation.onEnd(() => hub.end(session.closing ? undefined : conversation.reason))
@@ -81,23 +58,61 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     hub.tellDoubt()
   })
   const log = new LogWish(session)
-  const client = new Client({
+  if (options.logLevel !== undefined) await log.begin(options.logLevel)
+  const { healthMs } = settings
+  const stop = healthMs === undefined ? () => {} : checkHealth(session, clock, healthMs)
+  const validateArguments = options.validateArguments ?? false
+  return new Client({
+    ...settings,
     session,
     cache,
     resources,
     changes,
     log,
-    clock,
     answerers: answering.answerers,
-    timeoutMs,
-    completionMs,
-    completionDelayMs,
-    validateArguments: options.validateArguments ?? false,
-    listLimits: { pages: listPages, items: listItems },
-    stop: healthMs === undefined ? () => {} : checkHealth(session, clock, healthMs),
+    validateArguments,
+    stop,
   })
-  if (options.logLevel !== undefined) await log.begin(options.logLevel)
-  return client
+}
+
+/** The options that have a default or a unit. */
+function settingsOf(options: ConnectOptions) {
+  const { rates, listPages = 64, listItems = 10_000, ...given } = options.limits ?? {}
+  const limits = { ...clientLimits, ...given }
+  return {
+    clock: options.clock ?? realClock,
+    limits,
+    listLimits: { pages: listPages, items: listItems },
+    timeoutMs: toMilliseconds(options.timeout ?? limits.callTimeoutMs, 'timeout'),
+    probeTimeoutMs: toMilliseconds(options.probeTimeout ?? '5s', 'probeTimeout'),
+    completionMs: toMilliseconds(options.completionCache ?? '5s', 'completionCache'),
+    completionDelayMs: toMilliseconds(options.completionDelay ?? '100ms', 'completionDelay'),
+    healthMs: options.healthCheck === undefined ? undefined : toMilliseconds(options.healthCheck, 'healthCheck'),
+  }
+}
+
+function engineFor(options: ConnectOptions, { clock, limits }: ReturnType<typeof settingsOf>, sides: readonly Side[]): Engine {
+  const { extensions, onTrace } = options
+  const engine = new Engine({
+    role: 'client',
+    info: options.info ?? defaultInfo,
+    spoken: new Spoken(options.revisions),
+    limits,
+    sides: [
+      ...sides,
+      lifecycleClient(),
+      loggingClient(options.onLog),
+      progressReceiver(),
+      cancellation(),
+      tasksClient(),
+      { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
+    ],
+    clock,
+    ...(onTrace === undefined ? {} : { trace: onTrace }),
+    sendCancel,
+  })
+  engine.logLevel = options.logLevel
+  return engine
 }
 
 /** Leaves nothing behind when it fails: no child, no socket. */

@@ -34,6 +34,7 @@ for (const { name, carrier, mode, wire } of cells) {
     await works(sdk, wire)
     await asks(sdk)
     await cancels(sdk)
+    await runsTasks(sdk)
     await hears(sdk)
   })
 }
@@ -96,6 +97,11 @@ async function cancels({ call }: SdkClient): Promise<void> {
   const abort = new AbortController()
   await expect(call('wait', {}, { signal: abort.signal, onprogress: () => abort.abort() })).rejects.toThrow()
   expect(textOf(await call('stopped', { atLeast: 1 }))).toBe('1')
+}
+
+async function runsTasks({ call, task }: SdkClient): Promise<void> {
+  const steps = await task?.('brew', () => void call('pour'))
+  if (steps !== undefined) expect(steps).toEqual(['taskCreated', '[{"type":"text","text":"Coffee"}]'])
 }
 
 /** Nobody tells when the stream is open: the change is made again until it is heard. */

@@ -34,6 +34,8 @@ export interface SdkClient {
   call(name: string, args?: Record<string, unknown>, options?: CallOptions): Promise<Readonly<Record<string, unknown>>>
   /** Asks to hear of changes, where that must be asked for. */
   listen(): Promise<void>
+  /** Calls a tool as a task and tells what became of it, step by step; undefined where the SDK has no tasks. */
+  readonly task?: (name: string, created: () => void) => Promise<string[]>
 }
 
 const info = { name: 'sdk', version: '1.0.0' }
@@ -58,6 +60,17 @@ export async function openV1(carrier: SdkCarrier, target: Target): Promise<SdkCl
     client: client as unknown as SdkClient['client'],
     call: (name, args = {}, { log: _, ...options } = {}) => client.callTool({ name, arguments: args }, undefined, options),
     listen: async () => {},
+    task: async (name, created) => {
+      const steps: string[] = []
+      for await (const step of client.experimental.tasks.callToolStream({ name, arguments: {} }, undefined, {
+        task: { ttl: 60_000 },
+      })) {
+        if (step.type === 'taskCreated') created()
+        if (step.type === 'result') steps.push(JSON.stringify(step.result.content))
+        else if (step.type !== 'taskStatus') steps.push(step.type)
+      }
+      return steps
+    },
   }
 }
 

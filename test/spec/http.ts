@@ -49,6 +49,14 @@ export function open(url: string, { method = 'POST', headers = json, body }: Ask
   })
 }
 
+/** Sends, and gives the request at once: its answer may never come. */
+export function begin(url: string, { method = 'POST', headers = json, body }: Ask): ClientRequest {
+  const given = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)) as Record<string, string>
+  const sent = request(url, { method, headers: given, agent: new Agent({ keepAlive: false }) })
+  sent.on('error', () => {})
+  return sent.end(JSON.stringify(body))
+}
+
 /** The events of a stream, one frame at a time; events without data are passed over. */
 export async function* events(response: IncomingMessage): AsyncGenerator<{ id: string | undefined; frame: Frame | undefined }> {
   let rest = ''

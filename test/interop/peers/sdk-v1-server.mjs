@@ -1,6 +1,7 @@
 /** A server of the official SDK v1: `stdio`, `http` (sessions), or `sse` (the old pair). Over HTTP it prints its address. */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
+import { InMemoryTaskStore } from '@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js'
 import { completable } from '@modelcontextprotocol/sdk/server/completable.js'
 import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js'
@@ -32,9 +33,24 @@ const kit = {
   changed: (_ctx, server) => server.sendToolListChanged(),
 }
 
+const taskStore = new InMemoryTaskStore()
+const tasks = { cancel: {}, requests: { tools: { call: {} } } }
+
+/** A tool that runs as a task only. */
+const brew = {
+  createTask: async extra => {
+    const task = await extra.taskStore.createTask({ ttl: 60_000, pollInterval: 50 })
+    setImmediate(() => extra.taskStore.storeTaskResult(task.taskId, 'completed', { content: [{ type: 'text', text: 'Coffee' }] }))
+    return { task }
+  },
+  getTask: extra => extra.taskStore.getTask(extra.taskId),
+  getTaskResult: extra => extra.taskStore.getTaskResult(extra.taskId),
+}
+
 function build() {
-  const server = new McpServer({ name: 'sdk-v1', version: '1.0.0' }, { capabilities: { logging: {} } })
+  const server = new McpServer({ name: 'sdk-v1', version: '1.0.0' }, { capabilities: { logging: {}, tasks }, taskStore })
   offer(server, kit)
+  server.experimental.tasks.registerToolTask('brew', { description: 'Brews coffee' }, brew)
   return server
 }
 
