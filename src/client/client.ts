@@ -79,6 +79,7 @@ export class Client {
       answerers,
       rounds,
       validateArguments,
+      sendOptions: options => this.#send(options),
       list: (anew, signal) => this.#readTools(anew, signal),
       finishTask: (task, { signal = never }) =>
         finishTask(session.engine, session.opened.conversation, task, {
@@ -116,9 +117,7 @@ export class Client {
     args?: Params,
     options: CallToolOptions<S> = standard,
   ): Promise<ToolOutcome<InferOutput<S>>> {
-    const { onProgress } = options
-    const send = this.#send(options)
-    return callToolOn(this.#caller, name, args, options, onProgress === undefined ? send : { ...send, onProgress })
+    return callToolOn(this.#caller, name, args, options)
   }
 
   /** All tools that are fit for use; pages by itself, and keeps what the server lets us keep. */
@@ -139,12 +138,12 @@ export class Client {
     }
   }
 
-  resourceTemplates(options: RequestOptions = standard): AsyncGenerator<ResourceTemplate, void, undefined> {
-    return listAll(this.#lister, listResourceTemplates, 'resourceTemplates', this.#send(options))
+  async *resourceTemplates(options: RequestOptions = standard): AsyncGenerator<ResourceTemplate, void, undefined> {
+    yield* listAll(this.#lister, listResourceTemplates, 'resourceTemplates', this.#send(options))
   }
 
-  prompts(options: RequestOptions = standard): AsyncGenerator<Prompt, void, undefined> {
-    return listAll(this.#lister, listPrompts, 'prompts', this.#send(options))
+  async *prompts(options: RequestOptions = standard): AsyncGenerator<Prompt, void, undefined> {
+    yield* listAll(this.#lister, listPrompts, 'prompts', this.#send(options))
   }
 
   async readResource(uri: string, options: RequestOptions = standard): Promise<ReadResourceResult> {
@@ -171,7 +170,7 @@ export class Client {
    * What an argument could become. Of rapid questions about one argument only the last is sent, and all get its answer
    * (option `completionDelay`); the same question again is answered from memory for a moment (`completionCache`).
    */
-  complete(
+  async complete(
     ref: { readonly prompt: string } | { readonly template: string },
     argument: { readonly name: string; readonly value: string },
     options: RequestOptions & { readonly arguments?: Readonly<Record<string, string>> } = standard,
@@ -186,8 +185,8 @@ export class Client {
   }
 
   /** Which log messages the server sends: for the session, or with each request, whichever the wire has. */
-  setLogLevel(level: LogLevel, options: RequestOptions = standard): Promise<void> {
-    return this.#parts.log.set(level, this.#send(options))
+  async setLogLevel(level: LogLevel, options: RequestOptions = standard): Promise<void> {
+    await this.#parts.log.set(level, this.#send(options))
   }
 
   async ping(options: RequestOptions = standard): Promise<void> {

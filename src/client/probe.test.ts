@@ -129,10 +129,13 @@ describe('probing: an older server', () => {
     },
   )
 
-  it.each([{}, { supportedVersions: 'all' }, null, 7, 'yes', []])('is recognised by a result that is none: %j', async result => {
-    const { revision } = await opening({ 'server/discover': () => result, initialize: () => hello() })
-    expect(revision).toBe('2025-11-25')
-  })
+  it.each([{}, { supportedVersions: 'all' }, null, 7, 'yes', [[]]])(
+    'is recognised by a result that is none: %j',
+    async result => {
+      const { revision } = await opening({ 'server/discover': () => result, initialize: () => hello() })
+      expect(revision).toBe('2025-11-25')
+    },
+  )
 
   it.each([
     ['2024-10-07', '2024-11-05'],
@@ -143,8 +146,8 @@ describe('probing: an older server', () => {
     expect(revision).toBe(expected)
   })
 
-  it.each(['1999-01-01', '2026-07-28', '9'.repeat(500)])(
-    'that answers initialize with %s, which no handshake leads to, is let go',
+  it.each([['1999-01-01'], ['2026-07-28'], ['9'.repeat(500)]])(
+    'that answers initialize with %.20s, which no handshake leads to, is let go',
     async answered => {
       const { error, methods } = await opening({ initialize: () => hello({}, answered) })
       expect(error).toMatchObject({ kind: 'version-unsupported' })
@@ -158,7 +161,7 @@ describe('probing: an older server', () => {
     expect(error).toMatchObject({ kind: 'version-unsupported', message: expect.stringContaining('2024-11-05') })
   })
 
-  it.each([null, [], 'ok', {}, { protocolVersion: 7 }, { server: {} }])(
+  it.each([null, [[]], 'ok', {}, { protocolVersion: 7 }, { server: {} }])(
     'that answers initialize with %j is let go',
     async result => {
       const { error } = await opening({ initialize: () => result })

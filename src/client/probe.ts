@@ -77,22 +77,27 @@ async function probeModern(conversation: Conversation, newest: Revision, options
   let revision = newest
   for (let tries = 0; tries < 2; tries++) {
     conversation.peer = { revision, capabilities: {}, info: undefined, logLevel: undefined }
-    try {
-      return discovered(conversation, await engine.call(conversation, discover, {}, probing(options)), engine)
-    } catch (error) {
-      conversation.peer = undefined
-      options.signal?.throwIfAborted()
-      const offered = offeredBy(error)
-      const next = nextOffered(engine, offered, revision)
-      if (next === undefined) {
-        if (isModernRefusal(error) && !sharesSession(engine, offered)) throw error
-        if (!isEvidence(error, opener.kind)) throw error
-        return { cause: error }
-      }
-      revision = next
+    const [result, error] = await attempt(engine.call(conversation, discover, {}, probing(options)))
+    if (error === undefined) return discovered(conversation, result, engine)
+    conversation.peer = undefined
+    options.signal?.throwIfAborted()
+    const offered = offeredBy(error)
+    const next = nextOffered(engine, offered, revision)
+    if (next === undefined) {
+      if ((isModernRefusal(error) && !sharesSession(engine, offered)) || !isEvidence(error, opener.kind)) throw error
+      return { cause: error }
     }
+    revision = next
   }
   throw new McpError('version-unsupported', 'The server refuses each version that it offers')
+}
+
+async function attempt<T>(call: Promise<T>): Promise<readonly [T | undefined, unknown]> {
+  try {
+    return [await call, undefined]
+  } catch (error) {
+    return [undefined, error]
+  }
 }
 
 function probing({ opener, probeTimeoutMs, signal }: ProbeOptions): SendOptions {
@@ -115,17 +120,19 @@ function sharesSession({ spoken }: Engine, offered: readonly string[]): boolean 
   return offered.some(wire => spoken.byWire(wire)?.era === 'session')
 }
 
-function discovered(conversation: Conversation, result: DiscoverResult, engine: Engine): Verdict {
+function discovered(conversation: Conversation, result: DiscoverResult | undefined, engine: Engine): Verdict {
   const versions: unknown = isRecord(result) ? result.supportedVersions : undefined
-  if (!Array.isArray(versions)) {
-    throw new McpError('invalid-result', 'The server answered server/discover without its supportedVersions')
+  if (!isRecord(result) || !Array.isArray(versions)) {
+    // Some old servers answer whatever they are asked.
+    conversation.peer = undefined
+    return { cause: new McpError('invalid-result', 'The server answered server/discover without its supportedVersions') }
   }
   const revision = engine.spoken.requests.find(candidate => versions.includes(candidate.wire))
   if (revision === undefined) {
     const listed = clip(versions.join(', '))
     const none = new McpError('version-unsupported', `The server speaks ${listed}; none of those is in the option revisions`)
-    if (!sharesSession(engine, versions)) throw none
     conversation.peer = undefined
+    if (!sharesSession(engine, versions)) throw none
     return { cause: none }
   }
   const meta = metaOf(result as unknown as Readonly<Record<string, unknown>>)

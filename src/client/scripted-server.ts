@@ -71,8 +71,10 @@ export class ScriptedServer {
     void Promise.resolve(this.#far.send(JSON.stringify({ jsonrpc: '2.0', ...frame }))).catch(() => {})
   }
 
-  tell(method: string, params: Frame = {}): void {
+  /** The memory pair delivers within the turn: once this is over the client has heard it. */
+  async tell(method: string, params: Frame = {}): Promise<void> {
     this.send({ method, params })
+    await new Promise(setImmediate)
   }
 
   /** Asks the client and gives its whole answer. */

@@ -76,22 +76,29 @@ export class Session {
     const opened = this.#opened
     if (!this.#losable) return this.engine.call(opened.conversation, method, params, options)
     if (!this.#intact) return this.#sendMended(method, params, options)
-    return this.engine
-      .call(opened.conversation, method, params, options)
-      .catch(error => this.#sendAgain(error, opened, method, params, options))
-  }
-
-  /** A session that is gone did not run the call: after a new handshake it is safe to send it again, once. Nothing else is. */
-  #sendAgain(error: unknown, opened: Opened, method: Method, params: Params, options: SendOptions): Promise<unknown> {
-    if (!(error instanceof ConnectionError) || error.kind !== 'session') throw error
-    // Calls that were under way together fail one after the other; the first to come has it mended for all.
-    if (this.#opened === opened) this.#intact = false
-    return this.#sendMended(method, params, options)
+    return this.engine.call(opened.conversation, method, params, options).catch(error => {
+      // A session that is gone did not run the call: after a new handshake it is safe to send it again, once. Nothing else is.
+      if (!this.#noteLoss(error, opened)) throw error
+      return this.#sendMended(method, params, options)
+    })
   }
 
   async #sendMended(method: Method, params: Params, options: SendOptions): Promise<unknown> {
     if (!this.#intact) await unlessAborted(this.#mend(), options.signal)
-    return this.engine.call(this.#opened.conversation, method, params, options)
+    const opened = this.#opened
+    try {
+      return await this.engine.call(opened.conversation, method, params, options)
+    } catch (error) {
+      this.#noteLoss(error, opened)
+      throw error
+    }
+  }
+
+  /** Calls that were under way together learn of it one after the other; only the first loses what is open now. */
+  #noteLoss(error: unknown, opened: Opened): boolean {
+    if (!(error instanceof ConnectionError) || error.kind !== 'session') return false
+    if (this.#opened === opened) this.#intact = false
+    return true
   }
 
   #mend(): Promise<void> {

@@ -38,6 +38,7 @@ export interface ToolCaller {
   readonly answerers: Answerers
   readonly rounds: number
   readonly validateArguments: boolean
+  readonly sendOptions: (options: RequestOptions) => SendOptions
   /** Reads the list of tools; `anew`: what we know is old. */
   readonly list: (anew: boolean, signal: AbortSignal | undefined) => Promise<void>
   /** Waits for the end of a call that has become a task. */
@@ -51,8 +52,10 @@ export async function callToolOn<S extends Schema>(
   name: string,
   args: Params | undefined,
   options: CallToolOptions<S>,
-  send: SendOptions,
 ): Promise<ToolOutcome<InferOutput<S>>> {
+  const { onProgress } = options
+  const plainly = caller.sendOptions(options)
+  const send = onProgress === undefined ? plainly : { ...plainly, onProgress }
   if (caller.validateArguments) await checkArguments(caller, name, args, send.signal)
   const params = paramsFor(caller, name, args, options.task)
   let answer: unknown

@@ -221,7 +221,10 @@ export class Engine implements Door {
 
   succeed(exchange: Exchange, result: unknown): void {
     // A handler that went on after its question was put off does not outvote the question.
-    if (exchange.asking?.pending === true) return this.#conclude(exchange, exchange.asking)
+    if (exchange.asking?.pending === true) {
+      this.trace('suspension-swallowed', exchange.route.name)
+      return this.#conclude(exchange, exchange.asking)
+    }
     if (!this.#finish(exchange)) return
     let frame: string
     try {

@@ -13,7 +13,7 @@ import type { Engine } from './engine.ts'
 import { Exchange } from './exchange.ts'
 import { failureOf } from './outcome.ts'
 import { openParams, paramsOf } from './plan.ts'
-import { likelyRevision, requestId } from './unplaced.ts'
+import { failBroken, failUnread, likelyRevision, requestId } from './unplaced.ts'
 
 /** One inbound message with its way back. `conversation` is undefined for an exchange that has not been placed yet. */
 export interface Delivery {
@@ -36,6 +36,7 @@ export function receiveFrame(
   try {
     message = parse(text, engine.limits)
   } catch (error) {
+    failUnread(conversation, text, error as McpError)
     return refuse(engine, reply, undefined, error, likelyRevision(engine, caller, conversation))
   }
   receive(engine, { message, caller, reply, conversation, status })
@@ -47,7 +48,11 @@ export function receive(engine: Engine, delivery: Delivery): void {
   let id: Id | undefined
   let revision: Revision | undefined
   try {
-    if (!isRecord(message) || message['jsonrpc'] !== '2.0') throw malformed('a JSON-RPC 2.0 object with "jsonrpc":"2.0"')
+    if (!isRecord(message) || message['jsonrpc'] !== '2.0') {
+      const error = malformed('a JSON-RPC 2.0 object with "jsonrpc":"2.0"')
+      failBroken(delivery.conversation, message, error)
+      throw error
+    }
     const method = message['method']
     if (method === undefined) return settle(engine, message, delivery)
     if (typeof method !== 'string') throw malformed('one whose method is a string')
@@ -141,9 +146,11 @@ function rescue(engine: Engine, exchange: Exchange, error: unknown): void {
 }
 
 function settle(engine: Engine, message: Readonly<Record<string, unknown>>, delivery: Delivery): void {
-  if (!('result' in message) && !('error' in message)) throw malformed('one with a method, a result or an error')
   const conversation = delivery.conversation ?? engine.seating.answering(delivery)
-  if (conversation.calls?.settle(message, delivery.status) !== true) engine.trace('answer-to-nothing', message['id'])
+  if (conversation.calls?.settle(message, delivery.status) !== true) {
+    if (!('result' in message) && !('error' in message)) throw malformed('one with a method, a result or an error')
+    engine.trace('answer-to-nothing', message['id'])
+  }
   delivery.reply.end()
 }
 

@@ -1,5 +1,6 @@
 /** Messages that are refused before it was clear what they are: under which id, and in the words of which wire. Off the path of good ones. */
 import type { Caller } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
 import { type Id, isId, isRecord } from '../jsonrpc/message.ts'
 import { metaOf, type Revision, versionHeader, versionKey } from '../revisions/index.ts'
 import type { Conversation } from './conversation.ts'
@@ -9,6 +10,24 @@ import type { Engine } from './engine.ts'
 export function requestId(message: unknown): Id | undefined {
   if (!isRecord(message) || !isId(message['id'])) return undefined
   return message['method'] === undefined && ('result' in message || 'error' in message) ? undefined : message['id']
+}
+
+const atHead = /^\{"jsonrpc":"2\.0","id":(\d{1,15}),"(?:result|error)":/
+const atTail = /"jsonrpc":"2\.0","id":(\d{1,15})\}\s*$/
+
+/** A frame that is beyond the limits, or no JSON: if by its ends it answers a call of ours, that call need not wait for its deadline. */
+export function failUnread(conversation: Conversation | undefined, text: string, error: Error): void {
+  const found = atHead.exec(text.slice(0, 64)) ?? (text.startsWith('{"result":') ? atTail.exec(text.slice(-64)) : null)
+  if (found !== null) conversation?.calls?.fail(Number(found[1]), unreadable(error))
+}
+
+/** The same for what is JSON, but no message. */
+export function failBroken(conversation: Conversation | undefined, message: unknown, error: Error): void {
+  if (isRecord(message) && message['method'] === undefined && isId(message['id'])) conversation?.calls?.fail(message['id'], unreadable(error))
+}
+
+function unreadable(cause: Error): McpError {
+  return new McpError('invalid-result', `The answer cannot be read: ${cause.message}`, { cause })
 }
 
 /** The wire that a message claims, by itself or by its header; else its conversation's, else the one its header names, else our newest. */

@@ -89,7 +89,7 @@ export class Context {
   elicit<S extends Schema>(question: FormQuestion<S>): Promise<Elicited<InferOutput<S>>>
   elicit(question: UrlQuestion): Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly elicitationId: string }>
   elicit(question: FormQuestion | UrlQuestion): Promise<unknown> {
-    return 'url' in question ? elicitUrl(this.#exchange, question) : elicitForm(this.#exchange, question)
+    return held<unknown>('url' in question ? elicitUrl(this.#exchange, question) : elicitForm(this.#exchange, question))
   }
 
   /** Tells the client that the page of a URL question has done its work. */
@@ -98,19 +98,18 @@ export class Context {
   }
 
   /** Asks the user yes or no. */
-  async confirm(message: string, options: CallOptions & { key?: string } = {}): Promise<boolean> {
-    const answer = await elicitForm(this.#exchange, { message, ...options })
-    return answer.action === 'accept'
+  confirm(message: string, options: CallOptions & { key?: string } = {}): Promise<boolean> {
+    return held(elicitForm(this.#exchange, { message, ...options }).then(({ action }) => action === 'accept'))
   }
 
   /** Asks the client's model. */
   sample(params: SamplingParams, options?: SampleOptions): Promise<SamplingResult> {
-    return sample(this.#exchange, params, options)
+    return held(sample(this.#exchange, params, options))
   }
 
   /** Asks which folders the client works in. */
   roots(options?: CallOptions & { key?: string }): Promise<readonly Root[]> {
-    return askRoots(this.#exchange, options)
+    return held(askRoots(this.#exchange, options))
   }
 
   /** Does something at most once per call, however often the handler is entered for it: the result must be JSON. */
@@ -137,6 +136,12 @@ export class Context {
   problem(code: ProblemCode, message: string, more?: ProblemMore): Problem {
     return problem(code, message, more)
   }
+}
+
+/** A question that its handler never awaits must not end the process when it is put off, or its client goes away. */
+function held<T>(question: Promise<T>): Promise<T> {
+  question.catch(() => undefined)
+  return question
 }
 
 /** Extension names hold dots themselves, so only the first one divides. */

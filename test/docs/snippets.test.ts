@@ -16,13 +16,16 @@ async function program(page: string): Promise<string> {
 describe('the programs in the documentation', () => {
   afterAll(() => rm(scratch, { recursive: true, force: true }))
 
-  it.each(['README.md', 'docs/server.md', 'docs/client.md', 'docs/testing.md'])('%s runs to its end as one program', async page => {
-    await mkdir(scratch, { recursive: true })
-    const file = join(scratch, `${page.replaceAll(/\W/g, '-')}.ts`)
-    await writeFile(file, await program(page))
-    const { stderr } = await promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
-      timeout: 30_000,
-    })
-    expect(stderr).not.toMatch(/Error/)
-  })
+  it.each(['README.md', 'docs/server.md', 'docs/client.md', 'docs/testing.md'])(
+    '%s runs to its end as one program',
+    async page => {
+      await mkdir(scratch, { recursive: true })
+      const file = join(scratch, `${page.replaceAll(/\W/g, '-')}.ts`)
+      await writeFile(file, await program(page))
+      const { stderr } = await promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
+        timeout: 30_000,
+      })
+      expect(stderr).not.toMatch(/Error/)
+    },
+  )
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { oracle } from '../oracle/index.ts'
-import { carriersOf, startFixture } from '../transcripts/carriers.ts'
+import { carriersOf, fetchFixture, startFixture } from '../transcripts/carriers.ts'
 import { everyRevision } from '../transcripts/fixture.ts'
 import { openCell } from './cell.ts'
 import { checkAll } from './sentences.ts'
@@ -13,18 +13,21 @@ afterAll(() => {
   if (oracle !== undefined) oracle.trustPeers = false
 })
 
-for (const revision of everyRevision) {
-  for (const carrier of carriersOf[revision]) {
-    test(`client ${revision} ⇄ server over ${carrier}`, async () => {
-      const { target, close } = await startFixture(carrier)
-      try {
-        const cell = await openCell(target, revision, { revisions: [revision] })
-        await checkAll(cell)
-        await cell.client.close()
-        await expect(cell.client.callTool('media')).rejects.toThrow()
-      } finally {
-        await close()
-      }
-    })
-  }
+const faces = everyRevision.flatMap(revision => [
+  ...carriersOf[revision].map(carrier => ({ revision, face: carrier, start: () => startFixture(carrier) })),
+  ...(carriersOf[revision].includes('http') ? [{ revision, face: 'fetch', start: async () => fetchFixture() }] : []),
+])
+
+for (const { revision, face, start } of faces) {
+  test(`client ${revision} ⇄ server over ${face}`, async () => {
+    const { target, options, close } = await start()
+    try {
+      const cell = await openCell(target, revision, { ...options, revisions: [revision] })
+      await checkAll(cell)
+      await cell.client.close()
+      await expect(cell.client.callTool('media')).rejects.toThrow()
+    } finally {
+      await close()
+    }
+  })
 }

@@ -38,14 +38,13 @@ function envelope(rules: Rules, frame: Frame): string[] {
   return rules.faults(rules.has('JSONRPCResultResponse') ? 'JSONRPCResultResponse' : 'JSONRPCResponse', frame)
 }
 
-/** Up to 2025-06-18 the schema wants an id where there is none to give; null is what JSON-RPC itself says there. */
+/** What answers no request in particular belongs to no wire in particular: whether it has no id or a null one is not judged here. */
 function errorFaults(rules: Rules, frame: Frame): string[] {
   const error = frame['error']
   const code = isRecord(error) && typeof error['code'] === 'number' ? error['code'] : 0
   // The draft's number for a version that is not spoken is that of bad parameters in general.
   const definition = code === -32602 ? rules.ofError(0) : rules.ofError(code)
-  const id = frame['id'] === null && definition === 'JSONRPCError' ? 0 : frame['id']
-  return rules.faults(definition, id === undefined ? frame : { ...frame, id })
+  return rules.faults(definition, { ...frame, id: frame['id'] ?? 0 })
 }
 
 function resultFaults(rules: Rules, revision: Judged, result: unknown, asked: Asked | undefined): string[] {

@@ -111,7 +111,11 @@ export interface HttpPeer {
   readonly session: string | undefined
   readonly hello: Answer | undefined
   /** A request of this wire. `headers` replaces single ones; undefined leaves one out. */
-  ask(method: string, params?: Frame, more?: { headers?: Readonly<Record<string, string | undefined>>; id?: string | number }): Promise<Answer>
+  ask(
+    method: string,
+    params?: Frame,
+    more?: { headers?: Readonly<Record<string, string | undefined>>; id?: string | number },
+  ): Promise<Answer>
   open(method: string, params?: Frame, more?: { headers?: Readonly<Record<string, string | undefined>> }): Promise<Opened>
   tell(method: string, params?: Frame): Promise<Answer>
 }
@@ -121,7 +125,12 @@ export async function httpPeer(url: string, revision: RevisionId, capabilities: 
   let session: string | undefined
   let hello: Answer | undefined
   let nextId = 1
-  const asking = (method: string, params: Frame, headers: Readonly<Record<string, string | undefined>> = {}, id: string | number = nextId++): Ask => ({
+  const asking = (
+    method: string,
+    params: Frame,
+    headers: Readonly<Record<string, string | undefined>> = {},
+    id: string | number = nextId++,
+  ): Ask => ({
     headers: { ...headersFor(revision, method, params, session), ...headers },
     body: { jsonrpc: '2.0', id, method, params: enveloped(revision, params, capabilities) },
   })
@@ -138,7 +147,9 @@ export async function httpPeer(url: string, revision: RevisionId, capabilities: 
       send(url, { headers: headersFor(revision, method, params, session), body: { jsonrpc: '2.0', method, params } }),
   }
   if (revisionById(revision).era === 'session') {
-    hello = await send(url, { body: { jsonrpc: '2.0', id: 0, method: 'initialize', params: helloParams(revision, capabilities) } })
+    hello = await send(url, {
+      body: { jsonrpc: '2.0', id: 0, method: 'initialize', params: helloParams(revision, capabilities) },
+    })
     session = hello.headers['mcp-session-id'] as string | undefined
     await peer.tell(revision === 's3' ? 'initialized' : 'notifications/initialized')
   }

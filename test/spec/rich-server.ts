@@ -80,7 +80,16 @@ function addTools(server: Server): void {
           image(pixel, 'image/png', { annotations, meta }),
           audio(sound, 'audio/wav', { annotations, meta }),
           resource({ uri: 'file:///a.txt', mimeType: 'text/plain', text: 'A', _meta: meta }, { annotations, meta }),
-          link('file:///b.txt', { name: 'b', title: 'The B', description: 'second', mimeType: 'text/plain', size: 2, icons, annotations, _meta: meta }),
+          link('file:///b.txt', {
+            name: 'b',
+            title: 'The B',
+            description: 'second',
+            mimeType: 'text/plain',
+            size: 2,
+            icons,
+            annotations,
+            _meta: meta,
+          }),
         ],
         structured: { ok: true },
         meta,
@@ -88,7 +97,9 @@ function addTools(server: Server): void {
   )
   server.tool('numbers', { output: jsonSchema<number[]>({ type: 'array', items: { type: 'number' } }) }, () => [1, 2])
   server.tool('tree', { output: jsonSchema<unknown>(treeOutput) }, () => ({ label: 'root', children: [{ label: 'leaf' }] }))
-  server.tool('falsy', { input: jsonSchema<{ value: unknown }>({ type: 'object', properties: { value: {} } }) }, ({ value }) => reply({ structured: value }))
+  server.tool('falsy', { input: jsonSchema<{ value: unknown }>({ type: 'object', properties: { value: {} } }) }, ({ value }) =>
+    reply({ structured: value }),
+  )
   server.tool('picture', {}, () => reply({ content: [image(pixel, 'image/png')], structured: { width: 1 } }))
   server.tool('bars', {}, () => reply({ content: [image(pixel, 'image/png')], structured: [3, 4] }))
   server.tool('word', { output: jsonSchema<string>({ type: 'string' }) }, () => 'said')

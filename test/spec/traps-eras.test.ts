@@ -3,7 +3,18 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { createServer, McpError, type Server } from '../../src/server/index.ts'
 import { headersFor, httpPeer, json, send } from './http.ts'
-import { envelope, enveloped, errorOf, everyRevision, type Frame, helloParams, requestRevisions, resultOf, sessionRevisions, speak } from './wire.ts'
+import {
+  envelope,
+  enveloped,
+  errorOf,
+  everyRevision,
+  type Frame,
+  helloParams,
+  requestRevisions,
+  resultOf,
+  sessionRevisions,
+  speak,
+} from './wire.ts'
 
 const E = '2026-07-28'
 const keys = { version: 'io.modelcontextprotocol/protocolVersion', capabilities: 'io.modelcontextprotocol/clientCapabilities' }
@@ -12,7 +23,12 @@ let server: Server
 let url: string
 
 beforeAll(async () => {
-  server = createServer({ name: 'eras', version: '1.0.0', revisions: everyRevision, secret: 'a secret of more than thirty-two characters' })
+  server = createServer({
+    name: 'eras',
+    version: '1.0.0',
+    revisions: everyRevision,
+    secret: 'a secret of more than thirty-two characters',
+  })
   server.tool('echo', {}, () => 'here')
   server.tool('ask', {}, async (_, ctx) => ((await ctx.confirm('Sure?')) ? 'yes' : 'no'))
   server.tool('model', {}, async (_, ctx) => {
@@ -29,15 +45,19 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 const request = (method: string, params: unknown, id: unknown = 1): Frame => ({ jsonrpc: '2.0', id, method, params }) as Frame
-const post = (body: unknown, headers: Readonly<Record<string, string | undefined>> = {}) => send(url, { headers: { ...json, ...headers }, body })
+const post = (body: unknown, headers: Readonly<Record<string, string | undefined>> = {}) =>
+  send(url, { headers: { ...json, ...headers }, body })
 
 describe('trap 1: a handshake or ping in a modern envelope is an unknown method', () => {
   const params = { ...helloParams('2025-11-25'), _meta: envelope(E) }
 
-  it.each(['initialize', 'ping', 'logging/setLevel', 'resources/subscribe', 'no/such/method'])('%s: 404 and −32601', async method => {
-    const answer = await post(request(method, { ...params, level: 'info', uri: 'memo://one' }), headersFor(E, method, {}))
-    expect([answer.status, errorOf(answer.frame).code, answer.headers['mcp-session-id']]).toEqual([404, -32601, undefined])
-  })
+  it.each(['initialize', 'ping', 'logging/setLevel', 'resources/subscribe', 'no/such/method'])(
+    '%s: 404 and −32601',
+    async method => {
+      const answer = await post(request(method, { ...params, level: 'info', uri: 'memo://one' }), headersFor(E, method, {}))
+      expect([answer.status, errorOf(answer.frame).code, answer.headers['mcp-session-id']]).toEqual([404, -32601, undefined])
+    },
+  )
 
   it.each(requestRevisions)('also on a pipe, at %s', async revision => {
     const wire = await speak(server, revision)
@@ -55,7 +75,10 @@ describe('trap 2: an unknown method is HTTP 404 on the stateless wires alone', (
   })
 
   it('a 404 of session wires means that the session is gone', async () => {
-    const answer = await post(request('tools/list', {}), { 'mcp-session-id': 'nobody-knows-it', 'mcp-protocol-version': '2025-11-25' })
+    const answer = await post(request('tools/list', {}), {
+      'mcp-session-id': 'nobody-knows-it',
+      'mcp-protocol-version': '2025-11-25',
+    })
     expect(answer.status).toBe(404)
   })
 })
@@ -84,7 +107,11 @@ describe('trap 3: no signal of an era quietly wins', () => {
       headers: { ...headersFor(E, 'tools/list', {}), 'mcp-session-id': peer.session },
       body: request('tools/list', enveloped(E)),
     })
-    expect([answer.status, resultOf(answer.frame)['resultType'], answer.headers['mcp-session-id']]).toEqual([200, 'complete', undefined])
+    expect([answer.status, resultOf(answer.frame)['resultType'], answer.headers['mcp-session-id']]).toEqual([
+      200,
+      'complete',
+      undefined,
+    ])
   })
 
   it('neither: an older wire, whose session is missing', async () => {
@@ -106,7 +133,10 @@ describe('trap 3: no signal of an era quietly wins', () => {
 
 describe('trap 4: a header that differs from _meta is a mismatch before all else', () => {
   it.each(['1999-01-01', '2025-06-18', 'DRAFT-2026-v1'])('_meta says 2026-07-28, the header %s', async header => {
-    const answer = await post(request('tools/list', enveloped(E)), { ...headersFor(E, 'tools/list', {}), 'mcp-protocol-version': header })
+    const answer = await post(request('tools/list', enveloped(E)), {
+      ...headersFor(E, 'tools/list', {}),
+      'mcp-protocol-version': header,
+    })
     expect([answer.status, errorOf(answer.frame).code]).toEqual([400, -32020])
   })
 
@@ -114,7 +144,10 @@ describe('trap 4: a header that differs from _meta is a mismatch before all else
     const _meta = { ...envelope(E), [keys.version]: '2031-01-01' }
     const wrong = await post(request('tools/list', { _meta }), headersFor(E, 'tools/list', {}))
     expect([wrong.status, errorOf(wrong.frame).code]).toEqual([400, -32020])
-    const agreed = await post(request('tools/list', { _meta }), { ...headersFor(E, 'tools/list', {}), 'mcp-protocol-version': '2031-01-01' })
+    const agreed = await post(request('tools/list', { _meta }), {
+      ...headersFor(E, 'tools/list', {}),
+      'mcp-protocol-version': '2031-01-01',
+    })
     expect([agreed.status, errorOf(agreed.frame).code]).toEqual([400, -32022])
   })
 
@@ -222,7 +255,12 @@ describe('trap 8: the id', () => {
     await wire.close()
   })
 
-  const unreadable: readonly string[] = ['{"jsonrpc":"2.0","id":', '7', '{"jsonrpc":"2.0","id":null,"method":"ping"}', '{"jsonrpc":"2.0","id":1.5,"method":"ping"}']
+  const unreadable: readonly string[] = [
+    '{"jsonrpc":"2.0","id":',
+    '7',
+    '{"jsonrpc":"2.0","id":null,"method":"ping"}',
+    '{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+  ]
   const omitting: readonly RevisionId[] = ['2025-11-25', '2026-07-28', 'draft-2026-v1']
 
   it.each(everyRevision)('%s: one that could not be read is left out from D on, and null before', async revision => {
@@ -236,13 +274,16 @@ describe('trap 8: the id', () => {
     await wire.close()
   })
 
-  it.each(sessionRevisions.filter(id => id !== '2024-11-05'))('%s over HTTP: likewise, by the wire of the session', async revision => {
-    const peer = await httpPeer(url, revision)
-    for (const text of unreadable) {
-      const { status, frame } = await send(url, { headers: headersFor(revision, 'ping', {}, peer.session), body: text })
-      expect([status, 'id' in frame ? frame['id'] : 'left out']).toEqual([400, omitting.includes(revision) ? 'left out' : null])
-    }
-  })
+  it.each(sessionRevisions.filter(id => id !== '2024-11-05'))(
+    '%s over HTTP: likewise, by the wire of the session',
+    async revision => {
+      const peer = await httpPeer(url, revision)
+      for (const text of unreadable) {
+        const { status, frame } = await send(url, { headers: headersFor(revision, 'ping', {}, peer.session), body: text })
+        expect([status, 'id' in frame ? frame['id'] : 'left out']).toEqual([400, omitting.includes(revision) ? 'left out' : null])
+      }
+    },
+  )
 
   it.each(everyRevision)('%s: a readable one is echoed though the rest is no message', async revision => {
     const wire = await speak(server, revision)
@@ -326,8 +367,13 @@ describe('trap 22: the version header on older wires', () => {
     loose.tool('media', { title: 'Named', output: { type: 'object' } }, () => ({}))
     const listening = await loose.listen()
     const bare = await send(listening.url, { body: request('tools/list', {}) })
-    expect(resultOf(bare.frame)['tools']).toEqual([{ name: 'media', inputSchema: expect.anything(), annotations: { title: 'Named' } }])
-    const named = await send(listening.url, { headers: { ...json, 'mcp-protocol-version': '2025-06-18' }, body: request('tools/list', {}) })
+    expect(resultOf(bare.frame)['tools']).toEqual([
+      { name: 'media', inputSchema: expect.anything(), annotations: { title: 'Named' } },
+    ])
+    const named = await send(listening.url, {
+      headers: { ...json, 'mcp-protocol-version': '2025-06-18' },
+      body: request('tools/list', {}),
+    })
     expect(resultOf(named.frame)['tools']).toEqual([
       { name: 'media', title: 'Named', inputSchema: expect.anything(), outputSchema: { type: 'object' } },
     ])

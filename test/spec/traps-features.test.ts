@@ -3,7 +3,17 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { createServer, jsonSchema, type Server } from '../../src/server/index.ts'
-import { callName, errorOf, everyRevision, type Frame, official, requestRevisions, resultOf, sessionRevisions, speak } from './wire.ts'
+import {
+  callName,
+  errorOf,
+  everyRevision,
+  type Frame,
+  official,
+  requestRevisions,
+  resultOf,
+  sessionRevisions,
+  speak,
+} from './wire.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -14,12 +24,20 @@ function make(more: (server: Server) => void = () => {}): Server {
   const server = createServer({ name: 'features', version: '1.0.0', revisions: everyRevision, pageSize: 2 })
   closers.push(() => server.close())
   server.tool('named', { input: z.object({ name: z.string(), age: z.number().optional() }) }, ({ name }) => name)
-  server.tool('schema', { input: jsonSchema({ type: 'object', properties: { count: { type: 'integer', minimum: 1 } }, required: ['count'] }) }, () => 'ok')
+  server.tool(
+    'schema',
+    { input: jsonSchema({ type: 'object', properties: { count: { type: 'integer', minimum: 1 } }, required: ['count'] }) },
+    () => 'ok',
+  )
   server.tool('bare', {}, args => JSON.stringify(args))
   server.resource('memo://one', { name: 'one' }, () => 'one')
   server.resource('memo://none', { name: 'none' }, () => undefined)
   server.resource('memo://empty', { name: 'empty' }, () => [])
-  server.prompt('brief', { arguments: { topic: { required: true, complete: () => Array.from({ length: 250 }, (_, at) => `v${at}`) } } }, ({ topic }) => topic)
+  server.prompt(
+    'brief',
+    { arguments: { topic: { required: true, complete: () => Array.from({ length: 250 }, (_, at) => `v${at}`) } } },
+    ({ topic }) => topic,
+  )
   more(server)
   return server
 }
@@ -27,24 +45,27 @@ function make(more: (server: Server) => void = () => {}): Server {
 describe('trap 26: bad arguments of a tool', () => {
   const reports: readonly RevisionId[] = ['2025-11-25', '2026-07-28', 'draft-2026-v1']
 
-  it.each(everyRevision)('%s: −32602 up to C, a result that says so from D on, 4001 on the dialect; the field is named', async revision => {
-    const wire = await speak(make(), revision)
-    for (const [name, args, field] of [
-      ['named', { name: 7 }, 'name'],
-      ['named', {}, 'name'],
-      ['schema', { count: 0 }, 'count'],
-      ['schema', {}, 'count'],
-    ] as const) {
-      const answer = await wire.ask(callName(revision), { name, arguments: args })
-      if (reports.includes(revision)) {
-        const { isError, content } = resultOf(answer)
-        expect([isError, JSON.stringify(content)]).toEqual([true, expect.stringContaining(field)])
-      } else {
-        const { code, message } = errorOf(answer)
-        expect([code, message]).toEqual([revision === 's3' ? 4001 : -32602, expect.stringContaining(field)])
+  it.each(everyRevision)(
+    '%s: −32602 up to C, a result that says so from D on, 4001 on the dialect; the field is named',
+    async revision => {
+      const wire = await speak(make(), revision)
+      for (const [name, args, field] of [
+        ['named', { name: 7 }, 'name'],
+        ['named', {}, 'name'],
+        ['schema', { count: 0 }, 'count'],
+        ['schema', {}, 'count'],
+      ] as const) {
+        const answer = await wire.ask(callName(revision), { name, arguments: args })
+        if (reports.includes(revision)) {
+          const { isError, content } = resultOf(answer)
+          expect([isError, JSON.stringify(content)]).toEqual([true, expect.stringContaining(field)])
+        } else {
+          const { code, message } = errorOf(answer)
+          expect([code, message]).toEqual([revision === 's3' ? 4001 : -32602, expect.stringContaining(field)])
+        }
       }
-    }
-  })
+    },
+  )
 
   it.each(everyRevision)('%s: arguments that are no object are a malformed request', async revision => {
     const wire = await speak(make(), revision)
@@ -70,19 +91,24 @@ describe('trap 26: bad arguments of a tool', () => {
   it.each(everyRevision)('%s: a prompt without what it needs is −32602 and names it', async revision => {
     const wire = await speak(make(), revision)
     for (const args of [undefined, {}, { topic: 7 }, []]) {
-      const { code, message } = errorOf(await wire.ask('prompts/get', { name: 'brief', ...(args === undefined ? {} : { arguments: args }) }))
+      const { code, message } = errorOf(
+        await wire.ask('prompts/get', { name: 'brief', ...(args === undefined ? {} : { arguments: args }) }),
+      )
       expect(code).toBe(-32602)
       expect(message).toMatch(/topic|arguments/)
     }
   })
 
-  it.each(everyRevision)('%s: a resource that is not there is −32002 up to D, −32602 on E; never an empty list', async revision => {
-    const wire = await speak(make(), revision)
-    for (const uri of ['memo://nobody', 'memo://none', 'memo://empty', 'constructor']) {
-      const { code, data } = errorOf(await wire.ask('resources/read', { uri }))
-      expect([code, data]).toEqual([revision === '2026-07-28' ? -32602 : -32002, { uri }])
-    }
-  })
+  it.each(everyRevision)(
+    '%s: a resource that is not there is −32002 up to D, −32602 on E; never an empty list',
+    async revision => {
+      const wire = await speak(make(), revision)
+      for (const uri of ['memo://nobody', 'memo://none', 'memo://empty', 'constructor']) {
+        const { code, data } = errorOf(await wire.ask('resources/read', { uri }))
+        expect([code, data]).toEqual([revision === '2026-07-28' ? -32602 : -32002, { uri }])
+      }
+    },
+  )
 
   it('goes by HTTP 200 in every one of these cases (§1.3)', async () => {
     const server = make()
@@ -103,7 +129,8 @@ describe('trap 26: bad arguments of a tool', () => {
 })
 
 describe('trap 28: the dialect of schemas', () => {
-  const make2 = (schema: Frame) => () => make(server => server.tool('t', { input: jsonSchema({ type: 'object', ...schema }) }, () => 'ok'))
+  const make2 = (schema: Frame) => () =>
+    make(server => server.tool('t', { input: jsonSchema({ type: 'object', ...schema }) }, () => 'ok'))
 
   it('without a word it is 2020-12', async () => {
     const prefixed = { properties: { pair: { type: 'array', prefixItems: [{ type: 'string' }], items: false } } }
@@ -155,17 +182,23 @@ describe('trap 29: pages, progress, completion', () => {
     expect(names).toEqual(['named', 'schema', 'bare'])
   })
 
-  it.each(official)('%s: a cursor that this list did not give is −32602: made up, empty, tampered with, of another list', async revision => {
-    const wire = await speak(make(server => server.resource('memo://two', { name: 'two' }, () => 'two')), revision)
-    const { nextCursor } = resultOf(await wire.ask('tools/list'))
-    const good = String(nextCursor)
-    const flipped = `${good.slice(0, -2)}${good.at(-2) === 'A' ? 'B' : 'A'}${good.at(-1)}`
-    for (const cursor of ['', 'x', flipped, 'x'.repeat(100_000), 7, null]) {
-      expect(errorOf(await wire.ask('tools/list', { cursor })).code).toBe(-32602)
-    }
-    expect(errorOf(await wire.ask('resources/list', { cursor: good })).code).toBe(-32602)
-    expect(await wire.ask('tools/list', { cursor: good })).toHaveProperty('result')
-  })
+  it.each(official)(
+    '%s: a cursor that this list did not give is −32602: made up, empty, tampered with, of another list',
+    async revision => {
+      const wire = await speak(
+        make(server => server.resource('memo://two', { name: 'two' }, () => 'two')),
+        revision,
+      )
+      const { nextCursor } = resultOf(await wire.ask('tools/list'))
+      const good = String(nextCursor)
+      const flipped = `${good.slice(0, -2)}${good.at(-2) === 'A' ? 'B' : 'A'}${good.at(-1)}`
+      for (const cursor of ['', 'x', flipped, 'x'.repeat(100_000), 7, null]) {
+        expect(errorOf(await wire.ask('tools/list', { cursor })).code).toBe(-32602)
+      }
+      expect(errorOf(await wire.ask('resources/list', { cursor: good })).code).toBe(-32602)
+      expect(await wire.ask('tools/list', { cursor: good })).toHaveProperty('result')
+    },
+  )
 
   it('the dialect has no pages: it gets everything', async () => {
     const wire = await speak(make(), 's3')
@@ -188,7 +221,9 @@ describe('trap 29: pages, progress, completion', () => {
     for (const progressToken of ['7', 7, 0, '']) {
       await wire.ask('tools/call', { name: 'work', _meta: { progressToken } })
       late()
-      const said = (await wire.quiet()).filter(frame => frame['method'] === 'notifications/progress').map(frame => frame['params'] as Frame)
+      const said = (await wire.quiet())
+        .filter(frame => frame['method'] === 'notifications/progress')
+        .map(frame => frame['params'] as Frame)
       const own = said.filter(params => params['progressToken'] === progressToken)
       expect(own.map(({ progress }) => progress)).toEqual([1, 2, 3, 4])
       expect(own.map(({ message, total }) => [message, total])).toEqual([
@@ -278,6 +313,7 @@ describe('trap 30: tasks, two forms that do not mix', () => {
     for (;;) {
       const task = resultOf(await wire.ask('tasks/get', { taskId }))
       if (task['status'] !== 'working') return task
+      await new Promise<void>(resolve => setImmediate(() => resolve()))
     }
   }
 
@@ -288,8 +324,13 @@ describe('trap 30: tasks, two forms that do not mix', () => {
     expect(Object.keys(task).sort()).toEqual(['createdAt', 'lastUpdatedAt', 'pollInterval', 'status', 'taskId', 'ttl'])
     expect((await ended(wire, task['taskId']))['status']).toBe('failed')
     const result = resultOf(await wire.ask('tasks/result', { taskId: task['taskId'] }))
-    expect([result['isError'], result['_meta']]).toEqual([true, { 'io.modelcontextprotocol/related-task': { taskId: task['taskId'] } }])
-    expect(await wire.ask('tasks/update', { taskId: task['taskId'], inputResponses: {} })).toMatchObject({ error: { code: -32601 } })
+    expect([result['isError'], result['_meta']]).toEqual([
+      true,
+      { 'io.modelcontextprotocol/related-task': { taskId: task['taskId'] } },
+    ])
+    expect(await wire.ask('tasks/update', { taskId: task['taskId'], inputResponses: {} })).toMatchObject({
+      error: { code: -32601 },
+    })
   })
 
   it('2025-11-25: taskSupport is held to: −32601 either way', async () => {
@@ -316,7 +357,10 @@ describe('trap 30: tasks, two forms that do not mix', () => {
 
   it('2026-07-28: who did not declare it gets no task, ignores params.task, and −32021 from tasks/*', async () => {
     const wire = await speak(withTasks(), '2026-07-28', { capabilities: { tasks: { requests: { tools: { call: {} } } } } })
-    expect(resultOf(await wire.ask('tools/call', { name: 'long', task: { ttl: 1000 } }))).toMatchObject({ resultType: 'complete', content: [{ text: 'done' }] })
+    expect(resultOf(await wire.ask('tools/call', { name: 'long', task: { ttl: 1000 } }))).toMatchObject({
+      resultType: 'complete',
+      content: [{ text: 'done' }],
+    })
     const missing = { requiredCapabilities: extension }
     for (const [method, params] of [
       ['tools/call', { name: 'must' }],
@@ -330,11 +374,16 @@ describe('trap 30: tasks, two forms that do not mix', () => {
     }
   })
 
-  it.each(['2024-11-05', '2025-03-26', '2025-06-18'] as const)('%s: a wish for a task is ignored, and the tool that must be one is just a call', async revision => {
-    const wire = await speak(withTasks(), revision)
-    expect(resultOf(await wire.ask('tools/call', { name: 'long', task: {} }))['content']).toEqual([{ type: 'text', text: 'done' }])
-    expect(errorOf(await wire.ask('tasks/get', { taskId: 'x' })).code).toBe(-32601)
-  })
+  it.each(['2024-11-05', '2025-03-26', '2025-06-18'] as const)(
+    '%s: a wish for a task is ignored, and the tool that must be one is just a call',
+    async revision => {
+      const wire = await speak(withTasks(), revision)
+      expect(resultOf(await wire.ask('tools/call', { name: 'long', task: {} }))['content']).toEqual([
+        { type: 'text', text: 'done' },
+      ])
+      expect(errorOf(await wire.ask('tasks/get', { taskId: 'x' })).code).toBe(-32601)
+    },
+  )
 
   it('a server without such tools has no tasks on any wire', async () => {
     for (const revision of [...sessionRevisions, ...requestRevisions]) {
@@ -349,7 +398,8 @@ describe('trap 30: tasks, two forms that do not mix', () => {
     const created = resultOf(await ada.ask('tools/call', { name: 'long', task: {} }))['task'] as Frame
     const eve = await speak(server, '2025-11-25', { principal: 'eve' })
     const adaNow = await speak(server, '2026-07-28', { principal: 'ada', capabilities: extension })
-    for (const wire of [eve, adaNow]) expect(errorOf(await wire.ask('tasks/get', { taskId: created['taskId'] })).code).toBe(-32602)
+    for (const wire of [eve, adaNow])
+      expect(errorOf(await wire.ask('tasks/get', { taskId: created['taskId'] })).code).toBe(-32602)
     expect(await ada.ask('tasks/get', { taskId: created['taskId'] })).toHaveProperty('result')
   })
 })

@@ -1,7 +1,7 @@
 /** Headers that mirror the body, over real HTTP: traps 18 and 19, rev 2026-07-28 §2.5. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createServer, jsonSchema, type Server } from '../../src/server/index.ts'
-import { type Answer, headersFor, type HttpPeer, httpPeer, send } from './http.ts'
+import { type Answer, type HttpPeer, headersFor, httpPeer, send } from './http.ts'
 import { enveloped, errorOf, everyRevision, type Frame, resultOf, textOf } from './wire.ts'
 
 const E = '2026-07-28'
@@ -67,10 +67,13 @@ describe('trap 18: Mcp-Method and Mcp-Name', () => {
     expect((await peer.ask('tools/call', { name: 'odd/name' }, { headers: { 'mcp-name': value } })).status).toBe(200)
   })
 
-  it.each(['memo://ä ö', 'memo://=?base64?YQ==?=', ' memo://edge ', 'memo://雪'])('a URI that no header can hold goes encoded: %j', async uri => {
-    const answer = await peer.ask('resources/read', { uri }, { headers: { 'mcp-name': b64(uri) } })
-    expect(answer.frame['error'] === undefined || errorOf(answer.frame).code === -32602).toBe(true)
-  })
+  it.each(['memo://ä ö', 'memo://=?base64?YQ==?=', ' memo://edge ', 'memo://雪'])(
+    'a URI that no header can hold goes encoded: %j',
+    async uri => {
+      const answer = await peer.ask('resources/read', { uri }, { headers: { 'mcp-name': b64(uri) } })
+      expect(answer.frame['error'] === undefined || errorOf(answer.frame).code === -32602).toBe(true)
+    },
+  )
 
   it('a value that looks encoded must be encoded: as it is, it stands for something else', async () => {
     const uri = b64('memo://hidden')
@@ -82,7 +85,10 @@ describe('trap 18: Mcp-Method and Mcp-Name', () => {
   it('the name of a header has no case', async () => {
     const headers = headersFor(E, 'tools/list', {})
     const shouting = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]))
-    const answer = await send(url, { headers: shouting, body: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: enveloped(E) } })
+    const answer = await send(url, {
+      headers: shouting,
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: enveloped(E) },
+    })
     expect(answer.status).toBe(200)
   })
 
@@ -122,7 +128,11 @@ describe('trap 18: Mcp-Param-*', () => {
 
   it('names of Object.prototype are no arguments', async () => {
     const strange = createServer({ name: 'strange', version: '1' })
-    strange.tool('t', { input: jsonSchema({ type: 'object', properties: { constructor: { type: 'string', 'x-mcp-header': 'C' } } }) }, () => 'ok')
+    strange.tool(
+      't',
+      { input: jsonSchema({ type: 'object', properties: { constructor: { type: 'string', 'x-mcp-header': 'C' } } }) },
+      () => 'ok',
+    )
     const { url: other } = await strange.listen()
     expect((await (await httpPeer(other, E)).ask('tools/call', { name: 't', arguments: {} })).status).toBe(200)
     await strange.close()
@@ -145,7 +155,9 @@ describe('trap 19: a mark that clients would hide the tool for is refused when t
     'that is no token': { properties: { a: { type: 'string', 'x-mcp-header': 'A b' } } },
     'that is empty': { properties: { a: { type: 'string', 'x-mcp-header': '' } } },
     'that is no string': { properties: { a: { type: 'string', 'x-mcp-header': 1 } } },
-    'twice, but for case': { properties: { a: { type: 'string', 'x-mcp-header': 'A' }, b: { type: 'string', 'x-mcp-header': 'a' } } },
+    'twice, but for case': {
+      properties: { a: { type: 'string', 'x-mcp-header': 'A' }, b: { type: 'string', 'x-mcp-header': 'a' } },
+    },
   }
   it.each(Object.entries(bad))('%s', (_name, schema) => {
     const fresh = createServer({ name: 'x', version: '1' })

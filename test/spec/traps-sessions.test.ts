@@ -130,7 +130,10 @@ describe('rev 2026-07-28 §1.2: no sessions', () => {
     const peer = await httpPeer(url, '2026-07-28')
     for (const method of ['notifications/cancelled', 'notifications/no/such']) {
       const headers = headersFor('2026-07-28', method, {})
-      const answer = await send(url, { headers, body: { jsonrpc: '2.0', method, params: enveloped('2026-07-28', { requestId: 1 }) } })
+      const answer = await send(url, {
+        headers,
+        body: { jsonrpc: '2.0', method, params: enveloped('2026-07-28', { requestId: 1 }) },
+      })
       expect([answer.status, answer.text]).toEqual([202, ''])
     }
     expect((await peer.ask('tools/list')).status).toBe(200)
@@ -142,11 +145,22 @@ describe('trap 25: batches at 2025-03-26', () => {
 
   it('are answered in one array on a pipe: requests only, each under its id', async () => {
     const wire = await speak(server, B)
-    wire.say([request('a', 'ping'), { jsonrpc: '2.0', method: 'notifications/x' }, request(2, 'tools/call', { name: 'echo' }), request(3, 'no/such'), 7])
+    wire.say([
+      request('a', 'ping'),
+      { jsonrpc: '2.0', method: 'notifications/x' },
+      request(2, 'tools/call', { name: 'echo' }),
+      request(3, 'no/such'),
+      7,
+    ])
     await wire.next(frame => frame['id'] === 'a')
     const gathered = JSON.parse(wire.texts.at(-1) ?? '') as Frame[]
     expect(gathered.map(each => each['id']).sort()).toEqual(['a', 2, 3, null].sort())
-    expect(gathered.filter(each => each['error'] !== undefined).map(each => errorOf(each).code).sort()).toEqual([-32600, -32601])
+    expect(
+      gathered
+        .filter(each => each['error'] !== undefined)
+        .map(each => errorOf(each).code)
+        .sort(),
+    ).toEqual([-32600, -32601])
     await wire.close()
   })
 
@@ -155,7 +169,13 @@ describe('trap 25: batches at 2025-03-26', () => {
     const headers = headersFor(B, '', {}, peer.session)
     const both = await send(url, { headers, body: [request(1, 'ping'), request(2, 'tools/list')] })
     expect([both.status, both.frames.map(frame => frame['id']).sort()]).toEqual([200, [1, 2]])
-    const silent = await send(url, { headers, body: [{ jsonrpc: '2.0', method: 'notifications/x' }, { jsonrpc: '2.0', id: 9, result: {} }] })
+    const silent = await send(url, {
+      headers,
+      body: [
+        { jsonrpc: '2.0', method: 'notifications/x' },
+        { jsonrpc: '2.0', id: 9, result: {} },
+      ],
+    })
     expect([silent.status, silent.text]).toEqual([202, ''])
   })
 

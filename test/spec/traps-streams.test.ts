@@ -2,8 +2,18 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { createServer, type LogLevel, type Server } from '../../src/server/index.ts'
-import { begin, events, headersFor, type HttpPeer, httpPeer, open } from './http.ts'
-import { callName, enveloped, everyRevision, type Frame, requestRevisions, resultOf, sessionRevisions, speak, textOf } from './wire.ts'
+import { begin, events, type HttpPeer, headersFor, httpPeer, open } from './http.ts'
+import {
+  callName,
+  enveloped,
+  everyRevision,
+  type Frame,
+  requestRevisions,
+  resultOf,
+  sessionRevisions,
+  speak,
+  textOf,
+} from './wire.ts'
 
 const E = '2026-07-28'
 const logKey = 'io.modelcontextprotocol/logLevel'
@@ -14,7 +24,12 @@ afterEach(async () => {
 })
 
 function make(): Server {
-  const server = createServer({ name: 'streams', version: '1.0.0', revisions: everyRevision, secret: 'a secret of more than thirty-two characters' })
+  const server = createServer({
+    name: 'streams',
+    version: '1.0.0',
+    revisions: everyRevision,
+    secret: 'a secret of more than thirty-two characters',
+  })
   closers.push(() => server.close())
   server.tool('talk', {}, (_, ctx) => {
     for (const level of ['debug', 'info', 'error'] as LogLevel[]) ctx.log(level, level, 'test')
@@ -23,7 +38,9 @@ function make(): Server {
   })
   server.tool('ask', {}, async (_, ctx) => ((await ctx.confirm('Sure?')) ? 'yes' : 'no'))
   server.resource('memo://one', { name: 'one' }, () => 'one')
-  server.resource('memo://asked', { name: 'asked', cache: { ttl: 60_000 } }, async (_, ctx) => ((await ctx.confirm('Sure?')) ? 'yes' : 'no'))
+  server.resource('memo://asked', { name: 'asked', cache: { ttl: 60_000 } }, async (_, ctx) =>
+    (await ctx.confirm('Sure?')) ? 'yes' : 'no',
+  )
   server.prompt('brief', {}, () => 'Brief me')
   return server
 }
@@ -83,7 +100,8 @@ describe('trap 10: what may be kept', () => {
     const wire = await speak(make(), E)
     const stamped = async (method: string, params: Frame = {}): Promise<boolean> => {
       const { ttlMs, cacheScope } = resultOf(await wire.ask(method, params))
-      if (ttlMs !== undefined) expect([Number.isInteger(ttlMs), ['public', 'private'].includes(String(cacheScope))]).toEqual([true, true])
+      if (ttlMs !== undefined)
+        expect([Number.isInteger(ttlMs), ['public', 'private'].includes(String(cacheScope))]).toEqual([true, true])
       return ttlMs !== undefined
     }
     for (const method of ['server/discover', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'])
@@ -117,15 +135,18 @@ describe('trap 11: log messages', () => {
     expect(levels(wire.heard)).toEqual(['info', 'error'])
   })
 
-  it.each(sessionRevisions.filter(id => id !== 's3'))('%s: by the level of the session, from info before it is set', async revision => {
-    const wire = await speak(make(), revision)
-    await wire.ask('tools/call', { name: 'talk' })
-    expect(levels(wire.heard)).toEqual(['info', 'error'])
-    expect(resultOf(await wire.ask('logging/setLevel', { level: 'error' }))).toEqual({})
-    await wire.ask('tools/call', { name: 'talk' })
-    expect(levels(wire.heard)).toEqual(['info', 'error', 'error'])
-    expect(await wire.ask('logging/setLevel', { level: 'loud' })).toMatchObject({ error: { code: -32602 } })
-  })
+  it.each(sessionRevisions.filter(id => id !== 's3'))(
+    '%s: by the level of the session, from info before it is set',
+    async revision => {
+      const wire = await speak(make(), revision)
+      await wire.ask('tools/call', { name: 'talk' })
+      expect(levels(wire.heard)).toEqual(['info', 'error'])
+      expect(resultOf(await wire.ask('logging/setLevel', { level: 'error' }))).toEqual({})
+      await wire.ask('tools/call', { name: 'talk' })
+      expect(levels(wire.heard)).toEqual(['info', 'error', 'error'])
+      expect(await wire.ask('logging/setLevel', { level: 'loud' })).toMatchObject({ error: { code: -32602 } })
+    },
+  )
 
   it('the dialect has none', async () => {
     const wire = await speak(make(), 's3')
@@ -159,42 +180,48 @@ describe('trap 12: hanging up', () => {
       return new Promise<string>(() => {})
     })
     const { url } = await server.listen({ closeMs: 10 })
-    const { request, response } = await (await httpPeer(url, E)).open('tools/call', { name: 'stream', _meta: { progressToken: 1 } })
+    const { request, response } = await (await httpPeer(url, E)).open('tools/call', {
+      name: 'stream',
+      _meta: { progressToken: 1 },
+    })
     response.on('error', () => {})
     request.destroy()
     await until(() => stopped)
     expect(stopped).toBe(true)
   })
 
-  it.each(['2025-03-26', '2025-06-18', '2025-11-25'] as const)('is none at %s: the work goes on, and its answer can be fetched by GET', async revision => {
-    const server = make()
-    let release = (): void => {}
-    let stopped = false
-    server.tool('stream', {}, (_, ctx) => {
-      ctx.progress(1)
-      ctx.signal.addEventListener('abort', () => {
-        stopped = true
+  it.each(['2025-03-26', '2025-06-18', '2025-11-25'] as const)(
+    'is none at %s: the work goes on, and its answer can be fetched by GET',
+    async revision => {
+      const server = make()
+      let release = (): void => {}
+      let stopped = false
+      server.tool('stream', {}, (_, ctx) => {
+        ctx.progress(1)
+        ctx.signal.addEventListener('abort', () => {
+          stopped = true
+        })
+        return new Promise<string>(resolve => {
+          release = () => resolve('late')
+        })
       })
-      return new Promise<string>(resolve => {
-        release = () => resolve('late')
-      })
-    })
-    const { url } = await server.listen({ closeMs: 10 })
-    const peer = await httpPeer(url, revision)
-    const { request, response } = await peer.open('tools/call', { name: 'stream', _meta: { progressToken: 1 } })
-    let last: string | undefined
-    for await (const { id, frame } of events(response)) {
-      last = id
-      if (frame !== undefined) break
-    }
-    request.destroy()
-    release()
-    const headers = { ...headersFor(revision, '', {}, peer.session), 'last-event-id': last }
-    const resumed = await open(url, { method: 'GET', headers })
-    const frames: Frame[] = []
-    for await (const { frame } of events(resumed.response)) if (frame !== undefined) frames.push(frame)
-    expect([stopped, frames.length, textOf(frames[0] ?? {})]).toEqual([false, 1, 'late'])
-  })
+      const { url } = await server.listen({ closeMs: 10 })
+      const peer = await httpPeer(url, revision)
+      const { request, response } = await peer.open('tools/call', { name: 'stream', _meta: { progressToken: 1 } })
+      let last: string | undefined
+      for await (const { id, frame } of events(response)) {
+        last = id
+        if (frame !== undefined) break
+      }
+      request.destroy()
+      release()
+      const headers = { ...headersFor(revision, '', {}, peer.session), 'last-event-id': last }
+      const resumed = await open(url, { method: 'GET', headers })
+      const frames: Frame[] = []
+      for await (const { frame } of events(resumed.response)) if (frame !== undefined) frames.push(frame)
+      expect([stopped, frames.length, textOf(frames[0] ?? {})]).toEqual([false, 1, 'late'])
+    },
+  )
 
   it.each(everyRevision)('%s: a cancelled request gets no answer, except on the dialect', async revision => {
     const server = make()
@@ -233,29 +260,37 @@ describe('trap 12: hanging up', () => {
 })
 
 describe('trap 13: listening', () => {
-  const all = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true, resourceSubscriptions: ['memo://one'] }
+  const all = {
+    toolsListChanged: true,
+    promptsListChanged: true,
+    resourcesListChanged: true,
+    resourceSubscriptions: ['memo://one'],
+  }
 
-  it.each([7, '7'])('acknowledges first, marks every message with the id as the request wrote it (%j), says nothing unasked', async id => {
-    const server = make()
-    const wire = await speak(server, E)
-    wire.begin('subscriptions/listen', { notifications: { toolsListChanged: true, resourceSubscriptions: ['memo://one'] } }, id)
-    const first = await wire.next(frame => frame['method'] !== undefined)
-    expect([first['method'], first['params']]).toEqual([
-      'notifications/subscriptions/acknowledged',
-      { notifications: { toolsListChanged: true, resourceSubscriptions: ['memo://one'] }, _meta: { [idKey]: id } },
-    ])
-    server.prompt('later', {}, () => 'x')
-    server.resource('memo://later', { name: 'later' }, () => 'x')
-    server.resourceUpdated('memo://later')
-    server.resourceUpdated('memo://one')
-    server.tool('later', {}, () => 'x')
-    await wire.next(frame => frame['method'] === 'notifications/resources/updated')
-    const said = (await wire.quiet()).filter(frame => frame['method'] !== undefined).slice(1)
-    expect(said.map(({ method, params }) => [method, params]).sort()).toEqual([
-      ['notifications/resources/updated', { uri: 'memo://one', _meta: { [idKey]: id } }],
-      ['notifications/tools/list_changed', { _meta: { [idKey]: id } }],
-    ])
-  })
+  it.each([7, '7'])(
+    'acknowledges first, marks every message with the id as the request wrote it (%j), says nothing unasked',
+    async id => {
+      const server = make()
+      const wire = await speak(server, E)
+      wire.begin('subscriptions/listen', { notifications: { toolsListChanged: true, resourceSubscriptions: ['memo://one'] } }, id)
+      const first = await wire.next(frame => frame['method'] !== undefined)
+      expect([first['method'], first['params']]).toEqual([
+        'notifications/subscriptions/acknowledged',
+        { notifications: { toolsListChanged: true, resourceSubscriptions: ['memo://one'] }, _meta: { [idKey]: id } },
+      ])
+      server.prompt('later', {}, () => 'x')
+      server.resource('memo://later', { name: 'later' }, () => 'x')
+      server.resourceUpdated('memo://later')
+      server.resourceUpdated('memo://one')
+      server.tool('later', {}, () => 'x')
+      await wire.next(frame => frame['method'] === 'notifications/resources/updated')
+      const said = (await wire.quiet()).filter(frame => frame['method'] !== undefined).slice(1)
+      expect(said.map(({ method, params }) => [method, params]).sort()).toEqual([
+        ['notifications/resources/updated', { uri: 'memo://one', _meta: { [idKey]: id } }],
+        ['notifications/tools/list_changed', { _meta: { [idKey]: id } }],
+      ])
+    },
+  )
 
   it('on the draft the id is written as text (§2.8)', async () => {
     const wire = await speak(make(), 'draft-2026-v1')
@@ -321,25 +356,28 @@ describe('trap 14: one publish reaches every world', () => {
   const changes = (frames: readonly Frame[]): unknown[] =>
     frames.map(frame => frame['method']).filter(method => typeof method === 'string' && /changed|updated/.test(method))
 
-  it.each(sessionRevisions.filter(id => id !== 's3'))('%s hears of lists unasked, of a resource after it subscribed', async revision => {
-    const server = make()
-    const wire = await speak(server, revision)
-    await wire.quiet()
-    server.resourceUpdated('memo://one')
-    server.tool('later', {}, () => 'x')
-    await wire.next(frame => frame['method'] === 'notifications/tools/list_changed')
-    expect(resultOf(await wire.ask('resources/subscribe', { uri: 'memo://one' }))).toEqual({})
-    server.resourceUpdated('memo://one')
-    server.prompt('later', {}, () => 'x')
-    await wire.next(frame => frame['method'] === 'notifications/resources/updated')
-    await wire.ask('resources/unsubscribe', { uri: 'memo://one' })
-    server.resourceUpdated('memo://one')
-    expect(changes(await wire.quiet())).toEqual([
-      'notifications/tools/list_changed',
-      'notifications/prompts/list_changed',
-      'notifications/resources/updated',
-    ])
-  })
+  it.each(sessionRevisions.filter(id => id !== 's3'))(
+    '%s hears of lists unasked, of a resource after it subscribed',
+    async revision => {
+      const server = make()
+      const wire = await speak(server, revision)
+      await wire.quiet()
+      server.resourceUpdated('memo://one')
+      server.tool('later', {}, () => 'x')
+      await wire.next(frame => frame['method'] === 'notifications/tools/list_changed')
+      expect(resultOf(await wire.ask('resources/subscribe', { uri: 'memo://one' }))).toEqual({})
+      server.resourceUpdated('memo://one')
+      server.prompt('later', {}, () => 'x')
+      await wire.next(frame => frame['method'] === 'notifications/resources/updated')
+      await wire.ask('resources/unsubscribe', { uri: 'memo://one' })
+      server.resourceUpdated('memo://one')
+      expect(changes(await wire.quiet())).toEqual([
+        'notifications/tools/list_changed',
+        'notifications/prompts/list_changed',
+        'notifications/resources/updated',
+      ])
+    },
+  )
 
   it.each(requestRevisions)('%s hears nothing without a listen', async revision => {
     const server = make()
@@ -359,16 +397,19 @@ describe('trap 23: streams that may be left and re-joined', () => {
     return seen
   }
 
-  it.each(['2025-03-26', '2025-06-18', '2025-11-25'] as RevisionId[])('%s: an empty first event from D on alone; every event has an id of its own', async revision => {
-    const server = make()
-    const { url } = await server.listen()
-    const peer = await httpPeer(url, revision)
-    const seen = await streamOf(peer)
-    expect(seen[0]?.frame === undefined).toBe(revision === '2025-11-25')
-    const more = await streamOf(peer)
-    const ids = [...seen, ...more].map(({ id }) => id)
-    expect([ids.every(id => id !== undefined), new Set(ids).size]).toEqual([true, ids.length])
-  })
+  it.each(['2025-03-26', '2025-06-18', '2025-11-25'] as RevisionId[])(
+    '%s: an empty first event from D on alone; every event has an id of its own',
+    async revision => {
+      const server = make()
+      const { url } = await server.listen()
+      const peer = await httpPeer(url, revision)
+      const seen = await streamOf(peer)
+      expect(seen[0]?.frame === undefined).toBe(revision === '2025-11-25')
+      const more = await streamOf(peer)
+      const ids = [...seen, ...more].map(({ id }) => id)
+      expect([ids.every(id => id !== undefined), new Set(ids).size]).toEqual([true, ids.length])
+    },
+  )
 
   it('a stateless wire has neither event ids nor empty events', async () => {
     const server = make()

@@ -39,7 +39,9 @@ describe.each(everyRevision)('tools/list at %s (§1.5 tool fields)', revision =>
       name: 'rich',
       description: 'Shows a block of every kind',
       inputSchema: inputAt(revision),
-      ...ifSince(revision, '2025-03-26', { annotations: since(revision, '2025-06-18') ? toolHints : { title: 'Rich tool', ...toolHints } }),
+      ...ifSince(revision, '2025-03-26', {
+        annotations: since(revision, '2025-06-18') ? toolHints : { title: 'Rich tool', ...toolHints },
+      }),
       ...ifSince(revision, '2025-06-18', { title: 'Rich tool', outputSchema: output, _meta: meta }),
       ...ifSince(revision, '2025-11-25', { icons }),
       ...(revision === '2025-11-25' || revision === 'draft-2026-v1' ? { execution: { taskSupport: 'optional' } } : {}),
@@ -150,11 +152,19 @@ describe('the opening (§1.1)', () => {
     ['2025-03-26', { name, version }, capabilities],
     ['2025-06-18', { name, version, title }, capabilities],
     ['2025-11-25', fullInfo, { ...capabilities, tasks: coreTasks }],
-  ] as const)('at %s tells who the server is and what it can, in the words of the wire', async (revision, serverInfo, declared) => {
-    const wire = await speak(server, revision)
-    expect(wire.hello?.['result']).toEqual({ protocolVersion: revision, serverInfo, capabilities: declared, instructions: 'Use it well' })
-    await wire.close()
-  })
+  ] as const)(
+    'at %s tells who the server is and what it can, in the words of the wire',
+    async (revision, serverInfo, declared) => {
+      const wire = await speak(server, revision)
+      expect(wire.hello?.['result']).toEqual({
+        protocolVersion: revision,
+        serverInfo,
+        capabilities: declared,
+        instructions: 'Use it well',
+      })
+      await wire.close()
+    },
+  )
 
   it('at 2026-07-28 is a discover whose body has no serverInfo: that is in _meta (trap 5)', async () => {
     const wire = await speak(server, '2026-07-28')

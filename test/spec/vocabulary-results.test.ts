@@ -33,7 +33,12 @@ function audioAt(revision: RevisionId): Frame {
 }
 
 function embeddedAt(revision: RevisionId, contents: Frame): Frame {
-  return { type: 'resource', resource: { ...contents, ...shownMeta(revision) }, annotations: shownAnnotations(revision), ...shownMeta(revision) }
+  return {
+    type: 'resource',
+    resource: { ...contents, ...shownMeta(revision) },
+    annotations: shownAnnotations(revision),
+    ...shownMeta(revision),
+  }
 }
 
 function linkAt(revision: RevisionId, more: Frame): Frame {
@@ -68,7 +73,8 @@ describe.each(official)('tools/call at %s', revision => {
 
   it("keeps the author's _meta, which every wire has on results, beside what the wire adds", async () => {
     const { _meta } = await call(revision, 'rich')
-    const stamp = revision === '2026-07-28' ? { 'io.modelcontextprotocol/serverInfo': expect.objectContaining({ name: 'rich' }) } : {}
+    const stamp =
+      revision === '2026-07-28' ? { 'io.modelcontextprotocol/serverInfo': expect.objectContaining({ name: 'rich' }) } : {}
     expect(_meta).toEqual({ ...meta, ...stamp })
   })
 

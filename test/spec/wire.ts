@@ -59,7 +59,8 @@ export function enveloped(revision: RevisionId, params: Frame = {}, capabilities
 }
 
 export function helloParams(revision: RevisionId, capabilities: Frame = {}): Frame {
-  if (revision === 's3') return { mcpVersion: '2025-06-18', clientCapabilities: { supportsProgress: true, supportsCancellation: true } }
+  if (revision === 's3')
+    return { mcpVersion: '2025-06-18', clientCapabilities: { supportsProgress: true, supportsCancellation: true } }
   return { protocolVersion: revision, capabilities, clientInfo: { name: 'bare', version: '1' } }
 }
 
@@ -68,7 +69,7 @@ export async function speak(server: { readonly door: Door }, revision: RevisionI
   const heard: Frame[] = []
   const texts: string[] = []
   const taken = new Set<Frame>()
-  let wake: (() => void)[] = []
+  const wake: (() => void)[] = []
   let nextId = 1000
   server.door.accept(identified(far, options.principal))
   const send = (frame: unknown): void => {

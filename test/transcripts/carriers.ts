@@ -26,9 +26,18 @@ export const carriersOf: Readonly<Record<RevisionId, readonly CarrierName[]>> = 
 
 export interface Reachable {
   readonly target: Target
+  /** What a client needs beside the address: over `fetch` the server itself answers, without a socket. */
+  readonly options?: { readonly fetch: typeof fetch }
   /** Where it runs in this process. */
   readonly server: Server | undefined
   close(): Promise<void>
+}
+
+/** The fixture behind its web-standard face. */
+export function fetchFixture(): Reachable {
+  const server = createFixture()
+  const answer: typeof fetch = (input, init) => server.fetch(new Request(input, init))
+  return { target: 'http://localhost/mcp', options: { fetch: answer }, server, close: () => server.close() }
 }
 
 /** Starts the fixture behind a carrier. */

@@ -61,6 +61,12 @@ export class FetchOutlet implements Outlet {
     this.#close()
   }
 
+  /** The caller has gone away. */
+  drop(): void {
+    this.#controller?.error(new DOMException('The request was aborted', 'AbortError'))
+    this.#close()
+  }
+
   watch(on: boolean): void {
     if (on) this.#stall ??= this.#clock.setTimeout(() => this.cut(), this.#stallMs, true)
     else {

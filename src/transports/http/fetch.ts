@@ -84,6 +84,7 @@ class FetchExchange implements Face {
   open(headers: string[]): Outlet {
     const { limits, streams } = this.#endpoint
     const outlet = new FetchOutlet(limits.stallMs, this.tenant, streams.clock)
+    // Some runtimes tell of a caller who left by the request alone, and never cancel the body.
     this.#answer(new Response(outlet.body, { status: 200, headers: pairs(headers) }))
     return outlet
   }

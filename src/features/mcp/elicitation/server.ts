@@ -23,11 +23,12 @@ export interface UrlQuestion extends CallOptions {
 
 export type Elicited<T> = { readonly action: 'accept'; readonly content: T } | { readonly action: 'decline' | 'cancel' }
 
-/** Forms are what a bare `elicitation: {}` declares; pages must be named. */
-function declares(peer: Peer, mode: 'form' | 'url'): boolean {
-  const declared = peer.capabilities['elicitation']
+/** Forms are what a bare `elicitation: {}` declares; pages must be named, and 2025-06-18 has none. */
+function declares({ capabilities, revision }: Peer, mode: 'form' | 'url'): boolean {
+  const declared = capabilities['elicitation']
   if (!isRecord(declared)) return false
-  return mode === 'url' ? isRecord(declared['url']) : isRecord(declared['form']) || declared['url'] === undefined
+  if (mode === 'url') return isRecord(declared['url']) && revision.id !== '2025-06-18'
+  return isRecord(declared['form']) || declared['url'] === undefined
 }
 
 const empty = { type: 'object', properties: {} } as const

@@ -31,7 +31,8 @@ interface State {
   readonly answers: Readonly<Record<string, readonly [question: string, answer: unknown]>>
   /** Digests of the questions that are out. */
   readonly asked: Readonly<Record<string, string>>
-  readonly done: Readonly<Record<string, unknown>>
+  /** What effects gave: one item, or none for what gave nothing. */
+  readonly done: Readonly<Record<string, readonly unknown[]>>
 }
 
 const fresh: State = { round: 0, answers: {}, asked: {}, done: {} }
@@ -94,10 +95,13 @@ class Replay implements Asking {
   readonly #state: State
   readonly #responses: Params
   readonly #answers: Map<string, readonly [string, unknown]>
-  readonly #done: Map<string, unknown>
+  readonly #done: Map<string, readonly unknown[]>
   readonly #doing = new Map<string, Promise<unknown>>()
   readonly #pending = new Map<string, Pending>()
   readonly #ordinals = new Map<string, number>()
+  /** Questions that are being made ready: those begun together travel together. */
+  readonly #digests: Promise<string>[] = []
+  #concluded = false
 
   constructor(exchange: Exchange, options: ReplayOptions, state: State, responses: Params) {
     this.#exchange = exchange
@@ -109,11 +113,13 @@ class Replay implements Asking {
   }
 
   get pending(): boolean {
-    return this.#pending.size > 0
+    return this.#pending.size > 0 && !this.#concluded
   }
 
   ask<P, R>(method: Method<P, R>, params: P, options: AskOptions): Promise<R> {
     if (!options.allowed) return Promise.reject(capabilityMissing(method.name, options.requires))
+    const { route } = this.#exchange
+    if (route.method.asks !== true) return Promise.reject(new McpError('internal', `Nothing can be asked in ${route.name} on this wire`))
     if (this.#exchange.caller.ephemeral === true && !this.#options.seal.durable) {
       return Promise.reject(
         new McpError(
@@ -133,17 +139,20 @@ class Replay implements Asking {
   }
 
   async #answer(request: InputRequest, key: string, options: AskOptions): Promise<unknown> {
-    const question = await digest(request)
+    const digesting = digest(request)
+    this.#digests.push(digesting)
+    const question = await digesting
     const known = this.#answers.get(key)
     if (known?.[0] === question) return known[1]
     const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
     // Answers are taken for what was asked; a handler that names its keys may also be answered ahead.
-    const asked = this.#state.asked[key]
+    const asked = Object.hasOwn(this.#state.asked, key) ? this.#state.asked[key] : undefined
     if (response !== undefined && (asked === undefined || asked === question) && options.accepts(response)) {
       this.#answers.set(key, [question, response])
       return response
     }
     this.#pending.set(key, { request, question })
+    await Promise.all(this.#digests)
     await new Promise<void>(resolve => this.#options.clock.setTimeout(resolve, 0))
     throw new McpError(
       'suspended',
@@ -152,7 +161,8 @@ class Replay implements Asking {
   }
 
   once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
-    if (this.#done.has(key)) return Promise.resolve(this.#done.get(key) as T)
+    const done = this.#done.get(key)
+    if (done !== undefined) return Promise.resolve(done[0] as T)
     let running = this.#doing.get(key) as Promise<T> | undefined
     if (running === undefined) {
       running = this.#do(key, fn)
@@ -163,13 +173,15 @@ class Replay implements Asking {
 
   async #do<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
     const value = await fn()
-    this.#done.set(key, value ?? null)
+    this.#done.set(key, value === undefined ? [] : [value])
     return value
   }
 
   async conclude(): Promise<InputRequiredResult> {
+    this.#concluded = true
+    // What has begun to happen must be known to have happened, or it would happen again.
+    await Promise.allSettled(this.#doing.values())
     const questions = [...this.#pending]
-    this.#pending.clear()
     const round = this.#state.round + 1
     if (round > this.#options.rounds)
       throw new McpError('internal', `The call asked ${this.#options.rounds} times without coming to an end`)

@@ -8,11 +8,15 @@ import { progress } from './messages.ts'
 /** Highest value told so far per exchange: progress must rise. */
 const told = new WeakMap<Exchange, number>()
 
-/** False when nobody asked, the value does not rise, or `allow` says that it is too much. */
-export function sendProgress(exchange: Exchange, step: Progress, allow: () => boolean): boolean {
+/** False when nobody asked, the value is none or does not rise, or `allow` says that it is too much. */
+export function sendProgress(exchange: Exchange, given: Progress, allow: () => boolean): boolean {
   const token = tokenOf(exchange)
-  if (token === undefined || !(step.progress > (told.get(exchange) ?? Number.NEGATIVE_INFINITY)) || !allow()) return false
-  told.set(exchange, step.progress)
+  if (token === undefined || !Number.isFinite(given.progress)) return false
+  if (!(given.progress > (told.get(exchange) ?? Number.NEGATIVE_INFINITY)) || !allow()) return false
+  told.set(exchange, given.progress)
+  // JSON has no word for a total that is no number.
+  const { total, ...open } = given
+  const step = total === undefined || Number.isFinite(total) ? given : open
   const shown = exchange.peer.revision.id === 's3' ? inPercent(exchange, step) : step
   return shown !== undefined && exchange.notify(progress, { progressToken: token, ...shown }, { merge: `progress ${token}` })
 }

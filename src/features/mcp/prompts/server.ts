@@ -116,10 +116,8 @@ function find<C>(catalog: Catalog<PromptEntry<C>>, { params }: Exchange): Prompt
   return entry
 }
 
-const noArguments = {}
-
 function validate<C>({ name, args }: PromptEntry<C>, exchange: Exchange): Awaitable<void> {
-  const checked = args.check(name, (exchange.params['arguments'] ?? noArguments) as Readonly<Record<string, string>>)
+  const checked = args.check(name, (exchange.params['arguments'] ?? {}) as Readonly<Record<string, string>>)
   if (isThenable(checked)) {
     return checked.then(input => {
       exchange.input = input

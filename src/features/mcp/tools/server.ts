@@ -75,7 +75,6 @@ export interface ToolsOptions<C> {
 }
 
 const emptyInput = { type: 'object', additionalProperties: false } as const
-const noArguments: Params = {}
 
 export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
   const catalog = createCatalog<ToolEntry<C>>({ noun: 'tool', key: entry => entry.name, facts: entry => entry.tool })
@@ -162,12 +161,12 @@ function resolve<C>(catalog: Catalog<ToolEntry<C>>, exchange: Exchange): ToolEnt
 }
 
 function validate(entry: ToolEntry<never>, exchange: Exchange): Awaitable<void> {
-  const args = (exchange.params['arguments'] ?? noArguments) as Params
+  // Made anew each time: a handler may write into what it gets.
   if (entry.input === undefined) {
-    exchange.input = args
+    exchange.input = {}
     return undefined
   }
-  const checked = entry.input.validate(args)
+  const checked = entry.input.validate(exchange.params['arguments'] ?? {})
   if (isThenable(checked)) return checked.then(result => accept(entry, exchange, result))
   return accept(entry, exchange, checked)
 }
