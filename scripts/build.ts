@@ -39,8 +39,8 @@ async function bundle(): Promise<RolldownOutput['output']> {
     format: 'esm',
     sourcemap: true,
     chunkFileNames: 'chunks/[name]-[hash].js',
-    // Half the text to parse at start; names stay, so that stack traces read as the source does.
-    minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
+    // Comments and dead branches go; names and lines stay, because Node shows both when a program ends by an error.
+    minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
     codeSplitting: { groups: [{ name: 'common', test: common, priority: 1 }] },
   })
   await build.close()

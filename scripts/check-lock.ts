@@ -27,7 +27,7 @@ export function missingEntries(packages: Packages): Packages {
   const missing: Packages = {}
   for (const [path, entry] of Object.entries(packages)) {
     for (const [name, version] of Object.entries(entry.optionalDependencies ?? {})) {
-      if (holds(packages, path, name)) continue
+      if (holds(packages, path, name, version)) continue
       const { cpu, libc, os } = platform(name)
       // In npm's own order of keys, so that its next install changes nothing.
       missing[`node_modules/${name}`] = {
@@ -44,10 +44,11 @@ export function missingEntries(packages: Packages): Packages {
   return missing
 }
 
-/** Whether `name`, asked for by the package at `path`, is in the lock: beside it or in any folder above. */
-function holds(packages: Packages, path: string, name: string): boolean {
+/** Whether `name`, asked for by the package at `path`, is in the lock: beside it or in any folder above, in the version asked for. */
+function holds(packages: Packages, path: string, name: string, version: string): boolean {
   for (let folder = path; ; ) {
-    if (packages[`${folder && `${folder}/`}node_modules/${name}`]) return true
+    const found = packages[`${folder && `${folder}/`}node_modules/${name}`]
+    if (found) return !/^\d/.test(version) || found.version === version
     if (!folder) return false
     const cut = folder.lastIndexOf('/node_modules/')
     folder = cut < 0 ? '' : folder.slice(0, cut)

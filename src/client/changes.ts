@@ -10,6 +10,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Id } from '../jsonrpc/message.ts'
 import { doubt, type Following, type Hub } from './hub.ts'
+import { type Followed, Reading } from './reading.ts'
 import type { Session } from './session.ts'
 
 export type ChangeKind = 'tools' | 'prompts' | 'resources'
@@ -41,15 +42,18 @@ export class Changes {
   }
 
   /** Yields once for each announced change of a list. */
-  async *ofList(kind: ChangeKind, signal: AbortSignal | undefined): AsyncGenerator<void, void, undefined> {
-    for await (const _ of this.#follow(kind, filters[kind], this.#hub.follow(kind, signal))) yield
+  ofList(kind: ChangeKind, signal: AbortSignal | undefined): AsyncGenerator<void, void, undefined> {
+    const open = (): Followed => this.#follow(kind, filters[kind], this.#hub.follow(kind, signal))
+    return new Reading(open, () => undefined, signal)
   }
 
   /** Yields the URI of each announced update of a resource, or of a part of it. */
-  async *ofResource(uri: string, signal: AbortSignal | undefined): AsyncGenerator<string, void, undefined> {
-    const following = this.#hub.follow('updated', signal, updated => concerns(uri, updated))
-    const filter = { resourceSubscriptions: [uri] }
-    for await (const updated of this.#follow('updated', filter, following)) yield updated === doubt ? uri : updated
+  ofResource(uri: string, signal: AbortSignal | undefined): AsyncGenerator<string, void, undefined> {
+    const wants = (updated: string): boolean => concerns(uri, updated)
+    const open = (): Followed => {
+      return this.#follow('updated', { resourceSubscriptions: [uri] }, this.#hub.follow('updated', signal, wants))
+    }
+    return new Reading(open, updated => (updated === doubt ? uri : updated), signal)
   }
 
   /** The server has said what of a listen request it will do. */
@@ -57,17 +61,17 @@ export class Changes {
     this.#acknowledged.get(String(id))?.(honoured)
   }
 
-  async *#follow(topic: string, filter: ListenFilter, following: Following): AsyncGenerator<string, void, undefined> {
+  /** Sets up what is needed to hear of it, unless somebody has. */
+  #follow(topic: string, filter: ListenFilter, following: Following): Followed {
     const key = JSON.stringify(filter)
     const hold = this.#holds.get(key) ?? this.#hold(key, topic, filter)
     hold.followers.add(following)
-    try {
-      yield* following.values()
-    } finally {
+    const close = (): void => {
       following.close()
       hold.followers.delete(following)
       if (hold.followers.size === 0) this.#release(key, hold)
     }
+    return { following, close }
   }
 
   #hold(key: string, topic: string, filter: ListenFilter): Hold {

@@ -37,20 +37,20 @@ export class Hub {
   }
 }
 
-/** One reader. */
+/** One reader's ear. */
 export class Following {
   readonly #wants: (subject: string) => boolean
   readonly #signal: AbortSignal | undefined
   readonly #left: () => void
   readonly #unread = new Set<string>()
   #over: { readonly reason: unknown } | undefined = undefined
-  #wake: (() => void) | undefined = undefined
+  #wake: (() => void)[] = []
 
   constructor(wants: (subject: string) => boolean, signal: AbortSignal | undefined, left: () => void) {
     this.#wants = wants
     this.#signal = signal
     this.#left = left
-    if (signal?.aborted) this.#onAbort()
+    if (signal?.aborted) this.#over = { reason: undefined }
     else signal?.addEventListener('abort', this.#onAbort, { once: true })
   }
 
@@ -60,35 +60,43 @@ export class Following {
       this.#unread.clear()
       this.#unread.add(doubt)
     } else this.#unread.add(subject)
-    this.#wake?.()
+    this.#stir()
   }
 
+  /** What was heard before is still given; then the reason is thrown, if there is one. */
   end(reason: unknown): void {
     this.#over ??= { reason }
-    this.#wake?.()
+    this.#stir()
   }
 
+  /** Nothing more is given. */
   close(): void {
-    this.end(undefined)
+    this.#over = { reason: undefined }
+    this.#unread.clear()
     this.#signal?.removeEventListener('abort', this.#onAbort)
     this.#left()
+    this.#stir()
   }
 
-  /** What was heard before the end is still given, unless the reader itself has stopped. */
-  async *values(): AsyncGenerator<string, void, undefined> {
-    while (!this.#signal?.aborted) {
-      const next = this.#unread.values().next()
-      if (!next.done) {
-        this.#unread.delete(next.value)
-        yield next.value
-      } else if (this.#over === undefined) {
-        await new Promise<void>(resolve => {
-          this.#wake = resolve
-        })
-      } else if (this.#over.reason === undefined) return
-      else throw this.#over.reason
+  /** Undefined: it is over. */
+  async next(): Promise<string | undefined> {
+    for (;;) {
+      const [first] = this.#unread
+      if (first !== undefined) {
+        this.#unread.delete(first)
+        return first
+      }
+      if (this.#over !== undefined) {
+        if (this.#over.reason === undefined) return undefined
+        throw this.#over.reason
+      }
+      await new Promise<void>(resolve => this.#wake.push(resolve))
     }
   }
 
-  readonly #onAbort = (): void => this.end(undefined)
+  #stir(): void {
+    for (const wake of this.#wake.splice(0)) wake()
+  }
+
+  readonly #onAbort = (): void => this.close()
 }

@@ -66,9 +66,13 @@ export class ScriptedServer {
     this.#script.set(method, answer)
   }
 
-  /** Sends a frame as it is. */
-  send(frame: Frame): void {
-    void Promise.resolve(this.#far.send(JSON.stringify({ jsonrpc: '2.0', ...frame }))).catch(() => {})
+  /** Sends a message as it is. */
+  send(message: Frame): void {
+    this.sendText(JSON.stringify({ jsonrpc: '2.0', ...message }))
+  }
+
+  sendText(text: string): void {
+    void Promise.resolve(this.#far.send(text)).catch(() => {})
   }
 
   /** The memory pair delivers within the turn: once this is over the client has heard it. */

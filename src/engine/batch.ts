@@ -38,7 +38,7 @@ function check(engine: Engine, messages: readonly unknown[], allowed: boolean): 
   if (messages.length > engine.limits.batch) {
     throw new McpError(
       'invalid-request',
-      `The batch has ${messages.length} messages, the limit is ${engine.limits.batch}; split it`,
+      `The batch has ${messages.length} messages, the limit is ${engine.limits.batch} (batch); split it`,
     )
   }
   for (const message of messages) {

@@ -70,7 +70,7 @@ export class Calls {
     if (waiter === undefined) return false
     const error = message['error']
     if (error !== undefined) waiter.reject(received(error, status))
-    else if (!('result' in message)) waiter.reject(new McpError('invalid-request', 'The answer has neither result nor error'))
+    else if (!('result' in message)) waiter.reject(new McpError('invalid-result', 'The answer has neither result nor error'))
     else waiter.resolve(message['result'])
     return true
   }

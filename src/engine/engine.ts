@@ -203,10 +203,11 @@ export class Engine implements Door {
 
   /** Running calls are never dropped; new ones are refused while there are too many. */
   admit(exchange: Exchange): McpError | undefined {
-    if (exchange.route.method.lasting === true) return undefined
+    if (exchange.route.method.lasting === true || exchange.route.method.instant === true) return undefined
     const { callsPerConversation, calls } = this.limits
-    if (exchange.conversation.inFlight >= callsPerConversation) return tooMany(`${callsPerConversation} calls of this connection`)
-    return this.#inFlight >= calls ? tooMany(`${calls} calls`) : undefined
+    if (exchange.conversation.inFlight >= callsPerConversation)
+      return tooMany(`${callsPerConversation} calls of this connection`, 'callsPerConversation')
+    return this.#inFlight >= calls ? tooMany(`${calls} calls`, 'calls') : undefined
   }
 
   /** The handler did not answer at once: from here on it can be cancelled. */
@@ -230,7 +231,8 @@ export class Engine implements Door {
     try {
       frame = this.outcome.success(exchange.id as Id, exchange.route, result)
     } catch (cause) {
-      const error = new McpError('internal', 'The result could not be written as JSON', { cause })
+      const why = cause instanceof Error ? clip(cause.message.split('\n', 1)[0] ?? '') : ''
+      const error = new McpError('internal', `The result could not be written as JSON: ${why}`, { cause })
       return refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision)
     }
     exchange.reply.send(frame, exchange.headers === undefined ? final : { final: true, headers: exchange.headers })
@@ -270,10 +272,15 @@ export class Engine implements Door {
     } else exchange.reply.end()
   }
 
+  /** It is answered, or whoever called is gone: what still runs for it takes no place any more. */
+  vacate(exchange: Exchange): void {
+    if (exchange.conversation.finish(exchange) && exchange.route.method.lasting !== true) this.#inFlight--
+  }
+
   #finish(exchange: Exchange): boolean {
     if (exchange.answered) return false
     exchange.answered = true
-    if (exchange.conversation.finish(exchange) && exchange.route.method.lasting !== true) this.#inFlight--
+    this.vacate(exchange)
     return true
   }
 
@@ -340,6 +347,8 @@ export class Engine implements Door {
   }
 }
 
-function tooMany(what: string): McpError {
-  return new McpError('busy', `${what} are in flight, which is the limit; wait for one to end`, { data: { retryAfterMs: 1000 } })
+function tooMany(what: string, limit: keyof Limits): McpError {
+  return new McpError('busy', `${what} are in flight, which is the limit (${limit}); wait for one to end`, {
+    data: { retryAfterMs: 1000 },
+  })
 }

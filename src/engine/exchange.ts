@@ -86,6 +86,7 @@ export class Exchange {
     if (this.cancelled || this.answered) return
     this.stop(reason)
     if (byCaller) this.engine.cancelled(this)
+    else this.engine.vacate(this)
   }
 
   /** Aborts the work without a word to anybody, also after the answer. */

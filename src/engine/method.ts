@@ -19,6 +19,8 @@ export interface Method<P = unknown, R = unknown> {
   readonly asks?: boolean
   /** Stays open until one end lets go: no call in flight, but a stream that its feature bounds itself. */
   readonly lasting?: boolean
+  /** Answered at once, however much is in flight. */
+  readonly instant?: boolean
   /** Opens the conversation: nothing that a handshake settles is said with it. */
   readonly opening?: boolean
   /** The member of params that names the target (mirrored in a header where the wire wants it). */

@@ -2,7 +2,8 @@
 import { Problem } from '../core/problem.ts'
 import type { SendHints } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
-import type { ErrorBody, Id } from '../jsonrpc/message.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { type ErrorBody, type Id, isRecord } from '../jsonrpc/message.ts'
 import { failureFrame, idText, successFrame } from '../jsonrpc/serialize.ts'
 import type { CommonKind, Implementation, Revision } from '../revisions/index.ts'
 import type { Plan, Route } from './plan.ts'
@@ -47,6 +48,9 @@ export class Outcome {
     if (own !== undefined) return `{"jsonrpc":"2.0","id":${idText(id)}${this.#heads[revision.ordinal]}${own}}`
     if (result instanceof Encoded) return this.#frame(id, revision, result.text)
     const value = (result ?? {}) as Readonly<Record<string, unknown>>
+    // Whatever comes of it here would be no message there.
+    if (!isRecord(value))
+      throw new TypeError(`A result must be an object, not ${Array.isArray(value) ? 'an array' : typeof value}`)
     const wire = route.resultDown === undefined ? value : route.resultDown(value)
     if (revision.era === 'session') return successFrame(id, JSON.stringify(wire))
     if (wire['_meta'] === undefined && wire['resultType'] === undefined) return this.#frame(id, revision, JSON.stringify(wire))
@@ -62,17 +66,23 @@ export class Outcome {
   }
 
   #stamped(wire: Readonly<Record<string, unknown>>, revision: Revision): Record<string, unknown> {
-    const meta = { ...this.#metas[revision.ordinal], ...(wire['_meta'] as object | undefined) }
-    return { resultType: 'complete', ...wire, _meta: meta }
+    const own = this.#metas[revision.ordinal]
+    const said = wire['_meta'] as object | undefined
+    // The draft names the server elsewhere: there is nothing to add to.
+    if (said === undefined && (own === undefined || Object.keys(own).length === 0)) return { resultType: 'complete', ...wire }
+    return { resultType: 'complete', ...wire, _meta: { ...own, ...said } }
   }
 
   failure(id: Id | undefined, error: McpError, revision: Revision): string {
-    const body: ErrorBody = {
-      code: this.number(error, revision),
-      message: error.message,
-      ...(error.data === undefined ? {} : { data: error.data }),
+    const body: ErrorBody = { code: this.number(error, revision), message: error.message }
+    const under = id ?? (revision.unknownId === 'omit' ? undefined : null)
+    if (error.data === undefined) return failureFrame(under, body)
+    try {
+      return failureFrame(under, { ...body, data: error.data })
+    } catch {
+      // An author's data that JSON cannot hold must not keep the failure itself from being told.
+      return failureFrame(under, body)
     }
-    return failureFrame(id ?? (revision.unknownId === 'omit' ? undefined : null), body)
   }
 
   number(error: McpError, revision: Revision): number {
@@ -96,6 +106,10 @@ const final: SendHints = { final: true }
 
 /** A refusal with a way out keeps its words; of anything else that is no protocol failure only that it failed is told. */
 export function failureOf(thrown: unknown): McpError {
+  // Number, data and length of what another peer said are not ours to repeat.
+  if (thrown instanceof McpError && thrown.kind === 'remote') {
+    return new McpError('internal', `What was asked of a peer on the way failed: ${clip(thrown.message)}`, { cause: thrown })
+  }
   if (!(thrown instanceof Problem)) return McpError.from(thrown)
   const { message, suggestion, category, retryAfter } = thrown
   const kind = category === 'invalid_input' ? 'invalid-params' : category === 'rate_limited' ? 'rate-limited' : 'internal'

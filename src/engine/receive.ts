@@ -4,7 +4,8 @@
  */
 import type { Caller, Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
-import { type Id, isId, isRecord, isThenable, type Params } from '../jsonrpc/message.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { type Id, idLength, isId, isRecord, isThenable, type Params } from '../jsonrpc/message.ts'
 import { parse } from '../jsonrpc/parse.ts'
 import { checkNameHeader, identify, type Peer, type Revision } from '../revisions/index.ts'
 import { receiveBatch } from './batch.ts'
@@ -57,7 +58,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
     if (method === undefined) return settle(engine, message, delivery)
     if (typeof method !== 'string') throw malformed('one whose method is a string')
     if (message['id'] !== undefined) {
-      if (!isId(message['id'])) throw malformed('one whose id is a string or an integer')
+      if (!isId(message['id'])) throw malformed(`one whose id is a string of at most ${idLength} characters or an integer`)
       id = message['id']
     }
     const params = paramsOf(message)
@@ -78,7 +79,14 @@ export function receive(engine: Engine, delivery: Delivery): void {
   } catch (error) {
     const unasked = id === undefined && isRecord(message) && typeof message['method'] === 'string' && message['id'] === undefined
     if (unasked && caller.carrier !== 'http') engine.trace('notification-refused', error)
-    else refuse(engine, reply, id ?? requestId(message), error, revision ?? likelyRevision(engine, caller, delivery.conversation, message))
+    else
+      refuse(
+        engine,
+        reply,
+        id ?? requestId(message),
+        error,
+        revision ?? likelyRevision(engine, caller, delivery.conversation, message),
+      )
   }
 }
 
@@ -149,7 +157,7 @@ function settle(engine: Engine, message: Readonly<Record<string, unknown>>, deli
   const conversation = delivery.conversation ?? engine.seating.answering(delivery)
   if (conversation.calls?.settle(message, delivery.status) !== true) {
     if (!('result' in message) && !('error' in message)) throw malformed('one with a method, a result or an error')
-    engine.trace('answer-to-nothing', message['id'])
+    engine.trace('answer-to-nothing', isId(message['id']) ? clip(String(message['id'])) : typeof message['id'])
   }
   delivery.reply.end()
 }
@@ -161,7 +169,10 @@ export function refuse(engine: Engine, reply: Lane, id: Id | undefined, error: u
     engine.trace('message-refused', failure)
     return reply.end()
   }
-  reply.send(engine.outcome.failure(id, failure, revision), engine.outcome.status(failure, revision))
+  const hints = engine.outcome.status(failure, revision)
+  // What nobody reads an answer to is refused by the status, or not at all.
+  const unread = id === undefined && hints.status === undefined
+  reply.send(engine.outcome.failure(id, failure, revision), unread ? { ...hints, status: 400 } : hints)
 }
 
 /** On stateless wires only clients ask, and nothing that a server sends is answered. */

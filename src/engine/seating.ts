@@ -49,7 +49,10 @@ export class Seating {
   /** The conversation to which a posted response or batch belongs. */
   answering({ caller }: Delivery): Conversation {
     if (this.#stateless(caller)) {
-      throw new McpError('invalid-request', 'On this wire answers are not posted: they go with the repeated request, in inputResponses')
+      throw new McpError(
+        'invalid-request',
+        'On this wire answers are not posted: they go with the repeated request, in inputResponses',
+      )
     }
     const named = caller.header?.(sessionHeader)
     if (named !== undefined) return this.#session(named, caller)

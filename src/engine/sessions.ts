@@ -24,6 +24,8 @@ export function memorySessions(limits: Limits, clock: Clock, ended: (id: string)
     ended(id)
   }
   const sweep = (): void => {
+    // Also called out of turn, by a full table: the timer that was set must not go on beside the next one.
+    timer?.()
     timer = undefined
     const oldest = clock.now() - limits.sessionIdleMs
     for (const conversation of table.values()) {
@@ -43,10 +45,10 @@ export function memorySessions(limits: Limits, clock: Clock, ended: (id: string)
     },
     add: conversation => {
       if (table.size >= limits.sessions) sweep()
-      if (table.size >= limits.sessions) throw full(`${limits.sessions} sessions are open`)
+      if (table.size >= limits.sessions) throw full(`${limits.sessions} sessions are open`, 'sessions')
       const owner = conversation.caller.principal?.id
       if (owner !== undefined && countOf(table, owner) >= limits.sessionsPerPrincipal) {
-        throw full(`You have ${limits.sessionsPerPrincipal} sessions open`)
+        throw full(`You have ${limits.sessionsPerPrincipal} sessions open`, 'sessionsPerPrincipal')
       }
       conversation.lastSeen = clock.now()
       table.set(conversation.session as string, conversation)
@@ -70,8 +72,8 @@ function countOf(table: ReadonlyMap<string, Conversation>, owner: string): numbe
   return count
 }
 
-function full(what: string): McpError {
-  return new McpError('busy', `${what}, which is the limit; end one with DELETE or try again later`, {
+function full(what: string, limit: keyof Limits): McpError {
+  return new McpError('busy', `${what}, which is the limit (${limit}); end one with DELETE or try again later`, {
     data: { retryAfterMs: 10_000 },
   })
 }

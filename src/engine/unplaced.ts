@@ -23,7 +23,8 @@ export function failUnread(conversation: Conversation | undefined, text: string,
 
 /** The same for what is JSON, but no message. */
 export function failBroken(conversation: Conversation | undefined, message: unknown, error: Error): void {
-  if (isRecord(message) && message['method'] === undefined && isId(message['id'])) conversation?.calls?.fail(message['id'], unreadable(error))
+  if (isRecord(message) && message['method'] === undefined && isId(message['id']))
+    conversation?.calls?.fail(message['id'], unreadable(error))
 }
 
 function unreadable(cause: Error): McpError {
@@ -31,7 +32,12 @@ function unreadable(cause: Error): McpError {
 }
 
 /** The wire that a message claims, by itself or by its header; else its conversation's, else the one its header names, else our newest. */
-export function likelyRevision(engine: Engine, caller: Caller, conversation: Conversation | undefined, message?: unknown): Revision {
+export function likelyRevision(
+  engine: Engine,
+  caller: Caller,
+  conversation: Conversation | undefined,
+  message?: unknown,
+): Revision {
   const { spoken, fallback } = engine
   const header = versionHeader(caller)
   const named = header === undefined ? undefined : spoken.byWire(header)

@@ -48,7 +48,10 @@ export function isThenable<T>(value: Awaitable<T>): value is PromiseLike<T> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }
 
-/** Strings, and integers that survive a round trip through every JSON parser. */
+/** The most characters of an id or token: it comes back with every answer, and with every step of progress. */
+export const idLength = 1_024
+
+/** Strings of that length, and integers that survive a round trip through every JSON parser. */
 export function isId(value: unknown): value is Id {
-  return typeof value === 'string' || Number.isSafeInteger(value)
+  return typeof value === 'string' ? value.length <= idLength : Number.isSafeInteger(value)
 }

@@ -6,9 +6,9 @@ import { McpError } from './error.ts'
 import { clip, type FrameLimits, frameLimits } from './limits.ts'
 
 export function parse(text: string, limits: FrameLimits = frameLimits): unknown {
-  // Nesting d levels takes at least 2·d characters, n elements at least 2·n: shorter frames cannot exceed the limits.
+  // Nesting d levels takes at least 2·d characters, and two elements (`[],`) at least 3: shorter frames cannot exceed the limits.
   if (text.length > 2 * limits.depth && mayBeDeep(text, limits.depth)) scan(text, limits)
-  else if (text.length > 2 * limits.elements) scan(text, limits)
+  else if (text.length > 1.5 * limits.elements) scan(text, limits)
   try {
     return JSON.parse(text)
   } catch (cause) {
@@ -35,11 +35,11 @@ function scan(text: string, limits: FrameLimits): void {
     const code = text.charCodeAt(at)
     if (code === quote) at = endOfString(text, at)
     else if (code === 0x7b || code === 0x5b) {
-      if (++depth > limits.depth) throw tooMuch(`nested deeper than ${limits.depth} levels`)
+      if (++depth > limits.depth) throw tooMuch(`is nested deeper than ${limits.depth} levels`, 'depth')
       elements++
     } else if (code === 0x7d || code === 0x5d) depth--
     else if (code === 0x2c) elements++
-    if (elements > limits.elements) throw tooMuch(`more than ${limits.elements} elements`)
+    if (elements > limits.elements) throw tooMuch(`has more than ${limits.elements} elements`, 'elements')
   }
 }
 
@@ -52,8 +52,8 @@ function endOfString(text: string, start: number): number {
   return text.length
 }
 
-function tooMuch(what: string): McpError {
-  return new McpError('invalid-request', `The message is ${what}, which is this peer's limit. Send less, or in parts`)
+function tooMuch(what: string, limit: keyof FrameLimits): McpError {
+  return new McpError('invalid-request', `The message ${what}, which is this peer's limit (${limit}). Send less, or in parts`)
 }
 
 function firstLine(cause: unknown): string {

@@ -1,7 +1,7 @@
 /** What an author may say when making a server. Every option has a default. */
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
-import type { Limits } from '../engine/limits.ts'
+import { type Limits, serverLimits } from '../engine/limits.ts'
 import type { Icon, RevisionId } from '../revisions/index.ts'
 import type { RateOptions } from './rates.ts'
 
@@ -27,7 +27,24 @@ export interface ServerOptions {
   readonly limits?: Partial<Limits> & { readonly rates?: RateOptions | false }
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
-  /** Told what went wrong or was refused, with its detail. Default: nothing. */
+  /** Told what went wrong or was refused, with its detail. Default: mistakes in your own code go to standard error. */
   readonly onTrace?: (event: string, detail: unknown) => void
   readonly clock?: Clock
+}
+
+/** What the compiler cannot see, or nobody asked it. */
+export function checkOptions(options: ServerOptions): void {
+  if (typeof options?.name !== 'string' || options.name === '' || typeof options.version !== 'string') {
+    throw new TypeError("createServer needs a name and a version: createServer({ name: 'tickets', version: '1.0.0' })")
+  }
+  const { pageSize, limits } = options
+  if (pageSize !== undefined && !(Number.isSafeInteger(pageSize) && pageSize > 0)) {
+    throw new TypeError(`pageSize is ${pageSize}: give a whole number above 0`)
+  }
+  for (const [name, value] of Object.entries(limits ?? {})) {
+    if (name !== 'rates' && !(typeof value === 'number' && value > 0))
+      throw new TypeError(`limits.${name} is ${String(value)}: give a number above 0`)
+    if (name !== 'rates' && !Object.hasOwn(serverLimits, name))
+      throw new TypeError(`There is no limit "${name}". There are ${Object.keys(serverLimits).join(', ')}`)
+  }
 }

@@ -28,21 +28,23 @@ import type { Listening } from '../transports/http/listen.ts'
 import type { Server } from './api.ts'
 import { Context } from './context.ts'
 import { middlewareLayer } from './middleware.ts'
-import type { ServerOptions } from './options.ts'
+import { checkOptions, type ServerOptions } from './options.ts'
 import { createRates } from './rates.ts'
 import { type Registration, register } from './registration.ts'
+import { reportMistakes } from './report.ts'
 import { fetchFace, serveHttp, serveStdio } from './serve.ts'
 
 export type { Server, ToolOptions } from './api.ts'
 export type { Registration } from './registration.ts'
 
 export function createServer(options: ServerOptions): Server {
+  checkOptions(options)
   const clock: Clock = options.clock ?? realClock
   const { rates: rateOptions, ...given } = options.limits ?? {}
   const limits = { ...serverLimits, ...given }
   const seal = createSeal({ secrets: options.secret, clock })
   const rates = createRates(rateOptions, clock)
-  const trace = options.onTrace ?? (() => {})
+  const trace = options.onTrace ?? reportMistakes
   const cache = cacheHint(options.cache)
   const paging = createPaging({ seal, pageSize: options.pageSize ?? 500, cache, cursorMs: 3_600_000, now: clock.now })
   const context = (exchange: Exchange): Context => new Context(exchange, rates)

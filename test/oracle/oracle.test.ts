@@ -2,7 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { connect } from '../../src/client/index.ts'
+import { createServer, reply } from '../../src/server/index.ts'
+import { connectInMemory } from '../../src/testing/index.ts'
 import { createOracle } from './hook.ts'
+import { oracle } from './index.ts'
 import { schemaFolder } from './schemas.ts'
 
 const folder = schemaFolder()
@@ -12,6 +16,37 @@ test('a named folder without schemas is an error, not a check left out', () => {
   onTestFinished(() => rmSync(empty, { recursive: true }))
   expect(() => schemaFolder({ VIVARIUM_SCHEMAS: empty })).toThrow(/2024-11-05.schema\.json/)
   expect(schemaFolder({})).toBeUndefined()
+})
+
+describe.skipIf(folder === undefined)('the ear at every engine', () => {
+  const broken = () => {
+    const server = createServer({ name: 'broken', version: '1.0.0' })
+    server.tool('speak', {}, () => reply({ content: [{ type: 'text', text: 5 as unknown as string }] }))
+    return server
+  }
+
+  test('hears what a server says on a connection', async () => {
+    await using mcp = await connectInMemory(broken(), { revision: '2025-06-18' })
+    await mcp.callTool('speak')
+    expect(oracle?.take().join()).toMatch(/2025-06-18 server: CallToolResult\/content\/0/)
+  })
+
+  test('hears what a server answers to a POST', async () => {
+    await using server = broken()
+    const answer: typeof fetch = (input, init) => server.fetch(new Request(input, init))
+    await using mcp = await connect('http://localhost/mcp', { fetch: answer, revisions: ['2026-07-28'] })
+    await mcp.callTool('speak')
+    expect(oracle?.take().join()).toMatch(/2026-07-28 server: CallToolResult\/content\/0/)
+  })
+
+  test('hears what a client says', async () => {
+    const onElicit = () => ({ action: 'perhaps' as 'accept' })
+    const server = createServer({ name: 'asking', version: '1.0.0' })
+    server.tool('ask', {}, (_, ctx) => ctx.confirm('Really?').then(String))
+    await using mcp = await connectInMemory(server, { revision: '2025-11-25', onElicit })
+    await mcp.callTool('ask')
+    expect(oracle?.take().join()).toMatch(/2025-11-25 client: ElicitResult\/action/)
+  })
 })
 
 describe.skipIf(folder === undefined)('the oracle', () => {

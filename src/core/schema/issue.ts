@@ -1,5 +1,5 @@
 /** What a validation found, in one form whichever library looked. */
-import { clip } from '../../jsonrpc/limits.ts'
+import { clip, echoLength } from '../../jsonrpc/limits.ts'
 
 /** The most issues that one validation reports. */
 export const maxIssues = 5
@@ -28,8 +28,12 @@ export function makeIssue(segments: readonly PropertyKey[], message: string): Is
   const path = clip(pathText(segments))
   // Some libraries begin their sentence with the path that stands before it already.
   const said = path !== '' && message.startsWith(`${path} `) ? message.slice(path.length + 1) : message
-  return { path, message: clip(said, messageLength) }
+  const echoed = said.length > echoLength ? said.slice(0, 1_000).replace(quoted, run => clip(run)) : said
+  return { path, message: clip(echoed, messageLength) }
 }
+
+/** What a library quotes is foreign text, unlike its own words around it. */
+const quoted = new RegExp(`(["'\`])(?:(?!\\1).){${echoLength - 1},}(?:\\1|$)`, 'gs')
 
 function pathText(segments: readonly PropertyKey[]): string {
   let text = ''

@@ -60,6 +60,7 @@ class FetchCall implements WireCall {
   async #read(body: ReadableStream<Uint8Array>): Promise<void> {
     const reader = body.getReader()
     // Not every fetch that a caller brings ends the body when the signal aborts.
+    this.#abort.signal.addEventListener('abort', () => void reader.cancel().catch(() => undefined), { once: true })
     for (;;) {
       const { done, value } = await reader.read()
       if (done || this.#abort.signal.aborted) return

@@ -85,6 +85,7 @@ class FetchExchange implements Face {
     const { limits, streams } = this.#endpoint
     const outlet = new FetchOutlet(limits.stallMs, this.tenant, streams.clock)
     // Some runtimes tell of a caller who left by the request alone, and never cancel the body.
+    this.onGone(() => outlet.drop())
     this.#answer(new Response(outlet.body, { status: 200, headers: pairs(headers) }))
     return outlet
   }

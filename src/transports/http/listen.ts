@@ -41,6 +41,7 @@ export interface Listening {
 
 export async function listenHttp(door: Door, options: ListenOptions = {}): Promise<Listening> {
   const { port = 0, host = '127.0.0.1', path = '/mcp', closeMs = 5_000, onError = () => undefined } = options
+  checkPaths(path, options)
   const endpoint = createEndpoint(door, { ...options, host })
   const server = createServer(serverOptions(endpoint.limits), route(endpoint, routes(endpoint, path, options.ssePath), path))
   server.maxConnections = endpoint.limits.connections
@@ -59,6 +60,13 @@ export async function listenHttp(door: Door, options: ListenOptions = {}): Promi
       return closing
     },
   }
+}
+
+function checkPaths(path: string, { ssePath, wsPath }: ListenOptions): void {
+  const paths = [path, ssePath, wsPath].filter(each => each !== undefined)
+  for (const each of paths)
+    if (!each.startsWith('/')) throw new TypeError(`The path "${clip(each)}" must begin with a slash: "/${clip(each)}"`)
+  if (new Set(paths).size < paths.length) throw new TypeError('path, ssePath and wsPath must be three different paths')
 }
 
 /** Slow senders are cut, and the check runs often enough for that to mean something. A missing Host is the guard's matter. */

@@ -19,6 +19,7 @@ export const cancelled = notification({
 /** On the dialect a cancel may itself want an answer. */
 export const cancelDialect = request<Wire>()({
   name: 'cancel',
+  instant: true,
   to: 'server',
   in: ['s3'],
   params,

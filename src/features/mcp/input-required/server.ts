@@ -119,7 +119,8 @@ class Replay implements Asking {
   ask<P, R>(method: Method<P, R>, params: P, options: AskOptions): Promise<R> {
     if (!options.allowed) return Promise.reject(capabilityMissing(method.name, options.requires))
     const { route } = this.#exchange
-    if (route.method.asks !== true) return Promise.reject(new McpError('internal', `Nothing can be asked in ${route.name} on this wire`))
+    if (route.method.asks !== true)
+      return Promise.reject(new McpError('internal', `Nothing can be asked in ${route.name} on this wire`))
     if (this.#exchange.caller.ephemeral === true && !this.#options.seal.durable) {
       return Promise.reject(
         new McpError(

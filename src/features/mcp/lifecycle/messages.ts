@@ -81,10 +81,17 @@ export const discover = request<DiscoverResult>()({
   resultDown: { 'draft-2026-v1': result => without(result, 'ttlMs', 'cacheScope') },
 })
 
-export const ping = request<Record<string, never>>()({ name: 'ping', to: 'both', in: [...sessionIds, 's3'], params: record })
+export const ping = request<Record<string, never>>()({
+  name: 'ping',
+  instant: true,
+  to: 'both',
+  in: [...sessionIds, 's3'],
+  params: record,
+})
 
 export const shutdown = request<null>()({
   name: 'shutdown',
+  instant: true,
   to: 'server',
   in: ['s3'],
   params: record,

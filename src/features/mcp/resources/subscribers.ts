@@ -38,7 +38,10 @@ export function createSubscribers(limit: number): Subscribers {
       const uris = conversation.recall(watched)
       if (uris.has(uri)) return
       if (uris.size >= limit)
-        throw new McpError('busy', `${limit} subscriptions are open, which is the limit; unsubscribe from one first`)
+        throw new McpError(
+          'busy',
+          `${limit} subscriptions are open, which is the limit (subscriptions); unsubscribe from one first`,
+        )
       uris.add(uri)
       watchers.set(uri, (watchers.get(uri) ?? new Set()).add(conversation))
     },

@@ -64,6 +64,6 @@ function tooMany(count: number, limit: number): McpError {
   const where = 'params.notifications.resourceSubscriptions'
   return new McpError(
     'invalid-params',
-    `${where} names ${count} URIs, the limit is ${limit}; listen for the rest in another request`,
+    `${where} names ${count} URIs, the limit is ${limit} (subscriptions); listen for the rest in another request`,
   )
 }

@@ -126,9 +126,12 @@ export class Listeners {
     const places = this.#places.get(owner) ?? 0
     if (this.#closed) throw closing()
     if (places >= listenersPerCaller) {
-      throw full(`You have ${listenersPerCaller} subscriptions open, which is the limit; end one, or ask for more in one request`)
+      throw full(
+        `You have ${listenersPerCaller} subscriptions open, which is the limit (listenersPerCaller); end one, or ask for more in one request`,
+      )
     }
-    if (this.#taken >= listeners) throw full(`${listeners} subscriptions are open, which is the limit; try again later`)
+    if (this.#taken >= listeners)
+      throw full(`${listeners} subscriptions are open, which is the limit (listeners); try again later`)
     this.#taken++
     this.#places.set(owner, places + 1)
   }

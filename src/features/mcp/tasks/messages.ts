@@ -5,6 +5,7 @@
  */
 import type { Duration } from '../../../core/duration.ts'
 import { notification, request } from '../../../engine/method.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { RevisionId, Wire } from '../../../revisions/index.ts'
@@ -66,7 +67,11 @@ const plain: Readonly<Record<'optional' | 'required', TaskFacts>> = {
 /** A tool's `task` option, spelled out. Undefined: it never is one. */
 export function taskFacts(declared: TaskSupport | TaskFacts | undefined): TaskFacts | undefined {
   if (declared === undefined || declared === 'forbidden') return undefined
-  return typeof declared === 'string' ? plain[declared] : declared
+  const facts = typeof declared === 'string' ? plain[declared] : declared
+  if (facts?.support === 'optional' || facts?.support === 'required') return facts
+  throw new TypeError(
+    `task is ${clip(JSON.stringify(declared))}: give 'optional', 'required' or { support: 'optional' | 'required' }`,
+  )
 }
 
 export function isTerminal(status: TaskStatus): boolean {

@@ -50,7 +50,11 @@ export function textResult(text: string, isError = false): CallToolResult {
 export function toResult(value: unknown, valued = false): CallToolResult {
   if (typeof value === 'string' && !valued) return textResult(value)
   if (value === undefined) return { content: [] }
-  if (!(value instanceof Reply)) return { content: jsonText(value), structuredContent: value }
+  if (!(value instanceof Reply)) {
+    if (!valued && looksSpelledOut(value))
+      throw new TypeError('To spell out a result return reply({ content: […] }), not a plain object with content')
+    return { content: jsonText(value), structuredContent: value }
+  }
   const { content, structured, isError, meta } = value.parts
   return {
     content: content === undefined ? (structured === undefined ? [] : jsonText(structured)) : withText(content, structured),
@@ -65,6 +69,18 @@ function withText(content: readonly ContentBlock[], structured: unknown): readon
   if (structured === undefined || isRecord(structured) || content.some(({ type }) => type === 'text')) return content
   return [...content, ...jsonText(structured)]
 }
+
+/** The shape that other libraries return, which would go out as JSON inside JSON. */
+function looksSpelledOut(value: unknown): boolean {
+  const content = isRecord(value) ? value['content'] : undefined
+  return (
+    Array.isArray(content) &&
+    content.length > 0 &&
+    content.every(block => isRecord(block) && blockTypes.has(String(block['type'])))
+  )
+}
+
+const blockTypes = new Set(['text', 'image', 'audio', 'resource', 'resource_link'])
 
 /** Readers that know no structured content get the same value as text. */
 function jsonText(value: unknown): readonly TextContent[] {

@@ -31,7 +31,8 @@ function moved(node: unknown, under: string): unknown {
   if (!isRecord(node) || typeof node['$id'] === 'string') return node
   const copy: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(node)) {
-    if ((key === '$ref' || key === '$dynamicRef') && typeof value === 'string') copy[key] = value.replace(/^#(?=\/|$)/, `#${under}`)
+    if ((key === '$ref' || key === '$dynamicRef') && typeof value === 'string')
+      copy[key] = value.replace(/^#(?=\/|$)/, `#${under}`)
     else if (named.has(key) && isRecord(value)) copy[key] = eachMember(value, member => moved(member, under))
     else copy[key] = values.has(key) ? value : moved(value, under)
   }
@@ -42,7 +43,9 @@ function moved(node: unknown, under: string): unknown {
 export function withoutMarks(schema: Wire): Wire {
   const { properties } = schema
   if (!isRecord(properties)) return schema
-  const plain = eachMember(properties, property => (isRecord(property) ? withoutMarks(without(property, 'x-mcp-header')) : property))
+  const plain = eachMember(properties, property =>
+    isRecord(property) ? withoutMarks(without(property, 'x-mcp-header')) : property,
+  )
   return { ...schema, properties: plain }
 }
 

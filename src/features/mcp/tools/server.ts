@@ -8,7 +8,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import type { Paging } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { clip } from '../../../jsonrpc/limits.ts'
+import { clip, echoLength } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
 import { type TaskFacts, taskFacts } from '../tasks/messages.ts'
@@ -120,10 +120,15 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>): To
   if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) {
     throw new TypeError(`"${clip(name)}" is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -`)
   }
-  const input = facts.input === undefined ? undefined : compileSchema(facts.input)
-  const output = facts.output === undefined ? undefined : compileSchema(facts.output)
+  if (typeof handler !== 'function') throw new TypeError(`Tool "${name}" has no handler: tool(name, options, handler)`)
+  if ('inputSchema' in facts || 'outputSchema' in facts)
+    throw new TypeError(`Tool "${name}": the options are called input and output`)
+  const input = facts.input === undefined ? undefined : compileSchema(facts.input, { where: `input of tool "${name}"` })
+  const output =
+    facts.output === undefined ? undefined : compileSchema(facts.output, { side: 'output', where: `output of tool "${name}"` })
   const inputSchema = input?.json ?? emptyInput
-  if (inputSchema['type'] !== 'object') throw new TypeError(`The input of tool "${name}" must be an object schema`)
+  if (inputSchema['type'] !== 'object')
+    throw new TypeError(`The input of tool "${name}" must be an object schema, such as z.object({ … })`)
   const mirrored = mirroredParams(inputSchema)
   if ('fault' in mirrored) throw new TypeError(`The input schema of tool "${name}": ${mirrored.fault}`)
   const { title, description, annotations, icons, meta } = facts
@@ -231,7 +236,7 @@ function checkedOutput(entry: ToolEntry<never>, result: CallToolResult, checked:
 }
 
 /** Kinds of failure that come from the caller's side of a question: the tool's failure, not the protocol's. */
-const answersGoneWrong = new Set(['remote', 'timeout', 'invalid-answer'])
+const answersGoneWrong = new Set(['remote', 'timeout', 'invalid-answer', 'invalid-result'])
 
 /** Protocol failures pass; what else a handler throws is the tool's failure, told without its stack. */
 function failed<C>(entry: ToolEntry<C>, exchange: Exchange, error: unknown, options: ToolsOptions<C>): CallToolResult {
@@ -242,5 +247,10 @@ function failed<C>(entry: ToolEntry<C>, exchange: Exchange, error: unknown, opti
   if (error instanceof Problem)
     return textResult(error.suggestion === undefined ? error.message : `${error.message}. ${error.suggestion}`, true)
   options.failed(entry.name, error)
-  return textResult(error instanceof Error && error.message !== '' ? clip(error.message, 1000) : 'The tool failed', true)
+  return textResult(error instanceof Error && error.message !== '' ? clip(error.message, echoed(error)) : 'The tool failed', true)
+}
+
+/** What a handler says of its own failure may be long; what the client said of its own is foreign text. */
+function echoed(error: Error): number {
+  return error instanceof McpError && error.kind === 'remote' ? echoLength : 1000
 }

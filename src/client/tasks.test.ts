@@ -1,0 +1,241 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { createServer } from '../server/index.ts'
+import { fakeClock } from '../testing/clock.ts'
+import { connectInMemory } from '../testing/connect.ts'
+import { connect } from './connect.ts'
+import {
+  type Frame,
+  modernServer,
+  Refusal,
+  type Script,
+  type ScriptedServer,
+  said,
+  sessionServer,
+  silence,
+  toolList,
+} from './scripted-server.ts'
+
+const both = ['2025-11-25', '2026-07-28'] as const
+const now = '2026-01-01T00:00:00Z'
+const times = { createdAt: now, lastUpdatedAt: now }
+/** A task in the words of the extension, and in those of the core form. */
+const flat = (status: string, more: Frame = {}): Frame => ({
+  taskId: 't1',
+  status,
+  ...times,
+  ttlMs: 60_000,
+  pollIntervalMs: 50,
+  ...more,
+})
+const nested = (status: string, more: Frame = {}): Frame => ({
+  taskId: 't1',
+  status,
+  ...times,
+  ttl: 60_000,
+  pollInterval: 50,
+  ...more,
+})
+
+const taskCapability = { tasks: { requests: { tools: { call: {} } } }, tools: {} }
+
+/** A session server whose tool `work` supports tasks so. */
+function coreServer(taskSupport: string, script: Script = {}, capabilities: Frame = taskCapability): ScriptedServer {
+  return sessionServer(
+    {
+      'tools/list': () => toolList({ name: 'work', execution: { taskSupport } }),
+      'tools/call': () => said('directly'),
+      ...script,
+    },
+    capabilities,
+  )
+}
+
+describe('a call that becomes a task', () => {
+  it.each(both)('at %s gives its result as any other call does', async revision => {
+    const server = createServer({ name: 's', version: '1' })
+    server.tool(
+      'work',
+      {
+        description: 'Works',
+        input: z.object({ n: z.number() }),
+        output: z.object({ twice: z.number() }),
+        task: { support: 'required', pollInterval: '50ms' },
+      },
+      ({ n }) => ({ twice: 2 * n }),
+    )
+    await using mcp = await connectInMemory(server, { revision })
+    for await (const _ of mcp.tools());
+    const out = await mcp.callTool('work', { n: 21 }, { output: z.object({ twice: z.number() }) })
+    expect([out.structured.twice, out.isError]).toEqual([42, false])
+    await server.close()
+  })
+
+  it.each(both)('at %s may ask while it runs', async revision => {
+    const server = createServer({ name: 's', version: '1' })
+    server.tool('work', { description: 'Asks', task: { support: 'required', pollInterval: '50ms' } }, async (_, ctx) =>
+      String(await ctx.confirm('Go on?')),
+    )
+    await using mcp = await connectInMemory(server, {
+      revision,
+      onElicit: () => ({ action: 'accept', content: { confirm: true } }),
+    })
+    for await (const _ of mcp.tools());
+    expect((await mcp.callTool('work')).isError).toBe(false)
+    await server.close()
+  })
+
+  it.each(both)('at %s is cancelled when it is given up', async revision => {
+    const stopped = Promise.withResolvers<void>()
+    const started = Promise.withResolvers<void>()
+    const server = createServer({ name: 's', version: '1' })
+    server.tool('work', { description: 'Waits', task: { support: 'required', pollInterval: '50ms' } }, (_, { signal }) => {
+      signal.addEventListener('abort', () => stopped.resolve())
+      started.resolve()
+      return new Promise<string>(() => {})
+    })
+    await using mcp = await connectInMemory(server, { revision })
+    for await (const _ of mcp.tools());
+    const stop = new AbortController()
+    const call = mcp.callTool('work', {}, { signal: stop.signal }).catch(error => error)
+    await started.promise
+    stop.abort(new Error('enough'))
+    expect(await call).toMatchObject({ message: 'enough' })
+    await stopped.promise
+    await server.close()
+  })
+
+  it('keeps its promises like any other', async () => {
+    const outputSchema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+    const server = modernServer({
+      'tools/list': () => toolList({ name: 'work', outputSchema }),
+      'tools/call': () => ({ resultType: 'task', ...flat('working') }),
+      'tasks/get': () => ({
+        resultType: 'complete',
+        ...flat('completed', { result: said('x', { structuredContent: { n: 'seven' } }) }),
+      }),
+    })
+    await using mcp = await connect(server.connection)
+    for await (const _ of mcp.tools());
+    await expect(mcp.callTool('work')).rejects.toMatchObject({
+      kind: 'invalid-result',
+      message: expect.stringContaining('promises'),
+    })
+  })
+})
+
+describe('the core form (2025-11-25)', () => {
+  it.each([
+    ['required', undefined, true],
+    ['required', false, true],
+    ['optional', true, true],
+    ['optional', undefined, false],
+    ['forbidden', true, false],
+  ] as const)('is asked for when a tool says %s and the caller %s: %s', async (support, task, expected) => {
+    const server = coreServer(support, {
+      'tools/call': params => (params['task'] === undefined ? said('directly') : { task: nested('working') }),
+      'tasks/get': () => nested('completed'),
+      'tasks/result': () => said('later'),
+    })
+    await using mcp = await connect(server.connection)
+    for await (const _ of mcp.tools());
+    const out = await mcp.callTool('work', {}, task === undefined ? {} : { task })
+    expect(out.text).toBe(expected ? 'later' : 'directly')
+    expect(server.params('tools/call')[0]?.['task']).toEqual(expected ? {} : undefined)
+  })
+
+  it('is not asked for where the server does not take tasks', async () => {
+    const server = coreServer('optional', {}, { tools: {} })
+    await using mcp = await connect(server.connection)
+    for await (const _ of mcp.tools());
+    await mcp.callTool('work', {}, { task: true })
+    expect(server.params('tools/call')).toEqual([{ name: 'work', arguments: {} }])
+  })
+
+  it('throws the failure that tasks/result answers', async () => {
+    const server = coreServer('required', {
+      'tools/call': () => ({ task: nested('working') }),
+      'tasks/get': () => nested('failed'),
+      'tasks/result': () => {
+        throw new Refusal(-32603, 'out of fuel')
+      },
+    })
+    await using mcp = await connect(server.connection)
+    for await (const _ of mcp.tools());
+    await expect(mcp.callTool('work')).rejects.toMatchObject({ code: -32603, message: 'out of fuel' })
+  })
+})
+
+describe('the extension (2026-07-28)', () => {
+  it('is the server’s choice: the client only declares it', async () => {
+    const looks = [flat('working'), flat('working', { statusMessage: 'half' }), flat('completed', { result: said('later') })]
+    const server = modernServer({
+      'tools/call': () => ({ resultType: 'task', ...flat('working') }),
+      'tasks/get': () => ({ resultType: 'complete', ...looks.shift() }),
+    })
+    await using mcp = await connect(server.connection)
+    expect((await mcp.callTool('work', {}, { task: true })).text).toBe('later')
+    expect(server.params('tools/call')).toEqual([{ name: 'work', arguments: {} }])
+    const declared = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
+    expect(server.of('tools/call')[0]).toMatchObject({
+      params: { _meta: { 'io.modelcontextprotocol/clientCapabilities': declared } },
+    })
+  })
+
+  it('throws the failure that the task holds, and returns that of the tool', async () => {
+    const failed = flat('failed', { error: { code: -32603, message: 'out of fuel' } })
+    const server = modernServer({ 'tools/call': () => ({ resultType: 'task', ...flat('working') }), 'tasks/get': () => failed })
+    await using mcp = await connect(server.connection)
+    await expect(mcp.callTool('work')).rejects.toMatchObject({ code: -32603, message: 'out of fuel' })
+    server.on('tasks/get', () => flat('completed', { result: said('broken', { isError: true }) }))
+    expect(await mcp.callTool('work')).toMatchObject({ isError: true, text: 'broken' })
+  })
+
+  it('may follow questions: those are over before the task begins', async () => {
+    let round = 0
+    const server = modernServer({
+      'tools/call': () =>
+        round++ === 0 ? { resultType: 'input_required', requestState: 's' } : { resultType: 'task', ...flat('working') },
+      'tasks/get': () => flat('completed', { result: said('after all') }),
+    })
+    await using mcp = await connect(server.connection)
+    expect((await mcp.callTool('work')).text).toBe('after all')
+  })
+
+  it.each<[string, Frame]>([
+    ['without an id', { resultType: 'task', status: 'working' }],
+    ['without a status', { resultType: 'task', taskId: 't1' }],
+    ['with an odd id', { resultType: 'task', taskId: 7, status: 'working' }],
+  ])('%s is a broken answer', async (_, result) => {
+    const server = modernServer({ 'tools/call': () => result })
+    await using mcp = await connect(server.connection)
+    await expect(mcp.callTool('work')).rejects.toMatchObject({ name: 'McpError', message: expect.stringContaining('malformed') })
+  })
+
+  it('is no answer to a prompt or a resource', async () => {
+    const task = () => ({ resultType: 'task', ...flat('working') })
+    const server = modernServer({ 'prompts/get': task, 'resources/read': task })
+    await using mcp = await connect(server.connection)
+    await expect(mcp.getPrompt('p')).rejects.toMatchObject({ kind: 'invalid-result' })
+    await expect(mcp.readResource('x:1')).rejects.toMatchObject({ kind: 'invalid-result' })
+  })
+
+  it('that never ends is given up when its time to live is over', async () => {
+    const clock = fakeClock()
+    const server = modernServer({
+      'tools/call': () => ({ resultType: 'task', ...flat('working', { ttlMs: 5_000, pollIntervalMs: 1_000 }) }),
+      'tasks/get': () => silence,
+      'tasks/cancel': () => ({}),
+    })
+    await using mcp = await connect(server.connection, { clock })
+    const call = mcp.callTool('work').catch(error => error)
+    await server.saw('tools/call')
+    await new Promise(setImmediate)
+    for (let n = 0; n < 30; n++) {
+      clock.advance(250)
+      await new Promise(setImmediate)
+    }
+    expect(await call).toMatchObject({ kind: 'timeout' })
+    await server.saw('tasks/cancel')
+  })
+})
