@@ -12,6 +12,8 @@ export interface BucketOptions {
 }
 
 export interface Buckets {
+  /** Tokens that come back each second. */
+  readonly perSecond: number
   /**
    * Takes `n` tokens and returns 0, or takes none and returns the milliseconds after which they will be there
    * (`Infinity` when `n` is more than a bucket ever holds). An object as key lives as long as the object.
@@ -30,7 +32,7 @@ export function createBuckets(options: BucketOptions): Buckets {
   if (!(perSecond > 0 && Number.isFinite(perSecond)))
     throw new RangeError(`perSecond is ${perSecond}: give a finite number above 0`)
   if (!(burst >= 1 && Number.isFinite(burst))) throw new RangeError(`burst is ${burst}: give a finite number of at least 1`)
-  return new TokenBuckets(perSecond / 1000, burst, options.clock ?? realClock, options.maxKeys ?? 10_000)
+  return new TokenBuckets(perSecond, burst, options.clock ?? realClock, options.maxKeys ?? 10_000)
 }
 
 class Bucket {
@@ -43,6 +45,7 @@ class Bucket {
 }
 
 class TokenBuckets implements Buckets {
+  readonly perSecond: number
   readonly #perMs: number
   readonly #burst: number
   readonly #clock: Clock
@@ -52,8 +55,9 @@ class TokenBuckets implements Buckets {
   #young = new Map<string, Bucket>()
   #old = new Map<string, Bucket>()
 
-  constructor(perMs: number, burst: number, clock: Clock, maxKeys: number) {
-    this.#perMs = perMs
+  constructor(perSecond: number, burst: number, clock: Clock, maxKeys: number) {
+    this.perSecond = perSecond
+    this.#perMs = perSecond / 1000
     this.#burst = burst
     this.#clock = clock
     this.#half = Math.max(1, Math.floor(maxKeys / 2))

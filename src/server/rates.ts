@@ -43,11 +43,11 @@ export function createRates(options: RateOptions | false | undefined, clock: Clo
   const progress = buckets(chosen.progress)
   return {
     call: (exchange, own) => {
-      if (own !== undefined) take(own, exchange, 'calls of this tool')
-      else if (calls !== undefined) take(calls, exchange, 'tool calls')
+      if (own !== undefined) take(own, exchange, 'calls of this tool', 'its own rate')
+      else if (calls !== undefined) take(calls, exchange, 'tool calls', 'rates.calls')
     },
     completion: exchange => {
-      if (completions !== undefined) take(completions, exchange, 'completions')
+      if (completions !== undefined) take(completions, exchange, 'completions', 'rates.completions')
     },
     log: exchange => log === undefined || log.take(keyOf(exchange)) === 0,
     progress: exchange => progress === undefined || progress.take(keyOf(exchange)) === 0,
@@ -58,11 +58,10 @@ function keyOf({ caller }: Exchange): object | string {
   return caller.principal?.id ?? caller.connection
 }
 
-function take(buckets: Buckets, exchange: Exchange, what: string): void {
+function take(buckets: Buckets, exchange: Exchange, what: string, limit: string): void {
   const wait = buckets.take(keyOf(exchange))
   if (wait > 0) {
-    throw new McpError('rate-limited', `Too many ${what}: wait ${wait} ms and try again`, {
-      data: { limit: what, retryAfterMs: wait },
-    })
+    const message = `Too many ${what}: the limit is ${buckets.perSecond} a second (${limit}); wait ${wait} ms and try again`
+    throw new McpError('rate-limited', message, { data: { limit: what, retryAfterMs: wait } })
   }
 }

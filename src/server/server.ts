@@ -51,6 +51,7 @@ export function createServer(options: ServerOptions): Server {
   const replay = { seal, clock, expiresMs: toMilliseconds(options.askTimeout ?? '10m'), rounds: 16 }
   const tools = toolsServer<Context>({
     paging,
+    clock,
     context,
     admit: rates.call,
     failed: (tool, error) => trace('tool-failed', { tool, error }),

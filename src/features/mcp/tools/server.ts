@@ -1,6 +1,7 @@
 /** Offering tools: register, list, call. `tools/call` is resolve → validate → execute; other features hang layers between. */
 import { type Buckets, createBuckets } from '../../../core/bucket.ts'
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
+import { type Clock, realClock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import { Problem } from '../../../core/problem.ts'
 import { type Compiled, compileSchema, type Schema } from '../../../core/schema/index.ts'
@@ -66,6 +67,8 @@ export interface ToolsServer<C> {
 
 export interface ToolsOptions<C> {
   readonly paging: Paging
+  /** By which the tools' own limits count. */
+  readonly clock?: Clock
   /** The author's context of a call. */
   readonly context: (exchange: Exchange) => C
   /** Refuses, by throwing, a caller that calls too often; `own` is the tool's own limit. */
@@ -99,7 +102,7 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
   }
   return {
     catalog,
-    compile,
+    compile: (name, facts, handler) => compile(name, facts, handler, options.clock ?? realClock),
     side: {
       handlers: [
         [
@@ -116,7 +119,7 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
   }
 }
 
-function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>): ToolEntry<C> {
+function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, clock: Clock): ToolEntry<C> {
   if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) {
     throw new TypeError(`"${clip(name)}" is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -`)
   }
@@ -145,7 +148,7 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>): To
     ...(meta === undefined ? {} : { _meta: meta }),
   }
   const timeoutMs = facts.timeout === undefined ? undefined : toMilliseconds(facts.timeout, 'timeout')
-  const buckets = facts.rate === undefined ? undefined : createBuckets(facts.rate)
+  const buckets = facts.rate === undefined ? undefined : createBuckets({ ...facts.rate, clock })
   return { name, tool, facts, input, output, mirrored, timeoutMs, buckets, handler }
 }
 
