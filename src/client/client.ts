@@ -81,8 +81,9 @@ export class Client {
       validateArguments,
       sendOptions: options => this.#send(options),
       list: (anew, signal) => this.#readTools(anew, signal),
-      finishTask: (task, { signal = never }) =>
+      finishTask: (task, { signal = never, totalMs }) =>
         finishTask(session.engine, session.opened.conversation, task, {
+          totalMs,
           signal,
           answer: request => answer(request, { answerers, signal }),
         }),

@@ -3,8 +3,8 @@ import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { Progress, SendOptions } from '../engine/calls.ts'
 import type { ContentBlock } from '../features/mcp/content/messages.ts'
 import { type Answerers, drive, isFinal } from '../features/mcp/input-required/client.ts'
-import { createdTask, takesTasks } from '../features/mcp/tasks/client.ts'
-import type { Task } from '../features/mcp/tasks/messages.ts'
+import { createdTask, takesTasks, wantsTask } from '../features/mcp/tasks/client.ts'
+import { type Task, takingTasks } from '../features/mcp/tasks/messages.ts'
 import { mirrorHeaders } from '../features/mcp/tools/headers.ts'
 import { type CallToolResult, callTool } from '../features/mcp/tools/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
@@ -55,21 +55,27 @@ export async function callToolOn<S extends Schema>(
 ): Promise<ToolOutcome<InferOutput<S>>> {
   const { onProgress } = options
   const plainly = caller.sendOptions(options)
-  const send = onProgress === undefined ? plainly : { ...plainly, onProgress }
+  let send = onProgress === undefined ? plainly : { ...plainly, onProgress }
   if (caller.validateArguments) await checkArguments(caller, name, args, send.signal)
-  const params = paramsFor(caller, name, args, options.task)
+  // Where the caller decides, the tool must allow it: for that we have to know the tool.
+  if (options.task === true && takesTasks(caller.session.opened.conversation)) await known(caller, name, send.signal)
+  let params = paramsFor(caller, name, args, options.task)
+  if (options.task === true) send = { ...send, declares: takingTasks }
   let answer: unknown
   try {
     answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
   } catch (error) {
-    if (!isHeaderMismatch(error, caller.session)) throw error
-    // A refused header means that the tool has changed since we listed it. It did not run: look again, then try once more.
-    await caller.list(true, send.signal)
+    // What was refused did not run: where we know better now, it is tried once more.
+    if (wantsTask(error)) send = { ...send, declares: takingTasks }
+    else if (isHeaderMismatch(error, caller.session)) await caller.list(true, send.signal)
+    else if (isUnknownNeed(error, caller, name)) await known(caller, name, send.signal)
+    else throw error
+    params = paramsFor(caller, name, args, options.task)
     answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
   }
   let result = checkedResult(isFinal(answer) ? answer : await driven(caller, answer, params, send))
   const task = createdTask(result)
-  if (task !== undefined) result = checkedResult(await caller.finishTask(task, send))
+  if (task !== undefined) result = checkedResult(await caller.finishTask(task, untilEnd(send, options)))
   if (!Array.isArray(result.content) && result.structuredContent === undefined) {
     throw new McpError('invalid-result', 'The server answered tools/call without content')
   }
@@ -87,6 +93,21 @@ async function checkArguments(
 ) {
   if (book.get(name) === undefined) await list(false, signal)
   book.checkInput(name, args)
+}
+
+async function known({ book, list }: ToolCaller, name: string, signal: AbortSignal | undefined): Promise<void> {
+  if (book.get(name) === undefined) await list(false, signal)
+}
+
+/** On wires where the caller decides, a tool that must run as a task is refused like an unknown method. */
+function isUnknownNeed(error: unknown, { session, book }: ToolCaller, name: string): boolean {
+  if (!(error instanceof McpError) || error.code !== -32601 || book.get(name) !== undefined) return false
+  return takesTasks(session.opened.conversation)
+}
+
+/** A deadline that the caller gave holds for the task too; without one, the task's own does. */
+function untilEnd(send: SendOptions, { timeout }: RequestOptions): SendOptions {
+  return timeout === undefined || send.timeoutMs === undefined ? send : { ...send, totalMs: send.timeoutMs }
 }
 
 interface CallParams {

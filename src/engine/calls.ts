@@ -6,6 +6,7 @@ import type { Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
+import type { Capabilities } from '../revisions/index.ts'
 import type { Waiter } from './waiter.ts'
 
 export interface CallOptions {
@@ -17,6 +18,8 @@ export interface CallOptions {
   readonly onProgress?: (progress: Progress) => void
   /** Further members of the request's `_meta`. */
   readonly meta?: Params
+  /** Further capabilities declared with this one request, on wires where requests do that. */
+  readonly declares?: Capabilities
   /** Further headers, where the carrier has them. */
   readonly headers?: Readonly<Record<string, string>>
   /** Giving up is not told: the other end may not know yet what a cancel is. */

@@ -106,14 +106,7 @@ export class Engine implements Door {
 
   /** What this side declares at a revision. Several features may add to one capability (`extensions`). */
   capabilities(revision: Revision, caller?: Caller): Capabilities {
-    const all: Record<string, unknown> = {}
-    for (const side of this.#options.sides) {
-      for (const [name, value] of Object.entries(side.capabilities?.(revision, caller) ?? {})) {
-        const before = all[name]
-        all[name] = isRecord(before) && isRecord(value) ? { ...before, ...value } : value
-      }
-    }
-    return all
+    return merged(this.#options.sides.map(side => side.capabilities?.(revision, caller)))
   }
 
   // ── carriers ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -329,8 +322,11 @@ export class Engine implements Door {
   }
 
   /** What each of our requests carries on this wire; prepared once. */
-  requestMeta(revision: Revision): Record<string, unknown> | undefined {
+  requestMeta(revision: Revision, declares?: Capabilities): Record<string, unknown> | undefined {
     if (revision.requestMeta === undefined) return undefined
+    if (declares !== undefined) {
+      return revision.requestMeta(merged([this.capabilities(revision), declares]), this.info, this.#logLevel)
+    }
     this.#metas[revision.ordinal] ??= revision.requestMeta(this.capabilities(revision), this.info, this.#logLevel)
     return this.#metas[revision.ordinal]
   }
@@ -345,6 +341,18 @@ export class Engine implements Door {
     this.sessions.close()
     await Promise.all([...this.connected].map(conversation => conversation.connection?.close()))
   }
+}
+
+/** One level deep: several may add to one capability. */
+function merged(declared: readonly (Capabilities | undefined)[]): Capabilities {
+  const all: Record<string, unknown> = {}
+  for (const some of declared) {
+    for (const [name, value] of Object.entries(some ?? {})) {
+      const before = all[name]
+      all[name] = isRecord(before) && isRecord(value) ? { ...before, ...value } : value
+    }
+  }
+  return all
 }
 
 function tooMany(what: string, limit: keyof Limits): McpError {

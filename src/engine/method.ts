@@ -1,6 +1,6 @@
 /** One descriptor per method: from it routes, checks, headers and version steps are compiled at start-up. */
 import type { Shape } from '../jsonrpc/shape.ts'
-import type { Revision, RevisionId, Steps } from '../revisions/index.ts'
+import type { Capabilities, Revision, RevisionId, Steps } from '../revisions/index.ts'
 
 export type Role = 'server' | 'client'
 
@@ -23,6 +23,8 @@ export interface Method<P = unknown, R = unknown> {
   readonly instant?: boolean
   /** Opens the conversation: nothing that a handshake settles is said with it. */
   readonly opening?: boolean
+  /** What its sender declares with each such request, on wires where requests do that. */
+  readonly declares?: Capabilities
   /** The member of params that names the target (mirrored in a header where the wire wants it). */
   readonly nameParam?: 'name' | 'uri' | 'taskId'
   /** Version steps, canonical → wire (`down`) and wire → canonical (`up`). */

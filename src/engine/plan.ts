@@ -82,7 +82,7 @@ export class Plan {
 
   #compile(revision: Revision): Table {
     const tables = { request: new Map<string, Route>(), notification: new Map<string, Route>() }
-    const layers = this.#sides.flatMap(side => side.layers ?? [])
+    const layers = this.#sides.flatMap(side => side.layers ?? []).filter(layer => layer.in?.includes(revision.id) ?? true)
     for (const [method, given] of this.#sides.flatMap(side => side.handlers ?? [])) {
       if (!method.in.includes(revision.id) || (method.to !== this.#role && method.to !== 'both')) continue
       const handler: GatedHandler = typeof given === 'function' ? { execute: given } : given

@@ -57,7 +57,7 @@ export function sendRequest(
   const { calls } = conversation
   const route = outbound(method, revision)
   const id = calls.nextId()
-  const wire = envelope(engine, revision, route.paramsDown === undefined ? params : route.paramsDown(params), options, id)
+  const wire = envelope(engine, revision, method, route.paramsDown === undefined ? params : route.paramsDown(params), options, id)
   const frame = requestFrame(id, route.name, wire)
   const http = conversation.caller.carrier === 'http' && options.lane === undefined
   // Over HTTP each call holds an exchange of its own, which must end with it; elsewhere there is nothing to let go of.
@@ -107,8 +107,15 @@ function over(
 }
 
 /** Adds what every request of the wire carries in `_meta`, and the progress token. */
-function envelope(engine: Engine, revision: Revision, params: Params, options: CallOptions, id: number): Params | undefined {
-  const meta = engine.requestMeta(revision)
+function envelope(
+  engine: Engine,
+  revision: Revision,
+  method: Method,
+  params: Params,
+  options: CallOptions,
+  id: number,
+): Params | undefined {
+  const meta = engine.requestMeta(revision, options.declares ?? method.declares)
   const more = options.meta
   const token = options.onProgress === undefined ? undefined : id
   if (meta === undefined && more === undefined && token === undefined) return params

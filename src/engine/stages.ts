@@ -3,6 +3,7 @@
  * A handler's own parts stand at resolve, validate and execute; an author's middleware wraps them all at enter.
  */
 import { type Awaitable, isThenable } from '../jsonrpc/message.ts'
+import type { RevisionId } from '../revisions/index.ts'
 import type { Exchange } from './exchange.ts'
 
 export const stages = ['enter', 'resolve', 'unseal', 'validate', 'decide', 'execute'] as const
@@ -15,6 +16,8 @@ export interface Layer {
   readonly stage: Stage
   /** Absent: every request. */
   readonly methods?: readonly string[]
+  /** The wires on which it has anything to do. Absent: every one. */
+  readonly in?: readonly RevisionId[]
   /** A cheap look at whether the layer has anything to do; a request that no layer wants is handled without them. */
   when?(exchange: Exchange): boolean
   run(exchange: Exchange, next: Next): Awaitable<unknown>

@@ -23,6 +23,7 @@ import { subscriptionsServer } from '../features/mcp/subscriptions/server.ts'
 import { tasksServer } from '../features/mcp/tasks/server.ts'
 import { memoryTasks } from '../features/mcp/tasks/table.ts'
 import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
+import type { Carrier } from '../jsonrpc/connection.ts'
 import { type Implementation, Spoken } from '../revisions/index.ts'
 import type { Listening } from '../transports/http/listen.ts'
 import type { Server } from './api.ts'
@@ -83,7 +84,7 @@ export function createServer(options: ServerOptions): Server {
   resources.templates.onChange(() => subscriptions.changed('resources'))
   const middleware: Layer[] = []
   const sides: Side[] = [
-    lifecycleServer({ instructions: options.instructions, cache }),
+    lifecycleServer({ instructions: options.instructions, cache, onExit }),
     tools.side,
     resources.side,
     prompts.side,
@@ -151,6 +152,11 @@ function addResource<F extends ResourceFacts<Context>>(
 ): Registration<F> {
   if (isTemplate(address)) return register(templates, address, facts, now => compileTemplate(address, now, handler))
   return register(resources, address, facts, now => compileResource(address, now, handler))
+}
+
+/** Whoever leaves a process without having asked for its shutdown leaves it with an error, as language servers have it. */
+function onExit(clean: boolean, carrier: Carrier): void {
+  if (!clean && carrier === 'stdio') process.exitCode = 1
 }
 
 function infoOf({ name, version, title, description, websiteUrl, icons }: ServerOptions): Implementation {

@@ -8,7 +8,7 @@ import { digest } from '../../../core/digest.ts'
 import { HandleError, type Seal } from '../../../core/handle.ts'
 import { type Asking, type AskOptions, capabilityMissing } from '../../../engine/asking.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { Method } from '../../../engine/method.ts'
+import { type Method, requestIds } from '../../../engine/method.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
@@ -43,8 +43,8 @@ export function unsealLayer(options: ReplayOptions): Layer {
   return {
     stage: 'unseal',
     methods: askingMethods,
-    when: ({ peer, params }) =>
-      peer.revision.asks === 'result' && (params['requestState'] !== undefined || params['inputResponses'] !== undefined),
+    in: requestIds,
+    when: ({ params }) => params['requestState'] !== undefined || params['inputResponses'] !== undefined,
     run: async (exchange, next) => {
       const { requestState, inputResponses } = exchange.params
       if (inputResponses !== undefined && !isRecord(inputResponses))

@@ -1,6 +1,7 @@
 /** The server's side of opening: the handshake that a session remembers, or the answer to "what do you speak?". */
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import type { Carrier } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Implementation } from '../../../revisions/index.ts'
 import { discover, exit, type InitializeResult, initialize, initialized, initializedDialect, ping, shutdown } from './messages.ts'
@@ -10,7 +11,7 @@ export interface LifecycleOptions {
   /** How long a client may keep what discover said. */
   readonly cache: { readonly ttlMs: number; readonly cacheScope: 'public' | 'private' }
   /** The dialect's client has said goodbye; clean when it asked for shutdown first. */
-  readonly onExit?: ((clean: boolean) => void) | undefined
+  readonly onExit?: ((clean: boolean, carrier: Carrier) => void) | undefined
 }
 
 const goodbye = { make: () => ({ said: false }) }
@@ -41,16 +42,18 @@ export function lifecycleServer(options: LifecycleOptions): Side {
       ],
       [
         exit,
-        ({ conversation }: Exchange) => {
-          options.onExit?.(conversation.recall(goodbye).said)
-          conversation.connection?.close()
+        ({ engine, conversation, caller }: Exchange) => {
+          options.onExit?.(conversation.recall(goodbye).said, caller.carrier)
+          if (conversation.session !== undefined) engine.sessions.delete(conversation.session)
+          return conversation.connection?.close()
         },
       ],
     ],
     layers: [
       {
         stage: 'enter',
-        when: ({ peer, conversation }) => peer.revision.id === 's3' && conversation.remembered(goodbye)?.said === true,
+        in: shutdown.in,
+        when: ({ conversation }) => conversation.remembered(goodbye)?.said === true,
         run: () => {
           throw new McpError('invalid-request', 'This conversation was shut down; send exit, and open another one')
         },

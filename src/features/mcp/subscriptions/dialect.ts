@@ -41,7 +41,7 @@ export function dialectChanges(offered: Offered): DialectChanges {
     layer: {
       stage: 'execute',
       methods: [listTools.name, listResources.name],
-      when: ({ peer }) => peer.revision.id === 's3',
+      in: ['s3'],
       run: ({ route, conversation }, next) => {
         const isTools = route.method.name === listTools.name
         const current = isTools ? undefined : byUri(offered.resources())

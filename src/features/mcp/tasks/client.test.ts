@@ -30,7 +30,7 @@ import {
   tasksClient,
 } from './client.ts'
 import { joined, ManualClock } from './fixture.ts'
-import type { Task } from './messages.ts'
+import { type Task, takingTasks } from './messages.ts'
 import { tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'
 
@@ -92,7 +92,7 @@ interface Peer {
 
 async function begin({ engine, conversation, wire }: Peer): Promise<Task> {
   const params = { name: 'work', ...(wire === '2026-07-28' ? {} : { task: { ttl: 60_000 } }) }
-  const task = createdTask(await engine.call(conversation, callTool, params))
+  const task = createdTask(await engine.call(conversation, callTool, params, { declares: takingTasks }))
   if (task === undefined) throw new Error('The call did not become a task')
   return task
 }

@@ -2,23 +2,15 @@
 import type { Conversation } from '../../../engine/conversation.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import {
-  coreIds,
-  type DetailedTask,
-  extensionIds,
-  fromCore,
-  type Task,
-  taskChanged,
-  taskStatus,
-  tasksExtension,
-} from './messages.ts'
+import { coreIds, type DetailedTask, fromCore, type Task, taskChanged, taskStatus, tasksExtension } from './messages.ts'
 import { checkedTask, isTask } from './requests.ts'
 
 export { type FinishOptions, finishTask } from './finish.ts'
 export { pageOfTasks, readTask, stopTask } from './requests.ts'
 
-/** Declares the extension, and hears of tasks where the server tells. */
+/** Hears of tasks where the server tells. The extension is declared with the calls that may become tasks, not with all. */
 export function tasksClient(onTask?: (task: DetailedTask, exchange: Exchange) => void): Side {
   const told = (exchange: Exchange): void => {
     const { _meta, ...task } = exchange.params
@@ -29,7 +21,6 @@ export function tasksClient(onTask?: (task: DetailedTask, exchange: Exchange) =>
       [taskStatus, told],
       [taskChanged, told],
     ],
-    capabilities: revision => (extensionIds.includes(revision.id) ? { extensions: { [tasksExtension]: {} } } : {}),
   }
 }
 
@@ -42,6 +33,13 @@ export function createdTask(result: unknown): Task | undefined {
   }
   const nested = result['task']
   return isRecord(nested) && result['content'] === undefined ? checkedTask(fromCore(nested)) : undefined
+}
+
+/** Whether a refusal says that the call can only run as a task. */
+export function wantsTask(error: unknown): boolean {
+  if (!(error instanceof McpError)) return false
+  const required = property(error.data, 'requiredCapabilities')
+  return isRecord(property(property(required, 'extensions'), tasksExtension))
 }
 
 /** Whether this server takes `params.task` with a call of a tool (core form); the tool must allow it too. */

@@ -89,7 +89,10 @@ const coreUp = { '2025-11-25': fromCore, 'draft-2026-v1': fromCore }
 
 // ── the extension ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const ofTask = { to: 'server', in: extensionIds, nameParam: 'taskId' } as const
+/** What a caller declares that takes a task for an answer. */
+export const takingTasks = { extensions: { [tasksExtension]: {} } } as const
+
+const ofTask = { to: 'server', in: extensionIds, nameParam: 'taskId', declares: takingTasks } as const
 
 export const getTask = request<DetailedTask>()({ ...ofTask, name: 'tasks/get', params: named })
 
