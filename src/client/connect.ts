@@ -36,6 +36,7 @@ const defaultInfo = { name: 'vivarium', version }
  * @example await using mcp = await connect('http://127.0.0.1:7420/mcp')
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  if (target === undefined || target === null) throw new TypeError('connect needs a URL, a { command } or a connection')
   const settings = settingsOf(options)
   const { clock, limits } = settings
   const hub = new Hub()
@@ -78,12 +79,13 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
 /** The options that have a default or a unit. */
 function settingsOf(options: ConnectOptions) {
   const { rates, listPages = 64, listItems = 10_000, ...given } = options.limits ?? {}
-  const limits = { ...clientLimits, ...given }
+  const timeoutMs = toMilliseconds(options.timeout ?? given.callTimeoutMs ?? clientLimits.callTimeoutMs, 'timeout')
   return {
     clock: options.clock ?? realClock,
-    limits,
+    // What the client sends of its own accord, the opening first of all, has the same deadline as a call.
+    limits: { ...clientLimits, ...given, callTimeoutMs: timeoutMs },
     listLimits: { pages: listPages, items: listItems },
-    timeoutMs: toMilliseconds(options.timeout ?? limits.callTimeoutMs, 'timeout'),
+    timeoutMs,
     probeTimeoutMs: toMilliseconds(options.probeTimeout ?? '5s', 'probeTimeout'),
     completionMs: toMilliseconds(options.completionCache ?? '5s', 'completionCache'),
     completionDelayMs: toMilliseconds(options.completionDelay ?? '100ms', 'completionDelay'),

@@ -81,8 +81,8 @@ export async function callToolOn<S extends Schema>(
   }
   caller.book.checkOutput(name, result)
   const { structuredContent, isError } = result
-  const plain = options.output === undefined || isError === true
-  return outcome(result, plain ? structuredContent : await readOutput(options.output, name, structuredContent))
+  if (options.output === undefined || isError === true) return outcome(result, structuredContent)
+  return outcome(result, await readOutput(options.output, name, structuredContent ?? fromText(caller.session, result)))
 }
 
 async function checkArguments(
@@ -141,6 +141,16 @@ function driven(caller: ToolCaller, answer: unknown, params: CallParams, send: S
   const options = withHeaders(caller, params.name, params.arguments, send)
   const again = (more: Params): Promise<unknown> => session.request(callTool, { ...params, ...more }, options)
   return drive(answer, again, { answerers, rounds, signal: send.signal, kinds: taskKinds })
+}
+
+/** Before 2025-06-18 a result was text only; where it is the JSON of a value, that is the value. */
+function fromText({ opened: { revision } }: Session, { content }: CallToolResult): unknown {
+  if (revision.id !== '2024-11-05' && revision.id !== '2025-03-26') return undefined
+  try {
+    return JSON.parse(textOf(content ?? []))
+  } catch {
+    return undefined
+  }
 }
 
 function checkedResult(result: unknown): CallToolResult {

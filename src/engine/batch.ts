@@ -17,12 +17,18 @@ export function receiveBatch(engine: Engine, delivery: Delivery, messages: reado
     const gathering = new GatheringLane(reply, answers)
     const silent = new SilentLane(reply)
     for (const message of messages) {
-      receive(engine, { ...delivery, message, conversation, reply: isAnswered(message) ? gathering : silent })
+      // An array within an array would get round the limit, level by level.
+      if (Array.isArray(message)) refuse(engine, gathering, undefined, nested(), revision)
+      else receive(engine, { ...delivery, message, conversation, reply: isAnswered(message) ? gathering : silent })
     }
     if (answers === 0) reply.end()
   } catch (error) {
     refuse(engine, reply, undefined, error, revision)
   }
+}
+
+function nested(): McpError {
+  return new McpError('invalid-request', 'A batch within a batch is no message; send requests and notifications')
 }
 
 /** As long as no version is known, an array says that it is of the wire that has them. */

@@ -57,22 +57,19 @@ export function sendRequest(
   const { calls } = conversation
   const route = outbound(method, revision)
   const id = calls.nextId()
-  const wire = envelope(engine, revision, method, route.paramsDown === undefined ? params : route.paramsDown(params), options, id)
-  const frame = requestFrame(id, route.name, wire)
+  const wire = route.paramsDown === undefined ? params : route.paramsDown(params)
+  const frame = requestFrame(
+    id,
+    route.name,
+    paramsText(wire, engine.requestMeta(revision, options.declares ?? method.declares), options, id),
+  )
   const http = conversation.caller.carrier === 'http' && options.lane === undefined
-  // Over HTTP each call holds an exchange of its own, which must end with it; elsewhere there is nothing to let go of.
-  const abort = http ? new AbortController() : undefined
   // A handshake cannot be cancelled (2025-11-25 basic/utilities/cancellation).
   const silent = method.opening === true || options.quiet === true || revision.cancels(conversation.caller.carrier) === 'abort'
   options.onSent?.(id)
   return new Promise<unknown>((resolve, reject) => {
-    calls.add(new Waiter(engine, conversation, method, route.resultUp, id, options, abort, silent, resolve, reject))
-    const sent = transmit(
-      conversation,
-      frame,
-      http ? over(revision, method, route, wire, options, id, abort) : { id },
-      options.lane,
-    )
+    calls.add(new Waiter(engine, conversation, method, route.resultUp, id, options, silent, resolve, reject))
+    const sent = transmit(conversation, frame, http ? over(revision, method, route, wire, options, id) : { id }, options.lane)
     if (sent === true) return
     if (sent === false) return calls.fail(id, unheard())
     sent.then(
@@ -85,49 +82,34 @@ export function sendRequest(
   })
 }
 
-/** What a carrier with headers needs beside the frame. */
-function over(
-  revision: Revision,
-  method: Method,
-  route: Outbound,
-  wire: Params | undefined,
-  options: CallOptions,
-  id: number,
-  abort: AbortController | undefined,
-): Outgoing {
+/** What a carrier with headers needs beside the frame. Each call holds an exchange of its own there, which its waiter minds. */
+function over(revision: Revision, method: Method, route: Outbound, wire: Params, { headers }: CallOptions, id: number): Outgoing {
   const { session, resume } = revision.http
-  const headers = method.opening === true ? undefined : revision.http.headers(route.name, wire, method.nameParam)
-  return {
-    id,
-    session,
-    resume,
-    ...(abort === undefined ? {} : { signal: abort.signal }),
-    ...(headers === undefined ? {} : { headers: options.headers === undefined ? headers : { ...headers, ...options.headers } }),
-  }
+  if (method.opening === true) return { id, session, resume, minded: true }
+  const own = revision.http.headers(route.name, wire, method.nameParam)
+  return { id, session, resume, minded: true, headers: headers === undefined ? own : { ...own, ...headers } }
 }
 
-/** Adds what every request of the wire carries in `_meta`, and the progress token. */
-function envelope(
-  engine: Engine,
-  revision: Revision,
-  method: Method,
-  params: Params,
-  options: CallOptions,
-  id: number,
-): Params | undefined {
-  const meta = engine.requestMeta(revision, options.declares ?? method.declares)
-  const more = options.meta
-  const token = options.onProgress === undefined ? undefined : id
-  if (meta === undefined && more === undefined && token === undefined) return params
-  return {
-    ...params,
-    _meta: {
-      ...(params['_meta'] as Params | undefined),
-      ...more,
-      ...meta,
-      ...(token === undefined ? {} : { progressToken: token }),
-    },
+/** Params as JSON, with what every request of the wire carries in `_meta`, and the progress token. */
+function paramsText(params: Params, meta: Params | undefined, options: CallOptions, id: number): string {
+  const own = params['_meta'] as Params | undefined
+  if (own === undefined && options.meta === undefined && options.onProgress === undefined) {
+    return meta === undefined ? JSON.stringify(params) : withMetaText(JSON.stringify(params), meta)
   }
+  const token = options.onProgress === undefined ? {} : { progressToken: id }
+  return JSON.stringify({ ...params, _meta: { ...own, ...options.meta, ...meta, ...token } })
+}
+
+const texts = new WeakMap<Params, string>()
+
+/** Most requests carry the same `_meta`: it is serialised once, and put in as text. */
+function withMetaText(params: string, meta: Params): string {
+  let text = texts.get(meta)
+  if (text === undefined) {
+    text = JSON.stringify(meta)
+    texts.set(meta, text)
+  }
+  return params === '{}' ? `{"_meta":${text}}` : `${params.slice(0, -1)},"_meta":${text}}`
 }
 
 /** Sends a notification. False: nobody listens, so it is dropped; a promise settles when the carrier has delivered it. */

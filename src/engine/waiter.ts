@@ -23,8 +23,6 @@ export class Waiter {
   readonly #deadline: Deadline
   readonly #resolve: (result: unknown) => void
   readonly #reject: (error: unknown) => void
-  /** Lets the exchange go, on carriers where each call has its own. */
-  readonly #abort: AbortController | undefined
   /** Whether letting go is all there is to cancelling. */
   readonly #silent: boolean
   readonly #onAbort: (() => void) | undefined
@@ -36,7 +34,6 @@ export class Waiter {
     resultUp: Step | undefined,
     id: Id,
     options: CallOptions,
-    abort: AbortController | undefined,
     silent: boolean,
     resolve: (result: unknown) => void,
     reject: (error: unknown) => void,
@@ -52,7 +49,6 @@ export class Waiter {
     this.#signal = options.signal
     this.#timeoutMs = options.timeoutMs ?? engine.limits.callTimeoutMs
     this.#latest = now + (options.totalMs ?? Math.max(engine.limits.callTotalMs, this.#timeoutMs))
-    this.#abort = abort
     this.#silent = silent
     this.#resolve = resolve
     this.#reject = reject
@@ -95,7 +91,7 @@ export class Waiter {
   #giveUp(error: unknown, why: string): void {
     if (this.#conversation.calls?.take(this.id) === undefined) return
     if (!this.#silent) this.#engine.cancelSent(this.#conversation, this.id, why)
-    this.#abort?.abort(error)
+    this.#conversation.connection?.drop?.(this.id, error)
     this.#reject(error)
   }
 }

@@ -16,9 +16,9 @@ export function failureFrame(id: Id | null | undefined, error: ErrorBody): strin
   return `{"jsonrpc":"2.0",${member}"error":${JSON.stringify(error)}}`
 }
 
-export function requestFrame(id: Id, method: string, params: Params | undefined): string {
-  const tail = params === undefined ? '' : `,"params":${JSON.stringify(params)}`
-  return `{"jsonrpc":"2.0","id":${idText(id)},"method":${JSON.stringify(method)}${tail}}`
+/** `params` is JSON text. */
+export function requestFrame(id: Id, method: string, params: string): string {
+  return `{"jsonrpc":"2.0","id":${idText(id)},"method":${JSON.stringify(method)},"params":${params}}`
 }
 
 export function notificationFrame(method: string, params: Params | undefined): string {

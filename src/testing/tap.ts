@@ -15,7 +15,7 @@ export type OnFrame = (frame: PassedFrame) => void
 
 /** The same connection, with every frame told to `onFrame` just before it goes on its way. */
 export function tapConnection(connection: Connection, onFrame: OnFrame): Connection {
-  const { listen } = connection
+  const { listen, drop } = connection
   return {
     carrier: connection.carrier,
     ...(connection.caller === undefined ? {} : { caller: connection.caller }),
@@ -33,6 +33,7 @@ export function tapConnection(connection: Connection, onFrame: OnFrame): Connect
       return connection.send(text, outgoing)
     },
     ...(listen === undefined ? {} : { listen: outgoing => listen.call(connection, outgoing) }),
+    ...(drop === undefined ? {} : { drop: (id, reason) => drop.call(connection, id, reason) }),
     close: () => connection.close(),
   }
 }

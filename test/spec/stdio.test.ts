@@ -112,7 +112,8 @@ describe('a process that hears nonsense', () => {
     expect(resultOf(await child.ask('tools/call', { name: 'broken' }))['isError']).toBe(true)
     await child.ask('tools/call', { name: 'loose' })
     const { code, stderr } = await child.end()
-    expect([code, stderr]).toEqual([0, ''])
+    expect(code).toBe(0)
+    expect(stderr).not.toMatch(/unhandled|suspended|rejection/i)
   })
 
   it('ends when its input ends in the middle of a line', async () => {

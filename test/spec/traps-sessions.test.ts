@@ -194,6 +194,16 @@ describe('trap 25: batches at 2025-03-26', () => {
     expect([answer.status, errorOf(answer.frame).code]).toEqual([400, -32600])
   })
 
+  it('hold no batches: an array within one is refused by itself, and cannot get round the limit', async () => {
+    const wire = await speak(server, B)
+    const pings = Array.from({ length: 100 }, (_, at) => request(at, 'ping'))
+    wire.say([request('a', 'ping'), pings, []])
+    await wire.next(frame => frame['id'] === 'a')
+    const gathered = JSON.parse(wire.texts.at(-1) ?? '') as Frame[]
+    expect(gathered.map(each => (each['error'] === undefined ? 'ok' : errorOf(each).code)).sort()).toEqual([-32600, -32600, 'ok'])
+    await wire.close()
+  })
+
   it('before any handshake an array is one of that wire, where only ping is answered (§2.6)', async () => {
     const wire = await speak(server, B, { hello: false })
     wire.say([request(1, 'ping'), request(2, 'tools/list')])

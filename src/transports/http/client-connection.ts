@@ -4,6 +4,7 @@
  */
 import { createDeadlines, type Deadlines } from '../../core/deadlines.ts'
 import { type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
+import type { Id } from '../../jsonrpc/message.ts'
 import { Exchange } from './client-exchange.ts'
 import { type HeaderRecord, HeaderTemplate } from './client-headers.ts'
 import type { Live, Port, StreamablePort } from './client-port.ts'
@@ -79,6 +80,12 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
     this.#listener = stream
     outgoing.signal?.addEventListener('abort', () => stream.close(), { once: true })
     stream.open()
+  }
+
+  /** Looked for only then: requests are given up far less often than they are sent. */
+  drop(id: Id, reason: unknown): void {
+    const error = new ConnectionError('aborted', 'The request was given up', { cause: reason })
+    for (const exchange of this.live) if (exchange.id === id) exchange.abort(error)
   }
 
   close(): Promise<void> {

@@ -5,6 +5,7 @@
 import type { Deadline } from '../../core/deadlines.ts'
 import { ConnectionError, type Outgoing } from '../../jsonrpc/connection.ts'
 import type { FrameLimits } from '../../jsonrpc/limits.ts'
+import type { Id } from '../../jsonrpc/message.ts'
 import { answerTo } from './client-answer.ts'
 import { type Body, type BodyUser, refusalBody, successBody } from './client-body.ts'
 import type { Port } from './client-port.ts'
@@ -14,6 +15,7 @@ import { type AnswerReader, asConnectionError, type HeaderView, type WireCall } 
 export class Exchange implements AnswerReader, BodyUser, StreamUser {
   readonly limits: FrameLimits
   readonly awaited: boolean
+  readonly id: Id | undefined
   settled = false
 
   readonly #port: Port
@@ -31,6 +33,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
 
   constructor(port: Port, outgoing: Outgoing, resolve: () => void, reject: (error: ConnectionError) => void) {
     this.limits = port.settings.limits
+    this.id = outgoing.id
     this.awaited = outgoing.id !== undefined
     this.#port = port
     this.#outgoing = outgoing
@@ -40,13 +43,13 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
 
   post(frame: string): void {
     const port = this.#port
-    const { signal } = this.#outgoing
+    const { signal, minded } = this.#outgoing
     if (signal !== undefined) {
       this.#onAbort = () => this.abort(new ConnectionError('aborted', 'The request was given up', { cause: signal.reason }))
       signal.addEventListener('abort', this.#onAbort)
     }
     if (!this.awaited) this.#within(port.settings.deliverTimeoutMs, 'take the message')
-    else if (signal === undefined) this.#within(port.settings.answerTimeoutMs, 'answer')
+    else if (signal === undefined && minded !== true) this.#within(port.settings.answerTimeoutMs, 'answer')
     this.#session = port.streamable?.sessionFor(this.#outgoing)
     port.live.add(this)
     this.#call = port.post(frame, this.#outgoing, this.#session, this)

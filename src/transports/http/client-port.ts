@@ -1,6 +1,7 @@
 /** What an exchange or a stream may know of the connection it belongs to. */
 import type { Deadlines } from '../../core/deadlines.ts'
 import type { ConnectionError, Outgoing } from '../../jsonrpc/connection.ts'
+import type { Id } from '../../jsonrpc/message.ts'
 import type { ClientSettings } from './client-settings.ts'
 import type { AnswerReader, WireCall } from './client-wire.ts'
 
@@ -28,5 +29,7 @@ export interface StreamablePort {
 }
 
 export interface Live {
+  /** Of the request that awaits its answer here, where there is one. */
+  readonly id: Id | undefined
   abort(error: ConnectionError): void
 }

@@ -11,6 +11,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { type Method, requestIds } from '../../../engine/method.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { stepsDown } from '../../../revisions/index.ts'
 import { askingMethods, type InputRequest, type InputRequiredResult } from './messages.ts'
@@ -31,11 +32,15 @@ interface State {
   readonly answers: Readonly<Record<string, readonly [question: string, answer: unknown]>>
   /** Digests of the questions that are out. */
   readonly asked: Readonly<Record<string, string>>
+  /** How often an answer by that key was none. */
+  readonly misfits: Readonly<Record<string, number>>
   /** What effects gave: one item, or none for what gave nothing. */
   readonly done: Readonly<Record<string, readonly unknown[]>>
 }
 
-const fresh: State = { round: 0, answers: {}, asked: {}, done: {} }
+const fresh: State = { round: 0, answers: {}, asked: {}, misfits: {}, done: {} }
+/** Answers that do not fit their question, after which it is not asked again. */
+const mostMisfits = 3
 const kind = 'request-state'
 
 /** Opens the state that a retry brings, before anything else looks at the call. */
@@ -96,6 +101,7 @@ class Replay implements Asking {
   readonly #responses: Params
   readonly #answers: Map<string, readonly [string, unknown]>
   readonly #done: Map<string, readonly unknown[]>
+  readonly #misfits: Map<string, number>
   readonly #doing = new Map<string, Promise<unknown>>()
   readonly #pending = new Map<string, Pending>()
   readonly #ordinals = new Map<string, number>()
@@ -110,6 +116,7 @@ class Replay implements Asking {
     this.#responses = responses
     this.#answers = new Map(Object.entries(state.answers))
     this.#done = new Map(Object.entries(state.done))
+    this.#misfits = new Map(Object.entries(state.misfits))
   }
 
   get pending(): boolean {
@@ -152,6 +159,7 @@ class Replay implements Asking {
       this.#answers.set(key, [question, response])
       return response
     }
+    if (response !== undefined && asked === question) this.#misfit(key, request)
     this.#pending.set(key, { request, question })
     await Promise.all(this.#digests)
     await new Promise<void>(resolve => this.#options.clock.setTimeout(resolve, 0))
@@ -159,6 +167,16 @@ class Replay implements Asking {
       'suspended',
       'The call ends here for now: its question goes to the client, and the answer enters the handler anew',
     )
+  }
+
+  #misfit(key: string, request: InputRequest): void {
+    const count = (this.#misfits.get(key) ?? 0) + 1
+    this.#misfits.set(key, count)
+    if (count >= mostMisfits)
+      throw new McpError(
+        'invalid-answer',
+        `The answer to ${request.method} "${clip(key)}" did not fit its question ${count} times`,
+      )
   }
 
   once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
@@ -190,6 +208,7 @@ class Replay implements Asking {
       round,
       answers: Object.fromEntries(this.#answers),
       asked: Object.fromEntries(questions.map(([key, { question }]) => [key, question])),
+      misfits: Object.fromEntries(this.#misfits),
       done: Object.fromEntries(this.#done),
     }
     const content = {
