@@ -9,6 +9,8 @@ export class Deadline {
   /** When it falls due; may be moved while pending, which costs nothing. */
   at: number
   readonly fn: () => void
+  /** Its place among those that are pending; −1 when it is not. */
+  place = -1
 
   constructor(at: number, fn: () => void) {
     this.at = at
@@ -44,7 +46,8 @@ export function createDeadlines({ clock = realClock, every = 250 }: DeadlinesOpt
 class Sweep implements Deadlines {
   readonly #clock: Clock
   readonly #every: number
-  readonly #pending = new Set<Deadline>()
+  /** Not a set: one with much coming and going keeps what has gone alive for a while, through its outgrown tables. */
+  readonly #pending: Deadline[] = []
   #next = Number.POSITIVE_INFINITY
   #stop: Cancel | undefined
 
@@ -54,19 +57,32 @@ class Sweep implements Deadlines {
   }
 
   get size(): number {
-    return this.#pending.size
+    return this.#pending.length
   }
 
   add(at: number, fn: () => void): Deadline {
     const deadline = new Deadline(at, fn)
-    this.#pending.add(deadline)
+    deadline.place = this.#pending.push(deadline) - 1
     if (at < this.#next) this.#arm(at)
     return deadline
   }
 
   cancel(deadline: Deadline): void {
     // The timer is left to run out: one call after the other would otherwise set and clear one each.
-    this.#pending.delete(deadline)
+    this.#remove(deadline)
+  }
+
+  /** The last one takes its place. */
+  #remove(deadline: Deadline): boolean {
+    const { place } = deadline
+    if (place === -1) return false
+    const last = this.#pending.pop()
+    if (last !== undefined && last !== deadline) {
+      this.#pending[place] = last
+      last.place = place
+    }
+    deadline.place = -1
+    return true
   }
 
   #arm(at: number): void {
@@ -84,11 +100,12 @@ class Sweep implements Deadlines {
     const now = this.#clock.now()
     const due: Deadline[] = []
     for (const deadline of this.#pending) if (deadline.at <= now) due.push(deadline)
+    due.sort((one, other) => one.at - other.at)
     try {
       // One that is due may cancel another; one that throws leaves the rest to the next sweep.
-      for (const deadline of due) if (this.#pending.delete(deadline)) deadline.fn()
+      for (const deadline of due) if (this.#remove(deadline)) deadline.fn()
     } finally {
-      if (this.#pending.size > 0) this.#arm(now + this.#every)
+      if (this.#pending.length > 0) this.#arm(now + this.#every)
     }
   }
 }

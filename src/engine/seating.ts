@@ -1,4 +1,5 @@
 /** Which conversation a message over HTTP belongs to: a session that its header names, or none but itself. */
+import { toBase64Url } from '../core/base64url.ts'
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
@@ -111,7 +112,7 @@ export class Seating {
 }
 
 function newId(): string {
-  return crypto.randomUUID()
+  return toBase64Url(crypto.getRandomValues(new Uint8Array(24)))
 }
 
 function sessionMissing(): McpError {

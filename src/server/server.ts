@@ -11,6 +11,7 @@ import type { Layer } from '../engine/stages.ts'
 import { cacheHint } from '../features/mcp/caching/messages.ts'
 import { cancellation, sendCancel } from '../features/mcp/cancellation/receiver.ts'
 import { completionServer } from '../features/mcp/completion/server.ts'
+import { elicitationErrors } from '../features/mcp/elicitation/messages.ts'
 import { replayAsking, unsealLayer } from '../features/mcp/input-required/server.ts'
 import { lifecycleServer } from '../features/mcp/lifecycle/server.ts'
 import { loggingServer } from '../features/mcp/logging/server.ts'
@@ -95,7 +96,7 @@ export function createServer(options: ServerOptions): Server {
     progressReceiver(),
     cancellation(),
     rootsServer(undefined),
-    { layers: [unsealLayer(replay)] },
+    { layers: [unsealLayer(replay)], errors: elicitationErrors },
   ]
   const engine = new Engine({
     role: 'server',

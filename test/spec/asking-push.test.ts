@@ -16,7 +16,10 @@ function make(options: Parameters<typeof askingServer>[0] = {}): Asked {
   closers.push(() => asked.server.close())
   asked.server.tool('sure', {}, async (_, ctx) => ((await ctx.confirm('Sure?')) ? 'yes' : 'no'))
   asked.server.tool('model', {}, async (_, ctx) => {
-    const content = [{ type: 'text' as const, text: 'a' }, { type: 'audio' as const, data: 'AAAA', mimeType: 'audio/wav' }]
+    const content = [
+      { type: 'text' as const, text: 'a' },
+      { type: 'audio' as const, data: 'AAAA', mimeType: 'audio/wav' },
+    ]
     const { model } = await ctx.sample({ messages: [{ role: 'user', content }], maxTokens: 5, includeContext: 'thisServer' })
     return model
   })
@@ -70,7 +73,10 @@ describe.each(forms)('forms at %s', revision => {
 
   it('are not answered by another connection', async () => {
     const { server } = make()
-    const [ada, eve] = [await speak(server, revision, { capabilities: everything }), await speak(server, revision, { capabilities: everything })]
+    const [ada, eve] = [
+      await speak(server, revision, { capabilities: everything }),
+      await speak(server, revision, { capabilities: everything }),
+    ]
     ada.begin('tools/call', { name: 'sure' }, 'call')
     const asked = await ada.next(frame => frame['method'] === 'elicitation/create')
     eve.say({ jsonrpc: '2.0', id: asked['id'], result: { action: 'accept' } })
@@ -145,8 +151,14 @@ describe.each(pushing)('the model and the folders at %s', revision => {
     expect(textOf(await wire.ask('tools/call', { name: 'model' }))).toBe('m-1')
     const asked = wire.heard.find(frame => frame['method'] === 'sampling/createMessage')?.['params'] as Frame
     const text = { type: 'text', text: 'a' }
-    const sound = revision === '2024-11-05' ? { type: 'text', text: '[audio, audio/wav]' } : { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }
-    const split = [{ role: 'user', content: text }, { role: 'user', content: sound }]
+    const sound =
+      revision === '2024-11-05'
+        ? { type: 'text', text: '[audio, audio/wav]' }
+        : { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }
+    const split = [
+      { role: 'user', content: text },
+      { role: 'user', content: sound },
+    ]
     expect(asked['messages']).toEqual(revision === '2025-11-25' ? [{ role: 'user', content: [text, sound] }] : split)
     expect(asked['includeContext']).toBe('thisServer')
     expect(textOf(await wire.ask('tools/call', { name: 'folders' }))).toBe('file:///a file:///b')
@@ -154,7 +166,8 @@ describe.each(pushing)('the model and the folders at %s', revision => {
 
   it('are not asked of a client that did not declare them', async () => {
     const wire = await speak(make().server, revision, { answers })
-    for (const name of ['model', 'folders', 'sure']) expect(resultOf(await wire.ask('tools/call', { name }))['isError']).toBe(true)
+    for (const name of ['model', 'folders', 'sure'])
+      expect(resultOf(await wire.ask('tools/call', { name }))['isError']).toBe(true)
     expect(wire.heard.filter(frame => frame['method'] !== undefined)).toEqual([])
   })
 })
@@ -167,7 +180,8 @@ describe('wires without a way to ask', () => {
 
   it('the dialect has none at all (§3.1)', async () => {
     const wire = await speak(make().server, 's3')
-    for (const name of ['sure', 'model', 'folders']) expect(resultOf(await wire.ask(callName('s3'), { name }))['status']).toBe('error')
+    for (const name of ['sure', 'model', 'folders'])
+      expect(resultOf(await wire.ask(callName('s3'), { name }))['status']).toBe('error')
     expect(wire.heard.filter(frame => frame['method'] !== undefined)).toEqual([])
   })
 

@@ -12,9 +12,23 @@ let url: string
 beforeAll(async () => {
   server = createServer({ name: 'patient', version: '1.0.0', revisions: everyRevision })
   server.tool('strict', { input: z.strictObject({ name: z.enum(['a', 'b']), when: z.iso.date().optional() }) }, () => 'ok')
-  server.tool('schema', { input: jsonSchema({ type: 'object', properties: { kind: { enum: ['a', 'b'] }, at: { type: 'string', pattern: '^a+$' } }, additionalProperties: false }) }, () => 'ok')
+  server.tool(
+    'schema',
+    {
+      input: jsonSchema({
+        type: 'object',
+        properties: { kind: { enum: ['a', 'b'] }, at: { type: 'string', pattern: '^a+$' } },
+        additionalProperties: false,
+      }),
+    },
+    () => 'ok',
+  )
   server.tool('asks', {}, async (_, ctx) => ((await ctx.confirm('Sure?')) ? 'yes' : 'no'))
   server.tool('echo', { input: jsonSchema({ type: 'object' }) }, args => JSON.stringify(args))
+  server.tool('late', { input: jsonSchema<{ nonce: string }>({ type: 'object' }) }, async ({ nonce }) => {
+    for (let turn = 0; turn < nonce.length; turn++) await new Promise<void>(resolve => setImmediate(() => resolve()))
+    return nonce
+  })
   server.resource('memo://{id}', { name: 'memo', complete: { id: () => [] } }, ({ id }) => (id === 'x' ? 'x' : undefined))
   server.prompt('brief', { arguments: { topic: { required: true } } }, () => 'x')
   url = (await server.listen()).url
@@ -57,14 +71,23 @@ function hostile(revision: RevisionId): readonly (readonly [method: string, para
 
 /** Errors, and results that report one. */
 function failures(frames: readonly Frame[]): string[] {
-  return frames.filter(frame => frame['error'] !== undefined || JSON.stringify(frame['result'] ?? '').includes('isError')).map(frame => JSON.stringify(frame))
+  return frames
+    .filter(frame => frame['error'] !== undefined || JSON.stringify(frame['result'] ?? '').includes('isError'))
+    .map(frame => JSON.stringify(frame))
 }
 
 describe.each(everyRevision)('never more than 80 characters come back at %s', revision => {
   it('on a pipe', async () => {
     const wire = await speak(server, revision)
     for (const [method, params] of hostile(revision)) wire.begin(method, params)
-    for (const text of [`{"jsonrpc":"2.0","id":1,"method":"${long}`, `"${long}"`, `{"jsonrpc":"${long}","id":1,"method":"x"}`, `{"${long}":1}`, long]) wire.say(text)
+    for (const text of [
+      `{"jsonrpc":"2.0","id":1,"method":"${long}`,
+      `"${long}"`,
+      `{"jsonrpc":"${long}","id":1,"method":"x"}`,
+      `{"${long}":1}`,
+      long,
+    ])
+      wire.say(text)
     const heard = await wire.quiet()
     expect(failures(heard).length).toBeGreaterThan(15)
     for (const text of failures(heard)) expect([echoed(text) <= 80, text.slice(0, 200)]).toEqual([true, text.slice(0, 200)])
@@ -81,7 +104,9 @@ describe.each(['2025-11-25', '2026-07-28', 'draft-2026-v1'] as const)('over HTTP
 
   it('neither headers nor bodies come back at length', async () => {
     for (const [method, params] of hostile(revision)) {
-      const { text } = await peer.ask(method, params, { headers: { 'mcp-method': method.slice(0, 4_000), 'mcp-name': undefined } })
+      const { text } = await peer.ask(method, params, {
+        headers: { 'mcp-method': method.slice(0, 4_000), 'mcp-name': undefined },
+      })
       expect(echoed(text)).toBeLessThanOrEqual(80)
     }
     for (const headers of [
@@ -96,9 +121,22 @@ describe.each(['2025-11-25', '2026-07-28', 'draft-2026-v1'] as const)('over HTTP
       { 'last-event-id': long },
     ]) {
       for (const method of ['POST', 'GET', 'DELETE']) {
-        const body = method === 'POST' ? { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', _meta: envelope(revision) } } : undefined
+        const body =
+          method === 'POST'
+            ? { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', _meta: envelope(revision) } }
+            : undefined
         const all = { ...headersFor(revision, 'tools/call', { name: 'echo' }, peer.session), ...headers }
-        if (method === 'GET' && !('mcp-protocol-version' in headers || 'mcp-session-id' in headers || 'accept' in headers || 'origin' in headers || 'last-event-id' in headers)) continue
+        if (
+          method === 'GET' &&
+          !(
+            'mcp-protocol-version' in headers ||
+            'mcp-session-id' in headers ||
+            'accept' in headers ||
+            'origin' in headers ||
+            'last-event-id' in headers
+          )
+        )
+          continue
         expect(echoed((await send(url, { method, headers: all, body })).text)).toBeLessThanOrEqual(80)
       }
       peer = await httpPeer(url, revision)
@@ -127,10 +165,39 @@ describe('control characters do not come back', () => {
 })
 
 describe('nobody else is touched', () => {
+  it.each(everyRevision)(
+    '%s: callers who all use one id each get their own answers, and all of them (C23, C24)',
+    async revision => {
+      const wires = await Promise.all(Array.from({ length: 10 }, () => speak(server, revision)))
+      const call = callName(revision)
+      for (let turn = 0; turn < 20; turn++)
+        for (const [who, wire] of wires.entries()) wire.begin(call, { name: 'late', arguments: { nonce: `n${who}.${turn}.` } }, 1)
+      const counts = await Promise.all(
+        wires.map(async (wire, who) => {
+          for (let turn = 0; turn < 20; turn++) await wire.next(frame => frame['id'] === 1)
+          const text = wire.texts.join('')
+          const own = Array.from({ length: 20 }, (_, turn) => text.includes(`n${who}.${turn}.`)).every(Boolean)
+          return [own, text.match(/n\d+\./g)?.every(nonce => nonce === `n${who}.`)]
+        }),
+      )
+      expect(counts).toEqual(wires.map(() => [true, true]))
+      for (const wire of wires) await wire.close()
+    },
+  )
+
   it('by a connection that says only nonsense', async () => {
     const good = await speak(server, '2025-11-25')
     const nonsense = await Promise.all(everyRevision.map(revision => speak(server, revision)))
-    const texts = ['', '[', '{}', 'null', '[[]]', '{"jsonrpc":"2.0"}', '\u0000', '{"jsonrpc":"2.0","id":"x","method":"__proto__","params":{"__proto__":{"polluted":1}}}']
+    const texts = [
+      '',
+      '[',
+      '{}',
+      'null',
+      '[[]]',
+      '{"jsonrpc":"2.0"}',
+      '\u0000',
+      '{"jsonrpc":"2.0","id":"x","method":"__proto__","params":{"__proto__":{"polluted":1}}}',
+    ]
     for (const wire of nonsense) for (const text of texts) wire.say(text)
     await Promise.all(nonsense.map((wire: Wire) => wire.quiet()))
     expect(await good.ask('tools/call', { name: 'echo' })).toHaveProperty('result')

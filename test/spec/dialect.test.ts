@@ -74,7 +74,9 @@ describe('what it says and hears', () => {
   it('official methods it sends are served in the shape of 2025-06-18', async () => {
     const wire = await speak(make(), 's3')
     expect(resultOf(await wire.ask('ping'))).toEqual({})
-    expect(resultOf(await wire.ask('resources/read', { uri: 'memo://one' }))).toEqual({ contents: [{ uri: 'memo://one', text: 'one' }] })
+    expect(resultOf(await wire.ask('resources/read', { uri: 'memo://one' }))).toEqual({
+      contents: [{ uri: 'memo://one', text: 'one' }],
+    })
     expect(errorOf(await wire.ask('resources/read', { uri: 'memo://two' })).code).toBe(-32002)
   })
 
@@ -145,6 +147,9 @@ describe('over HTTP (§3.2)', () => {
     const { url } = await server.listen()
     await httpPeer(url, 's3')
     const refused = await send(url, { body: { jsonrpc: '2.0', id: 1, method: 'initialize', params: dialectHello } })
-    expect([refused.status, errorOf(refused.frame).code]).toEqual([503, expect.toSatisfy((code: number) => code === -32603 || code === -32000)])
+    expect([refused.status, errorOf(refused.frame).code]).toEqual([
+      503,
+      expect.toSatisfy((code: number) => code === -32603 || code === -32000),
+    ])
   })
 })

@@ -3,8 +3,18 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { createServer, McpError, problem, type Server } from '../../src/server/index.ts'
-import { type Answer, headersFor, type HttpPeer, httpPeer, send } from './http.ts'
-import { callName, enveloped, errorOf, everyRevision, type Frame, requestRevisions, resultOf, sessionRevisions, speak } from './wire.ts'
+import { type Answer, type HttpPeer, headersFor, httpPeer, send } from './http.ts'
+import {
+  callName,
+  enveloped,
+  errorOf,
+  everyRevision,
+  type Frame,
+  requestRevisions,
+  resultOf,
+  sessionRevisions,
+  speak,
+} from './wire.ts'
 
 let server: Server
 let url: string
@@ -79,7 +89,9 @@ describe.each(http)('over HTTP at %s', revision => {
   })
 
   it('text that is not UTF-8: 400 and −32700, and nothing runs', async () => {
-    const answer = await raw(Buffer.from([...Buffer.from('{"jsonrpc":"2.0","id":1,"method":"'), 0xc3, 0x28, ...Buffer.from('"}')]))
+    const answer = await raw(
+      Buffer.from([...Buffer.from('{"jsonrpc":"2.0","id":1,"method":"'), 0xc3, 0x28, ...Buffer.from('"}')]),
+    )
     expect([answer.status, errorOf(answer.frame).code]).toEqual([400, -32700])
   })
 
@@ -123,7 +135,9 @@ describe.each(http)('over HTTP at %s', revision => {
     expect((await raw(good, { host: 'evil.example' })).status).toBe(403)
     const port = Number(new URL(url).port)
     const text = await new Promise<string>(resolve => {
-      const socket = connect(port, '127.0.0.1', () => socket.end(`POST /mcp HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\ncontent-length: 0\r\n\r\n`))
+      const socket = connect(port, '127.0.0.1', () =>
+        socket.end(`POST /mcp HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\ncontent-length: 0\r\n\r\n`),
+      )
       let all = ''
       socket.on('data', chunk => {
         all += chunk
@@ -139,7 +153,11 @@ describe.each(http)('over HTTP at %s', revision => {
 
   it('an unknown method: −32601, and HTTP 404 on the stateless wires alone', async () => {
     for (const method of ['no/such', 'constructor', '__proto__', '', 'TOOLS/LIST', 'tools/list ']) {
-      const answer = await peer.ask(method, {}, { headers: { 'mcp-method': encodeURI(method) === method && method !== '' ? method : undefined } })
+      const answer = await peer.ask(
+        method,
+        {},
+        { headers: { 'mcp-method': encodeURI(method) === method && method !== '' ? method : undefined } },
+      )
       const codes = [answer.status, errorOf(answer.frame).code]
       if (stateless && (method === '' || method === 'tools/list ')) expect(codes[0]).toBe(400)
       else expect(codes).toEqual([stateless ? 404 : 200, -32601])
@@ -188,7 +206,11 @@ describe.each(http)('over HTTP at %s', revision => {
       throw new McpError('invalid-params', 'too late')
     })
     const answer = await peer.ask('tools/call', { name: `late-${revision}`, _meta: { progressToken: 1 } })
-    expect([answer.status, answer.headers['content-type'], errorOf(answer.frame).code]).toEqual([200, 'text/event-stream', -32602])
+    expect([answer.status, answer.headers['content-type'], errorOf(answer.frame).code]).toEqual([
+      200,
+      'text/event-stream',
+      -32602,
+    ])
   })
 
   it('a refusal with a way out keeps its words in the result of a tool', async () => {
@@ -198,6 +220,20 @@ describe.each(http)('over HTTP at %s', revision => {
 
   it('after all of that the next request is served', async () => {
     expect((await peer.ask('tools/call', { name: 'echo' })).status).toBe(200)
+  })
+})
+
+describe('a page that must be visited first (D §1.6)', () => {
+  it.each(everyRevision)('%s: −32042 with its pages where the wire has them, else an internal failure', async revision => {
+    const pages = createServer({ name: 'pages', version: '1', revisions: everyRevision })
+    pages.tool('gated', {}, () => {
+      const elicitations = [{ mode: 'url', elicitationId: 'x', url: 'https://example.com', message: 'Visit' }]
+      throw new McpError('url-elicitation-required', 'Visit the page first', { data: { elicitations } })
+    })
+    const wire = await speak(pages, revision)
+    const { code } = errorOf(await wire.ask(callName(revision), { name: 'gated' }))
+    expect(code).toBe(revision === '2025-11-25' || revision === 'draft-2026-v1' ? -32042 : -32603)
+    await wire.close()
   })
 })
 
@@ -265,4 +301,3 @@ describe('both eras on one pipe (§2.6)', () => {
     await wire.close()
   })
 })
-

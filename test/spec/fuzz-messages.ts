@@ -3,7 +3,18 @@ import fc from 'fast-check'
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { envelope, enveloped, type Frame } from './wire.ts'
 
-const strange = ['', ' ', 'constructor', '__proto__', 'toString', 'x'.repeat(300), '\u0000\u001b[31m', '\ud800', '雪', '=?base64?YQ==?=']
+const strange = [
+  '',
+  ' ',
+  'constructor',
+  '__proto__',
+  'toString',
+  'x'.repeat(300),
+  '\u0000\u001b[31m',
+  '\ud800',
+  '雪',
+  '=?base64?YQ==?=',
+]
 
 const json = fc.jsonValue({ maxDepth: 3, stringUnit: 'grapheme' })
 const word = fc.oneof(fc.constantFrom(...strange), fc.string({ maxLength: 12 }))
@@ -11,7 +22,8 @@ const word = fc.oneof(fc.constantFrom(...strange), fc.string({ maxLength: 12 }))
 /** Whatever a member may be instead of what it should be. */
 const wrong = fc.oneof(json, word, fc.constantFrom<unknown>(null, true, 0, -1, 1.5, 1e300, [], {}, [[]], { a: null }))
 
-const nearly = (right: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> => fc.oneof({ weight: 4, arbitrary: right }, { weight: 1, arbitrary: wrong })
+const nearly = (right: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
+  fc.oneof({ weight: 4, arbitrary: right }, { weight: 1, arbitrary: wrong })
 
 function members(shape: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitrary<Frame> {
   const nearlyAll = Object.fromEntries(Object.entries(shape).map(([name, value]) => [name, nearly(value)]))
@@ -23,7 +35,13 @@ const uri = fc.oneof(fc.constantFrom('memo://one', 'note://7', 'note://{id}'), w
 const args = members({ text: fc.string(), deep: json })
 
 const shapes: Readonly<Record<string, fc.Arbitrary<Frame>>> = {
-  'tools/call': members({ name, arguments: args, task: members({ ttl: fc.integer() }), requestState: word, inputResponses: members({ 'elicit-1': json }) }),
+  'tools/call': members({
+    name,
+    arguments: args,
+    task: members({ ttl: fc.integer() }),
+    requestState: word,
+    inputResponses: members({ 'elicit-1': json }),
+  }),
   'tools/invoke': members({ name, arguments: args }),
   'tools/list': members({ cursor: word }),
   'resources/list': members({ cursor: word }),
@@ -63,7 +81,11 @@ const knownAt = (revision: RevisionId): fc.Arbitrary<string> =>
 
 function withMeta(revision: RevisionId, params: unknown): fc.Arbitrary<unknown> {
   if (typeof params !== 'object' || params === null || Array.isArray(params)) return fc.constant(params)
-  const bent = members({ progressToken: fc.oneof(fc.integer(), word), 'io.modelcontextprotocol/logLevel': fc.constantFrom('debug', 'loud'), traceparent: word })
+  const bent = members({
+    progressToken: fc.oneof(fc.integer(), word),
+    'io.modelcontextprotocol/logLevel': fc.constantFrom('debug', 'loud'),
+    traceparent: word,
+  })
   const broken = fc.constantFrom(...Object.keys(envelope(revision)), 'nothing').map(key => ({ ...envelope(revision), [key]: 7 }))
   return fc.oneof(
     { weight: 6, arbitrary: bent.map(_meta => enveloped(revision, { ...(params as Frame), _meta }, { elicitation: {} })) },
@@ -81,12 +103,27 @@ const id = fc.oneof(
 /** One message, or what passes for one. */
 export function message(revision: RevisionId): fc.Arbitrary<unknown> {
   const known = knownAt(revision)
-  const request = fc.oneof(known, known, known, word).chain(method =>
-    (paramsOf.get(method) ?? wrong)
-      .chain(params => withMeta(revision, params))
-      .chain(params => fc.record({ jsonrpc: fc.constant('2.0'), id, method: fc.constant(method), params: fc.constant(params) }, { requiredKeys: ['jsonrpc', 'method'] })),
-  )
+  const request = fc
+    .oneof(known, known, known, word)
+    .chain(method =>
+      (paramsOf.get(method) ?? wrong)
+        .chain(params => withMeta(revision, params))
+        .chain(params =>
+          fc.record(
+            { jsonrpc: fc.constant('2.0'), id, method: fc.constant(method), params: fc.constant(params) },
+            { requiredKeys: ['jsonrpc', 'method'] },
+          ),
+        ),
+    )
   const answer = fc.record({ jsonrpc: fc.constant('2.0'), id, result: json, error: json }, { requiredKeys: ['jsonrpc'] })
-  const bent = fc.record({ jsonrpc: nearly(fc.constant('2.0')), id, method: nearly(word), params: wrong, result: json, extra: json }, { requiredKeys: [] })
-  return fc.oneof({ weight: 8, arbitrary: request }, { weight: 1, arbitrary: answer }, { weight: 2, arbitrary: bent }, { weight: 1, arbitrary: json })
+  const bent = fc.record(
+    { jsonrpc: nearly(fc.constant('2.0')), id, method: nearly(word), params: wrong, result: json, extra: json },
+    { requiredKeys: [] },
+  )
+  return fc.oneof(
+    { weight: 8, arbitrary: request },
+    { weight: 1, arbitrary: answer },
+    { weight: 2, arbitrary: bent },
+    { weight: 1, arbitrary: json },
+  )
 }

@@ -16,8 +16,16 @@ const note = (reason: unknown): void => {
 
 beforeAll(async () => {
   process.on('unhandledRejection', note)
-  server = createServer({ name: 'fuzzed', version: '1.0.0', revisions: everyRevision, limits: { rates: false, sessions: 1_000_000 }, onTrace: () => {} })
-  server.tool('echo', { input: jsonSchema({ type: 'object', properties: { text: { type: 'string' } } }) }, args => JSON.stringify(args).length.toString())
+  server = createServer({
+    name: 'fuzzed',
+    version: '1.0.0',
+    revisions: everyRevision,
+    limits: { rates: false, sessions: 1_000_000 },
+    onTrace: () => {},
+  })
+  server.tool('echo', { input: jsonSchema({ type: 'object', properties: { text: { type: 'string' } } }) }, args =>
+    JSON.stringify(args).length.toString(),
+  )
   server.tool('asks', {}, async (_, ctx) => String(await ctx.confirm('Sure?')))
   server.tool('fails', {}, () => Promise.reject(new Error('failed')))
   server.tool('task', { task: 'optional' }, () => 'task')
@@ -137,16 +145,25 @@ describe.each(everyRevision)('a pipe at %s', revision => {
 
   it('answers any handshake once', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.jsonValue({ maxDepth: 3 }), fc.constantFrom('protocolVersion', 'capabilities', 'clientInfo', 'mcpVersion', 'clientCapabilities', '_meta'), async (value, member) => {
-        const wire = await speak(server, revision, { hello: false })
-        const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' }, [member]: value }
-        wire.say({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
-        await wire.next(frame => frame['id'] === 1)
-        await wire.quiet()
-        expect(wire.heard.filter(frame => frame['id'] === 1).length).toBe(1)
-        for (const frame of wire.heard) checkFrame(frame)
-        await wire.close()
-      }),
+      fc.asyncProperty(
+        fc.jsonValue({ maxDepth: 3 }),
+        fc.constantFrom('protocolVersion', 'capabilities', 'clientInfo', 'mcpVersion', 'clientCapabilities', '_meta'),
+        async (value, member) => {
+          const wire = await speak(server, revision, { hello: false })
+          const params = {
+            protocolVersion: '2025-11-25',
+            capabilities: {},
+            clientInfo: { name: 'x', version: '1' },
+            [member]: value,
+          }
+          wire.say({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
+          await wire.next(frame => frame['id'] === 1)
+          await wire.quiet()
+          expect(wire.heard.filter(frame => frame['id'] === 1).length).toBe(1)
+          for (const frame of wire.heard) checkFrame(frame)
+          await wire.close()
+        },
+      ),
       { numRuns: 60, interruptAfterTimeLimit: 4_000, markInterruptAsFailure: false },
     )
   })
@@ -154,7 +171,13 @@ describe.each(everyRevision)('a pipe at %s', revision => {
   it('survives any text', async () => {
     const wire = await speak(server, revision)
     fc.assert(
-      fc.property(fc.oneof(fc.string({ unit: 'binary', maxLength: 200 }), fc.json().map(text => text.slice(0, -1))), text => wire.say(text)),
+      fc.property(
+        fc.oneof(
+          fc.string({ unit: 'binary', maxLength: 200 }),
+          fc.json().map(text => text.slice(0, -1)),
+        ),
+        text => wire.say(text),
+      ),
       { numRuns: 200 },
     )
     await wire.quiet()
@@ -165,16 +188,35 @@ describe.each(everyRevision)('a pipe at %s', revision => {
 
 describe.each(everyRevision.filter(id => id !== '2024-11-05'))('HTTP at %s', revision => {
   it('answers every body with a status of ours and a frame of the wire, never a crash', async () => {
-    const header = fc.constantFrom(undefined, '', 'x', '2025-06-18', '2026-07-28', 'DRAFT-2026-v1', 'tools/call', 'echo', '=?base64?ZWNobw==?=')
-    const headers = fc.record({ 'mcp-protocol-version': header, 'mcp-method': header, 'mcp-name': header, 'mcp-session-id': header }, { requiredKeys: [] })
+    const header = fc.constantFrom(
+      undefined,
+      '',
+      'x',
+      '2025-06-18',
+      '2026-07-28',
+      'DRAFT-2026-v1',
+      'tools/call',
+      'echo',
+      '=?base64?ZWNobw==?=',
+    )
+    const headers = fc.record(
+      { 'mcp-protocol-version': header, 'mcp-method': header, 'mcp-name': header, 'mcp-session-id': header },
+      { requiredKeys: [] },
+    )
     await fc.assert(
       fc.asyncProperty(message(revision), headers, fc.boolean(), async (body, bent, right) => {
         if (body === undefined) return
         const { method, params } = (isRecord(body) ? body : {}) as { method?: unknown; params?: unknown }
-        const proper = typeof method === 'string' && /^[\x21-\x7e]+$/.test(method) ? headersFor(revision, method, {}) : headersFor(revision, 'x', {})
+        const proper =
+          typeof method === 'string' && /^[\x21-\x7e]+$/.test(method)
+            ? headersFor(revision, method, {})
+            : headersFor(revision, 'x', {})
         const name = isRecord(params) ? (params['name'] ?? params['uri']) : undefined
         const named = typeof name === 'string' ? { 'mcp-name': `=?base64?${Buffer.from(name).toString('base64')}?=` } : {}
-        const answer = await send(url, { headers: right ? { ...proper, ...named } : { ...proper, ...bent }, body: JSON.stringify(body) })
+        const answer = await send(url, {
+          headers: right ? { ...proper, ...named } : { ...proper, ...bent },
+          body: JSON.stringify(body),
+        })
         expect([200, 202, 400, 404]).toContain(answer.status)
         if (answer.status === 202) expect(answer.text).toBe('')
         for (const frame of answer.frames) if (isRecord(frame)) checkFrame(frame)

@@ -13,7 +13,9 @@ afterEach(async () => {
 function make(limits: ServerOptions['limits'] = {}): Server {
   const server = createServer({ name: 'limits', version: '1.0.0', revisions: everyRevision, limits })
   closers.push(() => server.close())
-  server.tool('size', { input: jsonSchema<{ value?: unknown }>({ type: 'object' }) }, ({ value }) => String(JSON.stringify(value)?.length ?? 0))
+  server.tool('size', { input: jsonSchema<{ value?: unknown }>({ type: 'object' }) }, ({ value }) =>
+    String(JSON.stringify(value)?.length ?? 0),
+  )
   return server
 }
 
@@ -23,9 +25,15 @@ const overHttp = ['2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28', 'draft
 describe.each(everyRevision)('on a pipe at %s', revision => {
   it('nesting: a message just at the limit is served, one beyond is refused by name, and so on', async () => {
     const wire = await speak(make({ depth: 20 }), revision)
-    const call = (depth: number): Promise<Frame> => wire.ask(callName(revision), { name: 'size', arguments: { value: nested(depth) } })
+    const call = (depth: number): Promise<Frame> =>
+      wire.ask(callName(revision), { name: 'size', arguments: { value: nested(depth) } })
     expect(await call(17)).toHaveProperty('result')
-    wire.say({ jsonrpc: '2.0', id: 'deep', method: callName(revision), params: enveloped(revision, { name: 'size', arguments: { value: nested(18) } }) })
+    wire.say({
+      jsonrpc: '2.0',
+      id: 'deep',
+      method: callName(revision),
+      params: enveloped(revision, { name: 'size', arguments: { value: nested(18) } }),
+    })
     const { code, message } = errorOf(await wire.next(frame => frame['error'] !== undefined))
     expect([code, message]).toEqual([-32600, expect.stringMatching(/20 levels.*\(depth\)/)])
     expect(await call(1)).toHaveProperty('result')
@@ -36,7 +44,11 @@ describe.each(everyRevision)('on a pipe at %s', revision => {
     const wire = await speak(make({ elements: 100 }), revision)
     const call = (value: unknown): Promise<Frame> => wire.ask(callName(revision), { name: 'size', arguments: { value } })
     expect(await call(Array.from({ length: 60 }, () => 1))).toHaveProperty('result')
-    for (const value of [Array.from({ length: 120 }, () => 1), Array.from({ length: 55 }, () => []), Object.fromEntries(Array.from({ length: 120 }, (_, at) => [`k${at}`, at]))]) {
+    for (const value of [
+      Array.from({ length: 120 }, () => 1),
+      Array.from({ length: 55 }, () => []),
+      Object.fromEntries(Array.from({ length: 120 }, (_, at) => [`k${at}`, at])),
+    ]) {
       wire.begin(callName(revision), { name: 'size', arguments: { value } })
       const { code, message } = errorOf(await wire.next(frame => frame['error'] !== undefined))
       expect([code, message]).toEqual([-32600, expect.stringMatching(/100 elements.*\(elements\)/)])
@@ -116,7 +128,11 @@ describe.each(overHttp)('over HTTP at %s', revision => {
       [Array.from({ length: 200 }, () => 1), 'elements'],
     ] as const) {
       const answer = await peer.ask('tools/call', { name: 'size', arguments: { value } })
-      expect([answer.status, errorOf(answer.frame).code, errorOf(answer.frame).message]).toEqual([400, -32600, expect.stringContaining(`(${name})`)])
+      expect([answer.status, errorOf(answer.frame).code, errorOf(answer.frame).message]).toEqual([
+        400,
+        -32600,
+        expect.stringContaining(`(${name})`),
+      ])
     }
     expect((await peer.ask('tools/call', { name: 'size' })).status).toBe(200)
   })
@@ -143,8 +159,16 @@ describe('batches (2025-03-26)', () => {
     wire.say([1, 2, 3].map(id => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'wait' } })))
     await wire.quiet()
     for (const fn of release) fn()
-    const frames = [await wire.next(frame => frame['id'] === 1), await wire.next(frame => frame['id'] === 2), await wire.next(frame => frame['id'] === 3)]
-    expect(frames.map(frame => (frame['error'] === undefined ? textOf(frame) : errorOf(frame).code))).toEqual(['waited', 'waited', -32000])
+    const frames = [
+      await wire.next(frame => frame['id'] === 1),
+      await wire.next(frame => frame['id'] === 2),
+      await wire.next(frame => frame['id'] === 3),
+    ]
+    expect(frames.map(frame => (frame['error'] === undefined ? textOf(frame) : errorOf(frame).code))).toEqual([
+      'waited',
+      'waited',
+      -32000,
+    ])
     await wire.close()
   })
 })

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts'
 import { fakeClock } from '../../src/testing/clock.ts'
 import { listenHttp } from '../../src/transports/http/listen.ts'
-import { type Answer, events, headersFor, type HttpPeer, httpPeer, json, open, send } from './http.ts'
+import { type Answer, events, type HttpPeer, headersFor, httpPeer, json, open, send } from './http.ts'
 import { callName, enveloped, errorOf, everyRevision, type Frame, helloParams, resultOf, speak, textOf } from './wire.ts'
 
 const closers: (() => unknown)[] = []
@@ -111,14 +111,21 @@ describe('over HTTP', () => {
   })
 
   const hello = (url: string, headers: Record<string, string> = {}): Promise<Answer> =>
-    send(url, { headers: { ...json, ...headers }, body: { jsonrpc: '2.0', id: 0, method: 'initialize', params: helloParams('2025-11-25') } })
+    send(url, {
+      headers: { ...json, ...headers },
+      body: { jsonrpc: '2.0', id: 0, method: 'initialize', params: helloParams('2025-11-25') },
+    })
 
   it('sessions beyond the limit are 503 by name; an ended one makes room', async () => {
     const { server } = make({ sessions: 2 })
     const { url } = await server.listen()
     const [one] = [await hello(url), await hello(url)]
     const refused = await hello(url)
-    expect([refused.status, refused.headers['retry-after'], errorOf(refused.frame).message]).toEqual([503, '10', expect.stringMatching(/2 sessions.*\(sessions\)/)])
+    expect([refused.status, refused.headers['retry-after'], errorOf(refused.frame).message]).toEqual([
+      503,
+      '10',
+      expect.stringMatching(/2 sessions.*\(sessions\)/),
+    ])
     expect(refused.headers['mcp-session-id']).toBeUndefined()
     await send(url, { method: 'DELETE', headers: headersFor('2025-11-25', '', {}, one?.headers['mcp-session-id'] as string) })
     expect((await hello(url)).status).toBe(200)
@@ -130,7 +137,10 @@ describe('over HTTP', () => {
     closers.push(close)
     expect((await hello(url, { authorization: 'ada' })).status).toBe(200)
     const refused = await hello(url, { authorization: 'ada' })
-    expect([refused.status, errorOf(refused.frame).message]).toEqual([503, expect.stringMatching(/1 sessions.*\(sessionsPerPrincipal\)/)])
+    expect([refused.status, errorOf(refused.frame).message]).toEqual([
+      503,
+      expect.stringMatching(/1 sessions.*\(sessionsPerPrincipal\)/),
+    ])
     expect((await hello(url, { authorization: 'bob' })).status).toBe(200)
   })
 
@@ -172,7 +182,9 @@ describe('over HTTP', () => {
     const { server } = make()
     const { url, port } = await server.listen({ limits: { headersMs: 200, requestMs: 300 } })
     const cut = new Promise<void>(resolve => {
-      const socket = connect(port, '127.0.0.1', () => socket.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{'))
+      const socket = connect(port, '127.0.0.1', () =>
+        socket.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{'),
+      )
       socket.resume()
       socket.on('error', () => {})
       socket.on('close', () => resolve())
@@ -194,11 +206,23 @@ describe('over HTTP', () => {
       }
       return 'over'
     })
-    const { url, port } = await server.listen({ limits: { queueBytes: 64_000, queueCeiling: 512_000, stallMs: 100 }, closeMs: 10 })
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: enveloped('2026-07-28', { name: 'flood', _meta: { 'io.modelcontextprotocol/logLevel': 'info' } }) })
-    const head = Object.entries(headersFor('2026-07-28', 'tools/call', { name: 'flood' })).map(([name, value]) => `${name}: ${value}\r\n`)
+    const { url, port } = await server.listen({
+      limits: { queueBytes: 64_000, queueCeiling: 512_000, stallMs: 100 },
+      closeMs: 10,
+    })
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: enveloped('2026-07-28', { name: 'flood', _meta: { 'io.modelcontextprotocol/logLevel': 'info' } }),
+    })
+    const head = Object.entries(headersFor('2026-07-28', 'tools/call', { name: 'flood' })).map(
+      ([name, value]) => `${name}: ${value}\r\n`,
+    )
     const socket = connect(port, '127.0.0.1', () =>
-      socket.write(`POST /mcp HTTP/1.1\r\nHost: localhost\r\n${head.join('')}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`),
+      socket.write(
+        `POST /mcp HTTP/1.1\r\nHost: localhost\r\n${head.join('')}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      ),
     )
     socket.on('error', () => {})
     socket.pause()
@@ -212,21 +236,26 @@ describe('over HTTP', () => {
 describe('listening', () => {
   const params = { notifications: { toolsListChanged: true } }
 
-  it.each(['2026-07-28', 'draft-2026-v1'] as const)('%s: beyond the limit of a connection, and of all, it is refused by name', async revision => {
-    const { server } = make({ listenersPerCaller: 1, listeners: 2 })
-    const wires = [await speak(server, revision), await speak(server, revision), await speak(server, revision)]
-    const [one, two, three] = wires as [Wire3, Wire3, Wire3]
-    for (const wire of [one, two]) {
-      wire.begin('subscriptions/listen', params)
-      await wire.next(frame => frame['method'] !== undefined)
-    }
-    expect(errorOf(await one.ask('subscriptions/listen', params)).message).toMatch(/1 subscriptions.*\(listenersPerCaller\)/)
-    expect(errorOf(await three.ask('subscriptions/listen', params)).message).toMatch(/2 subscriptions.*\(listeners\)/)
-    await one.close()
-    await three.quiet()
-    three.begin('subscriptions/listen', params)
-    expect((await three.next(frame => frame['method'] !== undefined))['method']).toBe('notifications/subscriptions/acknowledged')
-  })
+  it.each(['2026-07-28', 'draft-2026-v1'] as const)(
+    '%s: beyond the limit of a connection, and of all, it is refused by name',
+    async revision => {
+      const { server } = make({ listenersPerCaller: 1, listeners: 2 })
+      const wires = [await speak(server, revision), await speak(server, revision), await speak(server, revision)]
+      const [one, two, three] = wires as [Wire3, Wire3, Wire3]
+      for (const wire of [one, two]) {
+        wire.begin('subscriptions/listen', params)
+        await wire.next(frame => frame['method'] !== undefined)
+      }
+      expect(errorOf(await one.ask('subscriptions/listen', params)).message).toMatch(/1 subscriptions.*\(listenersPerCaller\)/)
+      expect(errorOf(await three.ask('subscriptions/listen', params)).message).toMatch(/2 subscriptions.*\(listeners\)/)
+      await one.close()
+      await three.quiet()
+      three.begin('subscriptions/listen', params)
+      expect((await three.next(frame => frame['method'] !== undefined))['method']).toBe(
+        'notifications/subscriptions/acknowledged',
+      )
+    },
+  )
 
   it('is counted per principal, whatever connections it has', async () => {
     const { server } = make({ listenersPerCaller: 1 })
@@ -280,24 +309,27 @@ describe('listening', () => {
 })
 
 describe('time', () => {
-  it.each(everyRevision)('%s: a tool with a timeout is told to stop and answered at once, whether it does or not', async revision => {
-    const clock = fakeClock()
-    const { server } = make({}, { clock })
-    let stopped = false
-    server.tool('slow', { timeout: '5s' }, (_, ctx) => {
-      ctx.signal.addEventListener('abort', () => {
-        stopped = true
+  it.each(everyRevision)(
+    '%s: a tool with a timeout is told to stop and answered at once, whether it does or not',
+    async revision => {
+      const clock = fakeClock()
+      const { server } = make({}, { clock })
+      let stopped = false
+      server.tool('slow', { timeout: '5s' }, (_, ctx) => {
+        ctx.signal.addEventListener('abort', () => {
+          stopped = true
+        })
+        return new Promise<string>(() => {})
       })
-      return new Promise<string>(() => {})
-    })
-    const wire = await speak(server, revision)
-    const id = wire.begin(callName(revision), { name: 'slow' })
-    await wire.quiet()
-    clock.advance(5_001)
-    const answer = await wire.next(frame => frame['id'] === id && frame['method'] === undefined)
-    expect([stopped, JSON.stringify(answer)]).toEqual([true, expect.stringContaining('5000 ms')])
-    expect(await wire.ask(callName(revision), { name: 'quick' })).toHaveProperty('result')
-  })
+      const wire = await speak(server, revision)
+      const id = wire.begin(callName(revision), { name: 'slow' })
+      await wire.quiet()
+      clock.advance(5_001)
+      const answer = await wire.next(frame => frame['id'] === id && frame['method'] === undefined)
+      expect([stopped, JSON.stringify(answer)]).toEqual([true, expect.stringContaining('5000 ms')])
+      expect(await wire.ask(callName(revision), { name: 'quick' })).toHaveProperty('result')
+    },
+  )
 })
 
 type Wire3 = Awaited<ReturnType<typeof speak>>

@@ -15,7 +15,13 @@ type Rates = NonNullable<ServerOptions['limits']>['rates']
 
 function make(rates: Rates): { server: Server; clock: FakeClock } {
   const clock = fakeClock()
-  const server = createServer({ name: 'rates', version: '1.0.0', revisions: everyRevision, clock, limits: rates === undefined ? {} : { rates } })
+  const server = createServer({
+    name: 'rates',
+    version: '1.0.0',
+    revisions: everyRevision,
+    clock,
+    limits: rates === undefined ? {} : { rates },
+  })
   closers.push(() => server.close())
   server.tool('common', {}, () => 'ok')
   server.tool('dear', { rate: { perSecond: 0.1, burst: 1 } }, () => 'ok')
@@ -111,7 +117,11 @@ describe.each(everyRevision)('completion at %s', revision => {
     const wire = await speak(server, revision)
     expect(await wire.ask('completion/complete', complete)).toHaveProperty('result')
     const { code, wait, message } = refusal(await wire.ask('completion/complete', complete))
-    expect([code, wait, message]).toEqual([limited(revision), 250, expect.stringMatching(/completions.*\(rates\.completions\).*wait 250 ms/)])
+    expect([code, wait, message]).toEqual([
+      limited(revision),
+      250,
+      expect.stringMatching(/completions.*\(rates\.completions\).*wait 250 ms/),
+    ])
     clock.advance(wait)
     expect(await wire.ask('completion/complete', complete)).toHaveProperty('result')
   })

@@ -95,7 +95,13 @@ describe('a process that hears nonsense', () => {
 
   it('takes lines that come byte by byte, several at once, with CRLF, and empty ones between', async () => {
     const child = start()
-    const line = (id: number): string => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: enveloped(E, { name: 'echo', arguments: { text: 'ä€𝄞' } }) })
+    const line = (id: number): string =>
+      JSON.stringify({
+        jsonrpc: '2.0',
+        id,
+        method: 'tools/call',
+        params: enveloped(E, { name: 'echo', arguments: { text: 'ä€𝄞' } }),
+      })
     for (const byte of Buffer.from(`${line(1)}\n`)) child.say(Buffer.from([byte]))
     child.say(`\n\r\n  \n${line(2)}\r\n${line(3)}\n${line(4)}`)
     child.say('\n')

@@ -150,6 +150,7 @@ describe('trap 19: a mark that clients would hide the tool for is refused when t
     'on an array': { properties: { a: { type: 'array', 'x-mcp-header': 'A' } } },
     'under items': { properties: { a: { type: 'array', items: { type: 'string', 'x-mcp-header': 'A' } } } },
     'under oneOf': { oneOf: [{ properties: { a: { type: 'string', 'x-mcp-header': 'A' } } }] },
+    // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
     'under if and then': { then: { properties: { a: { type: 'string', 'x-mcp-header': 'A' } } } },
     'under $defs': { $defs: { a: { type: 'string', 'x-mcp-header': 'A' } }, properties: { a: { $ref: '#/$defs/a' } } },
     'that is no token': { properties: { a: { type: 'string', 'x-mcp-header': 'A b' } } },

@@ -39,7 +39,10 @@ export const elicitationComplete = notification({
   params: object({ elicitationId: string }),
 })
 
-export const elicitationErrors = { 'url-elicitation-required': { default: -32042, '2026-07-28': -32603 } }
+/** A number of its own on the two wires that have pages to finish before a retry. */
+export const elicitationErrors = {
+  'url-elicitation-required': { default: -32603, '2025-11-25': -32042, 'draft-2026-v1': -32042 },
+}
 
 /** 2025-06-18 knows titled choices only as `enumNames`, and defaults only for booleans. */
 function oldForm(params: Wire): Wire {
