@@ -2,14 +2,15 @@
  * Many deadlines under one timer: a sweep visits what is pending instead of a timer per call.
  * The timer is a background one and exists only while something is (or just was) pending.
  */
+import { Bag, type Bagged } from './bag.ts'
 import { type Cancel, type Clock, realClock } from './clock.ts'
 
 /** Something that is to happen at a time. Hold it, and give it back to cancel. */
-export class Deadline {
+export class Deadline implements Bagged {
   /** When it falls due; may be moved while pending, which costs nothing. */
   at: number
   readonly fn: () => void
-  /** Its place among those that are pending; −1 when it is not. */
+  /** Among those that are pending. */
   place = -1
 
   constructor(at: number, fn: () => void) {
@@ -46,8 +47,7 @@ export function createDeadlines({ clock = realClock, every = 250 }: DeadlinesOpt
 class Sweep implements Deadlines {
   readonly #clock: Clock
   readonly #every: number
-  /** Not a set: one with much coming and going keeps what has gone alive for a while, through its outgrown tables. */
-  readonly #pending: Deadline[] = []
+  readonly #pending = new Bag<Deadline>()
   #next = Number.POSITIVE_INFINITY
   #stop: Cancel | undefined
 
@@ -57,32 +57,19 @@ class Sweep implements Deadlines {
   }
 
   get size(): number {
-    return this.#pending.length
+    return this.#pending.size
   }
 
   add(at: number, fn: () => void): Deadline {
     const deadline = new Deadline(at, fn)
-    deadline.place = this.#pending.push(deadline) - 1
+    this.#pending.add(deadline)
     if (at < this.#next) this.#arm(at)
     return deadline
   }
 
   cancel(deadline: Deadline): void {
     // The timer is left to run out: one call after the other would otherwise set and clear one each.
-    this.#remove(deadline)
-  }
-
-  /** The last one takes its place. */
-  #remove(deadline: Deadline): boolean {
-    const { place } = deadline
-    if (place === -1) return false
-    const last = this.#pending.pop()
-    if (last !== undefined && last !== deadline) {
-      this.#pending[place] = last
-      last.place = place
-    }
-    deadline.place = -1
-    return true
+    this.#pending.delete(deadline)
   }
 
   #arm(at: number): void {
@@ -98,14 +85,13 @@ class Sweep implements Deadlines {
     this.#next = Number.POSITIVE_INFINITY
     this.#stop = undefined
     const now = this.#clock.now()
-    const due: Deadline[] = []
-    for (const deadline of this.#pending) if (deadline.at <= now) due.push(deadline)
+    const due = this.#pending.all().filter(({ at }) => at <= now)
     due.sort((one, other) => one.at - other.at)
     try {
       // One that is due may cancel another; one that throws leaves the rest to the next sweep.
-      for (const deadline of due) if (this.#remove(deadline)) deadline.fn()
+      for (const deadline of due) if (this.#pending.delete(deadline)) deadline.fn()
     } finally {
-      if (this.#pending.length > 0) this.#arm(now + this.#every)
+      if (this.#pending.size > 0) this.#arm(now + this.#every)
     }
   }
 }

@@ -8,6 +8,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities } from '../revisions/index.ts'
 import type { Waiter } from './waiter.ts'
+import { Waiting } from './waiting.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal
@@ -40,23 +41,19 @@ export interface Progress {
 }
 
 export class Calls {
-  readonly #waiting = new Map<Id, Waiter>()
+  readonly #waiting = new Waiting<Waiter>()
   #next = 1
-
-  get size(): number {
-    return this.#waiting.size
-  }
 
   nextId(): number {
     return this.#next++
   }
 
   has(id: Id): boolean {
-    return this.#waiting.has(id)
+    return this.#waiting.get(id) !== undefined
   }
 
   add(waiter: Waiter): void {
-    this.#waiting.set(waiter.id, waiter)
+    this.#waiting.add(waiter)
   }
 
   take(id: Id): Waiter | undefined {
@@ -88,7 +85,7 @@ export class Calls {
   }
 
   failAll(error: Error): void {
-    for (const id of [...this.#waiting.keys()]) this.fail(id, error)
+    for (const { id } of this.#waiting.all()) this.fail(id, error)
   }
 
   /** Progress goes to the call whose id is its token. Falling values are not passed on. */

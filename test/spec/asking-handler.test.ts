@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Context, Server } from '../../src/server/index.ts'
+import { fakeClock } from '../../src/testing/clock.ts'
 import { accept, askingServer, drive, everything, round } from './asking-server.ts'
 import { errorOf, everyRevision, type Frame, requestRevisions, resultOf, speak, textOf, type Wire } from './wire.ts'
 
@@ -320,6 +321,28 @@ describe('ctx.once', () => {
       return `${sure} ${receipt}`
     })
     expect([textOf((await drive(wire, 'tools/call', t, () => yes)).last), charged]).toEqual(['true 1', 1])
+  })
+
+  it('that never comes to an end is not waited for without one', async () => {
+    const clock = fakeClock()
+    const turning = setInterval(() => clock.advance(0), 1)
+    closers.push(() => clearInterval(turning))
+    const asked = askingServer({ clock, askTimeout: '1m' })
+    closers.push(() => asked.server.close())
+    let begun = false
+    asked.server.tool('t', {}, async (_, ctx) => {
+      const hang = (): Promise<never> => {
+        begun = true
+        return new Promise(() => {})
+      }
+      return Promise.all([ctx.confirm('Sure?'), ctx.once('hang', hang)])
+    })
+    const wire = await speak(asked.server, E, { capabilities: everything })
+    const id = wire.begin('tools/call', t)
+    const answer = wire.next(frame => frame['id'] === id)
+    const hurry = setInterval(() => begun && clock.advance(30_000), 1)
+    closers.push(() => clearInterval(hurry))
+    expect(errorOf(await answer).code).toBe(-32603)
   })
 
   it('keeps null, false and nothing apart across re-entry', async () => {

@@ -298,6 +298,22 @@ describe('listening', () => {
     expect(resultOf(await watch('memo://3'))).toEqual({})
   })
 
+  it.each(['2024-11-05', '2025-11-25', '2026-07-28'] as const)(
+    '%s: a URI to watch has a length, so that what is remembered has one too',
+    async revision => {
+      const { server } = make()
+      const wire = await speak(server, revision)
+      const long = `memo://${'x'.repeat(10_000)}`
+      const stateless = revision === '2026-07-28'
+      const refused = stateless
+        ? await wire.ask('subscriptions/listen', { notifications: { resourceSubscriptions: ['memo://one', long] } })
+        : await wire.ask('resources/subscribe', { uri: long })
+      expect([errorOf(refused).code, errorOf(refused).message]).toEqual([-32602, expect.stringContaining('8192')])
+      expect(JSON.stringify(refused).length).toBeLessThan(400)
+      expect(await wire.ask('tools/list')).toHaveProperty('result')
+    },
+  )
+
   it('and so have those named in one listen request', async () => {
     const { server } = make({ subscriptions: 2 })
     const wire = await speak(server, '2026-07-28')

@@ -204,6 +204,19 @@ describe('trap 25: batches at 2025-03-26', () => {
     await wire.close()
   })
 
+  it('leave out what was cancelled, and go out when the rest is there', async () => {
+    const gated = createServer({ name: 'gated', version: '1' })
+    gated.tool('wait', {}, () => new Promise<string>(() => {}))
+    const wire = await speak(gated, B)
+    wire.say([request('w', 'tools/call', { name: 'wait' }), request('p', 'ping')])
+    await wire.quiet()
+    expect(wire.heard.some(frame => frame['id'] === 'p')).toBe(false)
+    wire.tell('notifications/cancelled', { requestId: 'w' })
+    await wire.next(frame => frame['id'] === 'p')
+    expect(wire.heard.some(frame => frame['id'] === 'w')).toBe(false)
+    await wire.close()
+  })
+
   it('before any handshake an array is one of that wire, where only ping is answered (§2.6)', async () => {
     const wire = await speak(server, B, { hello: false })
     wire.say([request(1, 'ping'), request(2, 'tools/list')])

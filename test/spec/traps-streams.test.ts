@@ -418,6 +418,17 @@ describe('trap 23: streams that may be left and re-joined', () => {
     expect(seen.map(({ id, frame }) => [id, frame !== undefined])).toEqual(seen.map(() => [undefined, true]))
   })
 
+  it('replays nothing of another session, whatever event it names', async () => {
+    const server = make()
+    const { url } = await server.listen()
+    const [ada, eve] = [await httpPeer(url, '2025-11-25'), await httpPeer(url, '2025-11-25')]
+    const [first] = await streamOf(ada)
+    const headers = { ...headersFor('2025-11-25', '', {}, eve.session), 'last-event-id': first?.id }
+    const { response } = await open(url, { method: 'GET', headers })
+    response.resume()
+    expect(response.statusCode).toBe(400)
+  })
+
   it('replays the stream that sent the event, and no other', async () => {
     const server = make()
     const { url } = await server.listen()

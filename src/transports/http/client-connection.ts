@@ -2,6 +2,7 @@
  * The client's end of Streamable HTTP over any wire: one POST per message, one stream for what the server says
  * unasked, and the session header, which is all that this carrier knows of the protocol.
  */
+import { Bag } from '../../core/bag.ts'
 import { createDeadlines, type Deadlines } from '../../core/deadlines.ts'
 import { type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import type { Id } from '../../jsonrpc/message.ts'
@@ -18,7 +19,7 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
   readonly carrier = 'http'
   readonly settings: ClientSettings
   readonly deadlines: Deadlines
-  readonly live = new Set<Live>()
+  readonly live = new Bag<Live>()
   readonly streamable: StreamablePort = this
 
   readonly #wire: HttpWire
@@ -85,7 +86,7 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
   /** Looked for only then: requests are given up far less often than they are sent. */
   drop(id: Id, reason: unknown): void {
     const error = new ConnectionError('aborted', 'The request was given up', { cause: reason })
-    for (const exchange of this.live) if (exchange.id === id) exchange.abort(error)
+    for (const exchange of this.live.all()) if (exchange.id === id) exchange.abort(error)
   }
 
   close(): Promise<void> {
@@ -133,7 +134,7 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
 
   async #close(): Promise<void> {
     this.#listener?.close()
-    for (const exchange of this.live) exchange.abort(closed())
+    for (const exchange of this.live.all()) exchange.abort(closed())
     if (this.#session !== undefined) await this.#leave(this.#session)
     this.#wire.close()
     this.#sink?.closed()

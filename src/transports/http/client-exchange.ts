@@ -17,6 +17,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
   readonly awaited: boolean
   readonly id: Id | undefined
   settled = false
+  place = -1
 
   readonly #port: Port
   readonly #outgoing: Outgoing

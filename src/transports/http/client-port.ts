@@ -1,4 +1,5 @@
 /** What an exchange or a stream may know of the connection it belongs to. */
+import type { Bag, Bagged } from '../../core/bag.ts'
 import type { Deadlines } from '../../core/deadlines.ts'
 import type { ConnectionError, Outgoing } from '../../jsonrpc/connection.ts'
 import type { Id } from '../../jsonrpc/message.ts'
@@ -9,7 +10,7 @@ export interface Port {
   readonly settings: ClientSettings
   readonly deadlines: Deadlines
   /** Everything under way, to be let go when the connection closes. */
-  readonly live: Set<Live>
+  readonly live: Bag<Live>
   /** What Streamable HTTP has and the old pair has not. */
   readonly streamable?: StreamablePort
   post(frame: string, outgoing: Outgoing, session: string | undefined, reader: AnswerReader): WireCall
@@ -28,7 +29,7 @@ export interface StreamablePort {
   get(outgoing: Outgoing, lastId: string | undefined, reader: AnswerReader): WireCall
 }
 
-export interface Live {
+export interface Live extends Bagged {
   /** Of the request that awaits its answer here, where there is one. */
   readonly id: Id | undefined
   abort(error: ConnectionError): void

@@ -2,6 +2,7 @@
  * The client's end of the old pair (2024-11-05 basic/transports, "HTTP with SSE"): one stream brings everything the
  * server says, its first event names the address to which everything we say is posted.
  */
+import { Bag } from '../../core/bag.ts'
 import { createDeadlines, type Deadlines } from '../../core/deadlines.ts'
 import { type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -22,7 +23,7 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
   readonly carrier = 'sse'
   readonly settings: SseClientSettings
   readonly deadlines: Deadlines
-  readonly live = new Set<Live>()
+  readonly live = new Bag<Live>()
 
   readonly #url: URL
   readonly #wire: HttpWire
@@ -155,7 +156,7 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
     const began = this.#endpoint !== undefined
     this.#opened.reject(failed)
     this.#stream?.drop()
-    for (const exchange of this.live) exchange.abort(failed)
+    for (const exchange of this.live.all()) exchange.abort(failed)
     this.#wire.close()
     // A connection that never came about is reported by start() alone.
     if (began || error === undefined) this.#sink?.closed(error)

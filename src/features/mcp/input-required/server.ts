@@ -196,10 +196,22 @@ class Replay implements Asking {
     return value
   }
 
+  /** What has begun to happen must be known to have happened, or it would happen again. */
+  #settled(): Promise<void> {
+    const { clock, expiresMs } = this.#options
+    return new Promise<void>((resolve, reject) => {
+      const late = (): void => reject(new McpError('internal', 'What the handler began with ctx.once does not come to an end'))
+      const cancel = clock.setTimeout(late, expiresMs, true)
+      Promise.allSettled(this.#doing.values()).then(() => {
+        cancel()
+        resolve()
+      })
+    })
+  }
+
   async conclude(): Promise<InputRequiredResult> {
     this.#concluded = true
-    // What has begun to happen must be known to have happened, or it would happen again.
-    await Promise.allSettled(this.#doing.values())
+    if (this.#doing.size > 0) await this.#settled()
     const questions = [...this.#pending]
     const round = this.#state.round + 1
     if (round > this.#options.rounds)

@@ -126,6 +126,9 @@ export const resourcesChangedDialect = notification({
   params: object({ updated: optional(array(string)) }),
 })
 
+/** The longest URI that can be watched: whoever watches it, it is remembered. */
+export const watchedLength = 8_192
+
 /** 2026-07-28 has no number of its own for it. */
 export const resourceErrors = { 'resource-not-found': { default: -32002, '2026-07-28': -32602 } }
 

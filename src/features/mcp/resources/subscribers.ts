@@ -1,6 +1,7 @@
 /** Who watches which resource, on wires where a conversation subscribes: found by URI, forgotten with the conversation. */
 import type { Conversation, Memory } from '../../../engine/conversation.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import { watchedLength } from './messages.ts'
 
 export interface Subscribers {
   add(conversation: Conversation, uri: string): void
@@ -35,6 +36,11 @@ export function createSubscribers(limit: number): Subscribers {
           'A subscription needs a session; send initialize first, and the session id with every request',
         )
       }
+      if (uri.length > watchedLength)
+        throw new McpError(
+          'invalid-params',
+          `params.uri has ${uri.length} characters; to be watched it may have ${watchedLength}`,
+        )
       const uris = conversation.recall(watched)
       if (uris.has(uri)) return
       if (uris.size >= limit)

@@ -2,6 +2,7 @@
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import { watchedLength } from '../resources/messages.ts'
 import type { ListenKind, Send } from './listeners.ts'
 
 /** A kind, and those who were granted it. */
@@ -41,6 +42,8 @@ export function updateKind(limit: number): UpdateKind {
       if (!declares(exchange, 'resources', 'subscribe')) return undefined
       const uris = [...new Set(wanted as readonly string[])]
       if (uris.length > limit) throw tooMany(uris.length, limit)
+      const longest = uris.reduce((most, uri) => Math.max(most, uri.length), 0)
+      if (longest > watchedLength) throw tooLong(longest)
       return {
         accepted: uris,
         start: () => {
@@ -60,8 +63,16 @@ function declares({ engine, peer }: Exchange, capability: string, member: string
   return isRecord(declared) && declared[member] === true
 }
 
+const where = 'params.notifications.resourceSubscriptions'
+
+function tooLong(length: number): McpError {
+  return new McpError(
+    'invalid-params',
+    `${where} holds a URI of ${length} characters; to be watched it may have ${watchedLength}`,
+  )
+}
+
 function tooMany(count: number, limit: number): McpError {
-  const where = 'params.notifications.resourceSubscriptions'
   return new McpError(
     'invalid-params',
     `${where} names ${count} URIs, the limit is ${limit} (subscriptions); listen for the rest in another request`,
