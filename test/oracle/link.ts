@@ -65,7 +65,8 @@ export class Link {
 
   #ofCall(from: From, frame: Frame): RevisionId | undefined {
     const params = isRecord(frame['params']) ? frame['params'] : {}
-    const revision = this.#claimed(frame['method'] as string, params) ?? this.#related(params) ?? this.#session ?? this.#named
+    const method = frame['method'] as string
+    const revision = this.#claimed(method, params) ?? this.#related(params) ?? this.#session ?? unopened(method) ?? this.#named
     if (frame['id'] !== undefined)
       this.#asked.set(key(from, frame['id']), { method: frame['method'] as string, params, revision })
     return revision
@@ -111,6 +112,13 @@ export class Link {
     }
     return asked?.revision ?? this.#session ?? this.#named
   }
+}
+
+const dialectMethods = new Set(['tools/invoke', 'initialized', 'cancel', 'progress', 'shutdown', 'exit'])
+
+/** Without a version and a handshake, the dialect's own words are the dialect's, whatever else is said on the pipe. */
+function unopened(method: string): RevisionId | undefined {
+  return dialectMethods.has(method) ? 's3' : undefined
 }
 
 function key(from: From, id: unknown): string {
