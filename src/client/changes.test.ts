@@ -2,7 +2,16 @@ import { describe, expect, it } from 'vitest'
 import { fakeClock } from '../testing/clock.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { type Frame, modernServer, Refusal, type Script, type ScriptedServer, sessionServer, silence } from './scripted-server.ts'
+import {
+  discovery,
+  type Frame,
+  modernServer,
+  Refusal,
+  type Script,
+  type ScriptedServer,
+  sessionServer,
+  silence,
+} from './scripted-server.ts'
 
 const idKey = 'io.modelcontextprotocol/subscriptionId'
 const over = { done: true, value: undefined }
@@ -159,6 +168,19 @@ describe('a listen request', () => {
     const _meta = await acknowledge(server, 1, {})
     await expect(first).rejects.toMatchObject({ kind: 'capability-missing', message: expect.stringContaining('tools') })
     expect((await server.saw('notifications/cancelled'))['params']).toMatchObject({ requestId: _meta[idKey] })
+  })
+
+  it('is acknowledged on the draft under its id as text', async () => {
+    const { server, mcp } = await listening(
+      { 'server/discover': () => discovery({}, ['DRAFT-2026-v1']) },
+      { revisions: ['draft-2026-v1'] },
+    )
+    await using _ = mcp
+    const first = mcp.changes('tools').next()
+    first.catch(() => {})
+    const { id } = await server.saw('subscriptions/listen')
+    await server.tell('notifications/subscriptions/acknowledged', { notifications: {}, _meta: { [idKey]: String(id) } })
+    await expect(first).rejects.toMatchObject({ kind: 'capability-missing' })
   })
 
   it('is not confused by an acknowledgement of another', async () => {

@@ -53,7 +53,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const session = await open({ engine, opener, probeTimeoutMs: settings.probeTimeoutMs, signal: options.signal })
   const { conversation } = session.opened
   changes = new Changes(session, hub)
-  conversation.onEnd(() => hub.end(session.closing ? undefined : conversation.reason))
+  conversation.onEnd(() => hub.end(session.left ? undefined : conversation.reason))
   session.onReopen(() => {
     cache.clear()
     hub.tellDoubt()

@@ -37,6 +37,7 @@ export class Session {
   #intact = true
   #mending: Promise<void> | undefined = undefined
   #closing: Promise<void> | undefined = undefined
+  #left = false
 
   private constructor(engine: Engine, opened: Opened) {
     this.engine = engine
@@ -52,9 +53,9 @@ export class Session {
     return this.#opened
   }
 
-  /** Closed, or being closed, by this side. */
-  get closing(): boolean {
-    return this.#closing !== undefined
+  /** Its end is wanted by this side, and no failure. */
+  get left(): boolean {
+    return this.#left
   }
 
   /** Called after each re-opening: what was set up in the old session must be set up again. Gives the way to undo it. */
@@ -123,6 +124,7 @@ export class Session {
 
   async #close(reason: Error | undefined): Promise<void> {
     const { conversation, revision } = this.#opened
+    this.#left = reason === undefined
     if (reason !== undefined) conversation.end(reason)
     else if (shutdown.in.includes(revision.id) && !conversation.ended) await this.#farewell()
     await this.engine.close()

@@ -144,6 +144,30 @@ describe('the core form (2025-11-25)', () => {
     expect(server.params('tools/call')[0]?.['task']).toEqual(expected ? {} : undefined)
   })
 
+  it('is found out for a tool that was never listed: it is refused like an unknown method, and did not run', async () => {
+    const server = coreServer('required', {
+      'tools/call': params => {
+        if (params['task'] === undefined) throw new Refusal(-32601, 'only as a task')
+        return { task: nested('working') }
+      },
+      'tasks/get': () => nested('completed'),
+      'tasks/result': () => said('later'),
+    })
+    await using mcp = await connect(server.connection)
+    expect((await mcp.callTool('work')).text).toBe('later')
+    expect(server.params('tools/call')).toEqual([{ name: 'work' }, { name: 'work', task: {} }])
+  })
+
+  it('is no reason to send again what is refused for another reason', async () => {
+    const refuse = (): never => {
+      throw new Refusal(-32601, 'no such thing')
+    }
+    const server = coreServer('optional', { 'tools/call': refuse })
+    await using mcp = await connect(server.connection)
+    await expect(mcp.callTool('work')).rejects.toMatchObject({ code: -32601, message: 'no such thing' })
+    expect(server.of('tools/call')).toHaveLength(1)
+  })
+
   it('is not asked for where the server does not take tasks', async () => {
     const server = coreServer('optional', {}, { tools: {} })
     await using mcp = await connect(server.connection)
@@ -180,6 +204,21 @@ describe('the extension (2026-07-28)', () => {
     expect(server.of('tools/call')[0]).toMatchObject({
       params: { _meta: { 'io.modelcontextprotocol/clientCapabilities': declared } },
     })
+  })
+
+  it('is declared when the server says that the tool runs no other way', async () => {
+    const declared = (params: Frame) => JSON.stringify(params).includes('io.modelcontextprotocol/tasks')
+    const server = modernServer({
+      'tools/call': params => {
+        if (declared(params)) return { resultType: 'task', ...flat('working') }
+        throw new Refusal(-32021, 'a task', { requiredCapabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } })
+      },
+      'tasks/get': () => flat('completed', { result: said('later') }),
+    })
+    await using mcp = await connect(server.connection)
+    expect((await mcp.callTool('work')).text).toBe('later')
+    expect(server.of('tools/call').map(({ params }) => declared(params as Frame))).toEqual([false, true])
+    expect(server.of('tasks/get').every(({ params }) => declared(params as Frame))).toBe(true)
   })
 
   it('throws the failure that the task holds, and returns that of the tool', async () => {

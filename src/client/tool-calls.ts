@@ -6,7 +6,7 @@ import { type Answerers, drive, isFinal } from '../features/mcp/input-required/c
 import { createdTask, takesTasks, wantsTask } from '../features/mcp/tasks/client.ts'
 import { type Task, takingTasks } from '../features/mcp/tasks/messages.ts'
 import { mirrorHeaders } from '../features/mcp/tools/headers.ts'
-import { type CallToolResult, callTool } from '../features/mcp/tools/messages.ts'
+import { type CallToolResult, callTool, type TaskSupport } from '../features/mcp/tools/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { RequestOptions } from './options.ts'
@@ -56,7 +56,10 @@ export async function callToolOn<S extends Schema>(
   const { onProgress } = options
   const plainly = caller.sendOptions(options)
   let send = onProgress === undefined ? plainly : { ...plainly, onProgress }
-  if (caller.validateArguments) await checkArguments(caller, name, args, send.signal)
+  if (caller.validateArguments) {
+    await known(caller, name, send.signal)
+    caller.book.checkInput(name, args)
+  }
   // Where the caller decides, the tool must allow it: for that we have to know the tool.
   if (options.task === true && takesTasks(caller.session.opened.conversation)) await known(caller, name, send.signal)
   let params = paramsFor(caller, name, args, options.task)
@@ -66,10 +69,7 @@ export async function callToolOn<S extends Schema>(
     answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
   } catch (error) {
     // What was refused did not run: where we know better now, it is tried once more.
-    if (wantsTask(error)) send = { ...send, declares: takingTasks }
-    else if (isHeaderMismatch(error, caller.session)) await caller.list(true, send.signal)
-    else if (isUnknownNeed(error, caller, name)) await known(caller, name, send.signal)
-    else throw error
+    send = await secondThoughts(error, caller, name, send)
     params = paramsFor(caller, name, args, options.task)
     answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
   }
@@ -85,24 +85,27 @@ export async function callToolOn<S extends Schema>(
   return outcome(result, await readOutput(options.output, name, structuredContent ?? fromText(caller.session, result)))
 }
 
-async function checkArguments(
-  { book, list }: ToolCaller,
-  name: string,
-  args: Params | undefined,
-  signal: AbortSignal | undefined,
-) {
-  if (book.get(name) === undefined) await list(false, signal)
-  book.checkInput(name, args)
-}
-
 async function known({ book, list }: ToolCaller, name: string, signal: AbortSignal | undefined): Promise<void> {
   if (book.get(name) === undefined) await list(false, signal)
 }
 
-/** On wires where the caller decides, a tool that must run as a task is refused like an unknown method. */
-function isUnknownNeed(error: unknown, { session, book }: ToolCaller, name: string): boolean {
-  if (!(error instanceof McpError) || error.code !== -32601 || book.get(name) !== undefined) return false
-  return takesTasks(session.opened.conversation)
+/** What a refusal taught us about how the call must be made; throws it when it taught nothing. */
+async function secondThoughts(error: unknown, caller: ToolCaller, name: string, send: SendOptions): Promise<SendOptions> {
+  const { session, book } = caller
+  const { errors, era } = session.opened.revision
+  const code = error instanceof McpError ? error.code : undefined
+  if (wantsTask(error)) return { ...send, declares: takingTasks }
+  // A refused header means that the tool has changed since we listed it.
+  if (era === 'request' && code === errors['header-mismatch']) {
+    await caller.list(true, send.signal)
+    return send
+  }
+  // On wires where the caller decides, a tool that must run as a task is refused like an unknown method.
+  if (code === errors['method-not-found'] && book.get(name) === undefined && takesTasks(session.opened.conversation)) {
+    await known(caller, name, send.signal)
+    if (supportOf(caller, name) === 'required') return send
+  }
+  throw error
 }
 
 /** A deadline that the caller gave holds for the task too; without one, the task's own does. */
@@ -116,22 +119,22 @@ interface CallParams {
   readonly task?: Params
 }
 
-function paramsFor({ session, book }: ToolCaller, name: string, args: Params | undefined, wanted = false): CallParams {
+function supportOf({ book }: ToolCaller, name: string): TaskSupport | undefined {
+  return book.get(name)?.tool.execution?.taskSupport
+}
+
+function paramsFor(caller: ToolCaller, name: string, args: Params | undefined, wanted = false): CallParams {
   const params = args === undefined ? { name } : { name, arguments: args }
-  const support = book.get(name)?.tool.execution?.taskSupport
+  const support = supportOf(caller, name)
   // On wires where the caller decides: when the tool must, or when it may and the caller wants to.
   const asTask = support === 'required' || (wanted && support === 'optional')
-  return asTask && takesTasks(session.opened.conversation) ? { ...params, task: {} } : params
+  return asTask && takesTasks(caller.session.opened.conversation) ? { ...params, task: {} } : params
 }
 
 function withHeaders({ session, book }: ToolCaller, name: string, args: Params | undefined, send: SendOptions): SendOptions {
   if (session.opened.revision.era !== 'request') return send
   const mirrored = book.get(name)?.mirrored
   return mirrored === undefined || mirrored.length === 0 ? send : { ...send, headers: mirrorHeaders(mirrored, args) }
-}
-
-function isHeaderMismatch(error: unknown, { opened: { revision } }: Session): boolean {
-  return error instanceof McpError && revision.era === 'request' && error.code === revision.errors['header-mismatch']
 }
 
 /** The server asks, on wires where it does that inside results. */
