@@ -30,8 +30,14 @@ const older: React = (method, seen, response) => {
   else response.writeHead(400).end()
 }
 
+/** What is learned of a server is remembered by its address, and the system gives ports out again: no two tests share a path. */
+let paths = 0
+afterEach(() => {
+  paths++
+})
+
 async function settle(server: TestServer, options: ConnectOptions = {}) {
-  const [outcome] = await Promise.allSettled([connect(server.url, options)])
+  const [outcome] = await Promise.allSettled([connect(`${server.origin}/mcp/${paths}`, options)])
   if (outcome.status === 'fulfilled') await outcome.value.close()
   return outcome.status === 'fulfilled' ? outcome.value.revision : outcome.reason
 }

@@ -19,7 +19,7 @@ export function receiveBatch(engine: Engine, delivery: Delivery, messages: reado
     for (const message of messages) {
       // An array within an array would get round the limit, level by level.
       if (Array.isArray(message)) refuse(engine, gathering, undefined, nested(), revision)
-      else receive(engine, { ...delivery, message, conversation, reply: isAnswered(message) ? gathering : silent })
+      else receive(engine, { ...delivery, batched: true, message, conversation, reply: isAnswered(message) ? gathering : silent })
     }
     if (answers === 0) reply.end()
   } catch (error) {

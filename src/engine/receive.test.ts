@@ -221,6 +221,14 @@ describe('batches (trap 25)', () => {
     }
   })
 
+  it('are refused word by word where no version is known, for a wire that has none', async () => {
+    const { server } = gated({ revisions: ['2025-03-26', '2026-07-28', 's3'] })
+    const invoke = { jsonrpc: '2.0', id: 1, method: 'tools/invoke', params: { name: 'echo', arguments: { text: 'x' } } }
+    const [answer] = await say(server, JSON.stringify([invoke, ping(2)]))
+    const answers = answer as unknown as Frame[]
+    expect([codeOf(answers[0] as Frame), answers[1]?.['result']]).toEqual([-32600, {}])
+  })
+
   it.each(['2024-11-05', '2025-06-18', '2025-11-25'])('are refused at %s', async version => {
     const { server } = gated()
     const [, refusal] = await say(server, initialize(version), JSON.stringify([ping(1)]))

@@ -23,6 +23,8 @@ export interface Delivery {
   readonly reply: Lane
   readonly conversation: Conversation | undefined
   readonly status?: number | undefined
+  /** Came in an array: its own wire must have those. */
+  readonly batched?: boolean
 }
 
 export function receiveFrame(
@@ -64,6 +66,8 @@ export function receive(engine: Engine, delivery: Delivery): void {
     const params = paramsOf(message)
     const conversation = engine.seating.place(delivery, params)
     revision = identify(method, params, caller, engine.spoken, conversation.peer?.revision)
+    if (delivery.batched === true && !revision.batch)
+      throw new McpError('invalid-request', `Revision ${revision.id} has no batches`)
     engine.seating.check(conversation, revision, method)
     const peer =
       id === undefined || engine.role === 'client'
