@@ -1,4 +1,4 @@
-/** One descriptor per method: from it routes, checks, headers and version steps are compiled at start-up. */
+/** One descriptor per method: from it routes, checks, headers and version steps are compiled. */
 import type { Shape } from '../jsonrpc/shape.ts'
 import type { Capabilities, Revision, RevisionId, Steps } from '../revisions/index.ts'
 

@@ -1,5 +1,5 @@
 /**
- * Routes compiled at start-up: per wire one Map from the name on the wire to a function that already has its layers.
+ * Routes compiled when a wire is first spoken: per wire one Map from the name on the wire to a function that already has its layers.
  * What a wire does not have is absent, so "method not found" needs no code of its own.
  */
 import type { Caller } from '../jsonrpc/connection.ts'

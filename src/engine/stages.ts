@@ -38,7 +38,7 @@ export interface Handler {
 
 export type Runner = (exchange: Exchange) => Awaitable<unknown>
 
-/** Composes once, at start-up. Where no layer has anything to do, the handler is called directly. */
+/** Composes once per wire. Where no layer has anything to do, the handler is called directly. */
 export function compose(handler: Handler, layers: readonly Layer[]): Runner {
   const direct = bare(handler)
   if (layers.length === 0) return direct
