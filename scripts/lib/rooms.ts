@@ -3,8 +3,8 @@
 /** Floors from the ground up. A room sees only lower floors; rooms on one floor do not see each other. */
 const FLOORS: readonly (readonly string[])[] = [
   ['jsonrpc', 'stores'],
-  ['core', 'revisions', 'auth'],
-  ['engine', 'transports'],
+  ['core', 'revisions'],
+  ['engine', 'transports', 'auth'],
   ['features'],
   ['server', 'client'],
   ['host', 'testing'],
@@ -26,6 +26,9 @@ export const PORTABLE: ReadonlySet<string> = new Set(['jsonrpc', 'core', 'revisi
 export const PACKAGES: ReadonlyMap<string, { portable: boolean }> = new Map([
   ['ajv', { portable: true }],
   ['@cfworker/json-schema', { portable: true }],
+  ['jose', { portable: true }],
+  ['oauth4webapi', { portable: true }],
+  ['ipaddr.js', { portable: false }],
   ['ws', { portable: false }],
   ['express', { portable: false }],
   ['fastify', { portable: false }],

@@ -1,0 +1,22 @@
+/** One hostile input: what is done to the peer under test, and whether it bore it well. */
+
+export interface Verdict {
+  readonly well: boolean
+  /** What was seen: an answer, a figure, or what should have been there instead. */
+  readonly detail: string
+}
+
+export interface HostileCase {
+  /** Short and stable: `A13`, `H10`. */
+  readonly key: string
+  /** A sentence: what the peer does, and what has to come of it. */
+  readonly name: string
+  run(): Promise<Verdict>
+}
+
+/** The same inputs against one target: a listener in one era, or our client. */
+export interface HostileSuite {
+  readonly title: string
+  /** Starts what is under attack; what it returns ends it. */
+  open(): Promise<{ readonly cases: readonly HostileCase[]; close(): Promise<void> }>
+}
