@@ -29,6 +29,8 @@ export const PACKAGES: ReadonlyMap<string, { portable: boolean }> = new Map([
   ['jose', { portable: true }],
   ['oauth4webapi', { portable: true }],
   ['ipaddr.js', { portable: false }],
+  ['rfc6902', { portable: true }],
+  ['pg', { portable: false }],
   ['ws', { portable: false }],
   ['express', { portable: false }],
   ['fastify', { portable: false }],
