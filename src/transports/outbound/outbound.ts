@@ -1,0 +1,95 @@
+/** The outbound guard on Node: one deadline and one rule for every hop of a request to an address that a peer chose. */
+import { unlessAborted } from '../../core/abort.ts'
+import { type Clock, realClock } from '../../core/clock.ts'
+import { type Duration, toMilliseconds } from '../../core/duration.ts'
+import { type Outbound, OutboundError, type OutboundRequest } from '../../core/outbound.ts'
+import { readRanges } from './address.ts'
+import { type Destination, readDestination, refused, shown } from './destination.ts'
+import { type Draft, draftOf, withoutSecrets } from './request.ts'
+import { addressesOf, type Resolve, systemResolve } from './resolve.ts'
+import { responseOf } from './response.ts'
+import { type Answer, sendOnce } from './send.ts'
+
+export interface OutboundOptions {
+  /** Let http and https to this machine itself through (127.0.0.0/8, ::1, localhost), for development. Default false. */
+  readonly loopback?: boolean
+  /** Special addresses that are meant all the same, such as a company's own network: `10.1.0.0/16`. Default: none. */
+  readonly allow?: readonly string[]
+  /** For everything: names, all redirects and the whole answer. Default 5 s. */
+  readonly timeout?: Duration
+  /** The largest body of an answer. Default 64 KiB. */
+  readonly maxBytes?: number
+  /** Default 3. */
+  readonly maxRedirects?: number
+  /** Authorities trusted besides those that Node trusts, in PEM. */
+  readonly ca?: string
+  /** How names become addresses. Default: as the operating system does it. */
+  readonly resolve?: Resolve
+  readonly clock?: Clock
+}
+
+/**
+ * A `fetch` for addresses that came from a peer.
+ *
+ * @example
+ * const outbound = createOutbound()
+ * const response = await outbound('https://example.com/.well-known/oauth-authorization-server')
+ */
+export function createOutbound(options: OutboundOptions = {}): Outbound {
+  const { loopback = false, maxBytes = 65_536, maxRedirects = 3, ca, resolve = systemResolve, clock = realClock } = options
+  const allowed = readRanges(options.allow ?? [])
+  const timeoutMs = toMilliseconds(options.timeout ?? '5s', 'timeout')
+
+  async function reach(to: Destination, draft: Draft, signal: AbortSignal): Promise<Answer> {
+    const addresses = await unlessAborted(addressesOf(to, resolve, allowed), signal)
+    return sendOnce({ ...draft, to, addresses, signal, maxBytes, ca })
+  }
+
+  async function walk(url: string | URL, request: OutboundRequest, signal: AbortSignal): Promise<Response> {
+    let draft = draftOf(request)
+    let to = readDestination(url, loopback)
+    for (let hops = 0; ; hops++) {
+      const answer = await reach(to, draft, signal)
+      const next = redirectOf(answer)
+      if (next === undefined || draft.redirect === 'manual') return responseOf(answer, to.url, hops > 0)
+      if (hops === maxRedirects) throw refused(to.url, `it is the ${hops + 1}th redirect in a row; the limit is ${maxRedirects}`)
+      const from = to
+      to = follow(next, from, draft, loopback)
+      if (to.url.origin !== from.url.origin) draft = withoutSecrets(draft)
+    }
+  }
+
+  return async (url, request = {}) => {
+    request.signal?.throwIfAborted()
+    const late = new AbortController()
+    const cancel = clock.setTimeout(
+      () => late.abort(new OutboundError('limit', `An answer took longer than ${timeoutMs} ms and was given up`)),
+      timeoutMs,
+    )
+    const signal = request.signal === undefined ? late.signal : AbortSignal.any([late.signal, request.signal])
+    try {
+      return await walk(url, request, signal)
+    } finally {
+      cancel()
+    }
+  }
+}
+
+const redirects = new Set([301, 302, 303, 307, 308])
+
+function redirectOf({ status, headers }: Answer): string | undefined {
+  return redirects.has(status) ? (headers.get('location') ?? undefined) : undefined
+}
+
+/** Where a redirect leads, by the same rule as any address, and never to a weaker place than where it came from. */
+function follow(location: string, from: Destination, draft: Draft, loopback: boolean): Destination {
+  if (draft.redirect === 'error') throw refused(from.url, 'it answers with a redirect, and none was wanted')
+  if (draft.method !== 'GET' && draft.method !== 'HEAD')
+    throw refused(from.url, `it answers ${draft.method} with a redirect, which only GET and HEAD follow; give the final address`)
+  if (!URL.canParse(location, from.url)) throw refused(from.url, 'it redirects to what is no URL')
+  const to = readDestination(new URL(location, from.url), loopback)
+  if (from.secure && !to.secure)
+    throw refused(to.url, `${shown(from.url)} redirects to it from https, which plain http may not follow`)
+  if (to.loopback && !from.loopback) throw refused(to.url, 'another machine redirects to it, and it is this machine itself')
+  return to
+}

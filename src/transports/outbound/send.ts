@@ -1,0 +1,134 @@
+/** One request to addresses that were checked, and its whole answer: no proxy, no cookies, no kept socket, no second lookup. */
+import http from 'node:http'
+import https from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import { getCACertificates } from 'node:tls'
+import { OutboundError } from '../../core/outbound.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { type Destination, shown } from './destination.ts'
+
+export interface Hop {
+  readonly to: Destination
+  readonly addresses: readonly string[]
+  readonly method: string
+  readonly headers: Headers
+  readonly body: Uint8Array | undefined
+  /** Aborts at the deadline, or when the caller gives up. */
+  readonly signal: AbortSignal
+  readonly maxBytes: number
+  /** Authorities trusted besides those that Node trusts. */
+  readonly ca: string | undefined
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Uint8Array<ArrayBuffer>
+}
+
+/** Rejects with the signal's reason where that aborts. */
+export function sendOnce(hop: Hop): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const { to, signal, body } = hop
+  signal.throwIfAborted()
+  const request = open(hop)
+  const stop = (): void => void request.destroy()
+  const settle = <T>(give: (value: T) => void) => {
+    return (value: T): void => {
+      signal.removeEventListener('abort', stop)
+      give(value)
+      request.destroy()
+    }
+  }
+  const fail = settle(reject)
+  const lost = (cause?: unknown): void => fail(signal.aborted ? signal.reason : failure(to, cause))
+  signal.addEventListener('abort', stop, { once: true })
+  request.on('error', lost)
+  // A switch of protocols ends without an answer and without an error; what breaks within an answer is the answer's to tell.
+  let answered = false
+  request.on('close', () => {
+    if (!answered) lost()
+  })
+  request.on('response', response => {
+    answered = true
+    read(response, hop).then(settle(resolve), error => (error instanceof OutboundError ? fail(error) : lost(error)))
+  })
+  request.end(body)
+  return promise
+}
+
+function open({ to, addresses, method, headers, body, ca }: Hop): http.ClientRequest {
+  const pinned: LookupFunction = (_name, options, callback) => {
+    const all = addresses.map(address => ({ address, family: isIP(address) }))
+    if (options.all === true) callback(null, all)
+    else callback(null, all[0]?.address ?? '', all[0]?.family)
+  }
+  const options = {
+    host: to.host,
+    port: to.port,
+    path: to.url.pathname + to.url.search,
+    method,
+    lookup: pinned,
+    headers: { ...Object.fromEntries(headers), ...own(to, body) },
+    maxHeaderSize: 16_384,
+    insecureHTTPParser: false,
+  }
+  // An agent of its own: the global one may have been given a proxy by the environment, and keeps sockets.
+  if (!to.secure) return http.request({ ...options, agent: new http.Agent({ keepAlive: false }) })
+  return https.request({
+    ...options,
+    agent: new https.Agent({ keepAlive: false, maxCachedSessions: 0 }),
+    // Said in words, for the environment can turn it off.
+    rejectUnauthorized: true,
+    minVersion: 'TLSv1.2',
+    servername: isIP(to.host) === 0 ? to.host : '',
+    ...(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }),
+  })
+}
+
+/** The headers that are the guard's alone. An answer that is compressed all the same is refused: its size could not be known. */
+function own(to: Destination, body: Uint8Array | undefined): Record<string, string> {
+  const length = body === undefined ? {} : { 'content-length': `${body.byteLength}` }
+  return { host: to.url.host, 'accept-encoding': 'identity', connection: 'close', ...length }
+}
+
+async function read(response: http.IncomingMessage, { to, method, maxBytes }: Hop): Promise<Answer> {
+  const headers = new Headers()
+  for (let at = 0; at + 1 < response.rawHeaders.length; at += 2)
+    headers.append(response.rawHeaders[at] ?? '', response.rawHeaders[at + 1] ?? '')
+  const encoding = headers.get('content-encoding')
+  if (encoding !== null && encoding.toLowerCase() !== 'identity')
+    throw new OutboundError(
+      'failed',
+      `The answer of ${shown(to.url)} is compressed (${clip(encoding)}) though identity was asked for; turn that off there`,
+    )
+  if (method !== 'HEAD' && Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(to, maxBytes)
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.byteLength
+    if (size > maxBytes) throw tooLarge(to, maxBytes)
+    chunks.push(chunk)
+  }
+  return { status: response.statusCode ?? 0, headers, body: joined(chunks, size) }
+}
+
+function joined(chunks: readonly Buffer[], size: number): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return whole
+}
+
+function tooLarge(to: Destination, maxBytes: number): OutboundError {
+  return new OutboundError('limit', `The answer of ${shown(to.url)} is larger than ${maxBytes} bytes and was cut off`)
+}
+
+function failure(to: Destination, cause: unknown): OutboundError {
+  const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
+  const why = code ?? (cause instanceof Error ? cause.message : 'the connection ended without an answer')
+  return new OutboundError('failed', `${shown(to.url)} gave no answer: ${clip(why)}`, cause)
+}
