@@ -1,6 +1,7 @@
 /** `connect`: makes a client of the features' client sides and opens it, whatever the server speaks. */
 import { realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
+import { checkLogOption } from '../core/log-trace.ts'
 import { version } from '../core/version.ts'
 import { Engine } from '../engine/engine.ts'
 import { clientLimits } from '../engine/limits.ts'
@@ -22,6 +23,7 @@ import { Client } from './client.ts'
 import { checkHealth } from './health.ts'
 import { Hub } from './hub.ts'
 import { LogWish } from './log-level.ts'
+import { clientTrace } from './logging.ts'
 import type { ConnectOptions } from './options.ts'
 import type { ProbeOptions } from './probe.ts'
 import { ResourceBook } from './resource-book.ts'
@@ -37,6 +39,7 @@ const defaultInfo = { name: 'vivarium', version }
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   if (target === undefined || target === null) throw new TypeError('connect needs a URL, a { command } or a connection')
+  checkLogOption(options.log)
   const settings = settingsOf(options)
   const { clock, limits } = settings
   const hub = new Hub()
@@ -44,7 +47,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const resources = new ResourceBook()
   const answering = answeringSides(options, clock)
   let changes: Changes | undefined
-  const engine = engineFor(options, settings, [
+  const engine = engineFor(target, options, settings, [
     ...answering.sides,
     ...changeSides(hub, cache, resources),
     subscriptionsClient({ onAcknowledged: (honoured, id) => changes?.acknowledge(honoured, id) }),
@@ -93,8 +96,14 @@ function settingsOf(options: ConnectOptions) {
   }
 }
 
-function engineFor(options: ConnectOptions, { clock, limits }: ReturnType<typeof settingsOf>, sides: readonly Side[]): Engine {
-  const { extensions, onTrace } = options
+function engineFor(
+  target: Target,
+  options: ConnectOptions,
+  { clock, limits }: ReturnType<typeof settingsOf>,
+  sides: readonly Side[],
+): Engine {
+  const { extensions } = options
+  const trace = clientTrace(target, options)
   const engine = new Engine({
     role: 'client',
     info: options.info ?? defaultInfo,
@@ -110,7 +119,7 @@ function engineFor(options: ConnectOptions, { clock, limits }: ReturnType<typeof
       { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
     ],
     clock,
-    ...(onTrace === undefined ? {} : { trace: onTrace }),
+    ...(trace === undefined ? {} : { trace }),
     sendCancel,
   })
   engine.logLevel = options.logLevel

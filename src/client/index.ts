@@ -1,4 +1,6 @@
 /** For client and host authors: connect to any MCP server that exists. */
+export { createLog, type Level, type Log, type LogOptions, type Severity } from '../core/log.ts'
+export type { LogOption } from '../core/log-trace.ts'
 export { jsonSchema } from '../core/schema/index.ts'
 export type { Progress } from '../engine/calls.ts'
 export type { ContentBlock, ResourceContents } from '../features/mcp/content/messages.ts'

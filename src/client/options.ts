@@ -1,6 +1,7 @@
 /** What a host may say when connecting. Every option has a default. */
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
+import type { LogOption } from '../core/log-trace.ts'
 import type { Limits } from '../engine/limits.ts'
 import type { OnElicit } from '../features/mcp/elicitation/client.ts'
 import type { LogMessage } from '../features/mcp/logging/client.ts'
@@ -65,6 +66,12 @@ export interface ConnectOptions {
    */
   readonly completionDelay?: Duration
   readonly limits?: ClientLimits
+  /**
+   * Where the client's own log goes, and how much of it: a level for standard error, or a log of your own. Default: the variable
+   * VIVARIUM_LOG, else `silent`. What the server logs comes to `onLog`.
+   */
+  readonly log?: LogOption
+  /** Told the same as the log, but raw, secrets included: for programs and tests. */
   readonly onTrace?: (event: string, detail: unknown) => void
   readonly clock?: Clock
   /** Gives up opening: what was started for it is ended again. Later it has no say. */

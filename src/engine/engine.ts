@@ -4,6 +4,7 @@
  */
 import { type Clock, realClock } from '../core/clock.ts'
 import { createDeadlines, type Deadlines } from '../core/deadlines.ts'
+import type { Trace } from '../core/log-trace.ts'
 import { type Caller, type Connection, ConnectionError, type Door, type Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
@@ -37,7 +38,7 @@ export interface EngineOptions {
   readonly newId?: () => string
   /** False: session wires are served over HTTP without sessions. */
   readonly sessions?: boolean
-  readonly trace?: (event: string, detail: unknown) => void
+  readonly trace?: Trace
   /** Tells the other end that we gave up on a call. */
   readonly sendCancel?: (engine: Engine, conversation: Conversation, id: Id, reason: string) => void
   /** How questions are asked on wires where they travel inside results. */
@@ -62,7 +63,7 @@ export class Engine implements Door {
   readonly connected = new Set<Conversation>()
   /** The wire in which we answer what could not be placed on any. */
   readonly fallback: Revision
-  readonly trace: (event: string, detail: unknown) => void
+  readonly trace: Trace
   readonly #options: EngineOptions
   readonly #metas: (Record<string, unknown> | undefined)[] = []
   #plan: Plan | undefined = undefined
@@ -187,9 +188,9 @@ export class Engine implements Door {
   notified(exchange: Exchange): void {
     try {
       const done = exchange.route.run(exchange)
-      Promise.resolve(done).catch(error => this.trace('notification-failed', error))
+      Promise.resolve(done).catch(error => this.trace('notification-failed', error, exchange.caller))
     } catch (error) {
-      this.trace('notification-failed', error)
+      this.trace('notification-failed', error, exchange.caller)
     }
     exchange.reply.end()
   }
@@ -226,7 +227,7 @@ export class Engine implements Door {
     } catch (cause) {
       const why = cause instanceof Error ? clip(cause.message.split('\n', 1)[0] ?? '') : ''
       const error = new McpError('internal', `The result could not be written as JSON: ${why}`, { cause })
-      return refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision)
+      return refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision, exchange.caller)
     }
     exchange.reply.send(frame, exchange.headers === undefined ? final : { final: true, headers: exchange.headers })
   }
@@ -235,7 +236,7 @@ export class Engine implements Door {
     if (exchange.asking?.pending === true) return this.#conclude(exchange, exchange.asking)
     const instead = exchange.route.recover?.(exchange, error)
     if (instead !== undefined) return this.succeed(exchange, instead)
-    if (this.#finish(exchange)) refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision)
+    if (this.#finish(exchange)) refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision, exchange.caller)
   }
 
   #conclude(exchange: Exchange, asking: Asking): void {

@@ -82,7 +82,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
     dispatch(engine, new Exchange(engine, conversation, caller, reply, route, peer, id, openParams(route, params)))
   } catch (error) {
     const unasked = id === undefined && isRecord(message) && typeof message['method'] === 'string' && message['id'] === undefined
-    if (unasked && caller.carrier !== 'http') engine.trace('notification-refused', error)
+    if (unasked && caller.carrier !== 'http') engine.trace('notification-refused', error, caller)
     else
       refuse(
         engine,
@@ -90,6 +90,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
         id ?? requestId(message),
         error,
         revision ?? likelyRevision(engine, caller, delivery.conversation, message),
+        caller,
       )
   }
 }
@@ -166,11 +167,18 @@ function settle(engine: Engine, message: Readonly<Record<string, unknown>>, deli
   delivery.reply.end()
 }
 
-export function refuse(engine: Engine, reply: Lane, id: Id | undefined, error: unknown, revision: Revision): void {
+export function refuse(
+  engine: Engine,
+  reply: Lane,
+  id: Id | undefined,
+  error: unknown,
+  revision: Revision,
+  caller?: Caller,
+): void {
   const failure = failureOf(error)
-  if (failure.kind === 'internal') engine.trace('internal', failure.cause ?? failure)
+  if (failure.kind === 'internal') engine.trace('internal', failure.cause ?? failure, caller)
   if (unasking(engine, revision) || (id === undefined && engine.role === 'client')) {
-    engine.trace('message-refused', failure)
+    engine.trace('message-refused', failure, caller)
     return reply.end()
   }
   const hints = engine.outcome.status(failure, revision)

@@ -1,4 +1,6 @@
 /** For server authors: write a tool once, serve every revision on every transport. */
+export { createLog, type Level, type Log, type LogOptions, type Severity } from '../core/log.ts'
+export type { LogOption } from '../core/log-trace.ts'
 export { type Category, Problem, type ProblemMore, problem } from '../core/problem.ts'
 export { type InferOutput, type JsonSchema, jsonSchema, type Schema, withJsonSchema } from '../core/schema/index.ts'
 export type { Progress } from '../engine/calls.ts'

@@ -1,6 +1,7 @@
 /** What an author may say when making a server. Every option has a default. */
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
+import { checkLogOption, type LogOption } from '../core/log-trace.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
 import type { Icon, RevisionId } from '../revisions/index.ts'
 import type { RateOptions } from './rates.ts'
@@ -27,7 +28,12 @@ export interface ServerOptions {
   readonly limits?: Partial<Limits> & { readonly rates?: RateOptions | false }
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
-  /** Told what went wrong or was refused, with its detail. Default: mistakes in your own code go to standard error. */
+  /**
+   * Where the log goes, and how much of it: a level for standard error, or a log of your own. Default: the variable VIVARIUM_LOG,
+   * else `error`, which tells mistakes in your own code.
+   */
+  readonly log?: LogOption
+  /** Told the same as the log, but raw, secrets included: for programs and tests. Where it is given, `log` is `silent` by default. */
   readonly onTrace?: (event: string, detail: unknown) => void
   readonly clock?: Clock
 }
@@ -37,7 +43,8 @@ export function checkOptions(options: ServerOptions): void {
   if (typeof options?.name !== 'string' || options.name === '' || typeof options.version !== 'string') {
     throw new TypeError("createServer needs a name and a version: createServer({ name: 'tickets', version: '1.0.0' })")
   }
-  const { pageSize, limits } = options
+  const { pageSize, limits, log } = options
+  checkLogOption(log)
   if (pageSize !== undefined && !(Number.isSafeInteger(pageSize) && pageSize > 0)) {
     throw new TypeError(`pageSize is ${pageSize}: give a whole number above 0`)
   }

@@ -29,11 +29,11 @@ import { type Implementation, Spoken } from '../revisions/index.ts'
 import type { Listening } from '../transports/http/listen.ts'
 import type { Server } from './api.ts'
 import { Context } from './context.ts'
+import { callLayer, serverLog } from './logging.ts'
 import { middlewareLayer } from './middleware.ts'
 import { checkOptions, type ServerOptions } from './options.ts'
 import { createRates } from './rates.ts'
 import { type Registration, register } from './registration.ts'
-import { reportMistakes } from './report.ts'
 import { fetchFace, serveHttp, serveStdio } from './serve.ts'
 
 export type { Server, ToolOptions } from './api.ts'
@@ -46,7 +46,7 @@ export function createServer(options: ServerOptions): Server {
   const limits = { ...serverLimits, ...given }
   const seal = createSeal({ secrets: options.secret, clock })
   const rates = createRates(rateOptions, clock)
-  const trace = options.onTrace ?? reportMistakes
+  const { log, trace } = serverLog(options)
   const cache = cacheHint(options.cache)
   const paging = createPaging({ seal, pageSize: options.pageSize ?? 500, cache, cursorMs: 3_600_000, now: clock.now })
   const context = (exchange: Exchange): Context => new Context(exchange, rates)
@@ -56,7 +56,7 @@ export function createServer(options: ServerOptions): Server {
     clock,
     context,
     admit: rates.call,
-    failed: (tool, error) => trace('tool-failed', { tool, error }),
+    failed: (tool, error, caller) => trace('tool-failed', { tool, error }, caller),
   })
   const resources = resourcesServer<Context>({ paging, cache, context, subscriptions: limits.subscriptions })
   const prompts = promptsServer<Context>({ paging, context })
@@ -83,7 +83,7 @@ export function createServer(options: ServerOptions): Server {
   prompts.catalog.onChange(() => subscriptions.changed('prompts'))
   resources.resources.onChange(() => subscriptions.changed('resources'))
   resources.templates.onChange(() => subscriptions.changed('resources'))
-  const middleware: Layer[] = []
+  const middleware: Layer[] = log.level === 'debug' ? [callLayer(log, clock)] : []
   const sides: Side[] = [
     lifecycleServer({ instructions: options.instructions, cache, onExit }),
     tools.side,

@@ -1,4 +1,5 @@
 /** HTTP answers that carry no message, as errors that say what came and what to look at. */
+import { redact } from '../../core/redact.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
@@ -26,14 +27,14 @@ export function isChallenge(status: number, headers: HeaderView): boolean {
 
 /** Not a success: `status`, with the headers, which may hold a challenge or a wait. */
 export function refusal(status: number, headers: HeaderView, hint: string): ConnectionError {
-  const said = hint === '' ? '' : `: ${clip(hint)}`
+  const said = hint === '' ? '' : `: ${clip(redact(hint))}`
   return new ConnectionError('status', `The server answered HTTP ${status}${said}`, { status, headers: headerRecord(headers) })
 }
 
 /** Redirects are not followed: the body and its credentials are for the server that was named. */
 export function redirection(status: number, headers: HeaderView): ConnectionError {
   const to = headers.get('location')
-  const where = to === null || to === undefined ? 'elsewhere' : clip(to)
+  const where = to === null || to === undefined ? 'elsewhere' : clip(redact(to))
   return new ConnectionError(
     'status',
     `The server redirects to ${where} (HTTP ${status}), which is not followed; connect to that address if you trust it`,

@@ -1,5 +1,6 @@
 /** The asking end of stdio: starts a command and speaks with it over its standard input and output. */
 import { type Clock, realClock } from '../../core/clock.ts'
+import { secretValues } from '../../core/redact.ts'
 import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
@@ -132,7 +133,7 @@ class CommandConnection implements StdioClientConnection {
       signal !== undefined ? `was ended by ${signal}` : code !== undefined ? `ended with exit code ${code}` : 'does not end'
     const when = this.#answered ? '' : ' before its first answer'
     const why = reason === undefined ? '' : `: ${reason.message}`
-    const quote = command?.stderr.quote() ?? ''
+    const quote = command?.stderr.quote(secretValues(this.#options.env ?? {}, true)) ?? ''
     const words = quote === '' ? '' : `. On stderr it said: ${quote}`
     return new ConnectionError('lost', `The server ${clip(this.#options.command)} ${how}${when}${why}${words}`, { cause: reason })
   }

@@ -1,4 +1,5 @@
 /** What a command says on standard error: apart from the protocol, line by line, with the last lines kept for error messages. */
+import { redact } from '../../core/redact.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { Lines } from '../framing/lines.ts'
 
@@ -35,9 +36,9 @@ export class Stderr {
     this.#lines.end()
   }
 
-  /** The last words, short enough for an error message. Where a program died, the frames of its stack say least. */
-  quote(): string {
+  /** The last words, short enough for an error message, without secrets. Where a program died, the frames of its stack say least. */
+  quote(secrets: readonly string[] = []): string {
     const telling = this.tail.filter(line => !/^\s+at\s/.test(line)).slice(-quotedLines)
-    return telling.map(line => clip(line.trim())).join(' | ')
+    return telling.map(line => clip(redact(line.trim(), secrets))).join(' | ')
   }
 }

@@ -3,11 +3,14 @@ import { type Buckets, createBuckets } from '../../../core/bucket.ts'
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { type Clock, realClock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { knownOf } from '../../../core/log-trace.ts'
 import { Problem } from '../../../core/problem.ts'
+import { redact } from '../../../core/redact.ts'
 import { type Compiled, compileSchema, type Schema } from '../../../core/schema/index.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Paging } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import type { Caller } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip, echoLength } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
@@ -74,7 +77,7 @@ export interface ToolsOptions<C> {
   /** Refuses, by throwing, a caller that calls too often; `own` is the tool's own limit. */
   readonly admit?: (exchange: Exchange, own: Buckets | undefined) => void
   /** Told what a handler threw, before the caller gets the short version. */
-  readonly failed: (tool: string, error: unknown) => void
+  readonly failed: (tool: string, error: unknown, caller: Caller) => void
 }
 
 const emptyInput = { type: 'object', additionalProperties: false } as const
@@ -249,8 +252,13 @@ function failed<C>(entry: ToolEntry<C>, exchange: Exchange, error: unknown, opti
   }
   if (error instanceof Problem)
     return textResult(error.suggestion === undefined ? error.message : `${error.message}. ${error.suggestion}`, true)
-  options.failed(entry.name, error)
-  return textResult(error instanceof Error && error.message !== '' ? clip(error.message, echoed(error)) : 'The tool failed', true)
+  options.failed(entry.name, error, exchange.caller)
+  return textResult(error instanceof Error && error.message !== '' ? told(error, exchange.caller) : 'The tool failed', true)
+}
+
+/** Nobody chose these words for the caller: a library may have put the whole request that failed into them. */
+function told(error: Error, caller: Caller): string {
+  return clip(redact(error.message, knownOf(caller)), echoed(error))
 }
 
 /** What a handler says of its own failure may be long; what the client said of its own is foreign text. */
