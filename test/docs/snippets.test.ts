@@ -16,7 +16,7 @@ async function program(page: string): Promise<string> {
 describe('the programs in the documentation', () => {
   afterAll(() => rm(scratch, { recursive: true, force: true }))
 
-  it.each(['README.md', 'docs/server.md', 'docs/client.md', 'docs/testing.md'])(
+  it.each(['README.md', 'docs/server.md', 'docs/client.md', 'docs/testing.md', 'docs/logging.md'])(
     '%s runs to its end as one program',
     async page => {
       await mkdir(scratch, { recursive: true })
