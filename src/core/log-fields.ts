@@ -30,7 +30,9 @@ export function cleanFields(fields: LogFields, known: readonly string[] = []): C
 /** Without secrets, on one line, and no longer than `length`. */
 export function cleanText(text: string, known: readonly string[] = [], length: number = bounds.text): string {
   const safe = visible(redact(text, known))
-  return safe.length <= length ? safe : `${safe.slice(0, length - 1)}…`
+  if (safe.length <= length) return safe
+  // A character of two halves is not cut in the middle.
+  return `${safe.slice(0, length - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
 /** Controls, line breaks of any kind, marks that reorder text and halves of characters, as one would write them in a program. */

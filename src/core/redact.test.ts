@@ -82,7 +82,8 @@ describe('redaction', () => {
 
   it('never throws, is idempotent and keeps out what is known, whatever the text', () => {
     const piece = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      fc.uint16Array({ maxLength: 20 }).map(units => String.fromCharCode(...units)),
+      fc.string({ maxLength: 20 }),
       fc.constantFrom(
         'Bearer ',
         'token=',
