@@ -1,0 +1,158 @@
+/** One commit in the making: reads through to the tables, writes aside, so that a conflict leaves no trace. */
+import { lowerBound } from './key-order.ts'
+import { isOver, type MemoryLog, type MemoryTables, weight } from './memory-tables.ts'
+import type { Committed, Conflict, Entry, Op, OpResult, Position } from './store.ts'
+
+type Step = OpResult | Conflict['reason']
+
+export class Draft {
+  readonly #tables: MemoryTables
+  readonly #now: number
+  /** Undefined: deleted. */
+  readonly #entries = new Map<string, Entry | undefined>()
+  readonly #appended = new Map<string, string[]>()
+  readonly #trimmed = new Map<string, Position>()
+  #version: number
+  /** By how many bytes the tables grow. */
+  growth = 0
+
+  constructor(tables: MemoryTables, now: number) {
+    this.#tables = tables
+    this.#now = now
+    this.#version = tables.version
+  }
+
+  run(ops: readonly Op[]): Committed | Conflict {
+    const results: OpResult[] = []
+    for (const [index, op] of ops.entries()) {
+      const step = this.#step(op)
+      if (typeof step === 'string') return { ok: false, index, reason: step }
+      results.push(step)
+    }
+    return { ok: true, results }
+  }
+
+  /** Keys and logs that were written. */
+  get names(): string[] {
+    return [...this.#entries.keys(), ...this.#appended.keys()]
+  }
+
+  apply(): void {
+    const tables = this.#tables
+    for (const [key, entry] of this.#entries) {
+      const known = tables.entries.has(key)
+      if (entry !== undefined) {
+        if (!known) tables.keys.splice(lowerBound(tables.keys, key), 0, key)
+        tables.entries.set(key, entry)
+      } else if (known) {
+        tables.keys.splice(lowerBound(tables.keys, key), 1)
+        tables.entries.delete(key)
+      }
+    }
+    for (const [name, values] of this.#appended) this.#log(name).values.push(...values)
+    for (const [name, before] of this.#trimmed) this.#cut(name, before)
+    tables.version = this.#version
+    tables.bytes += this.growth
+  }
+
+  #step(op: Op): Step {
+    switch (op.op) {
+      case 'check':
+        return this.#find(op.key)?.version === op.version ? {} : 'version'
+      case 'put':
+        return this.#put(op)
+      case 'delete':
+        return this.#delete(op)
+      case 'add':
+        return this.#add(op)
+      case 'append':
+        return this.#append(op)
+      case 'trim':
+        this.#trimmed.set(op.log, Math.max(Math.min(op.before, this.#next(op.log)), this.#trimmed.get(op.log) ?? 0))
+        return {}
+    }
+  }
+
+  #put(op: Op & { op: 'put' }): Step {
+    const found = this.#find(op.key)
+    if (op.ifAbsent && found !== undefined) return 'present'
+    if (op.ifVersion !== undefined && found?.version !== op.ifVersion) return found === undefined ? 'absent' : 'version'
+    return { version: this.#write(op.key, op.value, op.ttl === undefined ? undefined : this.#now + op.ttl) }
+  }
+
+  #delete(op: Op & { op: 'delete' }): Step {
+    const found = this.#find(op.key)
+    if (op.ifVersion !== undefined && found?.version !== op.ifVersion) return found === undefined ? 'absent' : 'version'
+    this.#set(op.key, undefined)
+    return {}
+  }
+
+  #add(op: Op & { op: 'add' }): Step {
+    const found = this.#find(op.key)
+    const before = found === undefined ? 0 : count(found.value)
+    if (before === undefined) return 'number'
+    const sum = before + op.by
+    if (!Number.isSafeInteger(sum) || (op.min !== undefined && sum < op.min) || (op.max !== undefined && sum > op.max))
+      return 'range'
+    const fresh = op.ttl === undefined ? undefined : this.#now + op.ttl
+    return { sum, version: this.#write(op.key, String(sum), found === undefined ? fresh : found.expires) }
+  }
+
+  #append(op: Op & { op: 'append' }): Step {
+    const position = this.#next(op.log)
+    if (op.at !== undefined && op.at !== position) return 'position'
+    const added = this.#appended.get(op.log) ?? []
+    added.push(op.value)
+    this.#appended.set(op.log, added)
+    this.growth += weight('', op.value)
+    return { position }
+  }
+
+  #write(key: string, value: string, expires: number | undefined): number {
+    const version = ++this.#version
+    this.#set(key, expires === undefined ? { key, value, version } : { key, value, version, expires })
+    return version
+  }
+
+  #set(key: string, entry: Entry | undefined): void {
+    // One that is over still takes up room until it is swept or written anew.
+    const before = this.#entries.has(key) ? this.#entries.get(key) : this.#tables.entries.get(key)
+    if (before !== undefined) this.growth -= weight(key, before.value)
+    if (entry !== undefined) this.growth += weight(key, entry.value)
+    this.#entries.set(key, entry)
+  }
+
+  #find(key: string): Entry | undefined {
+    const entry = this.#entries.has(key) ? this.#entries.get(key) : this.#tables.entries.get(key)
+    return entry === undefined || isOver(entry, this.#now) ? undefined : entry
+  }
+
+  /** The position that the next entry of a log gets. */
+  #next(log: string): Position {
+    const kept = this.#tables.logs.get(log)
+    return (kept === undefined ? 1 : kept.first + kept.values.length) + (this.#appended.get(log)?.length ?? 0)
+  }
+
+  #log(name: string): MemoryLog {
+    let log = this.#tables.logs.get(name)
+    if (log === undefined) {
+      log = { first: 1, values: [] }
+      this.#tables.logs.set(name, log)
+    }
+    return log
+  }
+
+  #cut(name: string, before: Position): void {
+    const log = this.#tables.logs.get(name)
+    if (log === undefined) return
+    const gone = log.values.splice(0, Math.max(0, Math.min(before - log.first, log.values.length)))
+    log.first += gone.length
+    for (const value of gone) this.#tables.bytes -= weight('', value)
+  }
+}
+
+/** A whole number as `add` writes it, or undefined. */
+function count(value: string): number | undefined {
+  const number = Number(value)
+  return Number.isSafeInteger(number) && String(number) === value ? number : undefined
+}

@@ -1,0 +1,122 @@
+/**
+ * What must last is kept here: keys with versions, and logs with positions. One small contract that memory, SQLite and
+ * Postgres keep alike; `contract.ts` holds its sentences. Values are text, by custom JSON.
+ */
+
+/** A key that is there. An expired one is absent at once. */
+export interface Entry {
+  readonly key: string
+  readonly value: string
+  /** Changes with every write, comes from one counter per store, and is never given twice. */
+  readonly version: number
+  /** Milliseconds since the epoch. */
+  readonly expires?: number
+}
+
+/** The place of an entry in its log: 1, 2, 3 … without gaps, also after a trim. */
+export type Position = number
+
+export interface LogEntry {
+  readonly position: Position
+  readonly value: string
+}
+
+export interface ScanOptions {
+  /** Only keys above this one. */
+  readonly after?: string
+  /** Only keys below this one. */
+  readonly before?: string
+  /** Default 1,000, which is also the most. */
+  readonly limit?: number
+}
+
+export interface ReadOptions {
+  /** Only entries after this position. */
+  readonly after?: Position
+  /** Default 1,000, which is also the most. */
+  readonly limit?: number
+}
+
+/** One step of a commit. Steps run in order, each sees those before it, and all happen or none. */
+export type Op =
+  /** The key has this version; undefined: it is absent. */
+  | { readonly op: 'check'; readonly key: string; readonly version: number | undefined }
+  | {
+      readonly op: 'put'
+      readonly key: string
+      readonly value: string
+      readonly ifVersion?: number
+      readonly ifAbsent?: boolean
+      /** Milliseconds to live. Without it the entry stays. */
+      readonly ttl?: number
+    }
+  /** Deleting what is absent is no conflict, unless a version was named. */
+  | { readonly op: 'delete'; readonly key: string; readonly ifVersion?: number }
+  /** Counts. An absent key counts from 0, and then takes the time to live; later additions leave it. */
+  | {
+      readonly op: 'add'
+      readonly key: string
+      readonly by: number
+      readonly min?: number
+      readonly max?: number
+      readonly ttl?: number
+    }
+  /** `at`: the position it must get. */
+  | { readonly op: 'append'; readonly log: string; readonly value: string; readonly at?: Position }
+  /** Forgets the entries before a position; positions go on. */
+  | { readonly op: 'trim'; readonly log: string; readonly before: Position }
+
+/** What came of a step: a version of `put` and `add`, a position of `append`, the sum of `add`. */
+export interface OpResult {
+  readonly version?: number
+  readonly position?: Position
+  readonly sum?: number
+}
+
+export interface Committed {
+  readonly ok: true
+  /** One for each step. */
+  readonly results: readonly OpResult[]
+}
+
+/** Nothing was written, because one step did not hold. An ordinary outcome of a race, hence no exception. */
+export interface Conflict {
+  readonly ok: false
+  /** Which step. */
+  readonly index: number
+  readonly reason: 'version' | 'present' | 'absent' | 'range' | 'number' | 'position'
+}
+
+export interface Store {
+  get(key: string): Promise<Entry | undefined>
+  /** Keys that begin with `prefix`, in the order of their UTF-8 bytes. */
+  scan(prefix: string, options?: ScanOptions): Promise<readonly Entry[]>
+  read(log: string, options?: ReadOptions): Promise<readonly LogEntry[]>
+  /** When it returns, it is as lasting as the driver: on disk, or in memory. */
+  commit(ops: readonly Op[]): Promise<Committed | Conflict>
+  /**
+   * Yields when keys or logs that begin with one of the prefixes may have changed, by anybody. A hint only: several changes
+   * may be one, and one may get lost, so readers catch up by cursor and look again now and then.
+   */
+  watch(prefixes: readonly string[], signal: AbortSignal): AsyncIterable<void>
+  close(): Promise<void>
+}
+
+export const storeLimits = {
+  valueBytes: 8 * 1024 * 1024,
+  keyBytes: 1024,
+  ops: 1000,
+  page: 1000,
+} as const
+
+/** The store cannot do what was asked: closed, full, or asked for what the contract forbids. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
+  /** `input`: the caller's mistake; `full`: no room; `closed`: after close(); `failed`: the driver or its disk said no. */
+  readonly kind: 'input' | 'full' | 'closed' | 'failed'
+
+  constructor(kind: StoreError['kind'], message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.kind = kind
+  }
+}
