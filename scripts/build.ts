@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { type RolldownOutput, rolldown } from 'rolldown'
-import { EXAMPLES, PUBLIC, present } from './lib/entries.ts'
+import { EXAMPLES, PUBLIC, present, WORKERS } from './lib/entries.ts'
 import { listBuilt, root } from './lib/files.ts'
 import { readImports } from './lib/source.ts'
 
@@ -19,7 +19,7 @@ const common =
 
 const started = performance.now()
 const skip = (file: string) => console.error(`build: ${file} does not exist yet, left out`)
-const entries = { ...present(PUBLIC, skip), ...present(EXAMPLES, skip) }
+const entries = { ...present(PUBLIC, skip), ...present(WORKERS, skip), ...present(EXAMPLES, skip) }
 const written = replaceOutput(await bundle())
 const declared = process.argv.includes('--js') || writeDeclarations()
 console.error(`build: ${Object.keys(entries).length} entries, ${written} files, ${Math.round(performance.now() - started)} ms`)

@@ -7,10 +7,16 @@ import { root } from './files.ts'
 export const PUBLIC: Readonly<Record<string, string>> = {
   server: 'src/server/index.ts',
   client: 'src/client/index.ts',
+  stores: 'src/stores/index.ts',
   testing: 'src/testing/index.ts',
   express: 'src/server/express.ts',
   fastify: 'src/server/fastify.ts',
   hono: 'src/server/hono.ts',
+}
+
+/** Threads: started by their file, which lies beside the chunk that starts it. */
+export const WORKERS: Readonly<Record<string, string>> = {
+  'chunks/sqlite-worker': 'src/stores/sqlite/worker.ts',
 }
 
 /** Examples that start from compiled JavaScript; they name the package itself (`vivarium/server`), as a user would. */

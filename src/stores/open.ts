@@ -1,0 +1,24 @@
+/** Opens the store that a URL names; the driver is loaded then. */
+import type { MemoryStoreOptions } from './memory.ts'
+import { type Store, StoreError } from './store.ts'
+
+export interface OpenOptions extends MemoryStoreOptions {}
+
+/** `memory:`, `sqlite:path/to/file.db` or `postgres://user@host/database?schema=name`. */
+export async function openStore(url: string, options: OpenOptions = {}): Promise<Store> {
+  const now = options.now === undefined ? {} : { now: options.now }
+  if (url === 'memory:') return (await import('./memory.ts')).memoryStore(options)
+  if (url.startsWith('sqlite:')) {
+    const path = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')
+    if (path === '') throw new StoreError('input', 'sqlite: names no file: write sqlite:path/to/file.db')
+    return (await import('./sqlite/store.ts')).sqliteStore({ path, ...now })
+  }
+  if (/^postgres(ql)?:\/\//.test(url)) {
+    const { postgresStore } = await import('./postgres/store.ts')
+    const address = new URL(url)
+    const schema = address.searchParams.get('schema')
+    address.searchParams.delete('schema')
+    return postgresStore({ url: address.href, ...(schema !== null && { schema }) })
+  }
+  throw new StoreError('input', `"${url.slice(0, 20)}" names no store: use memory:, sqlite:path or postgres://…`)
+}

@@ -1,0 +1,14 @@
+/** The only place that knows `pg`, an optional peer: loaded when a Postgres store is opened. */
+import type { Client, Pool, PoolConfig } from 'pg'
+import { StoreError } from '../store.ts'
+
+export type { Client, Pool }
+
+export async function loadPg(): Promise<{ pool(config: PoolConfig): Pool; client(url: string): Client }> {
+  try {
+    const { default: pg } = await import('pg')
+    return { pool: config => new pg.Pool(config), client: url => new pg.Client({ connectionString: url }) }
+  } catch (error) {
+    throw new StoreError('failed', 'A postgres: store needs the package pg: npm install pg', error)
+  }
+}

@@ -1,0 +1,165 @@
+/** The store of many processes: one Postgres database, its clock, its locks. */
+import { checkKey, checkOps, pageSize } from '../checks.ts'
+import { prefixEnd } from '../key-order.ts'
+import {
+  type Committed,
+  type Conflict,
+  type Entry,
+  type LogEntry,
+  type Op,
+  type ReadOptions,
+  type ScanOptions,
+  type Store,
+  StoreError,
+} from '../store.ts'
+import { Watchers } from '../watchers.ts'
+import { Hints } from './hints.ts'
+import { migrate } from './migrate.ts'
+import { loadPg, type Pool } from './pg.ts'
+import { Writer } from './writer.ts'
+
+export interface PostgresStoreOptions {
+  /** `postgres://user:password@host:port/database` */
+  readonly url: string
+  /** Where the tables are; small letters, digits and `_`. Default `vivarium`. */
+  readonly schema?: string
+  /** Connections at once, beside the one for wake-ups. Default 6. */
+  readonly connections?: number
+}
+
+const SWEEP_EVERY_MS = 10_000
+
+/** Resolves when the database answers and the tables are there. */
+export async function postgresStore(options: PostgresStoreOptions): Promise<Store> {
+  const schema = options.schema ?? 'vivarium'
+  if (!/^[a-z_][a-z0-9_]{0,50}$/.test(schema))
+    throw new StoreError('input', `"${schema}" is no name for the tables: use small letters, digits and _`)
+  const pg = await loadPg()
+  const pool = pg.pool({ connectionString: options.url, max: options.connections ?? 6, allowExitOnIdle: true })
+  // A connection that is lost while nobody uses it is the pool's to replace.
+  pool.on('error', () => {})
+  const watchers = new Watchers()
+  const hints = new Hints(
+    () => pg.client(options.url),
+    schema,
+    () => watchers.all(),
+  )
+  try {
+    await migrate(pool, schema)
+    await hints.start()
+  } catch (error) {
+    await Promise.allSettled([hints.close(), pool.end()])
+    throw error instanceof StoreError ? error : new StoreError('failed', `Postgres cannot be used: ${messageOf(error)}`, error)
+  }
+  return new PostgresStore(pool, schema, watchers, hints)
+}
+
+interface Row {
+  readonly key: string
+  readonly value: string
+  readonly version: string
+  readonly expires: string | null
+}
+
+class PostgresStore implements Store {
+  readonly #pool: Pool
+  readonly #schema: string
+  readonly #watchers: Watchers
+  readonly #hints: Hints
+  readonly #writer: Writer
+  readonly #sweeping: NodeJS.Timeout
+  #closing: Promise<void> | undefined
+
+  constructor(pool: Pool, schema: string, watchers: Watchers, hints: Hints) {
+    this.#pool = pool
+    this.#schema = schema
+    this.#watchers = watchers
+    this.#hints = hints
+    this.#writer = new Writer(pool, schema)
+    this.#sweeping = setInterval(() => this.#sweep(), SWEEP_EVERY_MS)
+    this.#sweeping.unref()
+  }
+
+  async get(key: string): Promise<Entry | undefined> {
+    checkKey(key)
+    const [row] = await this.#query<Row>('get', `SELECT * FROM ${this.#schema}.entries WHERE key = $1 AND ${this.#live}`, [key])
+    return row === undefined ? undefined : entryOf(row)
+  }
+
+  async scan(prefix: string, { after, before, limit }: ScanOptions = {}): Promise<readonly Entry[]> {
+    const rows = await this.#query<Row>(
+      'scan',
+      `SELECT * FROM ${this.#schema}.entries WHERE key >= $1 AND ($2::text IS NULL OR key < $2)
+         AND ($3::text IS NULL OR key > $3) AND ($4::text IS NULL OR key < $4) AND ${this.#live} ORDER BY key LIMIT $5`,
+      [prefix, prefixEnd(prefix) ?? null, after ?? null, before ?? null, pageSize(limit)],
+    )
+    return rows.map(entryOf)
+  }
+
+  async read(log: string, { after = 0, limit }: ReadOptions = {}): Promise<readonly LogEntry[]> {
+    checkKey(log, 'log')
+    const rows = await this.#query<{ position: string; value: string }>(
+      'read',
+      `SELECT position, value FROM ${this.#schema}.log_entries WHERE log = $1 AND position > $2 ORDER BY position LIMIT $3`,
+      [log, after, pageSize(limit)],
+    )
+    return rows.map(row => ({ position: Number(row.position), value: row.value }))
+  }
+
+  async commit(ops: readonly Op[]): Promise<Committed | Conflict> {
+    this.#open()
+    checkOps(ops)
+    const outcome = await this.#writer.commit(ops)
+    if (outcome.ok && ops.length > 0) {
+      this.#watchers.changed(ops.map(op => ('log' in op ? op.log : op.key)))
+      this.#hints.tell()
+    }
+    return outcome
+  }
+
+  watch(prefixes: readonly string[], signal: AbortSignal): AsyncIterable<void> {
+    return this.#watchers.watch(prefixes, signal)
+  }
+
+  close(): Promise<void> {
+    clearInterval(this.#sweeping)
+    this.#watchers.close()
+    this.#closing ??= Promise.all([this.#hints.close(), this.#pool.end()]).then(() => {})
+    return this.#closing
+  }
+
+  get #live(): string {
+    return `(expires IS NULL OR expires > ${this.#schema}.now_ms())`
+  }
+
+  #open(): void {
+    if (this.#closing !== undefined) throw new StoreError('closed', 'The store is closed: open it again')
+  }
+
+  async #query<R extends object>(name: string, text: string, values: unknown[]): Promise<R[]> {
+    this.#open()
+    try {
+      return (await this.#pool.query<R>({ name: `vivarium-${name}`, text, values })).rows
+    } catch (error) {
+      throw new StoreError('failed', `Postgres refused a read: ${messageOf(error)}`, error)
+    }
+  }
+
+  #sweep(): void {
+    const over = `SELECT key FROM ${this.#schema}.entries WHERE expires <= ${this.#schema}.now_ms() ORDER BY expires LIMIT 500`
+    this.#pool
+      .query(
+        `DELETE FROM ${this.#schema}.entries WHERE key IN (${over} FOR UPDATE SKIP LOCKED) AND expires <= ${this.#schema}.now_ms()`,
+      )
+      .catch(() => {})
+  }
+}
+
+function entryOf(row: Row): Entry {
+  const entry = { key: row.key, value: row.value, version: Number(row.version) }
+  return row.expires === null ? entry : { ...entry, expires: Number(row.expires) }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, expect, test } from 'vitest'
+import { type StoreUnderTest, storeContract } from '../contract.ts'
+import { storeModel } from '../model.ts'
+import { append, put } from '../ops.ts'
+import { sqliteStore } from './store.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'vivarium-sqlite-'))
+let files = 0
+const fresh = (): string => join(folder, `${++files}.db`)
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const open = async (): Promise<StoreUnderTest> => {
+  let now = 1_000_000
+  const store = await sqliteStore({ path: fresh(), now: () => now })
+  return {
+    store,
+    advance: async ms => {
+      now += ms
+    },
+    close: () => store.close(),
+  }
+}
+
+storeContract('sqlite', open)
+storeModel('sqlite', open, 40)
+
+test('the file is kept in write-ahead mode and synced in full', async () => {
+  const store = await sqliteStore({ path: fresh() })
+  expect(await store.pragmas()).toMatchObject({ journalMode: 'wal', synchronous: 2 })
+  await store.close()
+})
+
+test('commits that are under way together share a transaction', async () => {
+  const store = await sqliteStore({ path: fresh() })
+  await Promise.all(Array.from({ length: 200 }, (_, i) => store.commit([put(`k${i}`, 'x')])))
+  expect((await store.pragmas()).transactions).toBeLessThan(50)
+  await store.close()
+})
+
+test('what was committed is there when the file is opened again, versions and positions go on', async () => {
+  const path = fresh()
+  const first = await sqliteStore({ path })
+  const before = await first.commit([put('a', '1'), append('l', 'x')])
+  await first.close()
+  const second = await sqliteStore({ path })
+  expect(await second.get('a')).toMatchObject({ value: '1' })
+  const after = await second.commit([put('a', '2'), append('l', 'y')])
+  if (!before.ok || !after.ok) throw new Error('conflict')
+  expect(after.results[0]?.version).toBeGreaterThan(Number(before.results[0]?.version))
+  expect(after.results[1]?.position).toBe(2)
+  await second.close()
+})
+
+test('a file of a later version is refused in words, and left as it is', async () => {
+  const path = fresh()
+  const database = new DatabaseSync(path)
+  database.exec('PRAGMA user_version = 99')
+  await expect(sqliteStore({ path })).rejects.toThrow(/later version.*Update vivarium/)
+  expect(database.prepare('PRAGMA user_version').get()).toMatchObject({ user_version: 99 })
+  database.close()
+})
+
+test('a path that cannot be opened is refused with its name', async () => {
+  await expect(sqliteStore({ path: folder })).rejects.toThrow(folder)
+})
+
+test('what was asked before close is still done', async () => {
+  const path = fresh()
+  const store = await sqliteStore({ path })
+  const writes = Promise.all(Array.from({ length: 100 }, (_, i) => store.commit([put(`k${i}`, 'x')])))
+  await store.close()
+  expect((await writes).every(outcome => outcome.ok)).toBe(true)
+  const again = await sqliteStore({ path })
+  expect(await again.scan('k')).toHaveLength(100)
+  await again.close()
+})

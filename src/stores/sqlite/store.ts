@@ -1,0 +1,150 @@
+/** The embedded default: one file, lasting, for one process. The file belongs to a worker thread, so nothing here blocks. */
+import { mkdirSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { checkKey, checkOps, pageSize } from '../checks.ts'
+import {
+  type Committed,
+  type Conflict,
+  type Entry,
+  type LogEntry,
+  type Op,
+  type ReadOptions,
+  type ScanOptions,
+  type Store,
+  StoreError,
+} from '../store.ts'
+import { Watchers } from '../watchers.ts'
+import type { Answer, Batch, Hello, Pragmas, Reply, Request } from './protocol.ts'
+
+export interface SqliteStoreOptions {
+  readonly path: string
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number
+}
+
+/** Resolves when the file is open and its tables are there. */
+export async function sqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
+  const store = new SqliteStore(options)
+  await store.opened
+  return store
+}
+
+interface Waiter {
+  resolve(value: Reply): void
+  reject(error: StoreError): void
+}
+
+export class SqliteStore implements Store {
+  readonly opened: Promise<void>
+  readonly #path: string
+  readonly #now: () => number
+  readonly #worker: Worker
+  readonly #watchers = new Watchers()
+  readonly #waiting = new Map<number, Waiter>()
+  readonly #exited: Promise<void>
+  #queue: [number, Request][] = []
+  #id = 0
+  #ended: StoreError | undefined
+
+  constructor(options: SqliteStoreOptions) {
+    this.#path = resolve(options.path)
+    this.#now = options.now ?? Date.now
+    mkdirSync(dirname(this.#path), { recursive: true })
+    // Compiled, the worker lies beside this chunk; from source, Node strips the types.
+    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './sqlite-worker.js'
+    this.#worker = new Worker(new URL(file, import.meta.url), { workerData: { path: this.#path } })
+    this.#exited = new Promise(done => this.#worker.once('exit', () => done()))
+    this.opened = new Promise((done, fail) => {
+      const end = (message: string, cause?: unknown): void => {
+        this.#end(new StoreError('failed', `The store ${this.#path} failed: ${message}`, cause))
+        fail(this.#ended)
+      }
+      this.#worker.once('message', (hello: Hello) => {
+        if ('failed' in hello) return end(hello.failed)
+        this.#worker.on('message', (answers: Answer[]) => this.#answered(answers))
+        if (this.#waiting.size === 0) this.#worker.unref()
+        done()
+      })
+      this.#worker.once('error', error => end(error.message, error))
+      this.#worker.once('exit', () => end('its thread has ended'))
+    })
+  }
+
+  async get(key: string): Promise<Entry | undefined> {
+    checkKey(key)
+    return (await this.#ask({ ask: 'get', key })) as Entry | undefined
+  }
+
+  async scan(prefix: string, { after, before, limit }: ScanOptions = {}): Promise<readonly Entry[]> {
+    return (await this.#ask({ ask: 'scan', prefix, after, before, limit: pageSize(limit) })) as readonly Entry[]
+  }
+
+  async read(log: string, { after = 0, limit }: ReadOptions = {}): Promise<readonly LogEntry[]> {
+    checkKey(log, 'log')
+    return (await this.#ask({ ask: 'read', log, after, limit: pageSize(limit) })) as readonly LogEntry[]
+  }
+
+  async commit(ops: readonly Op[]): Promise<Committed | Conflict> {
+    checkOps(ops)
+    const outcome = (await this.#ask({ ask: 'commit', ops })) as Committed | Conflict
+    if (outcome.ok && this.#watchers.size > 0) this.#watchers.changed(ops.map(op => ('log' in op ? op.log : op.key)))
+    return outcome
+  }
+
+  /** How the file is kept, and how many transactions there were. */
+  async pragmas(): Promise<Pragmas> {
+    return (await this.#ask({ ask: 'pragmas' })) as Pragmas
+  }
+
+  watch(prefixes: readonly string[], signal: AbortSignal): AsyncIterable<void> {
+    return this.#watchers.watch(prefixes, signal)
+  }
+
+  /** What was asked before is answered first. */
+  async close(): Promise<void> {
+    if (this.#ended === undefined) {
+      this.#flush()
+      this.#ended = new StoreError('closed', 'The store is closed: open it again')
+      this.#watchers.close()
+      this.#worker.ref()
+      this.#worker.postMessage('close')
+    }
+    await this.#exited
+  }
+
+  #ask(request: Request): Promise<Reply> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended)
+    return new Promise((done, fail) => {
+      const id = ++this.#id
+      if (this.#waiting.size === 0) this.#worker.ref()
+      this.#waiting.set(id, { resolve: done, reject: fail })
+      // What is asked in one turn travels in one message.
+      if (this.#queue.push([id, request]) === 1) setImmediate(() => this.#flush())
+    })
+  }
+
+  #flush(): void {
+    if (this.#queue.length === 0) return
+    const requests = this.#queue
+    this.#queue = []
+    this.#worker.postMessage({ now: this.#now(), requests } satisfies Batch)
+  }
+
+  #answered(answers: readonly Answer[]): void {
+    for (const answer of answers) {
+      const waiter = this.#waiting.get(answer.id)
+      this.#waiting.delete(answer.id)
+      if ('error' in answer) waiter?.reject(new StoreError('failed', `The store ${this.#path} failed: ${answer.error}`))
+      else waiter?.resolve(answer.value)
+    }
+    if (this.#waiting.size === 0 && this.#ended === undefined) this.#worker.unref()
+  }
+
+  #end(error: StoreError): void {
+    this.#ended ??= error
+    this.#watchers.close()
+    for (const waiter of this.#waiting.values()) waiter.reject(this.#ended)
+    this.#waiting.clear()
+  }
+}
