@@ -52,14 +52,12 @@ function findEntryProblems(entries: ReadonlyMap<string, string>): string[] {
   const stars = [...entries].flatMap(([name, source]) =>
     readExports(source).stars.map(line => `${PUBLIC[name]}:${line}: \`export *\` hides what is public; name each export`),
   )
-  const wanted = JSON.stringify(
-    Object.fromEntries(
-      Object.entries(PUBLIC).map(([name, file]) => [
-        `./${name}`,
-        { types: `./dist/types/${file.replace(/^src\//, '').replace(/\.ts$/, '.d.ts')}`, default: `./dist/${name}.js` },
-      ]),
-    ),
-  )
+  const faces = Object.entries(PUBLIC).map(([name, file]) => [
+    `./${name}`,
+    { types: `./dist/types/${file.replace(/^src\//, '').replace(/\.ts$/, '.d.ts')}`, default: `./dist/${name}.js` },
+  ])
+  // Tools ask a package for its version that way.
+  const wanted = JSON.stringify(Object.fromEntries([...faces, ['./package.json', './package.json']]))
   const { exports } = JSON.parse(readText('package.json')) as { exports: unknown }
   const { compilerOptions } = JSON.parse(readText('tsconfig.json')) as { compilerOptions: { paths: unknown } }
   const paths = JSON.stringify(
