@@ -1,0 +1,191 @@
+/**
+ * Keys under which operations are done once: whoever comes with a known key gets what came of it, joins who is at it, or is
+ * told that nobody knows. Written before the effect and after it, so that a crash in between is seen.
+ */
+import { put, remove } from '../../stores/ops.ts'
+import type { Entry, Op, Store } from '../../stores/store.ts'
+import type { Clock } from '../clock.ts'
+import { problem } from '../problem.ts'
+import { isSettled, type Operation, readOperation, writeOperation } from './operation.ts'
+import type { Room } from './room.ts'
+import type { Runners } from './runners.ts'
+import { Ticket } from './ticket.ts'
+
+/** What a caller wants to do once. */
+export interface Wanted {
+  readonly target: string
+  readonly fingerprint: string
+  readonly ttlMs: number
+  /** Written with the claim, in the same commit. */
+  readonly also?: readonly Op[]
+}
+
+export type Claim =
+  /** Nobody has done it: do it now, and say how it ended. */
+  | { readonly kind: 'fresh'; readonly ticket: Ticket }
+  | { readonly kind: 'replay'; readonly operation: Operation }
+  /** The key stands for something else, or for what was undone. */
+  | { readonly kind: 'conflict'; readonly operation: Operation }
+  | { readonly kind: 'running'; readonly operation: Operation; readonly settled: (ms: number) => Promise<boolean> }
+  /** It was begun and its end is unknown. `retake` begins it anew; undefined where another was faster. */
+  | { readonly kind: 'indeterminate'; readonly operation: Operation; readonly retake: () => Promise<Ticket | undefined> }
+
+export interface ClaimsOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly runners: Runners
+  readonly room: Room
+  /** Ids of operations. */
+  readonly id: () => string
+}
+
+const TRIES = 8
+const LOOK_EVERY_MS = 250
+
+export class Claims {
+  readonly #options: ClaimsOptions
+  /** What runs here, by its place in the store: those who join need not ask the store. */
+  readonly #running = new Map<string, Promise<void>>()
+
+  constructor(options: ClaimsOptions) {
+    this.#options = options
+  }
+
+  /** `owner` is a key of the principal, `key` what the caller calls the operation. */
+  async claim(owner: string, key: string, wanted: Wanted): Promise<Claim> {
+    const place = placeOf(owner, key)
+    for (let attempt = 0; attempt < TRIES; attempt++) {
+      const entry = this.#running.has(place) ? await this.#options.store.get(place) : undefined
+      const claim = entry === undefined ? await this.#take(place, wanted) : await this.#judge(place, entry, wanted)
+      if (claim !== undefined) return claim
+    }
+    throw problem('IDEMPOTENCY_IN_PROGRESS', 'Others claim the same key over and over', { retryAfter: 1000 })
+  }
+
+  /** What a key stands for, if anything. */
+  async find(owner: string, key: string): Promise<Operation | undefined> {
+    const entry = await this.#options.store.get(placeOf(owner, key))
+    return entry === undefined ? undefined : readOperation(entry.value)
+  }
+
+  /** The step that marks an operation as undone, for the commit that records its undoing. Undefined where none is known. */
+  async undo(owner: string, key: string): Promise<Op | undefined> {
+    const entry = await this.#options.store.get(placeOf(owner, key))
+    if (entry === undefined) return undefined
+    const operation = readOperation(entry.value)
+    const undone = writeOperation({ ...operation, status: 'undone', endedAt: this.#options.clock.now() })
+    return put(entry.key, undone, { ifVersion: entry.version, ttl: operation.ttlMs })
+  }
+
+  /** Puts the first record. Undefined: someone else was there, look again. */
+  async #take(place: string, wanted: Wanted): Promise<Claim | undefined> {
+    const { store, runners, room } = this.#options
+    await room.make()
+    const held = runners.hold()
+    if (held !== undefined) await held.catch(error => this.#letGo(error))
+    const operation = this.#begin(wanted)
+    // No time to live while it runs: a key that became free then could be done twice at once.
+    const outcome = await store
+      .commit([put(place, writeOperation(operation), { ifAbsent: true }), ...(wanted.also ?? [])])
+      .catch(error => this.#letGo(error))
+    if (outcome.ok) {
+      room.taken()
+      return { kind: 'fresh', ticket: this.#ticket(place, operation, outcome.results[0]?.version ?? 0) }
+    }
+    runners.release()
+    if (outcome.index > 0) throw problem('TRANSACTION_CONFLICT', 'What the call belongs to has changed meanwhile')
+    const entry = await store.get(place)
+    return entry === undefined ? undefined : this.#judge(place, entry, wanted)
+  }
+
+  #letGo(error: unknown): never {
+    this.#options.runners.release()
+    throw error
+  }
+
+  async #judge(place: string, entry: Entry, wanted: Wanted): Promise<Claim | undefined> {
+    const operation = readOperation(entry.value)
+    if (operation.fingerprint !== wanted.fingerprint || operation.status === 'undone') return { kind: 'conflict', operation }
+    if (isSettled(operation)) return { kind: 'replay', operation }
+    if (operation.status === 'indeterminate')
+      return { kind: 'indeterminate', operation, retake: () => this.#retake(place, entry, wanted) }
+    const here = this.#running.has(place)
+    if (here || (operation.runner !== this.#options.runners.id && (await this.#options.runners.isAlive(operation.runner))))
+      return { kind: 'running', operation, settled: ms => this.#settled(place, operation, ms) }
+    // Its process is gone, or this one lost it: how it ended nobody knows.
+    const lost = writeOperation({ ...operation, status: 'indeterminate', endedAt: this.#options.clock.now() })
+    await this.#options.store.commit([put(place, lost, { ifVersion: entry.version, ttl: operation.ttlMs })])
+    return undefined
+  }
+
+  async #retake(place: string, entry: Entry, wanted: Wanted): Promise<Ticket | undefined> {
+    const { store, runners } = this.#options
+    const held = runners.hold()
+    if (held !== undefined) await held.catch(error => this.#letGo(error))
+    const operation = this.#begin(wanted)
+    const outcome = await store
+      .commit([put(place, writeOperation(operation), { ifVersion: entry.version }), ...(wanted.also ?? [])])
+      .catch(error => this.#letGo(error))
+    if (outcome.ok) return this.#ticket(place, operation, outcome.results[0]?.version ?? 0)
+    runners.release()
+    return undefined
+  }
+
+  #begin({ target, fingerprint, ttlMs }: Wanted): Operation {
+    const { clock, id, runners } = this.#options
+    return { id: id(), target, fingerprint, status: 'running', runner: runners.id, startedAt: clock.now(), ttlMs }
+  }
+
+  #ticket(place: string, operation: Operation, version: number): Ticket {
+    const { store, clock, runners, room } = this.#options
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#running.set(place, promise)
+    return new Ticket({ store, clock, place, operation, version }, freed => {
+      this.#running.delete(place)
+      runners.release()
+      if (freed) room.freed()
+      resolve()
+    })
+  }
+
+  /** True once the operation is no longer running, here or elsewhere; false when the wait is over first. */
+  async #settled(place: string, operation: Operation, ms: number): Promise<boolean> {
+    const { store, clock, runners } = this.#options
+    const ending = new AbortController()
+    const cancel = clock.setTimeout(() => ending.abort(), ms)
+    const changes = store.watch([place], ending.signal)[Symbol.asyncIterator]()
+    try {
+      while (!ending.signal.aborted) {
+        const here = this.#running.get(place)
+        const entry = await store.get(place)
+        const now = entry === undefined ? undefined : readOperation(entry.value)
+        if (now === undefined || now.id !== operation.id || now.status !== 'running') return true
+        if (here === undefined && (now.runner === runners.id || !(await runners.isAlive(now.runner)))) return true
+        await Promise.race([...(here === undefined ? [] : [here]), changes.next(), pause(clock, LOOK_EVERY_MS, ending.signal)])
+      }
+      return false
+    } finally {
+      cancel()
+      ending.abort()
+    }
+  }
+}
+
+function placeOf(owner: string, key: string): string {
+  return `done/${owner}/${key}`
+}
+
+/** The step that forgets a key, for the commit that makes it free. */
+export function forget(owner: string, key: string): Op {
+  return remove(placeOf(owner, key))
+}
+
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const cancel = clock.setTimeout(resolve, ms, true)
+    signal.addEventListener('abort', () => {
+      cancel()
+      resolve()
+    })
+  })
+}

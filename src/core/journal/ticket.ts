@@ -1,0 +1,74 @@
+/** The right, and the duty, to do an operation that was claimed and to say how it ended. */
+import { put, remove } from '../../stores/ops.ts'
+import type { Op, Store } from '../../stores/store.ts'
+import type { Clock } from '../clock.ts'
+import { type Operation, readOperation, writeOperation } from './operation.ts'
+
+interface Held {
+  readonly store: Store
+  readonly clock: Clock
+  readonly place: string
+  readonly operation: Operation
+  readonly version: number
+}
+
+export class Ticket {
+  readonly #held: Held
+  readonly #ended: (freed: boolean) => void
+  #open = true
+
+  constructor(held: Held, ended: (freed: boolean) => void) {
+    this.#held = held
+    this.#ended = ended
+  }
+
+  get operation(): Operation {
+    return this.#held.operation
+  }
+
+  /**
+   * It has ended, and a repetition gets this outcome again. `also` is written in the same commit. Gives the record as it stands,
+   * or undefined where another took over because this process was silent for too long: then the outcome is theirs to tell.
+   */
+  settle(status: 'done' | 'failed', outcome: unknown, also: readonly Op[] = []): Promise<Operation | undefined> {
+    return this.#end(async () => {
+      const operation: Operation = { ...this.#held.operation, status, outcome, endedAt: this.#held.clock.now() }
+      return (await this.#replace(operation, also)) ? operation : undefined
+    }, false)
+  }
+
+  /** It did not begin, or may be tried anew: the key is as if it had never been used. */
+  async release(also: readonly Op[] = []): Promise<void> {
+    await this.#end(() => this.#held.store.commit([remove(this.#held.place, this.#held.version), ...also]), true)
+  }
+
+  /** It was begun and this process cannot say how it ends. */
+  async lose(also: readonly Op[] = []): Promise<void> {
+    const { operation, clock } = this.#held
+    await this.#end(() => this.#replace({ ...operation, status: 'indeterminate', endedAt: clock.now() }, also), false)
+  }
+
+  async #end<T>(write: () => Promise<T>, freed: boolean): Promise<T> {
+    if (!this.#open) throw new Error('This operation has been brought to an end already')
+    this.#open = false
+    try {
+      return await write()
+    } finally {
+      this.#ended(freed)
+    }
+  }
+
+  async #replace(operation: Operation, also: readonly Op[]): Promise<boolean> {
+    const { store, place, version } = this.#held
+    const write = (ifVersion: number): readonly Op[] => [
+      put(place, writeOperation(operation), { ifVersion, ttl: operation.ttlMs }),
+      ...also,
+    ]
+    if ((await store.commit(write(version))).ok) return true
+    // Others took us for dead and wrote that the end is unknown. We know it, so it stands corrected.
+    const entry = await store.get(place)
+    if (entry === undefined) return false
+    const found = readOperation(entry.value)
+    return found.id === operation.id && found.status === 'indeterminate' && (await store.commit(write(entry.version))).ok
+  }
+}
