@@ -1,0 +1,176 @@
+/**
+ * Rolling a unit back: whoever holds its lease takes back what was done and writes down each outcome, so that after a crash
+ * another goes on at the first step without one.
+ */
+import { check, put, remove } from '../../stores/ops.ts'
+import type { Op } from '../../stores/store.ts'
+import { problem } from '../problem.ts'
+import { isEnded, leaseKey, readStep, readUnit, type Step, stepKey, type Unit, unfinishedPrefix, unitKey } from './unit.ts'
+import { ended, type UnitReport, type Units } from './units.ts'
+import { type Undone, unwind } from './unwind.ts'
+
+export interface RollbackOptions {
+  readonly units: Units
+  /** Runs the inverse of a step. A step whose end is unknown may have no parameters for it: find out by its key, or fail. */
+  compensate(owner: string, unit: Unit, step: Step): Promise<Undone>
+  /** Further writes that go with a step's being taken back: its key is marked as undone. */
+  undone?(owner: string, step: Step): Promise<readonly Op[]>
+  /** Resolves when this process no longer runs the step, or the wait for that is over. */
+  settled?(owner: string, unit: Unit, step: Step): Promise<void>
+  /** Default 6 s. */
+  readonly leaseMs?: number
+}
+
+/** Gives the final report, also where the unit was rolled back before. Undefined: another process is at it. */
+export async function rollback(
+  options: RollbackOptions,
+  owner: string,
+  id: string,
+  reason: string,
+): Promise<UnitReport | undefined> {
+  const { units } = options
+  const unit = await units.change(owner, id, (unit, entry) => {
+    if (unit.status === 'committed') throw ended(unit)
+    if (unit.status !== 'open') return undefined
+    const after: Unit = { ...unit, status: 'rolling_back', reason, activeAt: units.clock.now() }
+    return { unit: after, ops: [put(entry.key, JSON.stringify(after), { ifVersion: entry.version })] }
+  })
+  if (isEnded(unit)) return units.get(owner, id)
+  const lease = await Lease.take(options, owner, id)
+  if (lease === undefined) return undefined
+  try {
+    return await takeBack(options, owner, unit, lease)
+  } finally {
+    await lease.release()
+  }
+}
+
+async function takeBack(options: RollbackOptions, owner: string, unit: Unit, lease: Lease): Promise<UnitReport> {
+  const { units } = options
+  const open = (await units.stepsOf(owner, unit.id)).filter(step => step.status === 'running')
+  await Promise.all(open.map(step => options.settled?.(owner, unit, step)))
+  const steps = new Map((await units.stepsOf(owner, unit.id)).map(step => [step.order, step]))
+  await unwind([...steps.values()], {
+    undo: step => undo(options, owner, unit, step),
+    pause: attempt => new Promise(resolve => void units.clock.setTimeout(resolve, 100 * 2 ** attempt)),
+    async record(step, outcome) {
+      if (outcome.status === 'nothing') return
+      const after = outcomeOf(step, outcome)
+      const also = outcome.status === 'undone' ? ((await options.undone?.(owner, step)) ?? []) : []
+      await lease.commit([put(stepKey(owner, unit.id, step.order), JSON.stringify(after)), ...also])
+      steps.set(step.order, after)
+    },
+  })
+  return end(units, owner, unit, [...steps.values()], lease)
+}
+
+/** Done before, or without effect: nothing. Otherwise the inverse runs. */
+function undo(options: RollbackOptions, owner: string, unit: Unit, step: Step): Promise<Undone> {
+  if (step.status === 'failed' || step.status === 'compensated' || step.status === 'compensation_failed')
+    return Promise.resolve({ status: 'nothing' })
+  if (step.inverse === undefined)
+    return Promise.resolve({ status: 'failed', code: 'UNSUPPORTED', message: `${step.target} has no way to be undone` })
+  return options.compensate(owner, unit, step)
+}
+
+function outcomeOf({ failure: _, ...step }: Step, outcome: Exclude<Undone, { status: 'nothing' }>): Step {
+  if (outcome.status === 'undone') return { ...step, status: 'compensated' }
+  return { ...step, status: 'compensation_failed', failure: { code: outcome.code, message: outcome.message } }
+}
+
+async function end(units: Units, owner: string, unit: Unit, steps: readonly Step[], lease: Lease): Promise<UnitReport> {
+  const left = steps.some(step => step.status === 'compensation_failed')
+  const status = left ? 'partially_rolled_back' : 'rolled_back'
+  const entry = await units.store.get(unitKey(owner, unit.id))
+  if (entry === undefined) throw problem('RESOURCE_NOT_FOUND', 'The transaction was forgotten while it was rolled back')
+  const after: Unit = { ...readUnit(entry.value), status }
+  await lease.commit(units.ending(owner, unit.id, entry, steps, status, after))
+  return { unit: after, steps }
+}
+
+/** The right to roll one unit back. Every write under it checks that it is still held. */
+class Lease {
+  readonly #options: RollbackOptions
+  readonly #key: string
+  readonly #ms: number
+  #version: number
+  #timer: (() => void) | undefined
+  #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(options: RollbackOptions, key: string, ms: number, version: number) {
+    this.#options = options
+    this.#key = key
+    this.#ms = ms
+    this.#version = version
+    this.#plan()
+  }
+
+  static async take(options: RollbackOptions, owner: string, id: string): Promise<Lease | undefined> {
+    const key = leaseKey(owner, id)
+    const ms = options.leaseMs ?? 6_000
+    const { store, runners } = options.units
+    const taken = await store.commit([put(key, runners.id, { ifAbsent: true, ttl: ms })])
+    return taken.ok ? new Lease(options, key, ms, taken.results[0]?.version ?? 0) : undefined
+  }
+
+  async commit(ops: readonly Op[]): Promise<void> {
+    const { store } = this.#options.units
+    const held = await this.#inTurn(() => store.commit([check(this.#key, this.#version), ...ops]))
+    if (!held.ok) throw problem('SERVER_UNAVAILABLE', 'Another process took over the rollback')
+  }
+
+  async release(): Promise<void> {
+    this.#timer?.()
+    await this.#inTurn(() => this.#options.units.store.commit([remove(this.#key, this.#version)]))
+  }
+
+  /** A renewal changes the version that a write checks, so the two never overlap. */
+  #inTurn<T>(write: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(write)
+    this.#turn = turn.catch(() => {})
+    return turn
+  }
+
+  #plan(): void {
+    const { clock } = this.#options.units
+    this.#timer = clock.setTimeout(() => void this.#renew().catch(() => {}), this.#ms / 3, true)
+  }
+
+  async #renew(): Promise<void> {
+    const { store, runners } = this.#options.units
+    const held = await this.#inTurn(() => store.commit([put(this.#key, runners.id, { ifVersion: this.#version, ttl: this.#ms })]))
+    // Lost: the next write under it is refused, which ends this rollback here.
+    if (!held.ok) return
+    this.#version = held.results[0]?.version ?? 0
+    this.#plan()
+  }
+}
+
+/** Units that need somebody: whose rollback nobody is at, or that nobody has touched for too long. */
+export async function neglected(units: Units): Promise<readonly { readonly owner: string; readonly unit: Unit }[]> {
+  const found: { owner: string; unit: Unit }[] = []
+  for (let after: string | undefined; ; ) {
+    const page = await units.store.scan(unfinishedPrefix, after === undefined ? {} : { after })
+    for (const { key } of page) {
+      const [owner = '', ...rest] = key.slice(unfinishedPrefix.length).split('/')
+      const entry = await units.store.get(unitKey(owner, rest.join('/')))
+      if (entry === undefined) continue
+      const unit = readUnit(entry.value)
+      const idle = unit.status === 'open' && unit.activeAt + unit.timeoutMs <= units.clock.now()
+      const free = unit.status === 'rolling_back' && (await units.store.get(leaseKey(owner, unit.id))) === undefined
+      if (idle || free) found.push({ owner, unit })
+    }
+    after = page.at(-1)?.key
+    if (page.length === 0) return found
+  }
+}
+
+/** A step of a process that is gone, or that could not be waited for, has an unknown end. */
+export async function abandon(units: Units, owner: string, unit: Unit, step: Step): Promise<void> {
+  const key = stepKey(owner, unit.id, step.order)
+  const entry = await units.store.get(key)
+  if (entry === undefined) return
+  const found = readStep(entry.value)
+  if (found.status !== 'running') return
+  await units.store.commit([put(key, JSON.stringify({ ...found, status: 'indeterminate' }), { ifVersion: entry.version })])
+}

@@ -1,0 +1,93 @@
+/** A unit of work: steps with one fate, each with its inverse as data, so that any process can take them back. */
+import { isRecord } from '../../jsonrpc/message.ts'
+
+export type UnitStatus = 'open' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
+
+export interface Unit {
+  readonly id: string
+  readonly status: UnitStatus
+  readonly description?: string
+  readonly begunAt: number
+  /** When a step last began or ended: the wait for the next one counts from here. */
+  readonly activeAt: number
+  readonly timeoutMs: number
+  /** Steps that cannot be taken back may take part. */
+  readonly irreversible: boolean
+  /** How many steps have begun. */
+  readonly steps: number
+  /** Why it was rolled back. */
+  readonly reason?: string
+}
+
+/** What takes a step back: a call, as data. Without parameters where the step's result would have given them. */
+export interface Inverse {
+  readonly target: string
+  readonly parameters?: Readonly<Record<string, unknown>>
+  readonly description?: string
+}
+
+/** `indeterminate`: begun, end unknown. `irreversible`: done, and nothing can take it back. */
+export type StepStatus = 'running' | 'ok' | 'failed' | 'indeterminate' | 'compensated' | 'compensation_failed' | 'irreversible'
+
+export interface StepFailure {
+  readonly code: string
+  readonly message: string
+}
+
+export interface Step {
+  readonly id: string
+  /** Steps begin in this order, from 1, and are taken back in the reverse. */
+  readonly order: number
+  readonly target: string
+  readonly status: StepStatus
+  readonly runner: string
+  /** Under which key it was done, so that it can be found, and marked as undone. */
+  readonly key: string
+  readonly inverse?: Inverse
+  /** What its caller was allowed when it began: the inverse runs with that, whatever was taken away since. */
+  readonly authority?: unknown
+  readonly failure?: StepFailure
+}
+
+/** Nothing more happens in it. */
+export function isEnded(unit: Unit): boolean {
+  return unit.status !== 'open' && unit.status !== 'rolling_back'
+}
+
+export function unitKey(owner: string, id: string): string {
+  return `unit/${owner}/${id}`
+}
+
+/** Steps sort by their order. */
+export function stepKey(owner: string, id: string, order: number): string {
+  return `${stepsPrefix(owner, id)}${String(order).padStart(6, '0')}`
+}
+
+export function stepsPrefix(owner: string, id: string): string {
+  return `step/${owner}/${id}/`
+}
+
+/** Units that may need somebody: open ones, and those whose rollback has not ended. */
+export const unfinishedPrefix = 'unfinished/'
+
+export function unfinishedKey(owner: string, id: string): string {
+  return `${unfinishedPrefix}${owner}/${id}`
+}
+
+export function leaseKey(owner: string, id: string): string {
+  return `unit-lease/${owner}/${id}`
+}
+
+export function readUnit(text: string): Unit {
+  return read<Unit>(text, 'begunAt')
+}
+
+export function readStep(text: string): Step {
+  return read<Step>(text, 'order')
+}
+
+function read<T>(text: string, mark: string): T {
+  const value: unknown = JSON.parse(text)
+  if (isRecord(value) && typeof value.id === 'string' && typeof value[mark] === 'number') return value as T
+  throw new Error('A record of the journal cannot be read: was it written by another program?')
+}

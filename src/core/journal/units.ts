@@ -1,0 +1,200 @@
+/** Units of work on a store: begin, take part, commit. Taking back is in `rollback.ts`. */
+import { put, remove } from '../../stores/ops.ts'
+import type { Entry, Op, Store } from '../../stores/store.ts'
+import type { Clock } from '../clock.ts'
+import { problem } from '../problem.ts'
+import { type Enrolment, enrolment } from './enrolment.ts'
+import type { Runners } from './runners.ts'
+import {
+  type Inverse,
+  isEnded,
+  readStep,
+  readUnit,
+  type Step,
+  stepKey,
+  stepsPrefix,
+  type Unit,
+  unfinishedKey,
+  unitKey,
+} from './unit.ts'
+
+export interface UnitsOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly runners: Runners
+  /** How long an ended unit, and its id, are remembered. Default one day. */
+  readonly retentionMs?: number
+  /** Units at once, of one owner. Default 100. */
+  readonly perOwner?: number
+  /** Steps of one unit. Default, and at most, 900: its end is one commit. */
+  readonly steps?: number
+}
+
+export interface BeginOptions {
+  readonly timeoutMs: number
+  readonly description?: string
+  readonly irreversible?: boolean
+}
+
+/** A step that wants to take part. */
+export interface StepWanted {
+  /** Default: its order. */
+  readonly id?: string
+  readonly target: string
+  readonly key: string
+  readonly inverse: Inverse | undefined
+  readonly authority?: unknown
+}
+
+export interface UnitReport {
+  readonly unit: Unit
+  readonly steps: readonly Step[]
+}
+
+const TRIES = 50
+
+export class Units {
+  readonly store: Store
+  readonly clock: Clock
+  readonly runners: Runners
+  readonly retentionMs: number
+  readonly #perOwner: number
+  readonly #steps: number
+
+  constructor(options: UnitsOptions) {
+    this.store = options.store
+    this.clock = options.clock
+    this.runners = options.runners
+    this.retentionMs = options.retentionMs ?? 86_400_000
+    this.#perOwner = options.perOwner ?? 100
+    this.#steps = Math.min(options.steps ?? 900, 900)
+  }
+
+  async begin(owner: string, id: string, options: BeginOptions): Promise<Unit> {
+    const open = await this.store.scan(unfinishedKey(owner, ''), { limit: this.#perOwner })
+    if (open.length >= this.#perOwner)
+      throw problem('SERVER_UNAVAILABLE', `${open.length} transactions are open, which is the limit`, {
+        suggestion: 'Commit or roll back one of them first',
+      })
+    const now = this.clock.now()
+    const { timeoutMs, description, irreversible = false } = options
+    const said = description === undefined ? {} : { description }
+    const unit: Unit = { id, status: 'open', ...said, begunAt: now, activeAt: now, timeoutMs, irreversible, steps: 0 }
+    const begun = await this.store.commit([
+      put(unitKey(owner, id), JSON.stringify(unit), { ifAbsent: true }),
+      put(unfinishedKey(owner, id), ''),
+    ])
+    if (!begun.ok)
+      throw problem('TRANSACTION_CONFLICT', 'There is or was a transaction of this id', { suggestion: 'Begin with a new id' })
+    return unit
+  }
+
+  /** Undefined where there is none, or none that is remembered. */
+  async get(owner: string, id: string): Promise<UnitReport | undefined> {
+    const entry = await this.store.get(unitKey(owner, id))
+    return entry === undefined ? undefined : { unit: readUnit(entry.value), steps: await this.stepsOf(owner, id) }
+  }
+
+  async stepsOf(owner: string, id: string): Promise<Step[]> {
+    const steps: Step[] = []
+    for (let after: string | undefined; ; ) {
+      const page = await this.store.scan(stepsPrefix(owner, id), after === undefined ? {} : { after })
+      steps.push(...page.map(entry => readStep(entry.value)))
+      after = page.at(-1)?.key
+      if (page.length === 0) return steps
+    }
+  }
+
+  /** Writes the record of a step, before its effect. Refuses where the unit is unknown or takes no more. */
+  async enrol(owner: string, id: string, wanted: StepWanted): Promise<Enrolment> {
+    const unit = await this.change(owner, id, (unit, entry) => this.#enrolling(owner, unit, entry, wanted))
+    return enrolment(this, owner, unit, this.#stepOf(unit, wanted))
+  }
+
+  #enrolling(owner: string, unit: Unit, entry: Entry, wanted: StepWanted): { readonly unit: Unit; readonly ops: readonly Op[] } {
+    if (unit.status !== 'open') throw ended(unit)
+    if (wanted.inverse === undefined && !unit.irreversible)
+      throw problem(
+        'TRANSACTION_CONFLICT',
+        `${wanted.target} cannot be undone, and the transaction was begun without such steps`,
+        {
+          category: 'invalid_input',
+          suggestion: 'Call it outside the transaction, or begin one that allows steps without compensation',
+        },
+      )
+    if (unit.steps >= this.#steps)
+      throw problem('TRANSACTION_CONFLICT', `The transaction has ${unit.steps} steps, which is the limit`, {
+        suggestion: 'Commit it and begin another',
+      })
+    const after: Unit = { ...unit, steps: unit.steps + 1, activeAt: this.clock.now() }
+    const step = put(stepKey(owner, unit.id, after.steps), JSON.stringify(this.#stepOf(after, wanted)), { ifAbsent: true })
+    return { unit: after, ops: [put(entry.key, JSON.stringify(after), { ifVersion: entry.version }), step] }
+  }
+
+  #stepOf(unit: Unit, { id, target, key, inverse, authority }: StepWanted): Step {
+    return {
+      id: id ?? String(unit.steps),
+      order: unit.steps,
+      target,
+      status: 'running',
+      runner: this.runners.id,
+      key,
+      ...(inverse !== undefined && { inverse }),
+      ...(authority !== undefined && { authority }),
+    }
+  }
+
+  /** Ends it well. Said again, it gives the same. */
+  async commit(owner: string, id: string): Promise<UnitReport> {
+    const steps = await this.stepsOf(owner, id)
+    const unit = await this.change(owner, id, (unit, entry) => {
+      if (unit.status === 'committed') return undefined
+      if (unit.status !== 'open') throw ended(unit)
+      const open = steps.find(step => step.status === 'running' || step.status === 'indeterminate')
+      if (open !== undefined || unit.steps !== steps.length)
+        throw problem('TRANSACTION_CONFLICT', `Step ${open?.id ?? unit.steps} is ${open?.status ?? 'running'}`, {
+          category: open?.status === 'indeterminate' ? 'permanent' : 'transient',
+          suggestion: open?.status === 'indeterminate' ? 'Roll the transaction back' : 'Commit when every step has ended',
+        })
+      return {
+        unit: { ...unit, status: 'committed', activeAt: this.clock.now() },
+        ops: this.ending(owner, id, entry, steps, 'committed', unit),
+      }
+    })
+    return { unit, steps }
+  }
+
+  /** What is written when a unit ends: from then on it is remembered for a while, with its steps. */
+  ending(owner: string, id: string, entry: Entry, steps: readonly Step[], status: Unit['status'], unit: Unit): readonly Op[] {
+    const ttl = this.retentionMs
+    const after = { ...unit, status, activeAt: this.clock.now() }
+    return [
+      put(entry.key, JSON.stringify(after), { ifVersion: entry.version, ttl }),
+      remove(unfinishedKey(owner, id)),
+      ...steps.map(step => put(stepKey(owner, id, step.order), JSON.stringify(step), { ttl })),
+    ]
+  }
+
+  /** Replaces a unit by what `make` makes of it, together with other writes, however many others do so at once. */
+  async change(
+    owner: string,
+    id: string,
+    make: (unit: Unit, entry: Entry) => { readonly unit: Unit; readonly ops: readonly Op[] } | undefined,
+  ): Promise<Unit> {
+    for (let attempt = 0; attempt < TRIES; attempt++) {
+      const entry = await this.store.get(unitKey(owner, id))
+      if (entry === undefined)
+        throw problem('RESOURCE_NOT_FOUND', 'There is no transaction of this id', { suggestion: 'Begin one first' })
+      const unit = readUnit(entry.value)
+      const made = make(unit, entry)
+      if (made === undefined) return unit
+      if ((await this.store.commit(made.ops)).ok) return made.unit
+    }
+    throw problem('TRANSACTION_CONFLICT', 'Too many steps begin at once', { category: 'transient', retryAfter: 100 })
+  }
+}
+
+export function ended(unit: Unit): Error {
+  const how = isEnded(unit) ? `is ${unit.status}` : 'is being rolled back'
+  return problem('TRANSACTION_CONFLICT', `The transaction ${how} and takes no more steps`, { suggestion: 'Begin a new one' })
+}
