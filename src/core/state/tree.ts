@@ -1,0 +1,188 @@
+/**
+ * State as a tree of versions. Writing adds a version on its parent and moves the head; rolling back moves the head alone, and
+ * what is written then begins a branch. A version never changes, so an id stands for one state for ever.
+ */
+import { put, remove } from '../../stores/ops.ts'
+import { type Op, type Store, storeLimits } from '../../stores/store.ts'
+import type { Clock } from '../clock.ts'
+import { problem } from '../problem.ts'
+import { difference, type PatchStep, patched } from './patch.ts'
+import { type Head, headKey, noHead, readHead, readVersion, type Version, versionKey, versionsPrefix } from './version.ts'
+
+export type Change =
+  | { readonly kind: 'data' | 'opaque'; readonly body: unknown }
+  | { readonly kind: 'patch'; readonly body: readonly unknown[] }
+
+export interface WriteOptions {
+  /** The version it builds on. Default: the head, whichever that is. */
+  readonly parent?: number
+  /** Begin a branch where the parent is no longer the head; without it that is a conflict. */
+  readonly branch?: boolean
+  /** Written in the same commit. */
+  readonly also?: readonly Op[]
+}
+
+export interface StateTreeOptions {
+  readonly store: Store
+  readonly clock: Clock
+  /** Versions of one space. Default 1,000. */
+  readonly versions?: number
+}
+
+/** More patches than this in a row, and the next version is kept whole: reading one stays cheap. */
+const MOST_PATCHES = 16
+const TRIES = 20
+
+export class StateTree {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #versions: number
+
+  constructor(options: StateTreeOptions) {
+    this.#store = options.store
+    this.#clock = options.clock
+    this.#versions = options.versions ?? 1_000
+  }
+
+  /** The current version; 0 where there is none. */
+  async head(space: string): Promise<number> {
+    return (await this.#head(space)).head.current
+  }
+
+  /** Gives the id of the new version. */
+  async write(space: string, change: Change, options: WriteOptions = {}): Promise<number> {
+    for (let attempt = 0; attempt < TRIES; attempt++) {
+      const { head, version } = await this.#head(space)
+      const parent = options.parent ?? head.current
+      if (parent !== head.current && options.branch !== true) throw conflict(parent, head)
+      const made = await this.#make(space, change, parent, head.last + 1)
+      const after: Head = { ...head, current: made.id, last: made.id }
+      const cut =
+        made.id - after.first >= this.#versions ? await this.#cut(space, after, parent) : { first: after.first, ops: [] }
+      const outcome = await this.#store.commit([
+        put(
+          headKey(space),
+          JSON.stringify({ ...after, first: cut.first }),
+          version === undefined ? { ifAbsent: true } : { ifVersion: version },
+        ),
+        put(versionKey(space, made.id), JSON.stringify(made), { ifAbsent: true }),
+        ...cut.ops,
+        ...(options.also ?? []),
+      ])
+      if (outcome.ok) return made.id
+      if (outcome.index > 1 + cut.ops.length) throw problem('STATE_CONFLICT', 'What the state belongs to has changed meanwhile')
+      if (options.parent !== undefined && options.branch !== true) throw conflict(parent, (await this.#head(space)).head)
+    }
+    throw problem('STATE_CONFLICT', 'Others write the same state over and over', { retryAfter: 100 })
+  }
+
+  /** The state at a version. Undefined where there is none, or none any more. */
+  async read(space: string, id: number): Promise<{ readonly version: Version; readonly value: unknown } | undefined> {
+    const version = await this.#version(space, id)
+    if (version === undefined) return undefined
+    const value = await this.#whole(space, version)
+    return value === undefined ? undefined : { version, value: value.value }
+  }
+
+  /** Makes an earlier version, or one of another branch, the current one. */
+  async rollback(space: string, to: number, also: readonly Op[] = []): Promise<void> {
+    if ((await this.#version(space, to)) === undefined) throw unknown(to)
+    for (let attempt = 0; attempt < TRIES; attempt++) {
+      const { head, version } = await this.#head(space)
+      const write = put(headKey(space), JSON.stringify({ ...head, current: to }), { ifVersion: version ?? 0 })
+      if ((await this.#store.commit([write, ...also])).ok) return
+    }
+    throw problem('STATE_CONFLICT', 'Others write the same state over and over', { retryAfter: 100 })
+  }
+
+  /** From a version down to the first that is remembered, newest first. */
+  async ancestors(space: string, id: number): Promise<readonly Version[]> {
+    const found: Version[] = []
+    for (let at = await this.#version(space, id); at !== undefined; at = await this.#version(space, at.parent)) found.push(at)
+    return found
+  }
+
+  /** The steps that lead from one version to another. */
+  async difference(space: string, from: number, to: number): Promise<readonly PatchStep[]> {
+    const [before, after] = await Promise.all([this.read(space, from), this.read(space, to)])
+    if (before === undefined) throw unknown(from)
+    if (after === undefined) throw unknown(to)
+    return difference(before.value, after.value)
+  }
+
+  async #head(space: string): Promise<{ readonly head: Head; readonly version: number | undefined }> {
+    const entry = await this.#store.get(headKey(space))
+    return entry === undefined ? { head: noHead, version: undefined } : { head: readHead(entry.value), version: entry.version }
+  }
+
+  async #version(space: string, id: number): Promise<Version | undefined> {
+    if (!(Number.isSafeInteger(id) && id > 0)) return undefined
+    const entry = await this.#store.get(versionKey(space, id))
+    return entry === undefined ? undefined : readVersion(entry.value)
+  }
+
+  async #make(space: string, change: Change, parent: number, id: number): Promise<Version> {
+    const at = this.#clock.now()
+    if (change.kind !== 'patch') return fitting({ id, parent, kind: change.kind, body: change.body, at, patches: 0 })
+    const below = await this.read(space, parent)
+    if (below === undefined) throw unknown(parent)
+    if (below.version.kind === 'opaque')
+      throw problem('STATE_INVALID', 'A state that is opaque cannot be patched: write it whole')
+    // Applied now, so that a patch that cannot be applied is refused now.
+    const value = patched(below.value, change.body)
+    const patches = below.version.patches + 1
+    if (patches > MOST_PATCHES) return fitting({ id, parent, kind: 'data', body: value, at, patches: 0 })
+    return fitting({ id, parent, kind: 'patch', body: change.body, at, patches })
+  }
+
+  async #whole(space: string, version: Version): Promise<{ readonly value: unknown } | undefined> {
+    const patches: (readonly unknown[])[] = []
+    let below: Version | undefined = version
+    while (below?.kind === 'patch') {
+      patches.push(below.body as readonly unknown[])
+      below = await this.#version(space, below.parent)
+    }
+    return below === undefined
+      ? undefined
+      : { value: patches.reduceRight<unknown>((value, steps) => patched(value, steps), below.body) }
+  }
+
+  /** Forgets the oldest tenth. Patches that rest on what goes are kept whole instead. */
+  async #cut(space: string, head: Head, needed: number): Promise<{ readonly first: number; readonly ops: readonly Op[] }> {
+    const first = Math.min(head.first + Math.ceil(this.#versions / 10), head.current, needed || head.current)
+    const ops: Op[] = []
+    for (let id = head.first; id < first; id++) ops.push(remove(versionKey(space, id)))
+    for (let after: string | undefined = versionKey(space, first - 1); ; ) {
+      const page = await this.#store.scan(versionsPrefix(space), { after })
+      for (const entry of page) {
+        const version = readVersion(entry.value)
+        if (version.kind !== 'patch' || version.parent >= first) continue
+        const whole = await this.#whole(space, version)
+        if (whole !== undefined)
+          ops.push(put(entry.key, JSON.stringify({ ...version, kind: 'data', body: whole.value, patches: 0 })))
+      }
+      after = page.at(-1)?.key
+      if (after === undefined) return { first, ops }
+    }
+  }
+}
+
+/** A version is one value of the store. */
+function fitting(version: Version): Version {
+  const length = JSON.stringify(version).length
+  if (length * 3 <= storeLimits.valueBytes || new TextEncoder().encode(JSON.stringify(version)).length <= storeLimits.valueBytes)
+    return version
+  throw problem('PAYLOAD_TOO_LARGE', `The state takes more than ${storeLimits.valueBytes} bytes`, {
+    suggestion: 'Keep large contents elsewhere and their address in the state',
+  })
+}
+
+function conflict(parent: number, head: Head): Error {
+  return problem('STATE_CONFLICT', `The state is at version ${head.current}, not ${parent}: another call wrote it meanwhile`, {
+    suggestion: 'Read it again and repeat the change',
+  })
+}
+
+function unknown(id: number): Error {
+  return problem('STATE_INVALID', `There is no version ${id} of the state, or it is no longer remembered`)
+}
