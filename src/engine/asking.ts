@@ -34,6 +34,15 @@ export function capabilityMissing(method: string, requires: Capabilities): McpEr
   })
 }
 
+/** There is no way to the one who called, and none will open by itself: whoever waited would wait for nothing. */
+export function unasked(method: string): never {
+  throw new McpError(
+    'capability-missing',
+    `${method} needs a stream to the client: this request accepts none, and the session has none open. ` +
+      'Accept text/event-stream with the request, or open a stream by GET',
+  )
+}
+
 /** Wires on which a server may send requests: the question goes out on the lane of the call. */
 export function pushAsking(exchange: Exchange): Asking {
   const done = new Map<string, Promise<unknown>>()
@@ -46,7 +55,7 @@ export function pushAsking(exchange: Exchange): Asking {
       if (!options.allowed || !method.in.includes(revision.id)) throw capabilityMissing(method.name, options.requires)
       exchange.engine.streaming(exchange)
       const { conversation } = exchange
-      const lane = conversation.connection === undefined ? { lane: exchange.reply } : {}
+      const lane = conversation.connection === undefined ? { lane: exchange.aside ?? unasked(method.name) } : {}
       const answer = await exchange.engine.call(conversation, method, params, {
         signal: exchange.signal,
         timeoutMs: exchange.engine.askTimeoutMs,

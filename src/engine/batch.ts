@@ -79,6 +79,10 @@ class GatheringLane implements Lane {
     return this.#lane.closed
   }
 
+  get answerOnly(): boolean {
+    return this.#lane.answerOnly === true
+  }
+
   send(frame: string, hints?: SendHints): void {
     if (hints?.final !== true) return this.#lane.send(frame, hints)
     this.#frames.push(frame)

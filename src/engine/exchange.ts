@@ -97,16 +97,28 @@ export class Exchange {
     this.#abort?.abort(cancelError(reason))
   }
 
-  /** Says something on the way back before the answer. Dropped when the wire has no such method or the answer is out. */
+  /**
+   * Where to say what precedes the answer: on the way back, if its caller takes more than an answer there. Else on the session's own
+   * stream, whose messages should be unrelated to a running request, but need not be (2025-11-25 basic/transports, "Listening for
+   * Messages from the Server"). Undefined: nowhere.
+   */
+  get aside(): Lane | undefined {
+    if (this.reply.answerOnly !== true) return this.reply
+    const { push } = this.conversation
+    return push?.closed === false ? push : undefined
+  }
+
+  /** Says something on the way back before the answer. Dropped when the wire has no such method, the answer is out, or nobody takes it. */
   notify<P>(method: Method<P, undefined>, params: P, hints?: SendHints): boolean {
     if (this.outlet !== undefined) return this.outlet(method, params)
-    if (this.answered || this.cancelled || this.reply.closed) return false
+    const lane = this.aside
+    if (this.answered || this.cancelled || lane === undefined || lane.closed) return false
     const { revision } = this.peer
     if (!method.in.includes(revision.id)) return false
     const { name, paramsDown } = outbound(method, revision)
     const wire = paramsDown === undefined ? (params as Params) : paramsDown(params as Params)
     this.engine.streaming(this)
-    this.reply.send(notificationFrame(name, wire), hints)
+    lane.send(notificationFrame(name, wire), hints)
     return true
   }
 
@@ -129,6 +141,7 @@ export function release(exchange: Exchange, retryMs: number): boolean {
     exchange.answered ||
     !exchange.peer.revision.http.prime ||
     exchange.reply.release === undefined ||
+    exchange.reply.answerOnly === true ||
     exchange.conversation.session === undefined
   )
     return false

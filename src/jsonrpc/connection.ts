@@ -45,6 +45,8 @@ export interface Lane {
   end(hints?: SendHints): void
   /** True when nobody can receive any more, now or later. */
   readonly closed: boolean
+  /** True when it can bring nothing but the final frame: the caller takes no stream. Absent on lanes that always can. */
+  readonly answerOnly?: boolean
   /** False while the lane lives on without anybody reading it. Absent on lanes that cannot. */
   readonly attached?: boolean
   /** Calls back once, when the receiver has gone away before the lane was ended. */

@@ -60,6 +60,10 @@ export class HttpLane implements Lane {
     }
   }
 
+  get answerOnly(): boolean {
+    return (this.#takes & takesStream) === 0
+  }
+
   get attached(): boolean {
     return this.#stream === undefined || this.#stream.attached
   }

@@ -67,6 +67,8 @@ export class Listeners {
 
   /** Answers a listen request: settles only when the subscription ends. */
   async open(exchange: Exchange): Promise<unknown> {
+    if (exchange.reply.answerOnly === true)
+      throw new McpError('invalid-request', 'A subscription is a stream of events; accept text/event-stream with its request')
     const owner = exchange.caller.principal?.id ?? exchange.caller.connection
     this.#take(owner)
     const granted: Granted[] = []

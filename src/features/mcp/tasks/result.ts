@@ -2,8 +2,9 @@
  * `tasks/result` of the core form: blocks until the task has ended. While it waits, questions go out on its stream as requests
  * that name the task; the draft answers with the questions instead.
  */
+import { unasked } from '../../../engine/asking.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { ConnectionError } from '../../../jsonrpc/connection.ts'
+import { ConnectionError, type Lane } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { InputRequiredResult } from '../input-required/messages.ts'
 import type { CallToolResult } from '../tools/messages.ts'
@@ -38,7 +39,13 @@ function attend(exchange: Exchange, task: RunningTask, until: number): Promise<v
   return new Promise<void>((resolve, reject) => {
     const look = (): void => {
       if (task.over || (!pushes && task.questions.size > 0)) settle(resolve)
-      else if (pushes) put(exchange, task, until, leave.signal)
+      else if (pushes) {
+        try {
+          put(exchange, task, until, leave.signal)
+        } catch (error) {
+          settle(() => reject(error))
+        }
+      }
     }
     const gone = (): void => settle(() => reject(new McpError('caller-gone', 'The caller has gone away')))
     const settle = (act: () => void): void => {
@@ -55,12 +62,13 @@ function attend(exchange: Exchange, task: RunningTask, until: number): Promise<v
   })
 }
 
-/** Asks what nobody has been asked yet. A question whose stream ends is asked again on the next one. */
+/** Asks what nobody has been asked yet; throws where this caller can not be asked. A question whose stream ends is asked again on the next one. */
 function put(exchange: Exchange, task: RunningTask, until: number, signal: AbortSignal): void {
   for (const question of task.questions.values()) {
     if (question.asked) continue
+    const lane = exchange.conversation.connection === undefined ? (exchange.aside ?? unasked(question.method.name)) : undefined
     question.asked = true
-    send(exchange, task.id, question, until, signal).then(
+    send(exchange, task.id, question, until, signal, lane).then(
       answer => {
         if (question.accepts(answer)) question.resolve(answer)
         else question.reject(new McpError('invalid-answer', `The client's answer to ${question.method.name} is malformed`))
@@ -75,13 +83,19 @@ function put(exchange: Exchange, task: RunningTask, until: number, signal: Abort
   }
 }
 
-function send(exchange: Exchange, taskId: string, question: Question, until: number, signal: AbortSignal): Promise<unknown> {
-  const { engine, conversation, reply } = exchange
+function send(
+  exchange: Exchange,
+  taskId: string,
+  question: Question,
+  until: number,
+  signal: AbortSignal,
+  lane: Lane | undefined,
+): Promise<unknown> {
+  const { engine, conversation } = exchange
   const timeoutMs = Math.max(1, until - engine.clock.now())
-  const lane = conversation.connection === undefined ? { lane: reply } : {}
-  if (conversation.connection === undefined) engine.streaming(exchange)
+  if (lane !== undefined) engine.streaming(exchange)
   return engine.call(conversation, question.method, question.params, {
-    ...lane,
+    ...(lane === undefined ? {} : { lane }),
     signal,
     timeoutMs,
     totalMs: timeoutMs,
