@@ -14,6 +14,7 @@ import { type Asking, pushAsking } from './asking.ts'
 import type { SendOptions } from './calls.ts'
 import { Conversation } from './conversation.ts'
 import type { Exchange } from './exchange.ts'
+import { InFlight } from './in-flight.ts'
 import { DuplexLane } from './lanes.ts'
 import type { Limits } from './limits.ts'
 import type { Method, Role } from './method.ts'
@@ -59,6 +60,7 @@ export class Engine implements Door {
   readonly deadlines: Deadlines
   readonly sessions: Sessions
   readonly seating: Seating
+  readonly inFlight: InFlight
   /** Duplex conversations that are open; sessions are in their own table. */
   readonly connected = new Set<Conversation>()
   /** The wire in which we answer what could not be placed on any. */
@@ -69,7 +71,6 @@ export class Engine implements Door {
   #plan: Plan | undefined = undefined
   #outcome: Outcome | undefined = undefined
   readonly #onSessionEnd: ((id: string) => void)[] = []
-  #inFlight = 0
   #logLevel: string | undefined = undefined
 
   constructor(options: EngineOptions) {
@@ -83,6 +84,7 @@ export class Engine implements Door {
     this.sessions = memorySessions(this.limits, this.clock, id => {
       for (const fn of this.#onSessionEnd) fn(id)
     })
+    this.inFlight = new InFlight(this.limits)
     this.seating = new Seating(options.spoken, this.sessions, options)
     this.fallback = (options.spoken.requests[0] ?? options.spoken.sessions[0] ?? options.spoken.all[0]) as Revision
     this.trace = options.trace ?? (() => {})
@@ -195,19 +197,10 @@ export class Engine implements Door {
     exchange.reply.end()
   }
 
-  /** Running calls are never dropped; new ones are refused while there are too many. */
-  admit(exchange: Exchange): McpError | undefined {
-    if (exchange.route.method.lasting === true || exchange.route.method.instant === true) return undefined
-    const { callsPerConversation, calls } = this.limits
-    if (exchange.conversation.inFlight >= callsPerConversation)
-      return tooMany(`${callsPerConversation} calls of this connection`, 'callsPerConversation')
-    return this.#inFlight >= calls ? tooMany(`${calls} calls`, 'calls') : undefined
-  }
-
   /** The handler did not answer at once: from here on it can be cancelled. */
   began(exchange: Exchange): void {
     if (exchange.running) return
-    if (exchange.route.method.lasting !== true) this.#inFlight++
+    this.inFlight.enter(exchange)
     exchange.conversation.begin(exchange)
     if (exchange.peer.revision.http.disconnectCancels && exchange.caller.carrier === 'http') {
       exchange.reply.onClose(() => exchange.cancel('The caller hung up'))
@@ -268,7 +261,7 @@ export class Engine implements Door {
 
   /** It is answered, or whoever called is gone: what still runs for it takes no place any more. */
   vacate(exchange: Exchange): void {
-    if (exchange.conversation.finish(exchange) && exchange.route.method.lasting !== true) this.#inFlight--
+    if (exchange.conversation.finish(exchange)) this.inFlight.leave(exchange)
   }
 
   #finish(exchange: Exchange): boolean {
@@ -354,10 +347,4 @@ function merged(declared: readonly (Capabilities | undefined)[]): Capabilities {
     }
   }
   return all
-}
-
-function tooMany(what: string, limit: keyof Limits): McpError {
-  return new McpError('busy', `${what} are in flight, which is the limit (${limit}); wait for one to end`, {
-    data: { retryAfterMs: 1000 },
-  })
 }

@@ -2,7 +2,7 @@
 import { clientFrameLimits, type FrameLimits, frameLimits } from '../jsonrpc/limits.ts'
 
 export interface Limits extends FrameLimits {
-  /** Calls in flight per conversation; more are refused, running ones never dropped. */
+  /** Calls in flight per conversation, and per principal where calls belong to none; more are refused, running ones never dropped. */
   readonly callsPerConversation: number
   /** Calls in flight in all. */
   readonly calls: number

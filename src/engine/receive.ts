@@ -114,7 +114,7 @@ function known(revision: Revision, { peer }: Conversation): Peer {
 /** Runs the handler; what answers at once is not made to wait a tick. */
 function dispatch(engine: Engine, exchange: Exchange): void {
   if (exchange.id === undefined) return engine.notified(exchange)
-  const refusal = engine.admit(exchange)
+  const refusal = engine.inFlight.refusal(exchange)
   if (refusal !== undefined) return engine.fail(exchange, refusal)
   try {
     const result = exchange.route.run(exchange)

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts'
 import { fakeClock } from '../../src/testing/clock.ts'
 import { listenHttp } from '../../src/transports/http/listen.ts'
-import { type Answer, events, type HttpPeer, headersFor, httpPeer, json, open, send } from './http.ts'
+import { type Answer, begin, events, type HttpPeer, headersFor, httpPeer, json, open, send } from './http.ts'
 import { callName, enveloped, errorOf, everyRevision, type Frame, helloParams, resultOf, speak, textOf } from './wire.ts'
 
 const closers: (() => unknown)[] = []
@@ -108,6 +108,56 @@ describe('over HTTP', () => {
     release()
     expect(textOf((await first).frame)).toBe('waited')
     expect((await peer.ask('tools/call', { name: 'quick' })).status).toBe(200)
+  })
+
+  it.each(['2026-07-28', 'draft-2026-v1'] as const)(
+    '%s: calls of one principal beyond its limit are 503 by name, and another principal still gets in',
+    async revision => {
+      const { server, waiting, release } = make({ callsPerConversation: 2 })
+      const { url, close } = await listenHttp(server.door, { identify: header => ({ id: header('authorization') ?? '' }) })
+      closers.push(close)
+      const peer = await httpPeer(url, revision)
+      const call = (name: string, who: string): Promise<Answer> =>
+        peer.ask('tools/call', { name }, { headers: { authorization: who } })
+      const first = [call('wait', 'ada'), call('wait', 'ada')]
+      await until(() => waiting() === 2)
+      const refused = await call('quick', 'ada')
+      expect([refused.status, refused.headers['retry-after'], errorOf(refused.frame)]).toEqual([
+        503,
+        '1',
+        {
+          code: busy(revision),
+          message: expect.stringMatching(/2 calls of yours.*\(callsPerConversation\)/),
+          data: { retryAfterMs: 1000 },
+        },
+      ])
+      expect((await call('quick', 'bob')).status).toBe(200)
+      release()
+      for (const { frame } of await Promise.all(first)) expect(textOf(frame)).toBe('waited')
+      expect((await call('quick', 'ada')).status).toBe(200)
+    },
+  )
+
+  it('a principal whose calls were hung up on has its places back; without one only the total counts', async () => {
+    const { server, waiting, release } = make({ callsPerConversation: 1 })
+    const { url, close } = await listenHttp(server.door, {
+      identify: header => (header('authorization') === undefined ? undefined : { id: header('authorization') ?? '' }),
+    })
+    closers.push(close)
+    const peer = await httpPeer(url, '2026-07-28')
+    const params = enveloped('2026-07-28', { name: 'wait' }, {})
+    const headers = { ...headersFor('2026-07-28', 'tools/call', params), authorization: 'ada' }
+    const gone = begin(url, { headers, body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params } })
+    await until(() => waiting() === 1)
+    gone.destroy()
+    const quick = (): Promise<Answer> => peer.ask('tools/call', { name: 'quick' }, { headers: { authorization: 'ada' } })
+    let again = await quick()
+    while (again.status === 503) again = await quick()
+    expect(again.status).toBe(200)
+    const nobody = [peer.ask('tools/call', { name: 'wait' }), peer.ask('tools/call', { name: 'wait' })]
+    await until(() => waiting() === 3)
+    release()
+    for (const { status } of await Promise.all(nobody)) expect(status).toBe(200)
   })
 
   const hello = (url: string, headers: Record<string, string> = {}): Promise<Answer> =>

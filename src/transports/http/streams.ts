@@ -3,6 +3,7 @@
  * keeps silent streams alive and lets go of what was kept long enough.
  */
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
+import { Tally } from '../../core/tally.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { keepAliveText } from './event.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
@@ -39,7 +40,7 @@ export class Streams {
   /** Events that the log did not take. */
   unlogged = 0
   readonly #open = new Set<Outlet>()
-  readonly #tenants = new Map<string, number>()
+  readonly #tenants = new Tally<string>()
   readonly #kept = new Map<string, Map<string, Stream>>()
   readonly #retired = new Set<Stream>()
   readonly #idPrefix: string
@@ -67,18 +68,18 @@ export class Streams {
   refusal(tenant: Tenant | undefined): Refusal | undefined {
     const { streams } = this.limits
     if (this.#open.size >= streams) return busy(`${streams} event streams are open, which is this server's limit (streams)`)
-    if (tenant === undefined || (this.#tenants.get(tenant.key) ?? 0) < this.limits[tenant.limit]) return undefined
+    if (tenant === undefined || this.#tenants.of(tenant.key) < this.limits[tenant.limit]) return undefined
     return busy(`You have ${this.limits[tenant.limit]} event streams open, which is this server's limit (${tenant.limit})`)
   }
 
   enter(outlet: Outlet): void {
     this.#open.add(outlet)
-    if (outlet.tenant !== undefined) this.#count(outlet.tenant.key, 1)
+    if (outlet.tenant !== undefined) this.#tenants.add(outlet.tenant.key, 1)
     this.#wake()
   }
 
   leave(outlet: Outlet): void {
-    if (this.#open.delete(outlet) && outlet.tenant !== undefined) this.#count(outlet.tenant.key, -1)
+    if (this.#open.delete(outlet) && outlet.tenant !== undefined) this.#tenants.add(outlet.tenant.key, -1)
   }
 
   keep(session: string, stream: Stream): void {
@@ -139,12 +140,6 @@ export class Streams {
   close(): void {
     this.closing = true
     for (const outlet of this.#open) if (outlet.owner?.listening === true) outlet.end()
-  }
-
-  #count(tenant: string, change: number): void {
-    const count = (this.#tenants.get(tenant) ?? 0) + change
-    if (count > 0) this.#tenants.set(tenant, count)
-    else this.#tenants.delete(tenant)
   }
 
   /** One round: comments for the silent, an end for what was kept long enough. */

@@ -2,6 +2,7 @@
  * The listen requests that are open. What they can ask for is a list of kinds, to which other features add their own:
  * a kind grants what it can of a wish, and then sends to that listener alone, marked with its subscription.
  */
+import { Tally } from '../../../core/tally.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -48,7 +49,7 @@ export class Listeners {
   readonly #limits: ListenerLimits
   readonly #kinds: ListenKind[] = []
   readonly #open = new Set<Listener>()
-  readonly #places = new Map<Owner, number>()
+  readonly #places = new Tally<Owner>()
   #taken = 0
   #closed = false
 
@@ -125,9 +126,8 @@ export class Listeners {
 
   #take(owner: Owner): void {
     const { listeners, listenersPerCaller } = this.#limits
-    const places = this.#places.get(owner) ?? 0
     if (this.#closed) throw closing()
-    if (places >= listenersPerCaller) {
+    if (this.#places.of(owner) >= listenersPerCaller) {
       throw full(
         `You have ${listenersPerCaller} subscriptions open, which is the limit (listenersPerCaller); end one, or ask for more in one request`,
       )
@@ -135,14 +135,12 @@ export class Listeners {
     if (this.#taken >= listeners)
       throw full(`${listeners} subscriptions are open, which is the limit (listeners); try again later`)
     this.#taken++
-    this.#places.set(owner, places + 1)
+    this.#places.add(owner, 1)
   }
 
   #leave(owner: Owner): void {
     this.#taken--
-    const places = (this.#places.get(owner) ?? 1) - 1
-    if (places === 0) this.#places.delete(owner)
-    else this.#places.set(owner, places)
+    this.#places.add(owner, -1)
   }
 }
 
