@@ -17,6 +17,10 @@ export interface Limits extends FrameLimits {
   readonly listeners: number
   /** Open listen requests per principal, else per connection. */
   readonly listenersPerCaller: number
+  /** Tasks at work in all. */
+  readonly runningTasks: number
+  /** Tasks at work per principal, else per session or connection. */
+  readonly runningTasksPerCaller: number
   /** Resources watched per session, or named in one listen request. */
   readonly subscriptions: number
 }
@@ -31,6 +35,8 @@ const shared = {
   sessionIdleMs: 600_000,
   listeners: 5_000,
   listenersPerCaller: 32,
+  runningTasks: 500,
+  runningTasksPerCaller: 64,
   subscriptions: 1_000,
 }
 

@@ -4,7 +4,7 @@ import { toMilliseconds } from '../core/duration.ts'
 import { createSeal } from '../core/handle.ts'
 import { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
-import { serverLimits } from '../engine/limits.ts'
+import { type Limits, serverLimits } from '../engine/limits.ts'
 import { createPaging } from '../engine/paging.ts'
 import type { Side } from '../engine/plan.ts'
 import type { Layer } from '../engine/stages.ts'
@@ -21,6 +21,7 @@ import { isTemplate, type ResourceFacts, type ResourceHandler } from '../feature
 import { type ResourcesServer, resourcesServer } from '../features/mcp/resources/server.ts'
 import { rootsServer } from '../features/mcp/roots/server.ts'
 import { subscriptionsServer } from '../features/mcp/subscriptions/server.ts'
+import type { PlaceLimits } from '../features/mcp/tasks/places.ts'
 import { tasksServer } from '../features/mcp/tasks/server.ts'
 import { memoryTasks } from '../features/mcp/tasks/table.ts'
 import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
@@ -77,7 +78,7 @@ export function createServer(options: ServerOptions): Server {
       resources: () => resources.resources.snapshot.entries.map(({ resource }) => resource),
     },
   })
-  const tasks = tasksServer({ table: memoryTasks(clock), seal, tools: tools.catalog })
+  const tasks = tasksServer({ table: memoryTasks(clock), seal, tools: tools.catalog, limits: placesOf(limits) })
   subscriptions.kind(tasks.listening)
   tools.catalog.onChange(() => subscriptions.changed('tools'))
   prompts.catalog.onChange(() => subscriptions.changed('prompts'))
@@ -153,6 +154,10 @@ function addResource<F extends ResourceFacts<Context>>(
 ): Registration<F> {
   if (isTemplate(address)) return register(templates, address, facts, now => compileTemplate(address, now, handler))
   return register(resources, address, facts, now => compileResource(address, now, handler))
+}
+
+function placesOf({ runningTasks, runningTasksPerCaller }: Limits): PlaceLimits {
+  return { runningTasks, runningTasksPerCaller }
 }
 
 /** Whoever leaves a process without having asked for its shutdown leaves it with an error, as language servers have it. */

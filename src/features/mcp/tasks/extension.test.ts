@@ -329,7 +329,8 @@ describe('tasks of the extension (rev E §2.3)', () => {
 
   it('leaves a deferred call to its handler when there is no room for a task', async () => {
     const work: Work = async exchange => background(exchange).then(String, (error: Error) => error.message)
-    const { peer } = serve({ slow: [optional, never], mixed: [{ support: 'optional', deferred: true }, work] })
+    const tools: Parameters<typeof serve>[0] = { slow: [optional, never], mixed: [{ support: 'optional', deferred: true }, work] }
+    const { peer } = serve(tools, realClock, { runningTasksPerCaller: 200 })
     const full = peer({ id: 'ann' })
     for (let at = 0; at < 100; at++) await call(full, 'slow')
     expect(await full.code('tools/call', modern({ name: 'slow' }))).toBe(-32603)

@@ -7,10 +7,11 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { CallToolResult } from '../tools/messages.ts'
 import type { TaskFacts } from './messages.ts'
+import { type PlaceLimits, Places } from './places.ts'
 import { RunningTask } from './running.ts'
 import type { TaskFailure, TaskRecord, TaskTable } from './table.ts'
 
-export interface TaskLimits {
+export interface TaskLimits extends PlaceLimits {
   /** How long a task is kept, work included, when neither tool nor caller says. */
   readonly ttlMs: number
   /** The longest that a caller may ask for. */
@@ -20,7 +21,14 @@ export interface TaskLimits {
   readonly resultBytes: number
 }
 
-export const taskLimits: TaskLimits = { ttlMs: 3_600_000, maxTtlMs: 86_400_000, pollMs: 1_000, resultBytes: 4 * 1024 * 1024 }
+export const taskLimits: TaskLimits = {
+  ttlMs: 3_600_000,
+  maxTtlMs: 86_400_000,
+  pollMs: 1_000,
+  resultBytes: 4 * 1024 * 1024,
+  runningTasks: 500,
+  runningTasksPerCaller: 64,
+}
 
 export interface RunnerOptions {
   readonly table: TaskTable
@@ -40,9 +48,11 @@ export class Runner {
   readonly table: TaskTable
   readonly #options: RunnerOptions
   readonly #running = new Map<string, RunningTask>()
+  readonly #places: Places
 
   constructor(options: RunnerOptions) {
     this.#options = options
+    this.#places = new Places(options.limits)
     this.table = options.table
   }
 
@@ -72,7 +82,13 @@ export class Runner {
       questions: {},
       bytes: 0,
     }
-    await this.table.add(record)
+    this.#places.take(exchange)
+    try {
+      await this.table.add(record)
+    } catch (error) {
+      this.#places.leave(exchange)
+      throw error
+    }
     const before = exchange.asking ?? engine.asking(exchange)
     const task = new RunningTask(record.id, exchange, before, running => this.#save(running))
     exchange.asking = task
@@ -136,14 +152,18 @@ export class Runner {
     } catch (error) {
       await this.#apply(engine, task.id, failed(engine, error)).catch(again => engine.trace('task-lost', again))
     }
-    this.#running.delete(task.id)
-    task.end()
+    this.#forget(task)
   }
 
   #stop(task: RunningTask, reason: string): void {
     task.exchange.stop(reason)
     task.close()
-    this.#running.delete(task.id)
+    this.#forget(task)
+  }
+
+  /** Its place is free at once, whatever its handler still does. */
+  #forget(task: RunningTask): void {
+    if (this.#running.delete(task.id)) this.#places.leave(task.exchange)
     task.end()
   }
 

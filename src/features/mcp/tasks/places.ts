@@ -1,0 +1,51 @@
+/** How many tasks are at work: per principal, else per session or connection, and in all. */
+import { Tally } from '../../../core/tally.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+
+export interface PlaceLimits {
+  /** Tasks at work in all. */
+  readonly runningTasks: number
+  /** Tasks at work per principal, else per session or connection. */
+  readonly runningTasksPerCaller: number
+}
+
+export class Places {
+  readonly #limits: PlaceLimits
+  readonly #owners = new Tally<object | string>()
+  #taken = 0
+
+  constructor(limits: PlaceLimits) {
+    this.#limits = limits
+  }
+
+  /** Throws a busy refusal when there is none left. */
+  take(exchange: Exchange): void {
+    const { runningTasks, runningTasksPerCaller } = this.#limits
+    const owner = ownerOf(exchange)
+    if (owner !== undefined && this.#owners.of(owner) >= runningTasksPerCaller)
+      throw full(`${runningTasksPerCaller} tasks of yours are running, which is the limit (runningTasksPerCaller)`)
+    if (this.#taken >= runningTasks) throw full(`${runningTasks} tasks are running, which is the limit (runningTasks)`)
+    this.#taken++
+    if (owner !== undefined) this.#owners.add(owner, 1)
+  }
+
+  leave(exchange: Exchange): void {
+    const owner = ownerOf(exchange)
+    this.#taken--
+    if (owner !== undefined) this.#owners.add(owner, -1)
+  }
+}
+
+/** Undefined where nothing tells one caller from another: only the total holds for those. */
+function ownerOf({ caller, conversation }: Exchange): object | string | undefined {
+  if (caller.principal !== undefined) return caller.principal.id
+  return conversation.connection === undefined && conversation.session === undefined ? undefined : conversation
+}
+
+const waitMs = 1_000
+
+function full(what: string): McpError {
+  const message = `${what}; wait ${waitMs} ms, or until one has ended or is cancelled, and try again`
+  return new McpError('busy', message, { data: { retryAfterMs: waitMs } })
+}
