@@ -3,7 +3,7 @@ import { toBase64Url } from '../core/base64url.ts'
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import { checkVersionHeader, metaOf, type Revision, type Spoken, versionHeader, versionKey } from '../revisions/index.ts'
+import { checkVersionHeader, metaOf, type Peer, type Revision, type Spoken, versionHeader, versionKey } from '../revisions/index.ts'
 import { Conversation } from './conversation.ts'
 import type { Exchange } from './exchange.ts'
 import type { Delivery } from './receive.ts'
@@ -23,6 +23,8 @@ export class Seating {
   readonly #spoken: Spoken
   readonly #sessions: Sessions
   readonly #options: SeatingOptions
+  /** Connections (sockets) whose last handshake was the dialect's: its clients need not know of sessions. */
+  readonly #dialect = new WeakSet<object>()
 
   constructor(spoken: Spoken, sessions: Sessions, options: SeatingOptions) {
     this.#spoken = spoken
@@ -36,9 +38,18 @@ export class Seating {
     const { caller } = delivery
     const named = caller.header?.(sessionHeader)
     if (named === undefined || (this.#spoken.requests.length > 0 && metaOf(params)?.[versionKey] !== undefined)) {
-      return new Conversation(caller, undefined, undefined)
+      return this.#alone(caller, named)
     }
     return this.#session(named, caller)
+  }
+
+  /** A conversation of one message. Where the dialect was opened and nothing names another wire, the message is the dialect's. */
+  #alone(caller: Caller, named: string | undefined): Conversation {
+    const conversation = new Conversation(caller, undefined, undefined)
+    const { dialect } = this.#spoken
+    if (dialect === undefined || named !== undefined || !this.#dialect.has(caller.connection)) return conversation
+    if (versionHeader(caller) === undefined) conversation.peer = stranger(dialect)
+    return conversation
   }
 
   /** Session wires need a session once it is open, unless we serve them without. */
@@ -70,7 +81,9 @@ export class Seating {
 
   /** Gives the conversation of a handshake over HTTP its session. */
   open(exchange: Exchange): Conversation {
-    const { conversation, caller } = exchange
+    const { conversation, caller, peer } = exchange
+    if (peer.revision !== this.#spoken.dialect) this.#dialect.delete(caller.connection)
+    else if (caller.ephemeral !== true) this.#dialect.add(caller.connection)
     if (conversation.connection !== undefined || this.#options.sessions === false) return conversation
     const id = (this.#options.newId ?? newId)()
     // Only who calls is remembered: the exchange that brought the handshake is not kept alive by its session.
@@ -109,6 +122,11 @@ export class Seating {
     }
     return conversation
   }
+}
+
+/** Of whom nothing is known but the wire. */
+function stranger(revision: Revision): Peer {
+  return { revision, capabilities: {}, info: undefined, logLevel: undefined }
 }
 
 function newId(): string {

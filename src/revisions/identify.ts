@@ -99,7 +99,8 @@ function unopened(method: string, header: string | undefined, caller: Caller, sp
   const newest = spoken.requests[0]
   if (newest !== undefined && caller.carrier !== 'http' && method.startsWith('notifications/')) return newest
   const named = header === undefined ? undefined : spoken.byWire(header)
-  const revision = named ?? spoken.byWire('2025-03-26') ?? spoken.sessions[0]
+  // Whoever knows no official session wire has no reason to doubt: only the dialect's clients come without a word of their version.
+  const revision = named ?? spoken.byWire('2025-03-26') ?? spoken.sessions[0] ?? spoken.dialect
   if (revision === undefined) throw new McpError('invalid-envelope', `params._meta["${versionKey}"] is missing`)
   if (caller.carrier === 'http' || method === 'ping') return revision
   throw new McpError('not-initialized', `Send initialize before "${clip(method)}", or name the version in params._meta`)

@@ -1,7 +1,8 @@
 /** The small dialect as a server meets it: how it is told, what it may say, how it ends (§3.1, §3.2). */
+import { Agent } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts'
-import { httpPeer, send } from './http.ts'
+import { httpPeer, json, send } from './http.ts'
 import { errorOf, everyRevision, type Frame, helloParams, resultOf, speak } from './wire.ts'
 
 const closers: (() => unknown)[] = []
@@ -133,6 +134,54 @@ describe('over HTTP (§3.2)', () => {
     await httpPeer(url, 's3')
     const answer = await send(url, { body: { jsonrpc: '2.0', id: 1, method: 'tools/invoke', params: { name: 'echo' } } })
     expect([answer.status, resultOf(answer.frame)]).toEqual([200, { status: 'success', output: 'here' }])
+  })
+
+  const oneSocket = (): Agent => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    closers.push(() => agent.destroy())
+    return agent
+  }
+  const plain = (method: string, params?: Frame): { body: Frame } => ({
+    body: { jsonrpc: '2.0', id: 1, method, ...(params === undefined ? {} : { params }) },
+  })
+  const dialectShapes: readonly (readonly [string, Frame | undefined, unknown])[] = [
+    ['tools/list', undefined, [{ name: 'echo' }, { name: 'steps' }]],
+    ['resources/list', undefined, [{ uri: 'memo://one' }]],
+    ['tools/call', { name: 'echo' }, { status: 'success', output: 'here' }],
+    ['resources/read', { uri: 'memo://one' }, { contents: [{ text: 'one' }] }],
+    ['ping', {}, {}],
+    ['shutdown', {}, null],
+  ]
+
+  it.each([
+    ['no other wire with a handshake', ['s3', '2026-07-28'] as const, () => undefined],
+    ['its handshake on the same socket', everyRevision, oneSocket],
+  ])('without its session it is served everything that needs none, given %s', async (_given, revisions, agentOf) => {
+    const { url } = await make({ revisions }).listen({ closeMs: 10 })
+    const agent = agentOf()
+    const via = agent === undefined ? {} : { agent }
+    expect((await send(url, { ...plain('initialize', dialectHello), ...via })).status).toBe(200)
+    for (const [method, params, expected] of dialectShapes) {
+      const { status, headers, text } = await send(url, { ...plain(method, params), ...via })
+      expect([method, status, headers['content-type']]).toEqual([method, 200, 'application/json'])
+      const { result } = JSON.parse(text)
+      if (expected === null) expect(result).toBeNull()
+      else expect(result).toMatchObject(expected as Frame)
+    }
+    expect((await send(url, { method: 'GET', headers: { accept: 'text/event-stream' }, ...via })).status).toBe(400)
+  })
+
+  it('trap 24 holds beside it: on another socket, with a version header, or after an official handshake it is 400', async () => {
+    const { url } = await make().listen({ closeMs: 10 })
+    const agent = oneSocket()
+    await send(url, { ...plain('initialize', dialectHello), agent })
+    const list = plain('tools/list', {})
+    const versioned = { ...json, 'mcp-protocol-version': '2025-11-25' }
+    expect((await send(url, list)).status).toBe(400)
+    expect((await send(url, { ...list, headers: versioned, agent })).status).toBe(400)
+    expect((await send(url, { ...list, agent })).status).toBe(200)
+    await send(url, { ...plain('initialize', helloParams('2025-03-26')), agent })
+    expect((await send(url, { ...list, agent })).status).toBe(400)
   })
 
   it('is not held to a version header', async () => {

@@ -14,6 +14,8 @@ export interface Answer {
 }
 
 export interface Ask {
+  /** Default: a socket of its own. */
+  readonly agent?: Agent
   readonly method?: string
   readonly headers?: Readonly<Record<string, string | undefined>>
   readonly body?: unknown
@@ -22,8 +24,8 @@ export interface Ask {
 export const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 
 /** Sends and reads to the end. */
-export async function send(url: string, { method = 'POST', headers = json, body }: Ask): Promise<Answer> {
-  const { response } = await open(url, { method, headers, body })
+export async function send(url: string, ask: Ask): Promise<Answer> {
+  const { response } = await open(url, ask)
   const chunks: Buffer[] = []
   for await (const chunk of response) chunks.push(chunk as Buffer)
   const text = Buffer.concat(chunks).toString('utf8')
@@ -37,13 +39,14 @@ export interface Opened {
 }
 
 /** Sends and gives the answer as soon as its headers are there. */
-export function open(url: string, { method = 'POST', headers = json, body }: Ask): Promise<Opened> {
+export function open(
+  url: string,
+  { method = 'POST', headers = json, body, agent = new Agent({ keepAlive: false }) }: Ask,
+): Promise<Opened> {
   const text = body === undefined ? undefined : typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
   const given = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)) as Record<string, string>
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers: given, agent: new Agent({ keepAlive: false }) }, response =>
-      resolve({ request: sent, response }),
-    )
+    const sent = request(url, { method, headers: given, agent }, response => resolve({ request: sent, response }))
     sent.on('error', reject)
     sent.end(text)
   })
