@@ -20,7 +20,11 @@ export class InFlight {
     const { callsPerConversation, calls } = this.#limits
     if (conversation.inFlight >= callsPerConversation)
       return tooMany(`${callsPerConversation} calls of this connection`, 'callsPerConversation')
-    if (caller.principal !== undefined && isAlone(conversation) && this.#principals.of(caller.principal.id) >= callsPerConversation)
+    if (
+      caller.principal !== undefined &&
+      isAlone(conversation) &&
+      this.#principals.of(caller.principal.id) >= callsPerConversation
+    )
       return tooMany(`${callsPerConversation} calls of yours`, 'callsPerConversation')
     return this.#all >= calls ? tooMany(`${calls} calls`, 'calls') : undefined
   }

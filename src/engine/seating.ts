@@ -3,7 +3,15 @@ import { toBase64Url } from '../core/base64url.ts'
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import { checkVersionHeader, metaOf, type Peer, type Revision, type Spoken, versionHeader, versionKey } from '../revisions/index.ts'
+import {
+  checkVersionHeader,
+  metaOf,
+  type Peer,
+  type Revision,
+  type Spoken,
+  versionHeader,
+  versionKey,
+} from '../revisions/index.ts'
 import { Conversation } from './conversation.ts'
 import type { Exchange } from './exchange.ts'
 import type { Delivery } from './receive.ts'

@@ -1,10 +1,10 @@
 /** Mounts a server in a Fastify app: `app.register(mcp, { server })`. */
 import type { FastifyPluginCallback } from 'fastify'
-import type { HttpOptions } from '../transports/http/endpoint.ts'
 import { nodeHttpHandler } from '../transports/http/node.ts'
+import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 
-export interface McpPluginOptions extends Pick<HttpOptions, 'hosts' | 'origins'> {
+export interface McpPluginOptions extends FetchOptions {
   readonly server: Server
   /** Default /mcp. */
   readonly path?: string

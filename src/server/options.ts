@@ -2,9 +2,12 @@
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import { checkLogOption, type LogOption } from '../core/log-trace.ts'
+import { checkOptions, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { isRecord } from '../jsonrpc/message.ts'
 import type { Icon, RevisionId } from '../revisions/index.ts'
-import type { RateOptions } from './rates.ts'
+import { defaultRates, type RateOptions } from './rates.ts'
 
 export interface ServerOptions {
   readonly name: string
@@ -38,20 +41,73 @@ export interface ServerOptions {
   readonly clock?: Clock
 }
 
+const kinds: KindsOf<ServerOptions> = {
+  name: 'string',
+  version: 'string',
+  title: 'string',
+  description: 'string',
+  websiteUrl: 'string',
+  icons: 'list',
+  instructions: 'string',
+  revisions: 'list',
+  secret: 'any',
+  pageSize: 'number',
+  cache: 'object',
+  sessions: 'boolean',
+  limits: 'object',
+  askTimeout: 'any',
+  log: 'any',
+  onTrace: 'function',
+  clock: 'object',
+}
+
 /** What the compiler cannot see, or nobody asked it. */
-export function checkOptions(options: ServerOptions): void {
+export function checkServerOptions(options: ServerOptions): void {
   if (typeof options?.name !== 'string' || options.name === '' || typeof options.version !== 'string') {
     throw new TypeError("createServer needs a name and a version: createServer({ name: 'tickets', version: '1.0.0' })")
   }
-  const { pageSize, limits, log } = options
+  checkOptions('createServer', options, kinds)
+  const { pageSize, log } = options
   checkLogOption(log)
   if (pageSize !== undefined && !(Number.isSafeInteger(pageSize) && pageSize > 0)) {
     throw new TypeError(`pageSize is ${pageSize}: give a whole number above 0`)
   }
-  for (const [name, value] of Object.entries(limits ?? {})) {
-    if (name !== 'rates' && !(typeof value === 'number' && value > 0))
-      throw new TypeError(`limits.${name} is ${String(value)}: give a number above 0`)
-    if (name !== 'rates' && !Object.hasOwn(serverLimits, name))
-      throw new TypeError(`There is no limit "${name}". There are ${Object.keys(serverLimits).join(', ')}`)
+}
+
+/** The limits of a server, and its rates. */
+export function limitsOf({ limits = {} }: ServerOptions): { readonly limits: Limits; readonly rates: RateOptions | false } {
+  const { rates, ...given } = limits
+  if (rates !== undefined && rates !== false) checkRates(rates)
+  return { limits: { ...serverLimits, ...givenLimits('limits', given, serverLimits, ['rates']) }, rates: rates ?? {} }
+}
+
+/**
+ * Those that are given. Every limit is a number above 0, `Infinity` is none at all; what is undefined is not given, and does not
+ * stand in the way of the default. `beside`: what else may be named there.
+ */
+export function givenLimits<L extends object>(
+  where: string,
+  limits: Partial<L>,
+  known: L,
+  beside: readonly string[] = [],
+): Partial<L> {
+  const given = Object.entries(limits).filter(([, value]) => value !== undefined)
+  for (const [name, value] of given) {
+    if (!Object.hasOwn(known, name))
+      throw new TypeError(`${where} has no "${clip(name)}". There are ${[...Object.keys(known), ...beside].join(', ')}`)
+    if (!(typeof value === 'number' && value > 0))
+      throw new TypeError(`${where}.${name} is ${clip(String(value))}: give a number above 0`)
+  }
+  return Object.fromEntries(given) as Partial<L>
+}
+
+function checkRates(rates: RateOptions): void {
+  if (!isRecord(rates)) throw new TypeError('limits.rates must be an object, or false for none')
+  for (const [name, rate] of Object.entries(rates)) {
+    if (!Object.hasOwn(defaultRates, name))
+      throw new TypeError(`limits.rates has no "${clip(name)}". There are ${Object.keys(defaultRates).join(', ')}`)
+    if (rate === undefined || rate === false) continue
+    if (!isRecord(rate)) throw new TypeError(`limits.rates.${name} must be { perSecond, burst }, or false for none`)
+    checkOptions(`limits.rates.${name}`, rate, { perSecond: 'number', burst: 'number' })
   }
 }

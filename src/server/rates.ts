@@ -32,15 +32,15 @@ export interface Rates {
   progress(exchange: Exchange): boolean
 }
 
-export function createRates(options: RateOptions | false | undefined, clock: Clock): Rates {
-  const chosen: RateOptions =
-    options === false ? { calls: false, completions: false, log: false, progress: false } : { ...defaultRates, ...options }
-  const buckets = (rate: Rate | false | undefined): Buckets | undefined =>
-    rate === undefined || rate === false ? undefined : createBuckets({ ...rate, clock })
-  const calls = buckets(chosen.calls)
-  const completions = buckets(chosen.completions)
-  const log = buckets(chosen.log)
-  const progress = buckets(chosen.progress)
+export function createRates(options: RateOptions | false, clock: Clock): Rates {
+  const buckets = (name: keyof RateOptions): Buckets | undefined => {
+    const rate = options !== false && (options[name] ?? defaultRates[name])
+    return rate === false ? undefined : createBuckets({ ...rate, clock })
+  }
+  const calls = buckets('calls')
+  const completions = buckets('completions')
+  const log = buckets('log')
+  const progress = buckets('progress')
   return {
     call: (exchange, own) => {
       if (own !== undefined) take(own, exchange, 'calls of this tool', 'its own rate')

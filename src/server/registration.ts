@@ -14,8 +14,9 @@ export function register<F, E>(catalog: Catalog<E>, key: string, facts: F, compi
   catalog.add(compile(facts))
   return {
     update: changes => {
-      current = { ...current, ...changes }
-      catalog.update(compile(current))
+      const next = { ...current, ...changes }
+      catalog.update(compile(next))
+      current = next
     },
     remove: () => {
       catalog.remove(key)

@@ -1,16 +1,17 @@
 /** Opening a server to the world: stdio, HTTP (with the old pair and WebSocket beside it), or web-standard fetch. */
 import type { Engine } from '../engine/engine.ts'
 import type { Door } from '../jsonrpc/connection.ts'
-import type { HttpOptions } from '../transports/http/endpoint.ts'
 import type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
 import type { Listening, ListenOptions } from '../transports/http/listen.ts'
+import { checkNames, type GuardNames } from '../transports/http/names.ts'
+import { givenLimits } from './options.ts'
 
 export interface ServeHttpOptions extends Omit<ListenOptions, 'onUpgrade' | 'identify' | 'streams'> {
   /** A bind that others can reach needs authorization, or this in words. */
   readonly auth?: 'none'
 }
 
-export type FetchOptions = Pick<HttpOptions, 'hosts' | 'origins'>
+export type FetchOptions = GuardNames
 
 /** Serves one client on standard input and output; settles when it has gone. */
 export async function serveStdio(engine: Engine): Promise<void> {
@@ -27,11 +28,12 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
       `Listening on ${options.host} lets others reach this server without authorization. Bind to 127.0.0.1, or say auth: 'none'`,
     )
   }
-  const [{ listenHttp }, { Streams }] = await Promise.all([
+  const [{ listenHttp }, { Streams }, { httpLimits }] = await Promise.all([
     import('../transports/http/listen.ts'),
     import('../transports/http/streams.ts'),
+    import('../transports/http/limits.ts'),
   ])
-  const limits = { frameBytes: engine.limits.frameBytes, ...options.limits }
+  const limits = { frameBytes: engine.limits.frameBytes, ...givenLimits('listen: limits', options.limits ?? {}, httpLimits) }
   const streams = new Streams({ limits })
   engine.onSessionEnd(id => streams.forget(id))
   const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine) }
@@ -45,6 +47,7 @@ async function webSockets(engine: Engine): Promise<NonNullable<ListenOptions['on
 
 /** The web-standard face. Another process may get the next request, so what cannot travel is not promised. */
 export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
+  checkNames(options)
   const door: Door = {
     deliver: (text, caller, reply) => engine.deliver(text, { ...caller, ephemeral: true }, reply),
     listen: (caller, lane) => engine.listen(caller, lane),

@@ -4,7 +4,7 @@ import { toMilliseconds } from '../core/duration.ts'
 import { createSeal } from '../core/handle.ts'
 import { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
-import { type Limits, serverLimits } from '../engine/limits.ts'
+import type { Limits } from '../engine/limits.ts'
 import { createPaging } from '../engine/paging.ts'
 import type { Side } from '../engine/plan.ts'
 import type { Layer } from '../engine/stages.ts'
@@ -32,7 +32,7 @@ import type { Server } from './api.ts'
 import { Context } from './context.ts'
 import { callLayer, serverLog } from './logging.ts'
 import { middlewareLayer } from './middleware.ts'
-import { checkOptions, type ServerOptions } from './options.ts'
+import { checkServerOptions, limitsOf, type ServerOptions } from './options.ts'
 import { createRates } from './rates.ts'
 import { type Registration, register } from './registration.ts'
 import { fetchFace, serveHttp, serveStdio } from './serve.ts'
@@ -41,10 +41,9 @@ export type { Server, ToolOptions } from './api.ts'
 export type { Registration } from './registration.ts'
 
 export function createServer(options: ServerOptions): Server {
-  checkOptions(options)
+  checkServerOptions(options)
   const clock: Clock = options.clock ?? realClock
-  const { rates: rateOptions, ...given } = options.limits ?? {}
-  const limits = { ...serverLimits, ...given }
+  const { limits, rates: rateOptions } = limitsOf(options)
   const seal = createSeal({ secrets: options.secret, clock })
   const rates = createRates(rateOptions, clock)
   const { log, trace } = serverLog(options)

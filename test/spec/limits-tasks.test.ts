@@ -40,7 +40,8 @@ const idOf = (frame: Frame): string => {
   return String((result['task'] as Frame | undefined)?.['taskId'] ?? result['taskId'])
 }
 
-const statusOf = async (wire: Wire, taskId: string): Promise<unknown> => resultOf(await wire.ask('tasks/get', { taskId }))['status']
+const statusOf = async (wire: Wire, taskId: string): Promise<unknown> =>
+  resultOf(await wire.ask('tasks/get', { taskId }))['status']
 
 describe.each(['2025-11-25', '2026-07-28'] as const)('tasks at %s', revision => {
   const { capabilities, params, busy } = forms[revision]

@@ -86,7 +86,7 @@ it('a flood of issues is cut to five, and long foreign text is clipped', () => {
 it('a library that cannot state JSON Schema is told how (rev E tools: inputSchema)', () => {
   expect(() => compileSchema(v.object({}), { where: 'input of tool "x"' })).toThrow(SchemaError)
   expect(() => compileSchema(v.object({}), { where: 'input of tool "x"' })).toThrow(
-    /^input of tool "x": .*withJsonSchema.*toStandardJsonSchema of @valibot\/to-json-schema/,
+    /^input of tool "x": .*import \{ toStandardJsonSchema \} from '@valibot\/to-json-schema', then toStandardJsonSchema\(schema\).*withJsonSchema\(schema, json\)/,
   )
 })
 

@@ -50,10 +50,8 @@ export function compileSchema(schema: Schema, { side = 'input', where = 'schema'
 function jsonOf(schema: StandardSchema, side: 'input' | 'output', where: string): JsonSchema {
   const { vendor, jsonSchema } = schema['~standard']
   if (jsonSchema === undefined) {
-    const valibot = vendor === 'valibot' ? ', or pass it through toStandardJsonSchema of @valibot/to-json-schema' : ''
     throw new SchemaError(
-      `${where}: this ${clip(vendor)} schema cannot say what it is as JSON Schema, which peers must be shown. ` +
-        `Give it one by withJsonSchema(schema, json)${valibot}, or use a newer ${clip(vendor)}`,
+      `${where}: this ${clip(vendor)} schema cannot say what it is as JSON Schema, which peers must be shown. ${companion(vendor)}`,
     )
   }
   try {
@@ -66,6 +64,16 @@ function jsonOf(schema: StandardSchema, side: 'input' | 'output', where: string)
       { cause },
     )
   }
+}
+
+/** What makes a schema of this library one that can. */
+function companion(vendor: string): string {
+  const byHand = "give it one: import { withJsonSchema } from 'vivarium/server', then withJsonSchema(schema, json)"
+  if (vendor !== 'valibot') return `Use a newer ${clip(vendor)}, or ${byHand}`
+  return (
+    'Install @valibot/to-json-schema 1.5 or newer and wrap it: ' +
+    `import { toStandardJsonSchema } from '@valibot/to-json-schema', then toStandardJsonSchema(schema). Or ${byHand}`
+  )
 }
 
 class StandardCompiled implements Compiled {

@@ -3,13 +3,10 @@
  * from the visitor's browser. On by default on every listener, before anything else of a request is looked at.
  */
 import { clip } from '../../jsonrpc/limits.ts'
+import { authority, checkNames, type GuardNames } from './names.ts'
 import type { Refusal } from './refusal.ts'
 
-export interface GuardOptions {
-  /** Host names to answer to besides the loopback names: `api.example.com` (any port) or `api.example.com:8443`. `*`: any. */
-  readonly hosts?: readonly string[]
-  /** Web origins that may call and read answers (CORS): `https://app.example.com`. `*`: any. */
-  readonly origins?: readonly string[]
+export interface GuardOptions extends GuardNames {
   /** The address listened on; a name or a single address is answered to, a wildcard address is not a name. */
   readonly host?: string
 }
@@ -29,12 +26,12 @@ export interface Guard {
   lists(origin: string): boolean
 }
 
-const authority = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_-](?:[a-z0-9._-]{0,252}))(?::(\d{1,5}))?$/
 const webOrigin = /^https?:\/\/(.+)$/
 const loopback: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 const wildcardBinds: readonly string[] = ['0.0.0.0', '::', '']
 
 export function createGuard(options: GuardOptions = {}): Guard {
+  checkNames(options)
   const hosts = new Set([...loopback, ...(options.hosts ?? []).map(name => name.toLowerCase())])
   if (options.host !== undefined && !wildcardBinds.includes(options.host)) hosts.add(bracketed(options.host.toLowerCase()))
   const origins = new Set((options.origins ?? []).map(origin => origin.toLowerCase().replace(/\/$/, '')))

@@ -1,5 +1,6 @@
 /** Suggestions while an argument is being typed: for prompts and for the variables of resource templates. */
 import { everyId, request } from '../../../engine/method.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import { dictionary, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
 import type { Wire } from '../../../revisions/index.ts'
@@ -34,6 +35,14 @@ export type Completer<C = unknown> = (
 
 /** By argument; undefined for one that exists but has nobody to complete it. */
 export type Completers<C = unknown> = ReadonlyMap<string, Completer<C> | undefined>
+
+/** Throws unless all that shall suggest can be called. */
+export function checkCompleters(where: string, completers: ReadonlyMap<string, unknown>): void {
+  for (const [name, completer] of completers) {
+    if (completer !== undefined && typeof completer !== 'function')
+      throw new TypeError(`${where}: complete.${clip(name)} must be a function such as value => ['one', 'two']`)
+  }
+}
 
 export const complete = request<CompletionResult>()({
   name: 'completion/complete',

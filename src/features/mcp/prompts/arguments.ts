@@ -1,9 +1,10 @@
 /** The arguments of a prompt, from a record of facts or from a schema: what clients are shown, and the check that values pass. */
+import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { type Compiled, compileSchema, type InferOutput, type Schema, type StandardSchema } from '../../../core/schema/index.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, isThenable } from '../../../jsonrpc/message.ts'
-import type { Completer } from '../completion/messages.ts'
+import { type Completer, checkCompleters } from '../completion/messages.ts'
 import type { PromptArgument } from './messages.ts'
 
 export interface ArgumentFacts<C = unknown> {
@@ -46,10 +47,11 @@ export function compileArguments<C>(
   where: string,
 ): CompiledArguments<C> {
   const given = new Map(Object.entries(complete ?? {}))
-  const args = isSchema(spec) ? bySchema<C>(spec, where) : byFacts(spec ?? {})
+  const args = isSchema(spec) ? bySchema<C>(spec, where) : byFacts(spec ?? {}, where)
   for (const name of given.keys()) {
     if (!args.completers.has(name)) throw new TypeError(`${where}: there is no argument "${clip(name)}" to complete`)
   }
+  checkCompleters(where, given)
   if (given.size === 0) return args
   return { ...args, completers: new Map([...args.completers, ...given]) }
 }
@@ -62,8 +64,13 @@ function isSchema<C>(spec: ArgumentsSpec<C> | undefined): spec is Exclude<Argume
   )
 }
 
-function byFacts<C>(facts: FactsOf<C>): CompiledArguments<C> {
+const kinds: KindsOf<ArgumentFacts> = { title: 'string', description: 'string', required: 'boolean', complete: 'function' }
+
+function byFacts<C>(facts: FactsOf<C>, where: string): CompiledArguments<C> {
+  if (!isRecord(facts))
+    throw new TypeError(`${where}: give a record such as { id: { required: true } }, or the schema of an object`)
   const entries = Object.entries(facts)
+  for (const [name, fact] of entries) checkOptions(`${where}: "${clip(name)}"`, fact, kinds)
   const shown = entries.map(([name, fact]) => argument(name, fact, fact.required))
   return {
     shown,

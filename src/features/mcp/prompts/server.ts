@@ -1,5 +1,6 @@
 /** Offering prompts: list and get. */
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
+import { checkHandler, checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Paging } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
@@ -21,6 +22,15 @@ export interface PromptFacts<C = unknown, A = ArgumentsSpec<C>> {
   readonly complete?: Readonly<Record<string, Completer<C>>>
   readonly icons?: readonly Icon[]
   readonly meta?: Readonly<Record<string, unknown>>
+}
+
+const kinds: KindsOf<PromptFacts> = {
+  title: 'string',
+  description: 'string',
+  arguments: 'any',
+  complete: 'object',
+  icons: 'list',
+  meta: 'object',
 }
 
 export type PromptHandler<C> = (args: never, context: C) => Awaitable<unknown>
@@ -90,7 +100,9 @@ export function promptsServer<C>({ paging, context }: PromptsOptions<C>): Prompt
 }
 
 function compile<C>(name: string, facts: PromptFacts<C>, handler: PromptHandler<C>): PromptEntry<C> {
-  if (name === '') throw new TypeError('A prompt needs a name')
+  if (typeof name !== 'string' || name === '') throw new TypeError('A prompt needs a name: prompt(name, options, handler)')
+  checkHandler(`Prompt "${clip(name)}"`, handler, 'prompt(name, options, handler)')
+  checkOptions(`Prompt "${clip(name)}"`, facts, kinds)
   const { title, description, icons, meta } = facts
   const args = compileArguments<C>(facts.arguments, facts.complete, `arguments of prompt "${clip(name)}"`)
   const prompt: Prompt = {

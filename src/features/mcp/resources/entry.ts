@@ -1,10 +1,11 @@
 /** What an author registers, made ready: a resource under one URI, or a template for many. */
+import { checkHandler, checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { CacheHint } from '../../../engine/paging.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
 import { type CacheOptions, cacheHint } from '../caching/messages.ts'
-import type { Completer, Completers } from '../completion/messages.ts'
+import { type Completer, type Completers, checkCompleters } from '../completion/messages.ts'
 import type { Annotations } from '../content/messages.ts'
 import type { Resource, ResourceTemplate } from './messages.ts'
 import { parseTemplate, type Template } from './template.ts'
@@ -38,6 +39,20 @@ export interface ResourceFacts<C = unknown, V extends string = string> {
   readonly list?: (context: C) => Awaitable<readonly ListedResource[]>
   /** Suggestions for the variables of a template. */
   readonly complete?: { readonly [name in V]?: Completer<C> }
+}
+
+const kinds: KindsOf<ResourceFacts> = {
+  name: 'string',
+  title: 'string',
+  description: 'string',
+  mimeType: 'string',
+  size: 'number',
+  icons: 'list',
+  annotations: 'object',
+  meta: 'object',
+  cache: 'object',
+  list: 'function',
+  complete: 'object',
 }
 
 export type ResourceHandler<C> = (variables: never, context: C) => Awaitable<unknown>
@@ -77,6 +92,7 @@ export function compileResource<C>(
 ): ResourceEntry<C> {
   if (!/^[A-Za-z][A-Za-z0-9+.-]*:./.test(uri))
     throw new TypeError(`"${clip(uri)}" is no URI: begin it with a scheme, such as file:///`)
+  check(`Resource "${clip(uri)}"`, facts, handler)
   if (facts.list !== undefined || facts.complete !== undefined) {
     throw new TypeError(
       `The resource "${clip(uri)}" stands for itself alone: list and complete are for templates, such as ticket://{id}`,
@@ -94,11 +110,13 @@ export function compileTemplate<C>(
   standard: CacheHint,
 ): TemplateEntry<C> {
   const template = parseTemplate(uriTemplate)
+  check(`Resource template "${clip(uriTemplate)}"`, facts, handler)
   const given = new Map(Object.entries<Completer<C> | undefined>(facts.complete ?? {}))
   for (const name of given.keys()) {
     if (!template.variables.includes(name))
       throw new TypeError(`The template "${clip(uriTemplate)}" has no variable "${clip(name)}" to complete`)
   }
+  checkCompleters(`Resource template "${clip(uriTemplate)}"`, given)
   return {
     uriTemplate,
     template,
@@ -108,6 +126,13 @@ export function compileTemplate<C>(
     list: facts.list,
     ...readable(facts, handler, standard),
   }
+}
+
+function check(where: string, facts: ResourceFacts<never>, handler: unknown): void {
+  checkHandler(where, handler, "resource(address, { name: 'note' }, handler)")
+  checkOptions(where, facts, kinds)
+  if (facts.name === undefined || facts.name === '')
+    throw new TypeError(`${where} needs a name: resource(address, { name: 'note' }, handler)`)
 }
 
 function readable<C>({ mimeType, cache }: ResourceFacts<C>, handler: ResourceHandler<C>, standard: CacheHint): Readable<C> {

@@ -4,6 +4,7 @@ import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { type Clock, realClock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import { knownOf } from '../../../core/log-trace.ts'
+import { checkHandler, checkOptions, type KindsOf } from '../../../core/options.ts'
 import { Problem } from '../../../core/problem.ts'
 import { redact } from '../../../core/redact.ts'
 import { type Compiled, compileSchema, type Schema } from '../../../core/schema/index.ts'
@@ -80,6 +81,19 @@ export interface ToolsOptions<C> {
   readonly failed: (tool: string, error: unknown, caller: Caller) => void
 }
 
+const kinds: KindsOf<ToolFacts> = {
+  title: 'string',
+  description: 'string',
+  input: 'any',
+  output: 'any',
+  annotations: 'object',
+  icons: 'list',
+  task: 'any',
+  timeout: 'any',
+  rate: 'object',
+  meta: 'object',
+}
+
 const emptyInput = { type: 'object', additionalProperties: false } as const
 
 export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
@@ -126,9 +140,8 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, clo
   if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) {
     throw new TypeError(`"${clip(name)}" is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -`)
   }
-  if (typeof handler !== 'function') throw new TypeError(`Tool "${name}" has no handler: tool(name, options, handler)`)
-  if ('inputSchema' in facts || 'outputSchema' in facts)
-    throw new TypeError(`Tool "${name}": the options are called input and output`)
+  checkHandler(`Tool "${name}"`, handler, 'tool(name, options, handler)')
+  checkOptions(`Tool "${name}"`, facts, kinds)
   const input = facts.input === undefined ? undefined : compileSchema(facts.input, { where: `input of tool "${name}"` })
   const output =
     facts.output === undefined ? undefined : compileSchema(facts.output, { side: 'output', where: `output of tool "${name}"` })

@@ -1,0 +1,32 @@
+/** The names that a guard lets through, checked when they are given: one of the wrong form would never match, and say nothing. */
+import { clip } from '../../jsonrpc/limits.ts'
+
+export interface GuardNames {
+  /** Host names to answer to besides the loopback names: `api.example.com` (any port) or `api.example.com:8443`. `*`: any. */
+  readonly hosts?: readonly string[]
+  /** Web origins that may call and read answers (CORS): `https://app.example.com`. `*`: any. */
+  readonly origins?: readonly string[]
+}
+
+/** A host with an optional port, in lower case; an IPv6 address in brackets. */
+export const authority = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9_-](?:[a-z0-9._-]{0,252}))(?::(\d{1,5}))?$/
+/** Pages of browser extensions have a scheme of their own, those without any origin say null. */
+const origin = /^(?:[a-z][a-z0-9+.-]*:\/\/[^/\s]+\/?|null)$/
+
+/** Throws a TypeError that says what a name looks like. */
+export function checkNames({ hosts, origins }: GuardNames): void {
+  checkEach('hosts', hosts, authority, "['api.example.com']")
+  checkEach('origins', origins, origin, "['https://app.example.com']")
+}
+
+function checkEach(option: string, given: unknown, form: RegExp, example: string): void {
+  if (given === undefined) return
+  if (!Array.isArray(given))
+    throw new TypeError(`${option} is ${clip(JSON.stringify(given) ?? '')}: give a list such as ${example}`)
+  for (const name of given) {
+    if (name === '*' || (typeof name === 'string' && form.test(name.toLowerCase()))) continue
+    throw new TypeError(
+      `${option} has ${clip(JSON.stringify(name) ?? 'undefined')}: give names such as ${example}, or ['*'] for any`,
+    )
+  }
+}
