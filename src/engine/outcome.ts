@@ -8,11 +8,18 @@ import { failureFrame, idText, successFrame } from '../jsonrpc/serialize.ts'
 import type { CommonKind, Implementation, Revision } from '../revisions/index.ts'
 import type { Plan, Route } from './plan.ts'
 
-/** A result that is already JSON text of its wire, without the members that every result of the wire carries. */
+/** A result that keeps its JSON text of its wire, without the members that every result of the wire carries. Written once, when asked for. */
 export class Encoded {
-  readonly text: string
-  constructor(text: string) {
-    this.text = text
+  readonly #write: () => string
+  #text: string | undefined = undefined
+
+  constructor(write: () => string) {
+    this.#write = write
+  }
+
+  get text(): string {
+    this.#text ??= this.#write()
+    return this.#text
   }
 }
 

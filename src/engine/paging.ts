@@ -6,7 +6,6 @@ import type { Catalog } from '../core/catalog.ts'
 import { HandleError, type Seal } from '../core/handle.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
-import { stepsDown } from '../revisions/index.ts'
 import type { Exchange } from './exchange.ts'
 import { Encoded } from './outcome.ts'
 
@@ -15,11 +14,22 @@ export interface CacheHint {
   readonly cacheScope: 'public' | 'private'
 }
 
+/**
+ * One page of a list: canonical members to look at, and the text that goes out if nobody makes another result of them. They are
+ * shared by all who ask, so they are frozen: whoever wants others makes a copy, `{ ...page, tools: page.tools.filter(…) }`.
+ */
+export class ListPage extends Encoded {
+  constructor(members: Readonly<Record<string, unknown>>, write: () => string) {
+    super(write)
+    Object.freeze(Object.assign(this, members))
+  }
+}
+
 export interface Paging {
   /** One page of a catalog as the result of a list method: `{ [member]: [...], nextCursor? }`. */
-  list<Entry>(exchange: Exchange, catalog: Catalog<Entry>, member: string, show: (entry: Entry) => object): Awaitable<Encoded>
+  list<Entry>(exchange: Exchange, catalog: Catalog<Entry>, member: string, show: (entry: Entry) => object): Awaitable<ListPage>
   /** The same of a list that is only known by asking: nothing is kept, `read` gives what follows a position (0 at first). */
-  walk(exchange: Exchange, member: string, read: ReadPage): Promise<Encoded>
+  walk(exchange: Exchange, member: string, read: ReadPage): Promise<ListPage>
 }
 
 /** A position is any JSON value; `next` is undefined on the last page. */
@@ -38,11 +48,11 @@ const kind = 'cursor'
 
 export function createPaging(options: PagingOptions): Paging {
   const { seal, pageSize } = options
-  const encode = (exchange: Exchange, member: string, items: readonly object[], next: string | undefined): Encoded => {
-    const { method, revision } = exchange.route
-    const result = { [member]: items, ...(next === undefined ? {} : { nextCursor: next }), ...options.cache }
-    const down = stepsDown(method.resultDown, revision)
-    return new Encoded(JSON.stringify(down === undefined ? result : down(result)))
+  const encode = (exchange: Exchange, member: string, items: readonly object[], next: string | undefined): ListPage => {
+    const { resultDown } = exchange.route
+    const list = Object.freeze(items.map(item => Object.freeze(item)))
+    const result = { [member]: list, ...(next === undefined ? {} : { nextCursor: next }), ...options.cache }
+    return new ListPage(result, () => JSON.stringify(resultDown === undefined ? result : resultDown(result)))
   }
   return {
     list: (exchange, catalog, member, show) => {
@@ -79,8 +89,8 @@ export function createPaging(options: PagingOptions): Paging {
   async function page(
     exchange: Exchange,
     cursor: string | undefined,
-    make: (after: unknown) => Promise<Encoded>,
-  ): Promise<Encoded> {
+    make: (after: unknown) => Promise<ListPage>,
+  ): Promise<ListPage> {
     if (cursor === undefined) return make(0)
     try {
       const position = await seal.open(cursor, { kind, audience: exchange.route.method.name })

@@ -1,7 +1,7 @@
 /** Middleware that only passes on changes nothing on any wire; one that acts is held to the wire all the same (item 6). */
 import { afterEach, describe, expect, it } from 'vitest'
 import type { RevisionId } from '../../src/revisions/index.ts'
-import { McpError, type Server } from '../../src/server/index.ts'
+import { createServer, McpError, type Server } from '../../src/server/index.ts'
 import { accept, askingServer, drive, everything } from './asking-server.ts'
 import { richServer } from './rich-server.ts'
 import { callName, errorOf, everyRevision, type Frame, official, requestRevisions, resultOf, speak, textOf } from './wire.ts'
@@ -78,6 +78,103 @@ describe.each(everyRevision)('at %s', revision => {
       expect.arrayContaining(['tools/call']),
     ])
   })
+})
+
+/** What only Ada may see is left out for the others, whatever the list. */
+function hideSecrets(server: Server): void {
+  const shown = ({ name }: { readonly name: string }): boolean => !name.startsWith('secret')
+  server.use(async (call, next) => {
+    if (call.context.principal?.id === 'ada') return next(call)
+    switch (call.method) {
+      case 'tools/list': {
+        const page = await next(call)
+        return { ...page, tools: page.tools.filter(shown) }
+      }
+      case 'prompts/list': {
+        const page = await next(call)
+        return { ...page, prompts: page.prompts.filter(shown) }
+      }
+      case 'resources/list': {
+        const page = await next(call)
+        return { ...page, resources: page.resources.filter(shown) }
+      }
+      case 'resources/templates/list': {
+        const page = await next(call)
+        return { ...page, resourceTemplates: page.resourceTemplates.filter(shown) }
+      }
+      default:
+        return next(call)
+    }
+  })
+}
+
+const lists = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'] as const
+
+describe.each(everyRevision)('lists through middleware at %s', revision => {
+  const namesOf = ({ result }: Frame): unknown => {
+    const entries = Array.isArray(result) ? result : Object.values(result as Frame).find(value => Array.isArray(value))
+    return (entries as { name: string }[]).map(({ name }) => name)
+  }
+
+  it('can be filtered for each caller: one sees what the other does not, and calls are as before', async () => {
+    const server = made(createServer({ name: 'lists', version: '1.0.0', revisions: everyRevision }))
+    for (const name of ['open', 'secret']) {
+      server.tool(name, { title: name }, () => name)
+      server.prompt(name, {}, () => name)
+      server.resource(`memo://${name}`, { name }, () => name)
+      server.resource(`${name}://{id}`, { name }, () => name)
+    }
+    hideSecrets(server)
+    const [ada, eve] = [
+      await speak(server, revision, { principal: 'ada' }),
+      await speak(server, revision, { principal: 'eve' }),
+    ]
+    for (const method of lists) {
+      for (const again of [1, 2]) {
+        expect([method, again, namesOf(await eve.ask(method))]).toEqual([method, again, ['open']])
+        expect([method, again, namesOf(await ada.ask(method))]).toEqual([method, again, ['open', 'secret']])
+      }
+    }
+  })
+
+  it('are those of the wire, whether somebody made another list of them or not', async () => {
+    const [plain, filtered] = [made(richServer()), made(richServer())]
+    filtered.use(async (call, next) => {
+      const result = await next(call)
+      return lists.some(method => method === call.method) ? { ...(result as object) } : result
+    })
+    const [one, two] = [await speak(plain, revision), await speak(filtered, revision)]
+    for (const method of lists) expect(await two.ask(method, {}, 'same')).toEqual(await one.ask(method, {}, 'same'))
+  })
+})
+
+it('a page that came in several, and one that a template lists, can be filtered too', async () => {
+  const server = made(createServer({ name: 'pages', version: '1.0.0', pageSize: 1 }))
+  for (const name of ['open', 'secret']) server.tool(name, {}, () => name)
+  const listed = [{ uri: 'memo://1', name: 'open' }, { uri: 'memo://2', name: 'secret' }]
+  server.resource('memo://{id}', { name: 'memo', list: () => listed }, () => 'x')
+  hideSecrets(server)
+  const wire = await speak(server, '2025-11-25')
+  const seen: unknown[] = []
+  for (const method of ['tools/list', 'resources/list']) {
+    for (let cursor: unknown, page = 0; page === 0 || cursor !== undefined; page++) {
+      const { nextCursor, tools, resources } = resultOf(await wire.ask(method, cursor === undefined ? {} : { cursor }))
+      seen.push(...((tools ?? resources) as Frame[]).map(({ name }) => name))
+      cursor = nextCursor
+    }
+  }
+  expect(seen).toEqual(['open', 'open'])
+})
+
+it('what all callers share cannot be changed in place', async () => {
+  const server = made(richServer())
+  server.use(async (call, next) => {
+    const page = await next(call)
+    if (call.method === 'tools/list') (page as { tools: unknown[] }).tools.length = 0
+    return page
+  })
+  const wire = await speak(server, '2025-11-25')
+  expect(errorOf(await wire.ask('tools/list')).code).toBe(-32603)
 })
 
 describe.each(official)('a result of middleware at %s', revision => {

@@ -4,9 +4,8 @@
  */
 import type { Conversation, Memory } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
-import { Encoded } from '../../../engine/outcome.ts'
 import type { Layer } from '../../../engine/stages.ts'
-import { isThenable } from '../../../jsonrpc/message.ts'
+import { isRecord, isThenable } from '../../../jsonrpc/message.ts'
 import { listResources, type Resource, resourcesChangedDialect } from '../resources/messages.ts'
 import { listTools, type Tool, toolsChangedDialect } from '../tools/messages.ts'
 
@@ -113,7 +112,7 @@ function byUri<R extends Named>(resources: readonly R[]): ReadonlyMap<string, R>
   return new Map(resources.map(resource => [resource.uri, resource]))
 }
 
-/** On the dialect a list is a bare array. */
 function entriesOf(sent: unknown): readonly Named[] {
-  return sent instanceof Encoded ? JSON.parse(sent.text) : []
+  const resources = isRecord(sent) ? sent['resources'] : undefined
+  return Array.isArray(resources) ? resources : []
 }
