@@ -13,9 +13,21 @@ import { readImports } from './lib/source.ts'
 
 const dist = join(root, 'dist')
 
-/** Rooms that nearly everything needs. In one chunk: each file costs about half a millisecond at start. */
-const common =
-  /src\/(jsonrpc|revisions|engine)\/|src\/core\/(?!schema\/(ajv|interpreter|peer|bounded|linear))|mcp\/[a-z-]+\/(messages|headers|receiver)\.ts|mcp\/progress\/|src\/transports\/(framing|stdio\/(server|stdout))/
+/**
+ * What is loaded together is one chunk: each file costs about half a millisecond at start, and each kilobyte its parsing.
+ * `common` is what nearly everything needs, `stdio` and `http` what a server on one carrier does. Only the last two of them may know
+ * Node, so that the web-standard face runs without.
+ */
+const groups = [
+  {
+    name: 'common',
+    test: /src\/(jsonrpc|revisions|engine)\/|src\/core\/(?!schema\/(ajv|interpreter|peer|bounded|linear|wording|unique|walk|size|meter))|mcp\/[a-z-]+\/(messages|headers|receiver)\.ts|mcp\/(progress\/|tasks\/(current|declared))|http\/names\.ts/,
+    priority: 2,
+  },
+  { name: 'stdio', test: /src\/transports\/(framing|stdio\/(server|stdout))/, priority: 1 },
+  { name: 'http', test: /src\/transports\/http\/(?!client|fetch|listen|linger|node|names|scripted)/, priority: 1 },
+  { name: 'http-node', test: /src\/transports\/(http\/(listen|linger|node)|sse\/server)/, priority: 1 },
+]
 
 const started = performance.now()
 const skip = (file: string) => console.error(`build: ${file} does not exist yet, left out`)
@@ -41,7 +53,7 @@ async function bundle(): Promise<RolldownOutput['output']> {
     chunkFileNames: 'chunks/[name]-[hash].js',
     // Comments and dead branches go; names and lines stay, because Node shows both when a program ends by an error.
     minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
-    codeSplitting: { groups: [{ name: 'common', test: common, priority: 1 }] },
+    codeSplitting: { groups },
   })
   await build.close()
   return output

@@ -28,11 +28,7 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
       `Listening on ${options.host} lets others reach this server without authorization. Bind to 127.0.0.1, or say auth: 'none'`,
     )
   }
-  const [{ listenHttp }, { Streams }, { httpLimits }] = await Promise.all([
-    import('../transports/http/listen.ts'),
-    import('../transports/http/streams.ts'),
-    import('../transports/http/limits.ts'),
-  ])
+  const { httpLimits, listenHttp, Streams } = await import('../transports/http/listen.ts')
   const limits = { frameBytes: engine.limits.frameBytes, ...givenLimits('listen: limits', options.limits ?? {}, httpLimits) }
   const streams = new Streams({ limits })
   engine.onSessionEnd(id => streams.forget(id))

@@ -23,7 +23,6 @@ import { rootsServer } from '../features/mcp/roots/server.ts'
 import { subscriptionsServer } from '../features/mcp/subscriptions/server.ts'
 import type { PlaceLimits } from '../features/mcp/tasks/places.ts'
 import { tasksServer } from '../features/mcp/tasks/server.ts'
-import { memoryTasks } from '../features/mcp/tasks/table.ts'
 import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
 import type { Carrier } from '../jsonrpc/connection.ts'
 import { type Implementation, Spoken } from '../revisions/index.ts'
@@ -77,7 +76,7 @@ export function createServer(options: ServerOptions): Server {
       resources: () => resources.resources.snapshot.entries.map(({ resource }) => resource),
     },
   })
-  const tasks = tasksServer({ table: memoryTasks(clock), seal, tools: tools.catalog, limits: placesOf(limits) })
+  const tasks = tasksServer({ clock, seal, tools: tools.catalog, limits: placesOf(limits) })
   subscriptions.kind(tasks.listening)
   tools.catalog.onChange(() => subscriptions.changed('tools'))
   prompts.catalog.onChange(() => subscriptions.changed('prompts'))

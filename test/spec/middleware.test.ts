@@ -125,10 +125,7 @@ describe.each(everyRevision)('lists through middleware at %s', revision => {
       server.resource(`${name}://{id}`, { name }, () => name)
     }
     hideSecrets(server)
-    const [ada, eve] = [
-      await speak(server, revision, { principal: 'ada' }),
-      await speak(server, revision, { principal: 'eve' }),
-    ]
+    const [ada, eve] = [await speak(server, revision, { principal: 'ada' }), await speak(server, revision, { principal: 'eve' })]
     for (const method of lists) {
       for (const again of [1, 2]) {
         expect([method, again, namesOf(await eve.ask(method))]).toEqual([method, again, ['open']])
@@ -151,7 +148,10 @@ describe.each(everyRevision)('lists through middleware at %s', revision => {
 it('a page that came in several, and one that a template lists, can be filtered too', async () => {
   const server = made(createServer({ name: 'pages', version: '1.0.0', pageSize: 1 }))
   for (const name of ['open', 'secret']) server.tool(name, {}, () => name)
-  const listed = [{ uri: 'memo://1', name: 'open' }, { uri: 'memo://2', name: 'secret' }]
+  const listed = [
+    { uri: 'memo://1', name: 'open' },
+    { uri: 'memo://2', name: 'secret' },
+  ]
   server.resource('memo://{id}', { name: 'memo', list: () => listed }, () => 'x')
   hideSecrets(server)
   const wire = await speak(server, '2025-11-25')

@@ -11,6 +11,9 @@ import { type NodeHttpHandler, nodeFace } from './node.ts'
 import { NodeExchange } from './node-exchange.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
 
+export { httpLimits } from './limits.ts'
+export { Streams } from './streams.ts'
+
 /** Takes over a socket that asks to become a WebSocket. Path, Host and Origin are checked before. */
 export type UpgradeHandler = (req: IncomingMessage, socket: Duplex, head: Buffer) => void
 

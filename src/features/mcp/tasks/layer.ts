@@ -1,78 +1,28 @@
 /**
- * The layer on `tools/call` that makes tasks of calls: the answer is the task, and the handler works on. On the core form the
+ * Makes tasks of calls: the answer is the task, and the handler works on. On the core form the
  * caller asks for it; with the extension the server decides, and a handler may first ask its questions within the call.
  */
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { Layer, Next } from '../../../engine/stages.ts'
+import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import type { Wire } from '../../../revisions/index.ts'
-import { callTool } from '../tools/messages.ts'
-import { declaresTasks, requireExtension } from './listen.ts'
-import { coreIds, extensionIds, type TaskFacts } from './messages.ts'
+import { onceBackground } from './current.ts'
+import { declaresTasks, requireExtension } from './declared.ts'
+import { coreIds, type TaskFacts } from './messages.ts'
 import type { Runner } from './runner.ts'
-import { hears, RunningTask } from './running.ts'
+import { hears, type RunningTask } from './running.ts'
 import type { TaskRecord } from './table.ts'
 import { coreCreated, related, taskOf } from './view.ts'
 
-export interface LayerOptions {
-  readonly runner: Runner
-  /** What a tool says of its tasks; undefined: it never is one. */
-  readonly facts: (tool: string) => TaskFacts | undefined
-  /** Whether tasks are declared at all; where they are not, a caller's wish for one is ignored. */
-  readonly offered: () => boolean
-}
-
-export function taskLayer(options: LayerOptions): Layer {
-  const { facts } = options
-  const isCore = ({ peer }: Exchange): boolean => coreIds.includes(peer.revision.id)
-  return {
-    stage: 'execute',
-    methods: [callTool.name],
-    when: exchange => {
-      const { params, peer } = exchange
-      const core = isCore(exchange)
-      if (!core && !extensionIds.includes(peer.revision.id)) return false
-      return facts(params['name'] as string) !== undefined || (core && params['task'] !== undefined && options.offered())
-    },
-    run: (exchange, next) =>
-      (isCore(exchange) ? asked : decided)(exchange, facts(exchange.params['name'] as string), next, options),
-  }
-}
-
-/** How calls that wait for their handler's word become tasks. */
-const starters = new WeakMap<Exchange, () => Promise<void>>()
-
-/**
- * From here on the call goes on as a task, if it may: its caller has an answer, and what the handler asks is asked by the task.
- * False where the call stays a call.
- */
-export async function background(exchange: Exchange): Promise<boolean> {
-  if (exchange.asking instanceof RunningTask) return true
-  const start = starters.get(exchange)
-  if (start === undefined) return false
-  exchange.signal.throwIfAborted()
-  if (exchange.asking?.pending === true)
-    throw new McpError('suspended', 'The call has asked something: it can not become a task before the answer')
-  await start()
-  return true
-}
-
-/** The task that this call has become, for its handler. */
-export function currentTask({ asking }: Exchange): { readonly id: string; describe(message: string): void } | undefined {
-  if (!(asking instanceof RunningTask)) return undefined
-  return {
-    id: asking.id,
-    describe: message => {
-      asking.message = clip(message, 1000)
-      asking.touch()
-    },
-  }
+/** Runs a call that is, or may become, a task. `facts` is what its tool says of that; undefined: it never is one. */
+export function runTask(exchange: Exchange, next: Next, facts: TaskFacts | undefined, runner: Runner): Awaitable<unknown> {
+  return (coreIds.includes(exchange.peer.revision.id) ? asked : decided)(exchange, facts, next, runner)
 }
 
 /** Core form: the caller asks for a task. */
-function asked(exchange: Exchange, facts: TaskFacts | undefined, next: Next, { runner }: LayerOptions) {
+function asked(exchange: Exchange, facts: TaskFacts | undefined, next: Next, runner: Runner) {
   const wish = exchange.params['task']
   const name = clip(exchange.params['name'] as string)
   if (wish === undefined) {
@@ -89,7 +39,7 @@ function asked(exchange: Exchange, facts: TaskFacts | undefined, next: Next, { r
 }
 
 /** The extension: a caller that declared it may get a task. */
-function decided(exchange: Exchange, facts: TaskFacts | undefined, next: Next, { runner }: LayerOptions) {
+function decided(exchange: Exchange, facts: TaskFacts | undefined, next: Next, runner: Runner) {
   if (facts === undefined) return next()
   if (facts.support === 'required') requireExtension(exchange)
   if (!declaresTasks(exchange)) return next()
@@ -117,14 +67,14 @@ function onWord(exchange: Exchange, facts: TaskFacts, next: Next, runner: Runner
       resolve(created(record))
       return task
     }
-    starters.set(exchange, async () => {
+    onceBackground(exchange, async () => {
       begun ??= begin()
       await begun
       await answered(exchange)
     })
     const work = (async () => next())()
     const settle = (): void => {
-      starters.delete(exchange)
+      onceBackground(exchange, undefined)
       if (begun === undefined) work.then(resolve, reject)
       // A task that could not begin leaves the call to its handler.
       else

@@ -1,10 +1,9 @@
 /** Hearing of tasks instead of polling: what a `subscriptions/listen` may ask for under `taskIds` (2026-07-28, tasks extension). */
-import { capabilityMissing } from '../../../engine/asking.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
-import { taskChanged, tasksExtension } from './messages.ts'
+import { requireExtension } from './declared.ts'
+import { taskChanged } from './messages.ts'
 import type { TaskRecord } from './table.ts'
 import { detailedTask } from './view.ts'
 
@@ -50,17 +49,6 @@ export class TaskListeners {
     const set = this.#listeners.get(id)
     if (set?.delete(fn) === true && set.size === 0) this.#listeners.delete(id)
   }
-}
-
-/** Throws unless this request declared the extension. */
-export function requireExtension(exchange: Exchange): void {
-  if (declaresTasks(exchange)) return
-  throw capabilityMissing(exchange.route.method.name, { extensions: { [tasksExtension]: {} } })
-}
-
-export function declaresTasks({ peer }: Exchange): boolean {
-  const extensions = peer.capabilities['extensions']
-  return isRecord(extensions) && isRecord(extensions[tasksExtension])
 }
 
 /** `find` gives a record that the caller may see. */

@@ -6,6 +6,7 @@ import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { CallToolResult } from '../tools/messages.ts'
+import { becomes } from './current.ts'
 import type { TaskFacts } from './messages.ts'
 import { type PlaceLimits, Places } from './places.ts'
 import { RunningTask } from './running.ts'
@@ -92,6 +93,7 @@ export class Runner {
     const before = exchange.asking ?? engine.asking(exchange)
     const task = new RunningTask(record.id, exchange, before, running => this.#save(running))
     exchange.asking = task
+    becomes(exchange, task)
     this.#running.set(record.id, task)
     engine.deadlines.add(record.createdAt + record.ttlMs, () => this.#expire(engine, record.id))
     return { record, task }
