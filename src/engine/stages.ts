@@ -6,7 +6,23 @@ import { type Awaitable, isThenable } from '../jsonrpc/message.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import type { Exchange } from './exchange.ts'
 
-export const stages = ['enter', 'resolve', 'unseal', 'validate', 'decide', 'execute'] as const
+export const stages = [
+  'enter',
+  'resolve',
+  'unseal',
+  'validate',
+  // May the caller do this at all?
+  'decide',
+  // Was it done before? Then its outcome is given again, and nothing below happens.
+  'replay',
+  // Is there somebody who has to say yes first?
+  'oblige',
+  // Is there enough left to pay for it?
+  'budget',
+  // What it is part of learns that it begins, before it does.
+  'record',
+  'execute',
+] as const
 export type Stage = (typeof stages)[number]
 
 export type Next = () => Awaitable<unknown>

@@ -1,7 +1,7 @@
 /** Whether a request declared that its caller takes tasks (2026-07-28, tasks extension). */
 import { capabilityMissing } from '../../../engine/asking.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { declared } from '../../../engine/extensions.ts'
 import { tasksExtension } from './messages.ts'
 
 /** Throws unless this request declared the extension. */
@@ -11,6 +11,5 @@ export function requireExtension(exchange: Exchange): void {
 }
 
 export function declaresTasks({ peer }: Exchange): boolean {
-  const extensions = peer.capabilities['extensions']
-  return isRecord(extensions) && isRecord(extensions[tasksExtension])
+  return declared(peer, tasksExtension) !== undefined
 }

@@ -4,7 +4,7 @@ import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { type Clock, realClock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import { knownOf } from '../../../core/log-trace.ts'
-import { checkHandler, checkOptions, type KindsOf } from '../../../core/options.ts'
+import { checkHandler, checkOptions, type Kind, type KindsOf } from '../../../core/options.ts'
 import { Problem } from '../../../core/problem.ts'
 import { redact } from '../../../core/redact.ts'
 import { type Compiled, compileSchema, type Schema } from '../../../core/schema/index.ts'
@@ -77,8 +77,17 @@ export interface ToolsOptions<C> {
   readonly context: (exchange: Exchange) => C
   /** Refuses, by throwing, a caller that calls too often; `own` is the tool's own limit. */
   readonly admit?: (exchange: Exchange, own: Buckets | undefined) => void
+  /** What other features let an author say of a tool. */
+  readonly more?: ToolExtras
   /** Told what a handler threw, before the caller gets the short version. */
   readonly failed: (tool: string, error: unknown, caller: Caller) => void
+}
+
+/** Options of a tool that belong to other features: their kinds, and what a list tells of them. */
+export interface ToolExtras {
+  readonly kinds: Readonly<Record<string, Kind>>
+  /** Goes into the tool's `_meta`. Throws where what was said makes no sense. */
+  meta(name: string, facts: ToolFacts): Readonly<Record<string, unknown>> | undefined
 }
 
 const kinds: KindsOf<ToolFacts> = {
@@ -119,7 +128,7 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
   }
   return {
     catalog,
-    compile: (name, facts, handler) => compile(name, facts, handler, options.clock ?? realClock),
+    compile: (name, facts, handler) => compile(name, facts, handler, options),
     side: {
       handlers: [
         [
@@ -136,12 +145,13 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
   }
 }
 
-function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, clock: Clock): ToolEntry<C> {
+function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, options: ToolsOptions<C>): ToolEntry<C> {
+  const { more, clock = realClock } = options
   if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) {
     throw new TypeError(`"${clip(name)}" is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -`)
   }
   checkHandler(`Tool "${name}"`, handler, 'tool(name, options, handler)')
-  checkOptions(`Tool "${name}"`, facts, kinds)
+  checkOptions(`Tool "${name}"`, facts, more === undefined ? kinds : { ...kinds, ...more.kinds })
   const input = facts.input === undefined ? undefined : compileSchema(facts.input, { where: `input of tool "${name}"` })
   const output =
     facts.output === undefined ? undefined : compileSchema(facts.output, { side: 'output', where: `output of tool "${name}"` })
@@ -150,7 +160,9 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, clo
     throw new TypeError(`The input of tool "${name}" must be an object schema, such as z.object({ … })`)
   const mirrored = mirroredParams(inputSchema)
   if ('fault' in mirrored) throw new TypeError(`The input schema of tool "${name}": ${mirrored.fault}`)
-  const { title, description, annotations, icons, meta } = facts
+  const { title, description, annotations, icons } = facts
+  const extra = more?.meta(name, facts)
+  const meta = extra === undefined ? facts.meta : { ...extra, ...facts.meta }
   const support = taskFacts(facts.task)?.support
   const tool: Tool = {
     name,

@@ -1,0 +1,17 @@
+/** What a peer declared of extensions. Where each request declares for itself, only the current one counts. */
+import { isRecord } from '../jsonrpc/message.ts'
+import type { Capabilities, Peer } from '../revisions/index.ts'
+
+/** The settings that the peer declared for an extension; undefined where it declared none. */
+export function declared(peer: Peer, id: string): Readonly<Record<string, unknown>> | undefined {
+  const { capabilities, revision } = peer
+  const settings = member(capabilities, 'extensions', id)
+  // Wires without a place for extensions let peers declare them among the experimental ones.
+  return settings ?? (revision.era === 'session' ? member(capabilities, 'experimental', id) : undefined)
+}
+
+function member(capabilities: Capabilities, place: string, id: string): Readonly<Record<string, unknown>> | undefined {
+  const all = capabilities[place]
+  const found = isRecord(all) && Object.hasOwn(all, id) ? all[id] : undefined
+  return isRecord(found) ? found : undefined
+}
