@@ -1,0 +1,122 @@
+/** What an author says about the tokens that a server takes. Checked at once; everything that verifies is loaded later. */
+import { type Duration, toMilliseconds } from '../../core/duration.ts'
+import { checkScopes } from '../../core/scope.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Awaitable } from '../../jsonrpc/message.ts'
+
+export interface OAuthOptions {
+  /** The authorization server whose tokens are taken: its issuer identifier, letter for letter as it calls itself. */
+  readonly issuer: string
+  /** The URL by which clients reach this server. Default, on loopback: the listener's own. */
+  readonly resource?: string
+  /** What a token may name as its audience. Default: the resource. */
+  readonly audience?: string | readonly string[]
+  /** Scopes that every request needs. */
+  readonly scopes?: readonly string[]
+  /** Scopes named in the public metadata, from which clients choose what to ask for. Default: `scopes`. */
+  readonly scopesSupported?: readonly string[]
+  /** Where the issuer's keys are. Default: where its metadata says. */
+  readonly jwksUri?: string
+  /** Signatures that are taken. Default: RSA, ECDSA and EdDSA. */
+  readonly algorithms?: readonly string[]
+  /** Ask the issuer about each token (RFC 7662) instead of reading it: for tokens that are no JWTs, or can be revoked. */
+  readonly introspection?: IntrospectionOptions
+  /** Verify tokens in your own way instead: give who it is, or nothing for a token that is not good here. */
+  readonly verify?: VerifyToken
+  /** The longest time for which a token that was good counts as good without another look. Default 5m; 30s unless it is a JWT. */
+  readonly cache?: Duration
+}
+
+export interface IntrospectionOptions {
+  /** Default: where the issuer's metadata says. */
+  readonly endpoint?: string
+  /** By which this server makes itself known to the issuer. */
+  readonly clientId: string
+  readonly clientSecret: string
+}
+
+/** The function must see to it that the token was made for `resource`, and by whom. */
+export type VerifyToken = (
+  token: string,
+  about: { readonly resource: string; readonly signal: AbortSignal },
+) => Awaitable<VerifiedToken | undefined>
+
+export interface VerifiedToken {
+  readonly subject: string
+  readonly client?: string
+  readonly scopes?: readonly string[]
+  /** Milliseconds since the epoch. */
+  readonly expiresAt?: number
+  /** Default: the option `issuer`. */
+  readonly issuer?: string
+  readonly claims?: Readonly<Record<string, unknown>>
+}
+
+/** What `oauth` made of the options. */
+export interface Authorization {
+  readonly settings: Settings
+}
+
+export interface Settings {
+  readonly issuer: string
+  readonly resource: string | undefined
+  /** Empty: the resource. */
+  readonly audiences: readonly string[]
+  readonly scopes: readonly string[]
+  readonly scopesSupported: readonly string[]
+  readonly jwksUri: string | undefined
+  readonly algorithms: readonly string[]
+  readonly introspection: IntrospectionOptions | undefined
+  readonly verify: VerifyToken | undefined
+  readonly cacheMs: number
+}
+
+/** A key set is public: with these algorithms whoever has read it could sign. */
+const unsafe = /^(?:none|hs\d*)$/i
+const standardAlgorithms = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
+
+/**
+ * Takes bearer tokens of an OAuth 2.1 authorization server: `server.listen({ host, auth: oauth({ issuer, resource }) })`.
+ * @example
+ * await server.listen({ auth: oauth({ issuer: 'https://login.example.com', scopes: ['tickets'] }) })
+ */
+export function oauth(options: OAuthOptions): Authorization {
+  const { issuer, resource, audience, scopes = [], verify, introspection, jwksUri, algorithms = standardAlgorithms } = options
+  checkUrl('issuer', issuer)
+  for (const [name, url] of Object.entries({ resource, jwksUri, 'introspection.endpoint': introspection?.endpoint }))
+    if (url !== undefined) checkUrl(name, url)
+  if (verify !== undefined && introspection !== undefined)
+    throw new TypeError('oauth: verify and introspection are two ways to the same end; give one')
+  const bad = algorithms.find(algorithm => unsafe.test(algorithm))
+  if (bad !== undefined || algorithms.length === 0)
+    throw new TypeError(`oauth: algorithms holds ${bad ?? 'nothing'}; name those by which your issuer signs, such as RS256`)
+  if (introspection !== undefined && !(introspection.clientId && introspection.clientSecret))
+    throw new TypeError('oauth: introspection needs the clientId and clientSecret that the issuer knows this server by')
+  const scopesSupported = options.scopesSupported ?? scopes
+  checkScopes([...scopes, ...scopesSupported], 'oauth')
+  const cache = options.cache ?? (verify === undefined && introspection === undefined ? '5m' : '30s')
+  const audiences = audience === undefined ? [] : typeof audience === 'string' ? [audience] : audience
+  const cacheMs = toMilliseconds(cache, 'cache')
+  return {
+    settings: { issuer, resource, audiences, scopes, scopesSupported, jwksUri, algorithms, introspection, verify, cacheMs },
+  }
+}
+
+/** Where nothing else says by which address a server is reached, the settings must. */
+export function checkResource({ settings }: Authorization): void {
+  if (settings.resource === undefined)
+    throw new TypeError('oauth needs the option resource here: the URL by which clients reach this server')
+}
+
+function checkUrl(name: string, value: string): void {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  if (url === undefined || !isSecure(url))
+    throw new TypeError(`oauth: ${name} is "${clip(String(value))}"; give an https URL (http only on loopback)`)
+  if (url.hash !== '' || url.username !== '' || url.password !== '' || (url.search !== '' && name !== 'jwksUri'))
+    throw new TypeError(`oauth: ${name} must be a plain URL, without user, query and fragment`)
+}
+
+/** Tokens and keys travel encrypted, unless they never leave the machine. */
+export function isSecure({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname))
+}

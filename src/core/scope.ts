@@ -1,0 +1,22 @@
+/** OAuth scopes as names (RFC 6749 §3.3): printable, without blanks, quotes and backslashes, so that they stand in headers as they are. */
+import { clip } from '../jsonrpc/limits.ts'
+
+const scopeToken = /^[\x21\x23-\x5b\x5d-\x7e]{1,255}$/
+
+export function isScope(scope: unknown): scope is string {
+  return typeof scope === 'string' && scopeToken.test(scope)
+}
+
+/** For what authors write: throws at the first that is none. */
+export function checkScopes(scopes: readonly string[], where: string): void {
+  const bad = Array.isArray(scopes) ? scopes.find(scope => !isScope(scope)) : scopes
+  if (bad !== undefined)
+    throw new TypeError(
+      `${where}: "${clip(String(bad))}" is no scope. Give a list of names without blanks, such as ['tickets:write']`,
+    )
+}
+
+/** Whether everything that is needed was granted. */
+export function covers(granted: readonly string[] | undefined, needed: readonly string[]): boolean {
+  return needed.every(scope => granted?.includes(scope) === true)
+}
