@@ -16,6 +16,7 @@ const numbers: Record<CommonKind, number> = {
   'method-not-allowed': -32600,
   'session-missing': -32600,
   'session-unknown': -32600,
+  'insufficient-scope': -32600,
   busy: -32000,
   'rate-limited': -32000,
 }
@@ -29,6 +30,7 @@ const statuses: Partial<Record<CommonKind, number>> = {
   'method-not-allowed': 405,
   'session-missing': 400,
   'session-unknown': 404,
+  'insufficient-scope': 403,
   busy: 503,
 }
 

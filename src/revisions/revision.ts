@@ -46,6 +46,7 @@ export type CommonKind =
   | 'method-not-allowed'
   | 'session-missing'
   | 'session-unknown'
+  | 'insufficient-scope'
   | 'busy'
   | 'rate-limited'
 

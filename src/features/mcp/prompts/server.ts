@@ -21,10 +21,13 @@ export interface PromptFacts<C = unknown, A = ArgumentsSpec<C>> {
   /** Suggestions for arguments, where a schema says what they are. */
   readonly complete?: Readonly<Record<string, Completer<C>>>
   readonly icons?: readonly Icon[]
+  /** Scopes that a caller's token must have, beyond those that every request needs. */
+  readonly scopes?: readonly string[]
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
 const kinds: KindsOf<PromptFacts> = {
+  scopes: 'list',
   title: 'string',
   description: 'string',
   arguments: 'any',
@@ -40,6 +43,7 @@ export interface PromptEntry<C = unknown> {
   readonly name: string
   readonly prompt: Prompt
   readonly args: CompiledArguments<C>
+  readonly scopes: readonly string[] | undefined
   readonly handler: PromptHandler<C>
 }
 
@@ -103,7 +107,7 @@ function compile<C>(name: string, facts: PromptFacts<C>, handler: PromptHandler<
   if (typeof name !== 'string' || name === '') throw new TypeError('A prompt needs a name: prompt(name, options, handler)')
   checkHandler(`Prompt "${clip(name)}"`, handler, 'prompt(name, options, handler)')
   checkOptions(`Prompt "${clip(name)}"`, facts, kinds)
-  const { title, description, icons, meta } = facts
+  const { title, description, icons, meta, scopes } = facts
   const args = compileArguments<C>(facts.arguments, facts.complete, `arguments of prompt "${clip(name)}"`)
   const prompt: Prompt = {
     name,
@@ -113,7 +117,7 @@ function compile<C>(name: string, facts: PromptFacts<C>, handler: PromptHandler<
     ...(icons === undefined ? {} : { icons }),
     ...(meta === undefined ? {} : { _meta: meta }),
   }
-  return { name, prompt, args, handler }
+  return { name, prompt, args, scopes, handler }
 }
 
 function completes({ args }: PromptEntry<never>): boolean {

@@ -33,6 +33,8 @@ export interface ResourceFacts<C = unknown, V extends string = string> {
   readonly icons?: readonly Icon[]
   readonly annotations?: Annotations
   readonly meta?: Readonly<Record<string, unknown>>
+  /** Scopes that a caller's token must have, beyond those that every request needs. */
+  readonly scopes?: readonly string[]
   /** How long clients may keep what they read. Default: as the server says for all. */
   readonly cache?: CacheOptions
   /** The resources that a template stands for, where they can be told. Asked anew for each list. */
@@ -42,6 +44,7 @@ export interface ResourceFacts<C = unknown, V extends string = string> {
 }
 
 const kinds: KindsOf<ResourceFacts> = {
+  scopes: 'list',
   name: 'string',
   title: 'string',
   description: 'string',
@@ -62,6 +65,7 @@ export interface Readable<C = unknown> {
   readonly mimeType: string | undefined
   /** Undefined: as the server says for all. */
   readonly cache: CacheHint | undefined
+  readonly scopes: readonly string[] | undefined
   readonly handler: ResourceHandler<C>
 }
 
@@ -135,8 +139,12 @@ function check(where: string, facts: ResourceFacts<never>, handler: unknown): vo
     throw new TypeError(`${where} needs a name: resource(address, { name: 'note' }, handler)`)
 }
 
-function readable<C>({ mimeType, cache }: ResourceFacts<C>, handler: ResourceHandler<C>, standard: CacheHint): Readable<C> {
-  return { mimeType, cache: cache === undefined ? undefined : cacheHint(cache, standard), handler }
+function readable<C>(
+  { mimeType, cache, scopes }: ResourceFacts<C>,
+  handler: ResourceHandler<C>,
+  standard: CacheHint,
+): Readable<C> {
+  return { mimeType, cache: cache === undefined ? undefined : cacheHint(cache, standard), scopes, handler }
 }
 
 type Described = Omit<ListedResource, 'uri' | 'name' | 'size'> & { readonly name: string }

@@ -54,6 +54,8 @@ export interface ResourcesServer<C> {
   completers(uriTemplate: string): Completers<C> | undefined
   /** Whether any template can complete. */
   completes(): boolean
+  /** The scopes that a resource needs. */
+  scopes(uri: string): readonly string[] | undefined
 }
 
 export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServer<C> {
@@ -83,6 +85,7 @@ export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServe
     compileTemplate: (uriTemplate, facts, handler) => compileTemplate(uriTemplate, facts, handler, options.cache),
     completers: uriTemplate => templates.get(uriTemplate)?.completers,
     completes: () => templates.snapshot.memo('completes', () => templates.snapshot.entries.some(({ completes }) => completes)),
+    scopes: uri => search(catalogs, uri)?.entry.scopes,
     side: {
       handlers: handlersOf(catalogs, subscribers, options, () => everOffered),
       capabilities: revision => (everOffered ? { resources: declared(revision) } : {}),
@@ -157,15 +160,21 @@ interface Found<C> {
 
 const noVariables = {}
 
-function find<C>({ resources, templates }: Catalogs<C>, { params }: Exchange): Found<C> {
+function find<C>(catalogs: Catalogs<C>, { params }: Exchange): Found<C> {
   const uri = params['uri'] as string
+  const found = search(catalogs, uri)
+  if (found === undefined) throw notFound(uri)
+  return found
+}
+
+function search<C>({ resources, templates }: Catalogs<C>, uri: string): Found<C> | undefined {
   const entry = resources.get(uri)
   if (entry !== undefined) return { entry, variables: noVariables }
   for (const candidate of templates.snapshot.entries) {
     const variables = candidate.template.match(uri)
     if (variables !== undefined) return { entry: candidate, variables }
   }
-  throw notFound(uri)
+  return undefined
 }
 
 function notFound(uri: string, message = `There is no resource "${clip(uri)}"; resources/list names those there are`): McpError {

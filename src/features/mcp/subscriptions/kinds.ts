@@ -28,8 +28,8 @@ export interface UpdateKind extends ListenKind {
 
 const nobody: readonly Send[] = []
 
-/** `limit`: URIs in one request. */
-export function updateKind(limit: number): UpdateKind {
+/** `limit`: URIs in one request. `watchable`: whether the caller may hear of a resource; of the others nothing is granted. */
+export function updateKind(limit: number, watchable: (exchange: Exchange, uri: string) => boolean = () => true): UpdateKind {
   const watchers = new Map<string, Set<Send>>()
   const drop = (uri: string, send: Send): void => {
     const set = watchers.get(uri)
@@ -40,10 +40,11 @@ export function updateKind(limit: number): UpdateKind {
     member: 'resourceSubscriptions',
     open: (exchange, wanted, send) => {
       if (!declares(exchange, 'resources', 'subscribe')) return undefined
-      const uris = [...new Set(wanted as readonly string[])]
-      if (uris.length > limit) throw tooMany(uris.length, limit)
-      const longest = uris.reduce((most, uri) => Math.max(most, uri.length), 0)
+      const named = [...new Set(wanted as readonly string[])]
+      if (named.length > limit) throw tooMany(named.length, limit)
+      const longest = named.reduce((most, uri) => Math.max(most, uri.length), 0)
       if (longest > watchedLength) throw tooLong(longest)
+      const uris = named.filter(uri => watchable(exchange, uri))
       return {
         accepted: uris,
         start: () => {

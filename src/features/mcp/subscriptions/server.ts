@@ -28,6 +28,8 @@ export interface SubscriptionsOptions {
   readonly offered: Offered
   /** Who subscribed to a resource in its session. */
   readonly subscribers: (uri: string) => Iterable<Conversation>
+  /** Whether a caller may hear of a resource. Default: each may. */
+  readonly watchable?: (exchange: Exchange, uri: string) => boolean
 }
 
 export interface SubscriptionsServer {
@@ -48,7 +50,7 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
   const listeners = new Listeners(options.limits)
   const dialect = dialectChanges(options.offered)
   const kinds = { tools: listKind('tools'), prompts: listKind('prompts'), resources: listKind('resources') }
-  const updates = updateKind(options.limits.subscriptions)
+  const updates = updateKind(options.limits.subscriptions, options.watchable)
   for (const kind of [...Object.values(kinds), updates]) listeners.add(kind)
 
   const tellList = (engine: Engine, list: ListName): void => {

@@ -39,6 +39,8 @@ export interface ToolFacts {
   readonly output?: Schema
   readonly annotations?: ToolAnnotations
   readonly icons?: readonly Icon[]
+  /** Scopes that a caller's token must have, beyond those that every request needs. */
+  readonly scopes?: readonly string[]
   /** Whether a call may or must run in the background, and how. Default: it must not. */
   readonly task?: TaskSupport | TaskFacts
   /** How long one call may take. Default: as long as the caller waits. */
@@ -91,6 +93,7 @@ export interface ToolExtras {
 }
 
 const kinds: KindsOf<ToolFacts> = {
+  scopes: 'list',
   title: 'string',
   description: 'string',
   input: 'any',
