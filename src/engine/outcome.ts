@@ -1,6 +1,6 @@
 /** Results and failures → frames of one wire. The only place where kinds become numbers and statuses. */
 import { Problem } from '../core/problem.ts'
-import type { SendHints } from '../jsonrpc/connection.ts'
+import type { Caller, SendHints } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type ErrorBody, type Id, isRecord } from '../jsonrpc/message.ts'
@@ -98,10 +98,12 @@ export class Outcome {
     return revision.errors[error.kind as CommonKind] ?? error.code ?? -32603
   }
 
-  status(error: McpError, revision: Revision): SendHints {
+  /** `caller`: who is refused, where a refusal may ask for more. */
+  status(error: McpError, revision: Revision, caller?: Caller): SendHints {
     const status = revision.http.status[error.kind as CommonKind]
     const wait = (error.data as { retryAfterMs?: number } | undefined)?.retryAfterMs
     if (status === undefined) return final
+    if (status === 403) return { final: true, status, ...challenge(error, caller) }
     if (status === 405) return { final: true, status, headers: { allow: 'POST' } }
     return status === 503
       ? { final: true, status, headers: { 'retry-after': `${Math.ceil((wait ?? 1000) / 1000)}` } }
@@ -110,6 +112,13 @@ export class Outcome {
 }
 
 const final: SendHints = { final: true }
+
+/** On carriers that have it, the way to get what was missing. */
+function challenge({ data }: McpError, caller: Caller | undefined): Pick<SendHints, 'headers'> {
+  const scopes = isRecord(data) ? data['scopes'] : undefined
+  const headers = Array.isArray(scopes) ? caller?.challenge?.(scopes) : undefined
+  return headers === undefined ? {} : { headers }
+}
 
 /** A refusal with a way out keeps its words; of anything else that is no protocol failure only that it failed is told. */
 export function failureOf(thrown: unknown): McpError {

@@ -3,7 +3,7 @@
  * stays good while entries come and go; nobody but us can make one.
  */
 import type { Catalog } from '../core/catalog.ts'
-import { HandleError, type Seal } from '../core/handle.ts'
+import { HandleError, type HandlePurpose, type Seal } from '../core/handle.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Exchange } from './exchange.ts'
@@ -80,10 +80,13 @@ export function createPaging(options: PagingOptions): Paging {
     },
   }
 
-  /** A cursor of one list is none of another. */
+  /** A cursor of one list is none of another, and nobody's but its caller's. */
+  function purpose({ route, caller }: Exchange): HandlePurpose {
+    return { kind, audience: route.method.name, principal: caller.principal?.id }
+  }
+
   function sealed(exchange: Exchange, position: unknown): Promise<string> {
-    const audience = exchange.route.method.name
-    return seal.seal({ kind, audience, expiresAt: options.now() + options.cursorMs, data: position })
+    return seal.seal({ ...purpose(exchange), expiresAt: options.now() + options.cursorMs, data: position })
   }
 
   async function page(
@@ -93,7 +96,7 @@ export function createPaging(options: PagingOptions): Paging {
   ): Promise<ListPage> {
     if (cursor === undefined) return make(0)
     try {
-      const position = await seal.open(cursor, { kind, audience: exchange.route.method.name })
+      const position = await seal.open(cursor, purpose(exchange))
       return make(position)
     } catch (error) {
       if (error instanceof HandleError)

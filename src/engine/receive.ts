@@ -181,7 +181,7 @@ export function refuse(
     engine.trace('message-refused', failure, caller)
     return reply.end()
   }
-  const hints = engine.outcome.status(failure, revision)
+  const hints = engine.outcome.status(failure, revision, caller)
   // What nobody reads an answer to is refused by the status, or not at all.
   const unread = id === undefined && hints.status === undefined
   reply.send(engine.outcome.failure(id, failure, revision), unread ? { ...hints, status: 400 } : hints)

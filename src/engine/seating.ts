@@ -83,8 +83,7 @@ export class Seating {
   /** The session that a caller names, if it is one: for whoever has been refused already. */
   known(caller: Caller): Conversation | undefined {
     const named = caller.header?.(sessionHeader)
-    const conversation = named === undefined ? undefined : this.#sessions.get(named)
-    return conversation?.caller.principal?.id === caller.principal?.id ? conversation : undefined
+    return named === undefined ? undefined : this.#sessions.get(named, caller.principal?.id)
   }
 
   /** Gives the conversation of a handshake over HTTP its session. */
@@ -123,9 +122,9 @@ export class Seating {
   }
 
   #session(id: string, caller: Caller): Conversation {
-    const conversation = this.#sessions.get(id)
     // Another's session is answered exactly like one that never was.
-    if (conversation === undefined || conversation.caller.principal?.id !== caller.principal?.id) {
+    const conversation = this.#sessions.get(id, caller.principal?.id)
+    if (conversation === undefined) {
       throw new McpError('session-unknown', 'This session does not exist or has ended; send initialize without a session id')
     }
     return conversation

@@ -5,7 +5,8 @@ import type { Conversation } from './conversation.ts'
 import type { Limits } from './limits.ts'
 
 export interface Sessions {
-  get(id: string): Conversation | undefined
+  /** Another owner's is as unknown as one that never was, and not touched by being asked for. */
+  get(id: string, owner: string | undefined): Conversation | undefined
   /** Throws a busy refusal when there is no room. */
   add(conversation: Conversation): void
   delete(id: string): void
@@ -38,9 +39,10 @@ export function memorySessions(limits: Limits, clock: Clock, ended: (id: string)
     if (timer === undefined && table.size > 0) timer = clock.setTimeout(sweep, Math.max(limits.sessionIdleMs / 10, 1000), true)
   }
   return {
-    get: id => {
+    get: (id, owner) => {
       const conversation = table.get(id)
-      if (conversation !== undefined) conversation.lastSeen = clock.now()
+      if (conversation === undefined || conversation.caller.principal?.id !== owner) return undefined
+      conversation.lastSeen = clock.now()
       return conversation
     },
     add: conversation => {

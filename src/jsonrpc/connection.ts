@@ -7,9 +7,22 @@ import type { Id } from './message.ts'
 
 export type Carrier = 'stdio' | 'memory' | 'websocket' | 'sse' | 'http'
 
-/** An authenticated identity. Part of every key that belongs to someone. */
+/** An authenticated identity, and what the proof of it said. */
 export interface Principal {
+  /** No two have the same: it is part of every key that belongs to someone. */
   readonly id: string
+  /** Who vouches for it. */
+  readonly issuer?: string | undefined
+  /** What the issuer calls it. */
+  readonly subject?: string | undefined
+  /** The program that acts for it. */
+  readonly client?: string | undefined
+  /** What it may do. Absent: nothing that needs a scope. */
+  readonly scopes?: readonly string[] | undefined
+  /** When the proof expires, in milliseconds since the epoch: what stays open is closed then. Absent: never. */
+  readonly expiresAt?: number | undefined
+  /** All that the proof said. */
+  readonly claims?: Readonly<Record<string, unknown>> | undefined
 }
 
 /** Who speaks: constant for a duplex connection, one per exchange over HTTP. */
@@ -20,6 +33,8 @@ export interface Caller {
   readonly principal?: Principal | undefined
   /** An object that lives as long as the caller's connection (a socket): what is counted "per connection" hangs on it. */
   readonly connection: object
+  /** Headers of an HTTP refusal that asks for these scopes. Absent where nothing can be asked for. */
+  challenge?(scopes: readonly string[]): Readonly<Record<string, string>> | undefined
   /** The next message of this caller may reach another process: nothing can be remembered here for it. */
   readonly ephemeral?: boolean
 }

@@ -1,11 +1,14 @@
 /** Mounts a server in an Express app: `app.all('/mcp', mcp(server))`, before or after a JSON body parser. */
 import type { RequestHandler } from 'express'
-import { nodeHttpHandler } from '../transports/http/node.ts'
+import { nodeHandler } from './node-handler.ts'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 
-/** @example app.all('/mcp', mcp(server)) */
+/**
+ * With `auth` mount it also where clients look for the metadata.
+ * @example app.all(['/mcp', '/.well-known/oauth-protected-resource{/*path}'], mcp(server, { auth: oauth({ issuer, resource }) }))
+ */
 export function mcp(server: Server, options?: FetchOptions): RequestHandler {
-  const handle = nodeHttpHandler(server.door, options)
+  const handle = nodeHandler(server, options)
   return (req, res) => handle(req, res, req.body)
 }

@@ -1,6 +1,6 @@
 /** Mounts a server in a Fastify app: `app.register(mcp, { server })`. */
 import type { FastifyPluginCallback } from 'fastify'
-import { nodeHttpHandler } from '../transports/http/node.ts'
+import { nodeHandler } from './node-handler.ts'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 
@@ -12,13 +12,17 @@ export interface McpPluginOptions extends FetchOptions {
 
 /** @example app.register(mcp, { server }) */
 export const mcp: FastifyPluginCallback<McpPluginOptions> = (app, { server, path = '/mcp', ...options }, done) => {
-  const handle = nodeHttpHandler(server.door, options)
+  const handle = nodeHandler(server, options)
   // The server reads the body itself, with its own limits.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, next) => next(null))
-  app.all(path, (request, reply) => {
-    reply.hijack()
-    handle(request.raw, reply.raw)
-  })
+  const metadata = '/.well-known/oauth-protected-resource'
+  const paths = options.auth === undefined || options.auth === 'none' ? [path] : [path, metadata, `${metadata}/*`]
+  for (const each of paths) {
+    app.all(each, (request, reply) => {
+      reply.hijack()
+      handle(request.raw, reply.raw)
+    })
+  }
   done()
 }

@@ -3,7 +3,10 @@ import type { Handler } from 'hono'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 
-/** @example app.all('/mcp', mcp(server)) */
+/**
+ * With `auth` mount it also where clients look for the metadata: `app.all('/.well-known/oauth-protected-resource/*', handle)`.
+ * @example app.all('/mcp', mcp(server))
+ */
 export function mcp(server: Server, options?: FetchOptions): Handler {
   const handle = server.fetchWith(options ?? {})
   return context => handle(context.req.raw)

@@ -1,4 +1,12 @@
 /** For server authors: write a tool once, serve every revision on every transport. */
+export {
+  type Authorization,
+  type IntrospectionOptions,
+  type OAuthOptions,
+  oauth,
+  type VerifiedToken,
+  type VerifyToken,
+} from '../auth/resource/options.ts'
 export { createLog, type Level, type Log, type LogOptions, type Severity } from '../core/log.ts'
 export type { LogOption } from '../core/log-trace.ts'
 export { type Category, Problem, type ProblemMore, problem } from '../core/problem.ts'
@@ -31,6 +39,7 @@ export type { Icon, Implementation, RevisionId } from '../revisions/index.ts'
 export type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
 export type { Listening } from '../transports/http/listen.ts'
 export type { PromptOptions, ResourceOptions } from './api.ts'
+export type { Auth } from './auth.ts'
 export type { Context } from './context.ts'
 export type { ServerCall, ServerMiddleware, ServerResults } from './middleware.ts'
 export type { ServerOptions } from './options.ts'

@@ -1,17 +1,25 @@
 /** Opening a server to the world: stdio, HTTP (with the old pair and WebSocket beside it), or web-standard fetch. */
+import { checkResource } from '../auth/resource/options.ts'
+import type { Authorizer } from '../core/authorizer.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Door } from '../jsonrpc/connection.ts'
 import type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
+import type { HttpLimits } from '../transports/http/limits.ts'
 import type { Listening, ListenOptions } from '../transports/http/listen.ts'
+import { type Auth, loadAuthorizer } from './auth.ts'
 import { checkNames, type GuardNames } from '../transports/http/names.ts'
 import { givenLimits } from './options.ts'
 
-export interface ServeHttpOptions extends Omit<ListenOptions, 'onUpgrade' | 'identify' | 'streams'> {
-  /** A bind that others can reach needs authorization, or this in words. */
-  readonly auth?: 'none'
+export interface ServeHttpOptions extends Omit<ListenOptions, 'onUpgrade' | 'identify' | 'authorizer' | 'streams'> {
+  /** Whose tokens are taken, by `oauth`. A bind that others can reach needs it, or 'none' in words. */
+  readonly auth?: Auth
 }
 
-export type FetchOptions = GuardNames
+/** What the other faces of a server can be told. */
+export interface FetchOptions extends GuardNames {
+  /** Whose tokens are taken, by `oauth`. Default: whoever calls is let in. */
+  readonly auth?: Auth
+}
 
 /** Serves one client on standard input and output; settles when it has gone. */
 export async function serveStdio(engine: Engine): Promise<void> {
@@ -23,26 +31,40 @@ export async function serveStdio(engine: Engine): Promise<void> {
 /** Listens on HTTP. Carriers are loaded here, so that a program that never listens never loads them. */
 export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}): Promise<Listening> {
   const { auth, ...rest } = options
-  if (!isLoopback(options.host) && auth !== 'none') {
+  if (!isLoopback(options.host) && auth === undefined) {
     throw new Error(
-      `Listening on ${options.host} lets others reach this server without authorization. Bind to 127.0.0.1, or say auth: 'none'`,
+      `Listening on ${options.host} lets others reach this server without authorization. Bind to 127.0.0.1, give auth: oauth({ … }), or say auth: 'none'`,
     )
   }
-  const { httpLimits, listenHttp, Streams } = await import('../transports/http/listen.ts')
+  // The port may be known only later; but what others call a public address, nobody here can know.
+  let url: string | undefined
+  const [authorizer, { httpLimits, listenHttp, Streams }] = await Promise.all([
+    loadAuthorizer(auth, engine, isLoopback(options.host) ? () => url : undefined),
+    import('../transports/http/listen.ts'),
+  ])
   const limits = { frameBytes: engine.limits.frameBytes, ...givenLimits('listen: limits', options.limits ?? {}, httpLimits) }
   const streams = new Streams({ limits })
   engine.onSessionEnd(id => streams.forget(id))
-  const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine) }
-  return listenHttp(engine, { ...rest, limits, streams, ...onUpgrade, onError: error => engine.trace('listener', error) })
+  const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine, authorizer, streams.limits) }
+  const guarded = authorizer === undefined ? {} : { authorizer }
+  const onError = (error: Error): void => engine.trace('listener', error)
+  const listening = await listenHttp(engine, { ...rest, limits, streams, ...guarded, ...onUpgrade, onError })
+  url = listening.url
+  return listening
 }
 
-async function webSockets(engine: Engine): Promise<NonNullable<ListenOptions['onUpgrade']>> {
-  const { webSocketUpgrade } = await import('../transports/websocket/server.ts')
-  return webSocketUpgrade(connection => engine.accept(connection), { limits: engine.limits })
+async function webSockets(
+  engine: Engine,
+  authorizer: Authorizer | undefined,
+  { expiredMs }: HttpLimits,
+): Promise<NonNullable<ListenOptions['onUpgrade']>> {
+  const { authorizerGuard, webSocketUpgrade } = await import('../transports/websocket/server.ts')
+  const guard = authorizer === undefined ? {} : { guard: authorizerGuard(authorizer), expiredMs, clock: engine.clock }
+  return webSocketUpgrade(connection => engine.accept(connection), { limits: engine.limits, ...guard })
 }
 
 /** The web-standard face. Another process may get the next request, so what cannot travel is not promised. */
-export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
+export function fetchFace(engine: Engine, { auth, ...options }: FetchOptions): FetchHandler {
   checkNames(options)
   const door: Door = {
     deliver: (text, caller, reply) => engine.deliver(text, { ...caller, ephemeral: true }, reply),
@@ -50,9 +72,12 @@ export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
     leave: (caller, reply) => engine.leave(caller, reply),
     accept: connection => engine.accept(connection),
   }
+  if (auth !== undefined && auth !== 'none') checkResource(auth)
   let face: Promise<FetchHandler> | undefined
   return async (request: Request, info?: FetchInfo) => {
-    face ??= import('../transports/http/fetch.ts').then(({ fetchHandler }) => fetchHandler(door, options))
+    face ??= Promise.all([import('../transports/http/fetch.ts'), loadAuthorizer(auth, engine)]).then(([module, authorizer]) =>
+      module.fetchHandler(door, authorizer === undefined ? options : { ...options, authorizer }),
+    )
     return (await face)(request, info)
   }
 }

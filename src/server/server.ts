@@ -8,6 +8,8 @@ import type { Limits } from '../engine/limits.ts'
 import { createPaging } from '../engine/paging.ts'
 import type { Side } from '../engine/plan.ts'
 import type { Layer } from '../engine/stages.ts'
+import { permits } from '../features/mcp/authorization/messages.ts'
+import { type AuthorizationServer, authorizationServer } from '../features/mcp/authorization/server.ts'
 import { cacheHint } from '../features/mcp/caching/messages.ts'
 import { cancellation, sendCancel } from '../features/mcp/cancellation/receiver.ts'
 import { completionServer } from '../features/mcp/completion/server.ts'
@@ -16,7 +18,7 @@ import { replayAsking, unsealLayer } from '../features/mcp/input-required/server
 import { lifecycleServer } from '../features/mcp/lifecycle/server.ts'
 import { loggingServer } from '../features/mcp/logging/server.ts'
 import { progressReceiver } from '../features/mcp/progress/client.ts'
-import { type PromptFacts, type PromptHandler, promptsServer } from '../features/mcp/prompts/server.ts'
+import { type PromptFacts, type PromptHandler, type PromptsServer, promptsServer } from '../features/mcp/prompts/server.ts'
 import { isTemplate, type ResourceFacts, type ResourceHandler } from '../features/mcp/resources/entry.ts'
 import { type ResourcesServer, resourcesServer } from '../features/mcp/resources/server.ts'
 import { rootsServer } from '../features/mcp/roots/server.ts'
@@ -71,6 +73,7 @@ export function createServer(options: ServerOptions): Server {
     clock,
     limits,
     subscribers: resources.subscribers.of,
+    watchable: ({ caller }, uri) => permits(caller, resources.scopes(uri)),
     offered: {
       tools: () => tools.catalog.snapshot.entries.map(({ tool }) => tool),
       resources: () => resources.resources.snapshot.entries.map(({ resource }) => resource),
@@ -82,6 +85,16 @@ export function createServer(options: ServerOptions): Server {
   prompts.catalog.onChange(() => subscriptions.changed('prompts'))
   resources.resources.onChange(() => subscriptions.changed('resources'))
   resources.templates.onChange(() => subscriptions.changed('resources'))
+  const authorization = authorizationServer({
+    needs: {
+      'tools/call': ({ name }) => tools.catalog.get(name as string)?.facts.scopes,
+      'prompts/get': ({ name }) => prompts.catalog.get(name as string)?.scopes,
+      'resources/read': ({ uri }) => resources.scopes(uri as string),
+      'resources/subscribe': ({ uri }) => resources.scopes(uri as string),
+      'completion/complete': ({ ref }) => completedScopes(ref, prompts, resources),
+    },
+    began: () => engine.replan(),
+  })
   const middleware: Layer[] = log.level === 'debug' ? [callLayer(log, clock)] : []
   const sides: Side[] = [
     lifecycleServer({ instructions: options.instructions, cache, onExit }),
@@ -91,6 +104,7 @@ export function createServer(options: ServerOptions): Server {
     completion,
     subscriptions.side,
     tasks.side,
+    authorization.side,
     loggingServer(),
     progressReceiver(),
     cancellation(),
@@ -116,10 +130,17 @@ export function createServer(options: ServerOptions): Server {
     door: engine,
     engine,
     tool: (name, facts, handler) =>
-      register(tools.catalog, name, facts, now => tools.compile(name, now, handler as ToolHandler<Context>)),
-    resource: (address, facts, handler) => addResource(resources, address, facts, handler as ResourceHandler<Context>),
+      register(tools.catalog, name, facts, now => {
+        authorization.declare(now.scopes, 'a tool')
+        return tools.compile(name, now, handler as ToolHandler<Context>)
+      }),
+    resource: (address, facts, handler) =>
+      addResource(resources, address, facts, handler as ResourceHandler<Context>, authorization.declare),
     prompt: <F extends PromptFacts<Context>>(name: string, facts: F, handler: PromptHandler<Context>) =>
-      register(prompts.catalog, name, facts, now => prompts.compile(name, now, handler)),
+      register(prompts.catalog, name, facts, now => {
+        authorization.declare(now.scopes, 'a prompt')
+        return prompts.compile(name, now, handler)
+      }),
     resourceUpdated: subscriptions.updated,
     use: layer => {
       middleware.push(middlewareLayer(layer, context))
@@ -149,9 +170,25 @@ function addResource<F extends ResourceFacts<Context>>(
   address: string,
   facts: F,
   handler: ResourceHandler<Context>,
+  declare: AuthorizationServer['declare'],
 ): Registration<F> {
-  if (isTemplate(address)) return register(templates, address, facts, now => compileTemplate(address, now, handler))
-  return register(resources, address, facts, now => compileResource(address, now, handler))
+  const declared = (now: F): F => {
+    declare(now.scopes, 'a resource')
+    return now
+  }
+  if (isTemplate(address)) return register(templates, address, facts, now => compileTemplate(address, declared(now), handler))
+  return register(resources, address, facts, now => compileResource(address, declared(now), handler))
+}
+
+/** Suggestions may tell as much as what they are for. */
+function completedScopes(
+  ref: unknown,
+  prompts: PromptsServer<Context>,
+  { templates }: ResourcesServer<Context>,
+): readonly string[] | undefined {
+  const { name, uri } = ref as { name?: string; uri?: string }
+  if (name !== undefined) return prompts.catalog.get(name)?.scopes
+  return uri === undefined ? undefined : templates.get(uri)?.scopes
 }
 
 function placesOf({ runningTasks, runningTasksPerCaller }: Limits): PlaceLimits {

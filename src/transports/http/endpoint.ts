@@ -1,4 +1,5 @@
 /** What both faces and the old pair share: one door, its guard, limits and streams, and the checks in their order. */
+import type { Authorizer, Entrance, HeaderReader } from '../../core/authorizer.ts'
 import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
@@ -10,14 +11,16 @@ import type { Tenant } from './outlet.ts'
 import { type Refusal, tooLarge } from './refusal.ts'
 import { Streams } from './streams.ts'
 
-export type HeaderReader = (name: string) => string | undefined
+export type { HeaderReader } from '../../core/authorizer.ts'
 
 /** Finds out who calls; refuses by an HTTP status (401, 403). Called after the guard and before everything else. */
-export type Identify = (header: HeaderReader) => Awaitable<Principal | Refusal | undefined>
+export type Identify = (header: HeaderReader, entrance: Entrance) => Awaitable<Principal | Refusal | undefined>
 
 export interface HttpOptions extends GuardOptions {
   readonly limits?: Partial<HttpLimits>
   readonly identify?: Identify
+  /** The same with what belongs to it: challenges, and the document that says where tokens are had. */
+  readonly authorizer?: Authorizer
   /** Share one table between several faces of a server; the caps then hold for all of them together. */
   readonly streams?: Streams
 }
@@ -37,6 +40,7 @@ export interface Endpoint {
   readonly limits: HttpLimits
   readonly streams: Streams
   readonly identify: Identify | undefined
+  readonly authorizer: Authorizer | undefined
   /** What the Accept header lets through, remembering the last one: callers seldom change theirs. */
   readonly takes: (accept: string | undefined) => number
   /** Where answers come on the stream that a GET opened (the pair of 2024-11-05), it is no mere listener. */
@@ -45,6 +49,7 @@ export interface Endpoint {
 
 export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpoint {
   const limits = { ...httpLimits, ...options.limits }
+  const { authorizer } = options
   let lastAccept: string | undefined
   let lastTakes = takes(undefined)
   return {
@@ -52,7 +57,8 @@ export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpo
     guard: createGuard(options),
     limits,
     streams: options.streams ?? new Streams({ limits }),
-    identify: options.identify,
+    identify: options.identify ?? authorizer?.identify.bind(authorizer),
+    authorizer,
     takes(accept) {
       if (accept !== lastAccept) {
         lastTakes = takes(accept)
@@ -96,8 +102,9 @@ export function checkListen(endpoint: Endpoint, accepted: number, tenant: Tenant
 /** Whose streams those are that a request of this method opens. Without authorization only the total is counted. */
 export function tenantOf(method: string | undefined, principal: Principal | undefined): Tenant | undefined {
   if (principal === undefined) return undefined
-  if (method === 'GET') return { key: `GET ${principal.id}`, limit: 'streamsPerPrincipal' }
-  return { key: `POST ${principal.id}`, limit: 'answersPerPrincipal' }
+  const { id, expiresAt } = principal
+  if (method === 'GET') return { key: `GET ${id}`, limit: 'streamsPerPrincipal', expiresAt }
+  return { key: `POST ${id}`, limit: 'answersPerPrincipal', expiresAt }
 }
 
 export const acceptsNeither: Refusal = {

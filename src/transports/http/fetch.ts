@@ -1,6 +1,8 @@
 /** The web-standard face of the same core: `fetch(Request) → Response`, for any runtime that has these. */
+import type { Entrance } from '../../core/authorizer.ts'
 import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
 import { corsHeaders, preflightHeaders } from './cors.ts'
+import { documentAnswer } from './document.ts'
 import {
   acceptsNeither,
   checkBody,
@@ -45,7 +47,7 @@ export function fetchFace(endpoint: Endpoint): FetchHandler {
     })
 }
 
-class FetchExchange implements Face {
+class FetchExchange implements Face, Entrance {
   readonly #endpoint: Endpoint
   readonly #request: Request
   readonly #answer: (response: Response) => void
@@ -61,16 +63,30 @@ class FetchExchange implements Face {
   }
 
   async begin(info: FetchInfo, remotes: Remotes): Promise<void> {
-    const { guard, identify } = this.#endpoint
+    const { guard, identify, authorizer } = this.#endpoint
     const header = this.#header
-    const bad = guard.check(header('host') ?? new URL(this.#request.url).host, header('origin'))
+    const host = header('host') ?? new URL(this.#request.url).host
+    const document = authorizer?.document(new URL(this.#request.url).pathname)
+    if (document !== undefined) return this.#document(host, document)
+    const bad = guard.check(host, header('origin'))
     if (bad !== undefined) return this.refuse(bad)
     if (this.#request.method === 'OPTIONS') return this.#preflight()
-    const found = info.principal ?? (await identify?.(header))
+    const found = info.principal ?? (await identify?.(header, this))
     if (found !== undefined && isRefusal(found)) return this.refuse(found)
     this.#principal = found
     const key = found === undefined ? info.remote && `@${info.remote}` : `=${found.id}`
-    return this.#route({ carrier: 'http', header, principal: found, connection: remotes.of(key) })
+    const caller = { carrier: 'http', header, principal: found, connection: remotes.of(key) } as const
+    if (authorizer === undefined) return this.#route(caller)
+    return this.#route({ ...caller, challenge: scopes => authorizer.challenge(found, scopes) })
+  }
+
+  get url(): string {
+    return this.#request.url
+  }
+
+  /** Here they come joined, and a token holds no comma. */
+  repeats(name: string): boolean {
+    return this.#header(name)?.includes(',') === true
   }
 
   refuse(refusal: Refusal): void {
@@ -129,6 +145,13 @@ class FetchExchange implements Face {
       this.#endpoint.door.listen(caller, this.#lane)
       this.#lane.open()
     }
+  }
+
+  /** Whose page asks does not matter, by which name we are called does. */
+  #document(host: string, text: string): void {
+    const answer = this.#endpoint.guard.check(host, undefined) ?? documentAnswer(this.#request.method, text)
+    if ('message' in answer) this.refuse(answer)
+    else this.reply(answer.status, answer.headers, this.#request.method === 'HEAD' ? '' : answer.body)
   }
 
   #preflight(): void {

@@ -14,6 +14,8 @@ export interface HttpLimits extends Pick<FrameLimits, 'frameBytes'> {
   readonly answersPerPrincipal: number
   /** Open event streams in all. */
   readonly streams: number
+  /** How long a stream, or a WebSocket, may outlast the token that opened it. */
+  readonly expiredMs: number
   /** Bytes that may wait for a slow reader before the clock of `stallMs` starts. */
   readonly queueBytes: number
   /** Bytes that may wait for one slow reader at all. */
@@ -46,6 +48,7 @@ export const httpLimits: HttpLimits = {
   streamsPerPrincipal: 32,
   answersPerPrincipal: 256,
   streams: 5_000,
+  expiredMs: 60_000,
   queueBytes: mebibyte / 4,
   queueCeiling: 4 * mebibyte,
   queueTotal: 64 * mebibyte,

@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream'
 import type { Door } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { ssePair } from '../sse/server.ts'
+import { pathOf } from './document.ts'
 import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
 import type { HttpLimits } from './limits.ts'
 import { type NodeHttpHandler, nodeFace } from './node.ts'
@@ -95,20 +96,17 @@ function routes(endpoint: Endpoint, path: string, ssePath: string | undefined): 
 function route(endpoint: Endpoint, table: ReadonlyMap<string, NodeHttpHandler>, path: string): NodeHttpHandler {
   const main = table.get(path)
   return (req, res) => {
-    const handler = req.url === path ? main : table.get(pathOf(req))
-    if (handler !== undefined) handler(req, res)
-    else new NodeExchange(endpoint, req, res).refuse(endpoint.guard.checkRequest(req) ?? notFound(req, path))
+    const handler = req.url === path ? main : table.get(pathOf(req.url))
+    if (handler !== undefined) return handler(req, res)
+    const exchange = new NodeExchange(endpoint, req, res)
+    const document = endpoint.authorizer?.document(pathOf(req.url))
+    if (document === undefined) exchange.refuse(endpoint.guard.checkRequest(req) ?? notFound(req, path))
+    else exchange.document(document)
   }
 }
 
-function pathOf(req: IncomingMessage): string {
-  const url = req.url ?? ''
-  const end = url.indexOf('?')
-  return end === -1 ? url : url.slice(0, end)
-}
-
 function notFound(req: IncomingMessage, path: string): Refusal {
-  return { status: 404, message: `Nothing is served at ${clip(pathOf(req))}. The MCP endpoint is ${path}` }
+  return { status: 404, message: `Nothing is served at ${clip(pathOf(req.url))}. The MCP endpoint is ${path}` }
 }
 
 /** Upgraded sockets are the server's no longer, but it does not close before they do: hence the set. */
@@ -117,7 +115,7 @@ function upgrade(endpoint: Endpoint, path: string, take: UpgradeHandler, upgrade
     upgraded.add(socket)
     socket.once('close', () => upgraded.delete(socket))
     socket.on('error', () => socket.destroy())
-    const refusal = endpoint.guard.checkRequest(req) ?? (pathOf(req) === path ? undefined : notFound(req, path))
+    const refusal = endpoint.guard.checkRequest(req) ?? (pathOf(req.url) === path ? undefined : notFound(req, path))
     if (refusal === undefined) take(req, socket, head)
     else refuseUpgrade(socket, refusal)
   }

@@ -1,8 +1,10 @@
 /** One request on node:http: the caller, the body's taker and the face of its lane in one small object. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Entrance } from '../../core/authorizer.ts'
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { corsHeaders, preflightHeaders } from './cors.ts'
+import { documentAnswer } from './document.ts'
 import {
   acceptsNeither,
   checkBody,
@@ -21,7 +23,7 @@ import { NodeOutlet } from './node-outlet.ts'
 import type { Outlet, Tenant } from './outlet.ts'
 import { failed, type Refusal } from './refusal.ts'
 
-export class NodeExchange implements Caller, Face, BodyTaker {
+export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   readonly carrier = 'http'
   principal: Principal | undefined = undefined
   readonly connection: object
@@ -48,6 +50,30 @@ export class NodeExchange implements Caller, Face, BodyTaker {
     else if (this.#req.method === 'OPTIONS') this.#preflight()
     else if (identify === undefined) this.#route(parsedBody)
     else this.#identify(identify, parsedBody)
+  }
+
+  get url(): string {
+    return this.#req.url ?? ''
+  }
+
+  repeats(name: string): boolean {
+    const { rawHeaders } = this.#req
+    let count = 0
+    for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]?.toLowerCase() === name) count++
+    return count > 1
+  }
+
+  challenge(scopes: readonly string[]): Readonly<Record<string, string>> | undefined {
+    return this.#endpoint.authorizer?.challenge(this.principal, scopes)
+  }
+
+  /** Answers with a public document; whose page asks does not matter, by which name we are called does. */
+  document(text: string): void {
+    const { headers, rawHeaders, method } = this.#req
+    const refusal = this.#endpoint.guard.checkRequest({ headers: { ...headers, origin: undefined }, rawHeaders })
+    const answer = refusal ?? documentAnswer(method, text)
+    if ('message' in answer) this.refuse(answer)
+    else this.reply(answer.status, answer.headers, answer.body)
   }
 
   body(text: string): void {
@@ -100,7 +126,7 @@ export class NodeExchange implements Caller, Face, BodyTaker {
   }
 
   #identify(identify: Identify, parsedBody: unknown): void {
-    const found = attempt(identify, this.header)
+    const found = attempt(identify, this)
     if (isThenable(found)) found.then(who => this.#identified(who, parsedBody)).then(undefined, () => this.refuse(failed))
     else this.#identified(found, parsedBody)
   }
@@ -182,9 +208,9 @@ export class NodeExchange implements Caller, Face, BodyTaker {
 }
 
 /** Whatever goes wrong in finding out who calls, the caller does not get in. */
-function attempt(identify: Identify, header: HeaderReader): ReturnType<Identify> {
+function attempt(identify: Identify, exchange: NodeExchange): ReturnType<Identify> {
   try {
-    return identify(header)
+    return identify(exchange.header, exchange)
   } catch {
     return failed
   }

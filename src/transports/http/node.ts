@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Door } from '../../jsonrpc/connection.ts'
+import { pathOf } from './document.ts'
 import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
 import { NodeExchange } from './node-exchange.ts'
 
@@ -12,10 +13,23 @@ export type NodeHttpHandler = (req: IncomingMessage, res: ServerResponse, parsed
 
 /** Serves Streamable HTTP on node:http, or inside any framework that stands on it. */
 export function nodeHttpHandler(door: Door, options?: HttpOptions): NodeHttpHandler {
-  return nodeFace(createEndpoint(door, options))
+  const endpoint = createEndpoint(door, options)
+  const face = nodeFace(endpoint)
+  const { authorizer } = endpoint
+  if (authorizer === undefined) return face
+  return (req, res, parsedBody) => {
+    const text = authorizer.document(pathOf(originalUrl(req)))
+    if (text === undefined) face(req, res, parsedBody)
+    else new NodeExchange(endpoint, req, res).document(text)
+  }
 }
 
 /** The same over an endpoint that several carriers share. */
 export function nodeFace(endpoint: Endpoint): NodeHttpHandler {
   return (req, res, parsedBody) => new NodeExchange(endpoint, req, res).begin(parsedBody)
+}
+
+/** Frameworks take off the path under which they have mounted us, but keep the whole. */
+function originalUrl(req: IncomingMessage): string | undefined {
+  return 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : req.url
 }

@@ -24,6 +24,8 @@ export interface Tenant {
   readonly key: string
   /** The limit that holds for it. */
   readonly limit: 'streamsPerPrincipal' | 'answersPerPrincipal'
+  /** When what proved who it is expires: its streams end soon after. */
+  readonly expiresAt: number | undefined
 }
 
 export interface OutletOwner {

@@ -142,10 +142,16 @@ export class Streams {
     for (const outlet of this.#open) if (outlet.owner?.listening === true) outlet.end()
   }
 
-  /** One round: comments for the silent, an end for what was kept long enough. */
+  /** One round: comments for the silent, an end for what was kept long enough, or outlasts its token. */
   #sweep(): void {
     let left = Math.ceil(this.#open.size / spreadOver)
+    const expired = this.clock.now() - this.limits.expiredMs
     for (const outlet of this.#open) {
+      const { tenant } = outlet
+      if (tenant?.expiresAt !== undefined && tenant.expiresAt <= expired) {
+        outlet.end()
+        continue
+      }
       if (++outlet.silence < dueAfter || left === 0 || outlet.blocked) continue
       outlet.write(keepAliveText)
       left--

@@ -96,6 +96,11 @@ export class WebSocketConnection implements Connection, SocketEvents {
     return this.#closing
   }
 
+  /** Takes leave of a client whose token has expired; it may come back with another (close code 3000, "Unauthorized"). */
+  expire(): void {
+    this.#closing ??= this.#close(3000, 'The token has expired')
+  }
+
   /** The socket to be used; it need not be open yet. */
   attach(socket: Socket): void {
     this.#socket = socket
@@ -143,12 +148,12 @@ export class WebSocketConnection implements Connection, SocketEvents {
     else this.#finish(this.#failure ?? leave(code, reason))
   }
 
-  async #close(): Promise<void> {
+  async #close(code?: number, reason?: string): Promise<void> {
     this.#refusal ??= new ConnectionError('aborted', 'The connection was closed on this side')
     if (this.#isOpen) {
       this.#socket?.resume()
       await within(this.#sender.emptied(), this.#lingerMs, this.#clock)
-      this.#socket?.close()
+      this.#socket?.close(code, reason)
       await within(this.#ended.promise, this.#lingerMs, this.#clock)
     }
     this.#socket?.terminate()

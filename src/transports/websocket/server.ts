@@ -1,7 +1,8 @@
 /** The serving end of a WebSocket: takes over sockets that ask a node:http server for the upgrade. */
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { realClock } from '../../core/clock.ts'
+import type { Authorizer } from '../../core/authorizer.ts'
+import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { type CarrierLimits, serverCarrierLimits } from '../framing/limits.ts'
@@ -23,6 +24,8 @@ export interface WebSocketServerOptions extends WebSocketSettings {
   readonly guard?: (request: IncomingMessage) => Awaitable<Refusal | Admission | undefined>
   /** The longest time the guard may take. Default 10 s. */
   readonly guardMs?: number
+  /** How long a socket may outlast the token that opened it. Default 60 s. */
+  readonly expiredMs?: number
   readonly limits?: Partial<CarrierLimits>
 }
 
@@ -56,6 +59,7 @@ export async function webSocketUpgrade(
       connection.attach(bind(connection))
       connection.opened(stream)
       accept(connection)
+      if (principal?.expiresAt !== undefined) endWith(principal.expiresAt, connection, stream, options)
     })
   }
 
@@ -72,6 +76,41 @@ async function admit(request: IncomingMessage, options: WebSocketServerOptions):
   const verdict = Promise.resolve(guard(request))
   if (await within(verdict, guardMs, clock)) return verdict
   return { status: 503, message: `Letting you in took longer than ${guardMs} ms (guardMs). Try again later` }
+}
+
+/** A guard that asks who it is. Host and Origin are checked before. */
+export function authorizerGuard(authorizer: Authorizer): NonNullable<WebSocketServerOptions['guard']> {
+  return async request => {
+    const { headers, rawHeaders, url = '' } = request
+    const repeats = (name: string): boolean =>
+      rawHeaders.filter((raw, at) => at % 2 === 0 && raw.toLowerCase() === name).length > 1
+    const found = await authorizer.identify(name => single(headers[name]), { url, repeats })
+    return found === undefined || 'status' in found ? found : { principal: found }
+  }
+}
+
+/** The connection ends with the token that opened it, give or take what clocks differ. */
+function endWith(
+  expiresAt: number,
+  connection: WebSocketConnection,
+  stream: Duplex,
+  { expiredMs = 60_000, clock = realClock }: WebSocketServerOptions,
+): void {
+  const cancel = atTime(expiresAt + expiredMs, () => connection.expire(), clock)
+  stream.once('close', cancel)
+}
+
+/** A longer wait would come round at once: timers count in 31 bits. */
+const longestTimer = 2 ** 31 - 1
+
+function atTime(time: number, fn: () => void, clock: Clock): Cancel {
+  let cancel: Cancel
+  const wait = (): void => {
+    const left = time - clock.now()
+    cancel = left <= 0 ? clock.setTimeout(fn, 0, true) : clock.setTimeout(wait, Math.min(left, longestTimer), true)
+  }
+  wait()
+  return () => cancel()
 }
 
 function isRefusal(verdict: Refusal | Admission | undefined): verdict is Refusal {
@@ -104,11 +143,12 @@ function refuse(stream: Duplex, refusal: Refusal): void {
 function callerOf({ headers }: IncomingMessage, stream: Duplex, principal: Principal | undefined): Caller {
   return {
     carrier: 'websocket',
-    header(name) {
-      const value = headers[name]
-      return Array.isArray(value) ? value.join(', ') : value
-    },
+    header: name => single(headers[name]),
     principal,
     connection: stream,
   }
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join(', ') : value
 }

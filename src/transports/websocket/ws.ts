@@ -10,7 +10,7 @@ export interface Socket {
   ping(): void
   pause(): void
   resume(): void
-  close(): void
+  close(code?: number, reason?: string): void
   /** Ends it at once, without a farewell. */
   terminate(): void
 }
@@ -90,7 +90,7 @@ function bindSocket(socket: WebSocket, events: SocketEvents): Socket {
     ping: () => socket.ping(),
     pause: () => socket.pause(),
     resume: () => socket.resume(),
-    close: () => socket.close(1000),
+    close: (code = 1000, reason) => socket.close(code, reason),
     terminate: () => socket.terminate(),
   }
 }

@@ -1,0 +1,23 @@
+/** How the ways of serving get their authorizer: loaded when it is wanted, so that an open server never pays for it. */
+import type { Authorization } from '../auth/resource/options.ts'
+import type { Authorizer } from '../core/authorizer.ts'
+import type { Engine } from '../engine/engine.ts'
+
+/** `none` says in words that whoever reaches the server may call it. */
+export type Auth = Authorization | 'none'
+
+/** `resource`: the server's address, for settings that name none. Undefined: there is nothing to authorize. */
+export async function loadAuthorizer(
+  auth: Auth | undefined,
+  engine: Engine,
+  resource?: () => string | undefined,
+): Promise<Authorizer | undefined> {
+  if (auth === undefined || auth === 'none') return undefined
+  const { createAuthorizer } = await import('../auth/resource/authorizer.ts')
+  return createAuthorizer(auth, authorizerOptions(engine, resource))
+}
+
+/** What an engine knows that an authorizer needs. */
+export function authorizerOptions({ info, clock, trace }: Engine, resource?: () => string | undefined) {
+  return { name: info.title ?? info.name, clock, resource, failed: (error: unknown) => trace('authorization', error) }
+}
