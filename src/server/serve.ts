@@ -43,7 +43,7 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
     import('../transports/http/listen.ts'),
   ])
   const limits = { frameBytes: engine.limits.frameBytes, ...givenLimits('listen: limits', options.limits ?? {}, httpLimits) }
-  const streams = new Streams({ limits })
+  const streams = new Streams({ limits, clock: engine.clock })
   engine.onSessionEnd(id => streams.forget(id))
   const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine, authorizer, streams.limits) }
   const guarded = authorizer === undefined ? {} : { authorizer }

@@ -123,8 +123,13 @@ export interface HttpPeer {
   tell(method: string, params?: Frame): Promise<Answer>
 }
 
-/** A client of one wire over HTTP, its handshake made. */
-export async function httpPeer(url: string, revision: RevisionId, capabilities: Frame = {}): Promise<HttpPeer> {
+/** A client of one wire over HTTP, its handshake made. `own`: headers of each of its requests. */
+export async function httpPeer(
+  url: string,
+  revision: RevisionId,
+  capabilities: Frame = {},
+  own: Readonly<Record<string, string>> = {},
+): Promise<HttpPeer> {
   let session: string | undefined
   let hello: Answer | undefined
   let nextId = 1
@@ -134,7 +139,7 @@ export async function httpPeer(url: string, revision: RevisionId, capabilities: 
     headers: Readonly<Record<string, string | undefined>> = {},
     id: string | number = nextId++,
   ): Ask => ({
-    headers: { ...headersFor(revision, method, params, session), ...headers },
+    headers: { ...headersFor(revision, method, params, session), ...own, ...headers },
     body: { jsonrpc: '2.0', id, method, params: enveloped(revision, params, capabilities) },
   })
   const peer: HttpPeer = {
@@ -147,10 +152,11 @@ export async function httpPeer(url: string, revision: RevisionId, capabilities: 
     ask: (method, params = {}, { headers, id } = {}) => send(url, asking(method, params, headers, id)),
     open: (method, params = {}, { headers } = {}) => open(url, asking(method, params, headers)),
     tell: (method, params = {}) =>
-      send(url, { headers: headersFor(revision, method, params, session), body: { jsonrpc: '2.0', method, params } }),
+      send(url, { headers: { ...headersFor(revision, method, params, session), ...own }, body: { jsonrpc: '2.0', method, params } }),
   }
   if (revisionById(revision).era === 'session') {
     hello = await send(url, {
+      headers: { ...json, ...own },
       body: { jsonrpc: '2.0', id: 0, method: 'initialize', params: helloParams(revision, capabilities) },
     })
     session = hello.headers['mcp-session-id'] as string | undefined
