@@ -17,6 +17,18 @@ export async function loadAuthorizer(
   return createAuthorizer(auth, authorizerOptions(engine, resource))
 }
 
+/** Whoever names the address of a server has named its host, too. */
+export function namedHosts({
+  auth,
+  hosts = [],
+}: {
+  readonly auth?: Auth
+  readonly hosts?: readonly string[]
+}): readonly string[] {
+  const resource = auth === undefined || auth === 'none' ? undefined : auth.settings.resource
+  return resource === undefined ? hosts : [...hosts, new URL(resource).hostname]
+}
+
 /** What an engine knows that an authorizer needs. */
 export function authorizerOptions({ info, clock, trace }: Engine, resource?: () => string | undefined) {
   return { name: info.title ?? info.name, clock, resource, failed: (error: unknown) => trace('authorization', error) }

@@ -78,7 +78,9 @@ async function serveWeb(handle: (request: Request) => Promise<Response>): Promis
   const http = createHttp(async (req, res) => {
     const body = req.method === 'POST' ? Buffer.concat(await req.toArray()) : null
     const headers = Object.entries(req.headers).map(([name, value]) => [name, String(value)] as [string, string])
-    const answer = await handle(new Request(`http://${req.headers.host}${req.url}`, { method: req.method ?? 'GET', headers, body }))
+    const answer = await handle(
+      new Request(`http://${req.headers.host}${req.url}`, { method: req.method ?? 'GET', headers, body }),
+    )
     res.writeHead(answer.status, Object.fromEntries(answer.headers))
     res.end(Buffer.from(await answer.arrayBuffer()))
   }).listen(0, '127.0.0.1')
@@ -129,7 +131,15 @@ describe.each(Object.entries(faces))('a protected server by %s', (_, serve) => {
     expect(await at('POST')).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD, OPTIONS' } })
   })
 
-  it('does not serve it under a name that is not its own', async () => {
+  it('answers to the name in its own address, and to no other', async () => {
+    const origin = await serve()
+    const named = await send(origin + metadataPath, { method: 'GET', headers: { host: 'api.example.com' } })
+    expect(named.status).toBe(200)
+    expect((await send(`${origin}/mcp`, { headers: { host: 'api.example.com' } })).status).toBe(401)
+    expect((await send(`${origin}/mcp`, { headers: { host: 'evil.example' } })).status).toBe(403)
+  })
+
+  it('does not serve its metadata under a name that is not its own', async () => {
     const answer = await send((await serve()) + metadataPath, { method: 'GET', headers: { host: 'evil.example' } })
     expect(answer.status).toBe(403)
   })
@@ -198,24 +208,30 @@ describe('a WebSocket', () => {
 })
 
 describe('an event stream', () => {
-  it.each(['2025-06-18', '2025-11-25'] as const)('of %s ends with the token that opened it, and its session does not', async revision => {
-    const clock = fakeClock(Date.now())
-    const { url } = await tickets({ clock, limits: { sessionIdleMs: 3_600_000 } }).listen({ auth: auth() })
-    const peer = await httpPeer(url, revision, {}, bearer())
-    const { response } = await open(url, { method: 'GET', headers: { ...headersFor(revision, '', {}, peer.session), ...bearer() } })
-    expect(response.statusCode).toBe(200)
-    const ended = vi.fn()
-    response.on('end', ended).resume()
-    clock.advance(300_000 + 59_000)
-    await peer.ask('ping')
-    expect(ended).not.toHaveBeenCalled()
-    clock.advance(2_000)
-    await once(response, 'close')
-    const at = Math.floor(clock.now() / 1000)
-    const fresh = { authorization: `Bearer ${issuer.token(resource, { exp: at + 300 })}` }
-    const answer = await peer.ask('tools/call', { name: 'who' }, { headers: fresh })
-    expect(answer.frame).toMatchObject({ result: { content: [{ text: 'ada by app with tickets' }] } })
-  })
+  it.each(['2025-06-18', '2025-11-25'] as const)(
+    'of %s ends with the token that opened it, and its session does not',
+    async revision => {
+      const clock = fakeClock(Date.now())
+      const { url } = await tickets({ clock, limits: { sessionIdleMs: 3_600_000 } }).listen({ auth: auth() })
+      const peer = await httpPeer(url, revision, {}, bearer())
+      const { response } = await open(url, {
+        method: 'GET',
+        headers: { ...headersFor(revision, '', {}, peer.session), ...bearer() },
+      })
+      expect(response.statusCode).toBe(200)
+      const ended = vi.fn()
+      response.on('end', ended).resume()
+      clock.advance(300_000 + 59_000)
+      await peer.ask('ping')
+      expect(ended).not.toHaveBeenCalled()
+      clock.advance(2_000)
+      await once(response, 'close')
+      const at = Math.floor(clock.now() / 1000)
+      const fresh = { authorization: `Bearer ${issuer.token(resource, { exp: at + 300 })}` }
+      const answer = await peer.ask('tools/call', { name: 'who' }, { headers: fresh })
+      expect(answer.frame).toMatchObject({ result: { content: [{ text: 'ada by app with tickets' }] } })
+    },
+  )
 
   it('that answers a call of 2026-07-28 ends too, and with it the work', async () => {
     const clock = fakeClock(Date.now())

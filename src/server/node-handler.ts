@@ -1,11 +1,12 @@
 /** A server as a handler for frameworks that stand on node:http. */
 import { createAuthorizer } from '../auth/resource/authorizer.ts'
 import { type NodeHttpHandler, nodeHttpHandler } from '../transports/http/node.ts'
-import { authorizerOptions } from './auth.ts'
+import { authorizerOptions, namedHosts } from './auth.ts'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 
 export function nodeHandler({ door, engine }: Server, { auth, ...options }: FetchOptions = {}): NodeHttpHandler {
   if (auth === undefined || auth === 'none') return nodeHttpHandler(door, options)
-  return nodeHttpHandler(door, { ...options, authorizer: createAuthorizer(auth, authorizerOptions(engine)) })
+  const hosts = namedHosts({ ...options, auth })
+  return nodeHttpHandler(door, { ...options, hosts, authorizer: createAuthorizer(auth, authorizerOptions(engine)) })
 }

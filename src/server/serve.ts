@@ -6,7 +6,7 @@ import type { Door } from '../jsonrpc/connection.ts'
 import type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
 import type { HttpLimits } from '../transports/http/limits.ts'
 import type { Listening, ListenOptions } from '../transports/http/listen.ts'
-import { type Auth, loadAuthorizer } from './auth.ts'
+import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
 import { checkNames, type GuardNames } from '../transports/http/names.ts'
 import { givenLimits } from './options.ts'
 
@@ -46,7 +46,7 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
   const streams = new Streams({ limits, clock: engine.clock })
   engine.onSessionEnd(id => streams.forget(id))
   const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine, authorizer, streams.limits) }
-  const guarded = authorizer === undefined ? {} : { authorizer }
+  const guarded = authorizer === undefined ? {} : { authorizer, hosts: namedHosts(options) }
   const onError = (error: Error): void => engine.trace('listener', error)
   const listening = await listenHttp(engine, { ...rest, limits, streams, ...guarded, ...onUpgrade, onError })
   url = listening.url
@@ -64,7 +64,8 @@ async function webSockets(
 }
 
 /** The web-standard face. Another process may get the next request, so what cannot travel is not promised. */
-export function fetchFace(engine: Engine, { auth, ...options }: FetchOptions): FetchHandler {
+export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
+  const { auth } = options
   checkNames(options)
   const door: Door = {
     deliver: (text, caller, reply) => engine.deliver(text, { ...caller, ephemeral: true }, reply),
@@ -76,7 +77,7 @@ export function fetchFace(engine: Engine, { auth, ...options }: FetchOptions): F
   let face: Promise<FetchHandler> | undefined
   return async (request: Request, info?: FetchInfo) => {
     face ??= Promise.all([import('../transports/http/fetch.ts'), loadAuthorizer(auth, engine)]).then(([module, authorizer]) =>
-      module.fetchHandler(door, authorizer === undefined ? options : { ...options, authorizer }),
+      module.fetchHandler(door, authorizer === undefined ? options : { ...options, hosts: namedHosts(options), authorizer }),
     )
     return (await face)(request, info)
   }

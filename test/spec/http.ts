@@ -152,7 +152,10 @@ export async function httpPeer(
     ask: (method, params = {}, { headers, id } = {}) => send(url, asking(method, params, headers, id)),
     open: (method, params = {}, { headers } = {}) => open(url, asking(method, params, headers)),
     tell: (method, params = {}) =>
-      send(url, { headers: { ...headersFor(revision, method, params, session), ...own }, body: { jsonrpc: '2.0', method, params } }),
+      send(url, {
+        headers: { ...headersFor(revision, method, params, session), ...own },
+        body: { jsonrpc: '2.0', method, params },
+      }),
   }
   if (revisionById(revision).era === 'session') {
     hello = await send(url, {

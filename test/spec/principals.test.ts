@@ -26,7 +26,11 @@ afterAll(async () => {
 })
 
 const bearer = (sub: string, more: Frame = {}) => ({ authorization: `Bearer ${issuer.token(url, { sub, ...more })}` })
-const noDate = ({ status, text, headers: { date: _, ...headers } }: Awaited<ReturnType<typeof send>>) => ({ status, text, headers })
+const noDate = ({ status, text, headers: { date: _, ...headers } }: Awaited<ReturnType<typeof send>>) => ({
+  status,
+  text,
+  headers,
+})
 
 describe.each(['2025-03-26', '2025-06-18', '2025-11-25'] as const)('a session of %s', revision => {
   it('is to another principal, byte for byte, like one that never was, and its owner notices nothing', async () => {
@@ -133,32 +137,38 @@ describe('a sealed handle', () => {
 describe('a task', () => {
   const extension = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
 
-  it.each(['tasks/get', 'tasks/cancel', 'tasks/update'])('of the extension: %s by another is as for one that never was', async method => {
-    const ada = await httpPeer(url, '2026-07-28', extension, bearer('ada'))
-    const bob = await httpPeer(url, '2026-07-28', extension, bearer('bob'))
-    const { taskId } = (await ada.ask('tools/call', { name: 'work', arguments: {} })).frame['result'] as { taskId: string }
-    const never = taskId.replace(/[0-9a-f]/g, '0')
-    const params = (id: string) => ({ taskId: id, ...(method === 'tasks/update' ? { inputResponses: {} } : {}) })
-    const foreign = await bob.ask(method, params(taskId), { id: 7 })
-    const unknown = await bob.ask(method, params(never), { id: 7 })
-    expect(foreign.frame['error']).toBeDefined()
-    expect(foreign.text.replace(taskId, never)).toBe(unknown.text)
-    expect((await ada.ask(method, params(taskId))).frame['result']).toBeDefined()
-  })
+  it.each(['tasks/get', 'tasks/cancel', 'tasks/update'])(
+    'of the extension: %s by another is as for one that never was',
+    async method => {
+      const ada = await httpPeer(url, '2026-07-28', extension, bearer('ada'))
+      const bob = await httpPeer(url, '2026-07-28', extension, bearer('bob'))
+      const { taskId } = (await ada.ask('tools/call', { name: 'work', arguments: {} })).frame['result'] as { taskId: string }
+      const never = taskId.replace(/[0-9a-f]/g, '0')
+      const params = (id: string) => ({ taskId: id, ...(method === 'tasks/update' ? { inputResponses: {} } : {}) })
+      const foreign = await bob.ask(method, params(taskId), { id: 7 })
+      const unknown = await bob.ask(method, params(never), { id: 7 })
+      expect(foreign.frame['error']).toBeDefined()
+      expect(foreign.text.replace(taskId, never)).toBe(unknown.text)
+      expect((await ada.ask(method, params(taskId))).frame['result']).toBeDefined()
+    },
+  )
 
-  it.each(['tasks/get', 'tasks/result', 'tasks/cancel'])('of 2025-11-25: %s by another is as for one that never was', async method => {
-    const ada = await httpPeer(url, '2025-11-25', {}, bearer('ada'))
-    const bob = await httpPeer(url, '2025-11-25', {}, bearer('bob'))
-    const made = (await ada.ask('tools/call', { name: 'work', arguments: {}, task: {} })).frame['result'] as {
-      task: { taskId: string }
-    }
-    const { taskId } = made.task
-    const never = taskId.replace(/[0-9a-f]/g, '0')
-    const foreign = await bob.ask(method, { taskId }, { id: 7 })
-    const unknown = await bob.ask(method, { taskId: never }, { id: 7 })
-    expect(foreign.frame['error']).toBeDefined()
-    expect(foreign.text.replace(taskId, never)).toBe(unknown.text)
-    const listed = (await bob.ask('tasks/list')).frame['result'] as { tasks: unknown[] }
-    expect(JSON.stringify(listed)).not.toContain(taskId)
-  })
+  it.each(['tasks/get', 'tasks/result', 'tasks/cancel'])(
+    'of 2025-11-25: %s by another is as for one that never was',
+    async method => {
+      const ada = await httpPeer(url, '2025-11-25', {}, bearer('ada'))
+      const bob = await httpPeer(url, '2025-11-25', {}, bearer('bob'))
+      const made = (await ada.ask('tools/call', { name: 'work', arguments: {}, task: {} })).frame['result'] as {
+        task: { taskId: string }
+      }
+      const { taskId } = made.task
+      const never = taskId.replace(/[0-9a-f]/g, '0')
+      const foreign = await bob.ask(method, { taskId }, { id: 7 })
+      const unknown = await bob.ask(method, { taskId: never }, { id: 7 })
+      expect(foreign.frame['error']).toBeDefined()
+      expect(foreign.text.replace(taskId, never)).toBe(unknown.text)
+      const listed = (await bob.ask('tasks/list')).frame['result'] as { tasks: unknown[] }
+      expect(JSON.stringify(listed)).not.toContain(taskId)
+    },
+  )
 })

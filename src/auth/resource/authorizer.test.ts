@@ -144,7 +144,14 @@ describe('the issuer', () => {
 
 describe('introspection', () => {
   const introspection = { clientId: 'rs', clientSecret: 's:cret' }
-  const good = () => ({ active: true, sub: 'ada', client_id: 'app', aud: resource, scope: 'tickets', exp: clock.now() / 1000 + 60 })
+  const good = () => ({
+    active: true,
+    sub: 'ada',
+    client_id: 'app',
+    aud: resource,
+    scope: 'tickets',
+    exp: clock.now() / 1000 + 60,
+  })
 
   it('takes the word of the issuer, found by its metadata, and remembers it for a short time only', async () => {
     const at = door({ introspection })
@@ -182,7 +189,9 @@ describe('introspection', () => {
 
 describe('verify', () => {
   it('decides alone, and is told for which server', async () => {
-    const at = door({ verify: (token, about) => (token === 'good' && about.resource === resource ? { subject: 'ada' } : undefined) })
+    const at = door({
+      verify: (token, about) => (token === 'good' && about.resource === resource ? { subject: 'ada' } : undefined),
+    })
     expect(await who(at, 'good')).toMatchObject({ subject: 'ada', scopes: [], issuer: issuer.url })
     expect(await who(at, 'bad')).toMatchObject({ status: 401 })
   })

@@ -28,6 +28,7 @@ export function createAuthorizer(authorization: Authorization, options: Authoriz
 class ResourceServer implements Authorizer {
   readonly #settings: Settings
   readonly #options: AuthorizerOptions
+  readonly #report: (error: unknown) => void
   readonly #verifier: Verifier
   readonly #verified: Verified
   /** Tokens that are just being verified: however often one comes meanwhile, it is verified once. */
@@ -35,11 +36,12 @@ class ResourceServer implements Authorizer {
   #described: ResourceFacts | undefined = undefined
 
   constructor(settings: Settings, options: AuthorizerOptions) {
-    const { clock = realClock, failed = () => undefined } = options
+    const { clock = realClock } = options
     this.#settings = settings
     this.#options = options
+    this.#report = sparing(options.failed, clock)
     this.#verified = createVerified(settings.cacheMs, clock)
-    this.#verifier = createVerifier({ settings, resource: () => this.#resource, clock, failed })
+    this.#verifier = createVerifier({ settings, resource: () => this.#resource, clock, failed: this.#report })
   }
 
   identify(header: HeaderReader, entrance: Entrance): Awaitable<Principal | Denial> {
@@ -77,7 +79,7 @@ class ResourceServer implements Authorizer {
     try {
       found = await this.#verifier(token)
     } catch (error) {
-      this.#options.failed?.(error)
+      this.#report(error)
       return unavailable
     }
     if (typeof found === 'string') return this.#refused('invalid_token', `The token is not good here: ${found}`)
@@ -115,6 +117,18 @@ class ResourceServer implements Authorizer {
     return this.#described
   }
 }
+
+/** Told the first of many failures: the next ones mostly have the same cause, and each request would bring one. */
+function sparing(report: AuthorizerOptions['failed'], clock: Clock): (error: unknown) => void {
+  let next = 0
+  return error => {
+    if (clock.now() < next) return
+    next = clock.now() + pauseMs
+    report?.(error)
+  }
+}
+
+const pauseMs = 5_000
 
 const noToken = 'This server needs a bearer token. Get one from the authorization server that its metadata names'
 

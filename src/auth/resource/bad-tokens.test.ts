@@ -56,7 +56,9 @@ async function confused(form: (jwk: Members) => string): Promise<string> {
   const { keys } = (await (await fetch(`${issuer.url}/jwks`)).json()) as { keys: Members[] }
   const [, claims] = issuer.token(resource).split('.')
   const text = `${base64url({ alg: 'HS256', typ: 'at+jwt', kid: 'k1' })}.${claims}`
-  return `${text}.${createHmac('sha256', form(keys[0] ?? {})).update(text).digest('base64url')}`
+  return `${text}.${createHmac('sha256', form(keys[0] ?? {}))
+    .update(text)
+    .digest('base64url')}`
 }
 
 function altered(change: (parts: string[]) => unknown[]): string {
@@ -144,7 +146,12 @@ const cases: Record<string, Case> = {
   'before a bad one (two headers)': () => [...bearer(issuer.token(resource)), 'Authorization', 'Bearer bad'],
   'twice in one header': () => ['authorization', `Bearer ${issuer.token(resource)}, Bearer ${issuer.token(resource)}`],
   'in a cookie': () => ['cookie', `access_token=${issuer.token(resource)}`],
-  'in another header': () => ['x-access-token', issuer.token(resource), 'proxy-authorization', `Bearer ${issuer.token(resource)}`],
+  'in another header': () => [
+    'x-access-token',
+    issuer.token(resource),
+    'proxy-authorization',
+    `Bearer ${issuer.token(resource)}`,
+  ],
   'in the body alone': () => [],
 }
 

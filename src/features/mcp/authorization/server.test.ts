@@ -44,17 +44,20 @@ async function peer(revision: RevisionId, scope: string, capabilities: Frame = {
 const call = (name: string) => ({ name, arguments: {} })
 
 describe('a tool with scopes over HTTP', () => {
-  it.each(everyRevision)('%s: a token without them gets a 403 that names all it should have, and the tool does not run', async revision => {
-    const ada = await peer(revision, 'tickets')
-    const method = revision === 's3' ? 'tools/invoke' : 'tools/call'
-    const answer = await ada.ask(method, revision === 's3' ? { tool: 'write', name: 'write', arguments: {} } : call('write'))
-    expect(answer.status).toBe(403)
-    expect(answer.headers['www-authenticate']).toMatch(
-      /^Bearer error="insufficient_scope", error_description="[^"]+", resource_metadata="[^"]+\/mcp", scope="tickets write:tickets"$/,
-    )
-    expect(answer.frame).toMatchObject({ error: { code: -32600, data: { scopes: ['write:tickets'] } } })
-    expect(ran).toEqual([])
-  })
+  it.each(everyRevision)(
+    '%s: a token without them gets a 403 that names all it should have, and the tool does not run',
+    async revision => {
+      const ada = await peer(revision, 'tickets')
+      const method = revision === 's3' ? 'tools/invoke' : 'tools/call'
+      const answer = await ada.ask(method, revision === 's3' ? { tool: 'write', name: 'write', arguments: {} } : call('write'))
+      expect(answer.status).toBe(403)
+      expect(answer.headers['www-authenticate']).toMatch(
+        /^Bearer error="insufficient_scope", error_description="[^"]+", resource_metadata="[^"]+\/mcp", scope="tickets write:tickets"$/,
+      )
+      expect(answer.frame).toMatchObject({ error: { code: -32600, data: { scopes: ['write:tickets'] } } })
+      expect(ran).toEqual([])
+    },
+  )
 
   it.each(official)('%s: a token with them calls it, and any token calls the others', async revision => {
     const ada = await peer(revision, 'tickets write:tickets')
@@ -81,11 +84,20 @@ describe('a tool with scopes over HTTP', () => {
     const { url } = await tickets().listen({ auth: oauth({ issuer: issuer.url }) })
     const headers = { authorization: `Bearer ${issuer.token(url)}` }
     const { session } = await httpPeer(url, '2025-03-26', {}, headers)
-    const body = JSON.stringify(['read', 'write'].map((name, id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: call(name) })))
-    const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'mcp-session-id': session ?? '' }
+    const body = JSON.stringify(
+      ['read', 'write'].map((name, id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: call(name) })),
+    )
+    const json = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-session-id': session ?? '',
+    }
     const answer = await fetch(url, { method: 'POST', headers: { ...json, ...headers }, body })
     expect(answer.status).toBe(200)
-    expect(await answer.json()).toMatchObject([{ id: 0, result: {} }, { id: 1, error: { data: { scopes: ['write:tickets'] } } }])
+    expect(await answer.json()).toMatchObject([
+      { id: 0, result: {} },
+      { id: 1, error: { data: { scopes: ['write:tickets'] } } },
+    ])
   })
 
   it('may get its scopes, or others, while clients are connected', async () => {
@@ -132,11 +144,14 @@ describe('what else can have scopes', () => {
 })
 
 describe('where nobody is authorized', () => {
-  it.each(['2025-11-25', '2026-07-28'] as const)('%s: in memory and over stdio whoever calls is trusted as the process itself', async revision => {
-    const wire = await speak(tickets(), revision)
-    expect(await wire.ask('tools/call', call('write'))).toMatchObject({ result: { content: [{ text: 'write' }] } })
-    await wire.close()
-  })
+  it.each(['2025-11-25', '2026-07-28'] as const)(
+    '%s: in memory and over stdio whoever calls is trusted as the process itself',
+    async revision => {
+      const wire = await speak(tickets(), revision)
+      expect(await wire.ask('tools/call', call('write'))).toMatchObject({ result: { content: [{ text: 'write' }] } })
+      await wire.close()
+    },
+  )
 
   it('over a network a tool with scopes is closed, and the error says to whom it opens', async () => {
     const { url } = await tickets().listen({ auth: 'none' })
