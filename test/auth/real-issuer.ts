@@ -10,8 +10,8 @@ export interface RealIssuer {
   close(): Promise<void>
 }
 
-/** `format`: what its access tokens are. */
-export async function realIssuer(format: 'jwt' | 'opaque' = 'jwt'): Promise<RealIssuer> {
+/** `format`: what its access tokens are. `claims`: what its opaque tokens say beyond the usual, when it is asked. */
+export async function realIssuer(format: 'jwt' | 'opaque' = 'jwt', claims?: object): Promise<RealIssuer> {
   const http = createServer((req, res) => provider.callback()(req, res))
   await new Promise<void>(resolve => http.listen(0, '127.0.0.1', () => resolve()))
   const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
@@ -26,6 +26,7 @@ export async function realIssuer(format: 'jwt' | 'opaque' = 'jwt'): Promise<Real
       },
       { client_id: 'tickets', client_secret: 'tickets-secret', grant_types: [], redirect_uris: [], response_types: [] },
     ],
+    extraTokenClaims: () => claims,
     scopes: ['tickets:read', 'tickets:write'],
     features: {
       devInteractions: { enabled: false },
