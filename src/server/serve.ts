@@ -6,8 +6,8 @@ import type { Door } from '../jsonrpc/connection.ts'
 import type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
 import type { HttpLimits } from '../transports/http/limits.ts'
 import type { Listening, ListenOptions } from '../transports/http/listen.ts'
-import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
 import { checkNames, type GuardNames } from '../transports/http/names.ts'
+import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
 import { givenLimits } from './options.ts'
 
 export interface ServeHttpOptions extends Omit<ListenOptions, 'onUpgrade' | 'identify' | 'authorizer' | 'streams'> {
