@@ -27,13 +27,13 @@ export interface PromptFacts<C = unknown, A = ArgumentsSpec<C>> {
 }
 
 const kinds: KindsOf<PromptFacts> = {
-  scopes: 'list',
   title: 'string',
   description: 'string',
   arguments: 'any',
   complete: 'object',
   icons: 'list',
   meta: 'object',
+  scopes: 'list',
 }
 
 export type PromptHandler<C> = (args: never, context: C) => Awaitable<unknown>

@@ -44,7 +44,6 @@ export interface ResourceFacts<C = unknown, V extends string = string> {
 }
 
 const kinds: KindsOf<ResourceFacts> = {
-  scopes: 'list',
   name: 'string',
   title: 'string',
   description: 'string',
@@ -56,6 +55,7 @@ const kinds: KindsOf<ResourceFacts> = {
   cache: 'object',
   list: 'function',
   complete: 'object',
+  scopes: 'list',
 }
 
 export type ResourceHandler<C> = (variables: never, context: C) => Awaitable<unknown>

@@ -93,7 +93,6 @@ export interface ToolExtras {
 }
 
 const kinds: KindsOf<ToolFacts> = {
-  scopes: 'list',
   title: 'string',
   description: 'string',
   input: 'any',
@@ -104,6 +103,7 @@ const kinds: KindsOf<ToolFacts> = {
   timeout: 'any',
   rate: 'object',
   meta: 'object',
+  scopes: 'list',
 }
 
 const emptyInput = { type: 'object', additionalProperties: false } as const
