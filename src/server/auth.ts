@@ -2,6 +2,7 @@
 import type { Authorization } from '../auth/resource/options.ts'
 import type { Authorizer } from '../core/authorizer.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { Caller } from '../jsonrpc/connection.ts'
 
 /** `none` says in words that whoever reaches the server may call it. */
 export type Auth = Authorization | 'none'
@@ -31,5 +32,11 @@ export function namedHosts({
 
 /** What an engine knows that an authorizer needs. */
 export function authorizerOptions({ info, clock, trace }: Engine, resource?: () => string | undefined) {
-  return { name: info.title ?? info.name, clock, resource, failed: (error: unknown) => trace('authorization', error) }
+  const failed = (error: unknown, token?: string): void => trace('authorization', error, bearerOf(token))
+  return { name: info.title ?? info.name, clock, resource, failed }
+}
+
+/** Lets the log know what must not stand in it: an author's own function may say anything when it fails. */
+function bearerOf(token: string | undefined): Caller {
+  return { carrier: 'http', connection: {}, header: name => (name === 'authorization' && token ? `Bearer ${token}` : undefined) }
 }

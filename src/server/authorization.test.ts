@@ -13,7 +13,7 @@ import { fakeClock } from '../testing/clock.ts'
 import { mcp as expressMcp } from './express.ts'
 import { mcp as fastifyMcp } from './fastify.ts'
 import { mcp as honoMcp } from './hono.ts'
-import { createServer, oauth, type Server, type ServerOptions } from './index.ts'
+import { createLog, createServer, oauth, type Server, type ServerOptions } from './index.ts'
 
 const resource = 'https://api.example.com/mcp'
 const metadataPath = '/.well-known/oauth-protected-resource/mcp'
@@ -169,6 +169,21 @@ describe('listen', () => {
 
   it('fetchWith wants the resource at once', () => {
     expect(() => tickets().fetchWith({ auth: oauth({ issuer: issuer.url }) })).toThrow('option resource')
+  })
+})
+
+describe('the log', () => {
+  it('tells why tokens cannot be verified, once for many, and never a token', async () => {
+    const lines: string[] = []
+    const log = createLog({ level: 'error', format: 'json', write: line => lines.push(line) })
+    const verify = (token: string) => Promise.reject(new Error(`no database for ${token}`))
+    const { url } = await tickets({ log }).listen({ auth: oauth({ issuer: issuer.url, verify }) })
+    for (const token of ['c4nary-one', 'c4nary-two']) {
+      const answer = await send(url, { headers: { authorization: `Bearer ${token}` } })
+      expect([answer.status, answer.headers['retry-after']]).toEqual([503, '5'])
+    }
+    expect(lines.map(line => JSON.parse(line))).toMatchObject([{ event: 'authorization' }])
+    expect(lines.join()).not.toContain('c4nary')
   })
 })
 

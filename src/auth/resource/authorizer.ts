@@ -16,8 +16,8 @@ export interface AuthorizerOptions {
   /** By which people know the server. */
   readonly name?: string
   readonly clock?: Clock
-  /** Told what keeps tokens from being verified. */
-  readonly failed?: (error: unknown) => void
+  /** Told what keeps tokens from being verified, and of which token it might speak. */
+  readonly failed?: (error: unknown, token?: string) => void
 }
 
 export function createAuthorizer(authorization: Authorization, options: AuthorizerOptions = {}): Authorizer {
@@ -28,7 +28,7 @@ export function createAuthorizer(authorization: Authorization, options: Authoriz
 class ResourceServer implements Authorizer {
   readonly #settings: Settings
   readonly #options: AuthorizerOptions
-  readonly #report: (error: unknown) => void
+  readonly #report: NonNullable<AuthorizerOptions['failed']>
   readonly #verifier: Verifier
   readonly #verified: Verified
   /** Tokens that are just being verified: however often one comes meanwhile, it is verified once. */
@@ -79,7 +79,7 @@ class ResourceServer implements Authorizer {
     try {
       found = await this.#verifier(token)
     } catch (error) {
-      this.#report(error)
+      this.#report(error, token)
       return unavailable
     }
     if (typeof found === 'string') return this.#refused('invalid_token', `The token is not good here: ${found}`)
@@ -119,12 +119,12 @@ class ResourceServer implements Authorizer {
 }
 
 /** Told the first of many failures: the next ones mostly have the same cause, and each request would bring one. */
-function sparing(report: AuthorizerOptions['failed'], clock: Clock): (error: unknown) => void {
+function sparing(report: AuthorizerOptions['failed'], clock: Clock): NonNullable<AuthorizerOptions['failed']> {
   let next = 0
-  return error => {
+  return (error, token) => {
     if (clock.now() < next) return
     next = clock.now() + pauseMs
-    report?.(error)
+    report?.(error, token)
   }
 }
 
