@@ -5,11 +5,11 @@
  */
 import { subscribe, unsubscribe } from '../features/mcp/resources/messages.ts'
 import { type ListenFilter, listen } from '../features/mcp/subscriptions/messages.ts'
-import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Id } from '../jsonrpc/message.ts'
 import { doubt, type Following, type Hub } from './hub.ts'
+import { backoffMs, isFinal, pause, steadyMs } from './patience.ts'
 import { type Followed, Reading } from './reading.ts'
 import type { Session } from './session.ts'
 
@@ -23,6 +23,7 @@ const filters = {
 
 /** What several readers share. */
 interface Hold {
+  readonly key: string
   readonly topic: string
   readonly filter: ListenFilter
   readonly followers: Set<Following>
@@ -69,23 +70,25 @@ export class Changes {
     const close = (): void => {
       following.close()
       hold.followers.delete(following)
-      if (hold.followers.size === 0) this.#release(key, hold)
+      if (hold.followers.size === 0) this.#release(hold)
     }
     return { following, close }
   }
 
   #hold(key: string, topic: string, filter: ListenFilter): Hold {
-    const hold: Hold = { topic, filter, followers: new Set(), stop: new AbortController() }
+    const hold: Hold = { key, topic, filter, followers: new Set(), stop: new AbortController() }
     this.#holds.set(key, hold)
-    this.#setUp(hold).catch(error => {
-      this.#release(key, hold)
-      for (const following of hold.followers) following.end(error)
-    })
+    this.#setUp(hold).catch(error => this.#fail(hold, error))
     return hold
   }
 
-  #release(key: string, hold: Hold): void {
-    if (this.#holds.get(key) === hold) this.#holds.delete(key)
+  #fail(hold: Hold, error: unknown): void {
+    this.#release(hold)
+    for (const following of hold.followers) following.end(error)
+  }
+
+  #release(hold: Hold): void {
+    if (this.#holds.get(hold.key) === hold) this.#holds.delete(hold.key)
     hold.stop.abort()
   }
 
@@ -96,17 +99,36 @@ export class Changes {
     if (uri !== undefined && subscribe.in.includes(revision.id)) return this.#subscribe(hold, uri)
   }
 
-  async #subscribe({ stop }: Hold, uri: string): Promise<void> {
+  async #subscribe(hold: Hold, uri: string): Promise<void> {
     const session = this.#session
-    const traced = (event: string) => (error: unknown) => session.engine.trace(event, error)
-    const forget = session.onReopen(() => void session.request(subscribe, { uri }).catch(traced('subscribe-failed')))
+    const { stop } = hold
+    const forget = session.onReopen(() => void this.#subscribeAgain(hold, uri))
     stop.signal.addEventListener('abort', forget, { once: true })
     await session.request(subscribe, { uri })
     const leave = (): void => {
-      if (!session.opened.conversation.ended) session.request(unsubscribe, { uri }).catch(traced('unsubscribe-failed'))
+      if (session.opened.conversation.ended || !session.intact) return
+      session.request(unsubscribe, { uri }).catch(error => session.engine.trace('unsubscribe-failed', error))
     }
     if (stop.signal.aborted) leave()
     else stop.signal.addEventListener('abort', leave, { once: true })
+  }
+
+  /** In a new session: until it holds, or the server refuses, or there is yet another session. */
+  async #subscribeAgain(hold: Hold, uri: string): Promise<void> {
+    const { engine, opened } = this.#session
+    const { signal } = hold.stop
+    for (let failures = 1; !signal.aborted && this.#session.opened === opened; failures++) {
+      try {
+        await this.#session.request(subscribe, { uri })
+        // What happened before it held went unheard.
+        return this.#hub.tell(hold.topic, uri)
+      } catch (error) {
+        engine.trace('subscribe-failed', error)
+        if (opened.conversation.ended) return
+        if (isFinal(error) && this.#session.intact) return this.#fail(hold, error)
+        await pause(engine.clock, backoffMs(failures), signal, true)
+      }
+    }
   }
 
   /** Keeps a listen request open; ends when nobody follows any more, throws when the server will not have it. */
@@ -122,8 +144,8 @@ export class Changes {
         if (isFinal(error)) throw error
         engine.trace('listen-broken', error)
       }
-      failures = engine.clock.now() - began > 10_000 ? 0 : failures + 1
-      if (!signal.aborted) await pause(this.#session, Math.min(100 * 2 ** failures, 30_000), signal)
+      failures = engine.clock.now() - began > steadyMs ? 0 : failures + 1
+      if (!signal.aborted) await pause(engine.clock, backoffMs(failures), signal, true)
     }
   }
 
@@ -173,23 +195,4 @@ function notAnnounced(filter: ListenFilter): McpError {
   const what =
     uri === undefined ? `changes of its ${Object.keys(filter)[0]?.replace('ListChanged', '')}` : `updates of ${clip(uri)}`
   return new McpError('capability-missing', `The server announces no ${what}; look from time to time instead`)
-}
-
-/** An answer is final, and so is what HTTP refuses for good; a broken line is tried again. */
-function isFinal(error: unknown): boolean {
-  if (error instanceof McpError) return error.status === undefined || error.status < 500
-  if (!(error instanceof ConnectionError) || error.status === undefined) return false
-  return error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429
-}
-
-function pause({ engine }: Session, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    const done = (): void => {
-      cancel()
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const cancel = engine.clock.setTimeout(done, ms, true)
-    signal.addEventListener('abort', done, { once: true })
-  })
 }

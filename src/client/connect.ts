@@ -57,10 +57,11 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const { conversation } = session.opened
   changes = new Changes(session, hub)
   conversation.onEnd(() => hub.end(session.left ? undefined : conversation.reason))
-  session.onReopen(() => {
+  const doubt = (): void => {
     cache.clear()
     hub.tellDoubt()
-  })
+  }
+  session.whenUnheard(doubt, error => hub.fail(error))
   const log = new LogWish(session)
   if (options.logLevel !== undefined) await log.begin(options.logLevel)
   const { healthMs } = settings

@@ -42,10 +42,6 @@ async function shake(engine: Engine, conversation: Conversation, offer: Revision
   conversation.peer = { revision, capabilities, info: serverInfo, logLevel: undefined }
   await announce(engine, conversation)
   conversation.ready = true
-  if (revision.http.session) {
-    const { resume, headers } = revision.http
-    conversation.connection?.listen?.({ session: true, resume, headers: headers(undefined, undefined, undefined) })
-  }
   const instructions = typeof result.instructions === 'string' ? result.instructions : undefined
   return { conversation, revision, capabilities, serverInfo, instructions }
 }

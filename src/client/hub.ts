@@ -20,6 +20,11 @@ export class Hub {
     for (const topic of this.#following.keys()) this.tell(topic)
   }
 
+  /** Whoever follows now throws the reason; who follows later may be luckier. */
+  fail(reason: unknown): void {
+    for (const all of this.#following.values()) for (const following of all) following.end(reason)
+  }
+
   /** There will be no more. Without a reason whoever follows just ends, else it throws that. */
   end(reason?: unknown): void {
     this.#end ??= { reason }

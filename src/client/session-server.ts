@@ -20,6 +20,10 @@ export interface SessionServer extends TestServer {
   readonly streams: Map<string, http.ServerResponse>
   /** Handshakes are refused with 503. */
   overloaded: boolean
+  /** There is no stream for what is said unasked, nor any word of one. */
+  mute: boolean
+  /** What answers by method; may be changed. */
+  readonly answers: Map<string, Answer>
   /** A session is forgotten as soon as it is open. */
   forgetful: boolean
   /** Awaited before an unknown session is refused. */
@@ -66,7 +70,7 @@ export async function sessionServer(answers: Readonly<Record<string, Answer>> = 
   const server = await serve((seen, response) => {
     if (seen.method === 'POST') return void post(seen, response)
     const session = seen.headers['mcp-session-id'] as string
-    if (!sessions.has(session)) return response.writeHead(404).end()
+    if (!sessions.has(session) || self.mute) return response.writeHead(404).end()
     if (seen.method === 'DELETE') return response.writeHead(200).end()
     events(response)
     streams.set(session, response)
@@ -76,6 +80,8 @@ export async function sessionServer(answers: Readonly<Record<string, Answer>> = 
     sessions,
     streams,
     overloaded: false,
+    mute: false,
+    answers: table,
     forgetful: false,
     beforeRefusal: () => {},
     of: (method: string) => posted.filter(item => item.method === method),

@@ -6,11 +6,13 @@ import { unlessAborted } from '../core/abort.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Method } from '../engine/method.ts'
-import { exit, shutdown } from '../features/mcp/lifecycle/messages.ts'
+import { exit, ping, shutdown } from '../features/mcp/lifecycle/messages.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
 
 import { handshake, type Opened } from './handshake.ts'
+import { type Mendable, Mender } from './mending.ts'
+import { backoffMs, pause } from './patience.ts'
 import { openServer, type ProbeOptions } from './probe.ts'
 
 /** One outgoing call, as middleware sees it. */
@@ -26,14 +28,16 @@ const standard: SendOptions = {}
 /** How long a server may take over its farewell, where the wire has one. */
 const farewellMs = 1_000
 
-export class Session {
+export class Session implements Mendable {
   readonly engine: Engine
   readonly middleware: ClientMiddleware[] = []
   readonly #onReopen = new Set<() => void>()
+  readonly #mender: Mender
+  #onDoubt: () => void = () => {}
+  #onDeaf: (error: unknown) => void = () => {}
   #opened: Opened
   /** Whether there is a session that the server may forget. */
   #losable: boolean
-  /** False from the loss of a session until a new one is open. */
   #intact = true
   #mending: Promise<void> | undefined = undefined
   #closing: Promise<void> | undefined = undefined
@@ -43,10 +47,13 @@ export class Session {
     this.engine = engine
     this.#opened = opened
     this.#losable = isLosable(opened)
+    this.#mender = new Mender(this)
   }
 
   static async open(probe: ProbeOptions): Promise<Session> {
-    return new Session(probe.engine, await openServer(probe))
+    const session = new Session(probe.engine, await openServer(probe))
+    session.#listen(true)
+    return session
   }
 
   get opened(): Opened {
@@ -56,6 +63,20 @@ export class Session {
   /** Its end is wanted by this side, and no failure. */
   get left(): boolean {
     return this.#left
+  }
+
+  /** False from the loss of a session until a new one is open. */
+  get intact(): boolean {
+    return this.#intact
+  }
+
+  /**
+   * `doubt`: the server may have said something that nobody heard. `deaf`: it will say nothing more, because it refuses to
+   * open the session again.
+   */
+  whenUnheard(doubt: () => void, deaf: (error: unknown) => void): void {
+    this.#onDoubt = doubt
+    this.#onDeaf = deaf
   }
 
   /** Called after each re-opening: what was set up in the old session must be set up again. Gives the way to undo it. */
@@ -85,7 +106,7 @@ export class Session {
   }
 
   async #sendMended(method: Method, params: Params, options: SendOptions): Promise<unknown> {
-    if (!this.#intact) await unlessAborted(this.#mend(), options.signal)
+    if (!this.#intact) await unlessAborted(this.mend(), options.signal)
     const opened = this.#opened
     try {
       return await this.engine.call(opened.conversation, method, params, options)
@@ -102,7 +123,8 @@ export class Session {
     return true
   }
 
-  #mend(): Promise<void> {
+  /** Opens a lost session anew, once for all who want that now. */
+  mend(): Promise<void> {
     this.#mending ??= this.#reopen().finally(() => {
       this.#mending = undefined
     })
@@ -113,7 +135,42 @@ export class Session {
     this.#opened = await handshake(this.engine, this.#opened.conversation)
     this.#losable = isLosable(this.#opened)
     this.#intact = true
+    this.#mender.opened()
+    this.#listen(false)
+    this.#onDoubt()
     for (const fn of this.#onReopen) fn()
+  }
+
+  gaveUp(error: unknown): void {
+    this.#onDeaf(error)
+  }
+
+  /** Opens the stream for what the server says unasked, where the wire has one. */
+  #listen(first: boolean): void {
+    const opened = this.#opened
+    let quietly = first
+    const { session, resume, headers } = opened.revision.http
+    if (!session) return
+    opened.conversation.connection?.listen?.(
+      { session, resume, headers: headers(undefined, undefined, undefined) },
+      {
+        opened: continued => {
+          // The very first one follows the handshake at once, and tells nobody to look at what he has not seen yet.
+          if (!continued && !quietly) this.#onDoubt()
+          quietly = false
+        },
+        lost: error => {
+          if (this.#noteLoss(error, opened) && !this.#intact) this.#mender.lost()
+        },
+        absent: () => void this.#verify(opened).catch(error => this.engine.trace('listening-refused', error)),
+      },
+    )
+  }
+
+  /** Any call finds out whether the session is gone, and then opens a new one; one is made if nobody else does soon. */
+  async #verify(opened: Opened): Promise<void> {
+    await pause(this.engine.clock, backoffMs(1), this.#mender.signal, true)
+    if (this.#intact && this.#opened === opened && !opened.conversation.ended) await this.#send(ping, {}, standard)
   }
 
   /** With a reason, whoever still waits is told that. */
@@ -125,6 +182,7 @@ export class Session {
   async #close(reason: Error | undefined): Promise<void> {
     const { conversation, revision } = this.#opened
     this.#left = reason === undefined
+    this.#mender.close()
     if (reason !== undefined) conversation.end(reason)
     else if (shutdown.in.includes(revision.id) && !conversation.ended) await this.#farewell()
     await this.engine.close()

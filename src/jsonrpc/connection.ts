@@ -124,6 +124,16 @@ export interface FrameFault {
   readonly message: string
 }
 
+/** Hears what becomes of the stream for what a server says unasked. */
+export interface ListenUser {
+  /** It is open. Unless it continues what was heard before, something may have been said that nobody heard. */
+  opened(continued: boolean): void
+  /** The server had it open, and no longer knows the session: a new one must be opened. */
+  lost(error: ConnectionError): void
+  /** The server says that there is none, and it never had it open: it offers no such stream, or the session is gone. */
+  absent(): void
+}
+
 /** A duplex connection, either end; over HTTP the client's view of a server. */
 export interface Connection {
   readonly carrier: Carrier
@@ -133,8 +143,8 @@ export interface Connection {
   start(sink: Sink): void | Promise<void>
   /** Resolves (or returns undefined) when the frame was taken; rejects with ConnectionError when it cannot be delivered. */
   send(frame: string, outgoing?: Outgoing): void | Promise<void>
-  /** Over HTTP: opens the stream for what the server says unasked, if it offers one. */
-  listen?(outgoing: Outgoing): void
+  /** Over HTTP: opens the stream for what the server says unasked, if it offers one, and again whenever it breaks. */
+  listen?(outgoing: Outgoing, user?: ListenUser): void
   /** Where each request holds an exchange of its own: the answer to this one is no longer wanted. */
   drop?(id: Id, reason: unknown): void
   close(): Promise<void>

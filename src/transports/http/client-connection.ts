@@ -4,11 +4,12 @@
  */
 import { Bag } from '../../core/bag.ts'
 import { createDeadlines, type Deadlines } from '../../core/deadlines.ts'
-import { type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
+import { type Connection, ConnectionError, type ListenUser, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { Exchange } from './client-exchange.ts'
 import { type HeaderRecord, HeaderTemplate } from './client-headers.ts'
 import type { Live, Port, StreamablePort } from './client-port.ts'
+import { sessionGone } from './client-refusal.ts'
 import type { ClientSettings } from './client-settings.ts'
 import { EventStream } from './client-stream.ts'
 import type { AnswerReader, HttpWire, WireCall } from './client-wire.ts'
@@ -63,20 +64,32 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
   }
 
   /** A second call replaces the stream of the first: there is one per session. */
-  listen(outgoing: Outgoing): void {
+  listen(outgoing: Outgoing, user?: ListenUser): void {
     if (this.#closing !== undefined || outgoing.signal?.aborted) return
     this.#listener?.close()
+    const session = outgoing.session === true ? this.#session : undefined
+    let open = false
     const stream = new EventStream(
       this,
       outgoing,
       {
+        opened: continued => {
+          open = true
+          user?.opened(continued)
+        },
         event: text => this.frame(text, 200),
         fault: error =>
           this.#sink?.fault({ kind: error.kind === 'too-large' ? 'too-large' : 'not-utf8', message: error.message }),
-        // A server may offer no such stream (405), or no longer; the next message sent tells what is wrong, if anything is.
-        gone: () => undefined,
+        // A server may offer no such stream (405, and 404 by those who do not know better). But what was there in this
+        // session and is no more went with the session.
+        gone: error => {
+          if (error.status !== 404 || session === undefined) return
+          if (!open) return user?.absent()
+          this.loseSession(session)
+          user?.lost(sessionGone(404))
+        },
       },
-      { tries: Number.POSITIVE_INFINITY },
+      { tries: Number.POSITIVE_INFINITY, restarts: true },
     )
     this.#listener = stream
     outgoing.signal?.addEventListener('abort', () => stream.close(), { once: true })

@@ -9,6 +9,7 @@ import type { Id } from '../../jsonrpc/message.ts'
 import { answerTo } from './client-answer.ts'
 import { type Body, type BodyUser, refusalBody, successBody } from './client-body.ts'
 import type { Port } from './client-port.ts'
+import { sessionGone } from './client-refusal.ts'
 import { EventStream, type StreamUser } from './client-stream.ts'
 import { type AnswerReader, asConnectionError, type HeaderView, type WireCall } from './client-wire.ts'
 
@@ -140,11 +141,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
   #refused(status: number, headers: HeaderView): Body {
     if (status === 404 && this.#session !== undefined) {
       this.#port.streamable?.loseSession(this.#session)
-      this.settle(
-        new ConnectionError('session', 'The server no longer knows this session (HTTP 404); a new one must be opened', {
-          status,
-        }),
-      )
+      this.settle(sessionGone(status))
     }
     return refusalBody(this, status, headers)
   }

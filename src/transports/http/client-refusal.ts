@@ -31,6 +31,12 @@ export function refusal(status: number, headers: HeaderView, hint: string): Conn
   return new ConnectionError('status', `The server answered HTTP ${status}${said}`, { status, headers: headerRecord(headers) })
 }
 
+/** The server has forgotten the session, so it did nothing with what was sent in it. */
+export function sessionGone(status: number): ConnectionError {
+  const message = `The server no longer knows this session (HTTP ${status}); a new one must be opened`
+  return new ConnectionError('session', message, { status })
+}
+
 /** Redirects are not followed: the body and its credentials are for the server that was named. */
 export function redirection(status: number, headers: HeaderView): ConnectionError {
   const to = headers.get('location')

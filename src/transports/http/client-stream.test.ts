@@ -284,6 +284,48 @@ describe('the stream for what is said unasked', () => {
     expect(heard.faults.map(({ kind }) => kind)).toEqual(['too-large', 'not-utf8'])
   })
 
+  it('begins anew where the server can not go on after its last event, and says that something may be missing', async () => {
+    const opened: boolean[] = []
+    const server = await serve((seen, response) => {
+      if (seen.headers['last-event-id'] !== undefined) return response.writeHead(400).end()
+      events(response)
+      if (server.seen.length === 1) response.end(`id: a\ndata: ${update}\n\n`)
+      else response.write(`data: ${update}\n\n`)
+    })
+    const connection = httpClientConnection(server.url, { clock: hastyClock() })
+    const heard = await hear(connection)
+    connection.listen?.({}, { opened: continued => opened.push(continued), lost: () => {}, absent: () => {} })
+    await heard.got(2)
+    expect(lastIds(server.seen)).toEqual([undefined, 'a', undefined])
+    expect(opened).toEqual([false, false])
+  })
+
+  it.each([
+    ['was open in it', true, 'session'],
+    ['never was open', false, 'absent'],
+  ])('that is answered with 404 and %s tells of that', async (_, opens, expected) => {
+    const told = Promise.withResolvers<string>()
+    const server = await serve((seen, response) => {
+      if (seen.method === 'POST') return json(response, 200, result(seen.id), { 'mcp-session-id': 's' })
+      if (!opens || server.seen.length > 2) return response.writeHead(404).end()
+      events(response)
+      response.end(':\n\n')
+    })
+    const connection = httpClientConnection(server.url, { clock: hastyClock() })
+    await hear(connection)
+    await connection.send(request(1), { id: 1, session: true })
+    const user = {
+      opened: () => {},
+      lost: ({ kind }: { kind: string }) => told.resolve(kind),
+      absent: () => told.resolve('absent'),
+    }
+    connection.listen?.({ session: true }, user)
+    expect(await told.promise).toBe(expected)
+    await connection.send(request(2), { id: 2, session: true })
+    // A session that is gone is not named any more.
+    expect(server.seen.at(-1)?.headers['mcp-session-id']).toBe(opens ? undefined : 's')
+  })
+
   it('is one: a second call replaces it, a signal or close() ends it', async () => {
     const ended: number[] = []
     const closed = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()]

@@ -11,6 +11,8 @@ import { mediaType, redirection, refusal, wrongContent } from './client-refusal.
 import { type AnswerReader, asConnectionError, type HeaderView, type WireCall } from './client-wire.ts'
 
 export interface StreamUser {
+  /** The server sends events. `continued`: it was asked to go on after the last one that came. */
+  opened?(continued: boolean): void
   /** One message. */
   event(text: string): void
   /** The stream held something unreadable; unless closed now, it is opened again later. */
@@ -24,6 +26,8 @@ export interface StreamStart {
   readonly retryMs?: number | undefined
   /** Failures in a row before giving up. */
   readonly tries: number
+  /** Begin anew, without what was missed, when the server can not go on after the last event. */
+  readonly restarts?: boolean
 }
 
 export class EventStream implements AnswerReader {
@@ -31,6 +35,7 @@ export class EventStream implements AnswerReader {
   readonly #outgoing: Outgoing
   readonly #user: StreamUser
   readonly #tries: number
+  readonly #restarts: boolean
   #lastId: string | undefined
   #retryMs: number | undefined
   #parser: SseParser | undefined
@@ -46,6 +51,7 @@ export class EventStream implements AnswerReader {
     this.#outgoing = outgoing
     this.#user = user
     this.#tries = start.tries
+    this.#restarts = start.restarts ?? false
     this.#lastId = start.lastId
     this.#retryMs = start.retryMs
   }
@@ -77,13 +83,14 @@ export class EventStream implements AnswerReader {
         (data, type) => this.#event(data, type),
         this.#lastId,
       )
+      this.#user.opened?.(this.#lastId !== undefined)
       return
     }
     this.#call?.drop()
     if (status >= 200 && status < 300) this.#end(wrongContent(status, headers))
     else if (status < 400) this.#end(redirection(status, headers))
-    else if (status < 500 && !passing.has(status)) this.#end(refusal(status, headers, ''))
-    else this.#failed(refusal(status, headers, ''))
+    else if (status >= 500 || passing.has(status) || this.#startsAnew(status)) this.#failed(refusal(status, headers, ''))
+    else this.#end(refusal(status, headers, ''))
   }
 
   chunk(bytes: Uint8Array): void {
@@ -131,6 +138,13 @@ export class EventStream implements AnswerReader {
     this.#barren++
     if (++this.#failures > this.#tries) this.#end(error)
     else this.openLater()
+  }
+
+  /** The event id may be what is refused: servers keep only so much of what they said. */
+  #startsAnew(status: number): boolean {
+    if (!this.#restarts || status !== 400 || this.#lastId === undefined) return false
+    this.#lastId = undefined
+    return true
   }
 
   #end(error: ConnectionError): void {
