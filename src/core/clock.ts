@@ -1,6 +1,11 @@
 /** Time as something given, so that tests move it by hand and nothing sleeps. */
 
-export type Cancel = () => void
+/** Takes a timer back. */
+export interface Cancel {
+  (): void
+  /** Whether the timer keeps the process alive from here on. Absent on clocks that keep nothing alive. */
+  hold?(alive: boolean): void
+}
 
 export interface Clock {
   /** Milliseconds since the epoch. */
@@ -13,13 +18,19 @@ export interface Clock {
 export const realClock: Clock = {
   now: Date.now,
   setTimeout(fn, ms, background = false) {
-    const timer = setTimeout(fn, ms)
-    if (background) unref(timer)
-    return () => clearTimeout(timer)
+    const timer: unknown = setTimeout(fn, ms)
+    const cancel: Cancel = () => clearTimeout(timer as number)
+    if (!isHeld(timer)) return cancel
+    if (background) timer.unref()
+    cancel.hold = alive => {
+      if (alive) timer.ref()
+      else timer.unref()
+    }
+    return cancel
   },
 }
 
 /** Timers are plain numbers on some runtimes, and those never keep anything alive. */
-function unref(timer: unknown): void {
-  if (typeof timer === 'object' && timer !== null && 'unref' in timer && typeof timer.unref === 'function') timer.unref()
+function isHeld(timer: unknown): timer is { ref(): void; unref(): void } {
+  return typeof timer === 'object' && timer !== null && 'unref' in timer && 'ref' in timer
 }

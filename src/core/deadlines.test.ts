@@ -104,3 +104,23 @@ it('one that throws does not take the others with it', () => {
   advance(250)
   expect(fired).toEqual(['second'])
 })
+
+it('the timer keeps the process alive while a deadline is awaited, and only then', () => {
+  const held: boolean[] = []
+  const clock: Clock = {
+    now: () => 0,
+    setTimeout(_fn, _ms, background = false) {
+      held.push(!background)
+      return Object.assign(() => {}, { hold: (alive: boolean) => void held.push(alive) })
+    },
+  }
+  const deadlines = createDeadlines({ clock })
+  deadlines.add(60_000, () => {})
+  const one = deadlines.add(60_000, () => {}, true)
+  const other = deadlines.add(60_000, () => {}, true)
+  deadlines.cancel(one)
+  expect(held).toEqual([false, true])
+  deadlines.cancel(other)
+  deadlines.cancel(other)
+  expect(held).toEqual([false, true, false])
+})

@@ -1,6 +1,6 @@
 /**
- * Many deadlines under one timer: a sweep visits what is pending instead of a timer per call.
- * The timer is a background one and exists only while something is (or just was) pending.
+ * Many deadlines under one timer: a sweep visits what is pending instead of a timer per call. The timer exists only while
+ * something is (or just was) pending, and keeps the process alive only while somebody awaits one of them.
  */
 import { Bag, type Bagged } from './bag.ts'
 import { type Cancel, type Clock, realClock } from './clock.ts'
@@ -10,18 +10,24 @@ export class Deadline implements Bagged {
   /** When it falls due; may be moved while pending, which costs nothing. */
   at: number
   readonly fn: () => void
+  /** Somebody waits for what it ends: the process must not end before. */
+  readonly awaited: boolean
   /** Among those that are pending. */
   place = -1
 
-  constructor(at: number, fn: () => void) {
+  constructor(at: number, fn: () => void, awaited: boolean) {
     this.at = at
     this.fn = fn
+    this.awaited = awaited
   }
 }
 
 export interface Deadlines {
-  /** `fn` is called once at `at` or up to one sweep later, never sooner; it must not throw. */
-  add(at: number, fn: () => void): Deadline
+  /**
+   * `fn` is called once at `at` or up to one sweep later, never sooner; it must not throw. An awaited one keeps the process
+   * alive until it has passed or is cancelled.
+   */
+  add(at: number, fn: () => void, awaited?: boolean): Deadline
   /** Forgets a deadline; one that has passed or was cancelled before is no matter. */
   cancel(deadline: Deadline): void
   /** How many are pending. */
@@ -50,6 +56,7 @@ class Sweep implements Deadlines {
   readonly #pending = new Bag<Deadline>()
   #next = Number.POSITIVE_INFINITY
   #stop: Cancel | undefined
+  #awaited = 0
 
   constructor(clock: Clock, every: number) {
     this.#clock = clock
@@ -60,16 +67,23 @@ class Sweep implements Deadlines {
     return this.#pending.size
   }
 
-  add(at: number, fn: () => void): Deadline {
-    const deadline = new Deadline(at, fn)
+  add(at: number, fn: () => void, awaited = false): Deadline {
+    const deadline = new Deadline(at, fn, awaited)
     this.#pending.add(deadline)
+    if (awaited && ++this.#awaited === 1) this.#stop?.hold?.(true)
     if (at < this.#next) this.#arm(at)
     return deadline
   }
 
   cancel(deadline: Deadline): void {
-    // The timer is left to run out: one call after the other would otherwise set and clear one each.
-    this.#pending.delete(deadline)
+    this.#forget(deadline)
+  }
+
+  /** The timer is left to run out: one call after the other would otherwise set and clear one each. */
+  #forget(deadline: Deadline): boolean {
+    if (!this.#pending.delete(deadline)) return false
+    if (deadline.awaited && --this.#awaited === 0) this.#stop?.hold?.(false)
+    return true
   }
 
   #arm(at: number): void {
@@ -78,7 +92,7 @@ class Sweep implements Deadlines {
     if (now + delay >= this.#next) return
     this.#stop?.()
     this.#next = now + delay
-    this.#stop = this.#clock.setTimeout(() => this.#sweep(), Math.ceil(delay), true)
+    this.#stop = this.#clock.setTimeout(() => this.#sweep(), Math.ceil(delay), this.#awaited === 0)
   }
 
   #sweep(): void {
@@ -89,7 +103,7 @@ class Sweep implements Deadlines {
     due.sort((one, other) => one.at - other.at)
     try {
       // One that is due may cancel another; one that throws leaves the rest to the next sweep.
-      for (const deadline of due) if (this.#pending.delete(deadline)) deadline.fn()
+      for (const deadline of due) if (this.#forget(deadline)) deadline.fn()
     } finally {
       if (this.#pending.size > 0) this.#arm(now + this.#every)
     }

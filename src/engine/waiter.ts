@@ -52,7 +52,10 @@ export class Waiter {
     this.#silent = silent
     this.#resolve = resolve
     this.#reject = reject
-    this.#deadline = engine.deadlines.add(Math.min(now + this.#timeoutMs, this.#latest), () => this.#expire())
+    const at = Math.min(now + this.#timeoutMs, this.#latest)
+    // Whoever awaits an answer must live to see it or its absence. A server lives by its listeners; what it asks does not hold it.
+    const awaited = engine.role === 'client' && at < Number.POSITIVE_INFINITY
+    this.#deadline = engine.deadlines.add(at, () => this.#expire(), awaited)
     if (options.signal !== undefined) {
       this.#onAbort = () => this.#giveUp(abortReason(options.signal), 'aborted')
       options.signal.addEventListener('abort', this.#onAbort, { once: true })
