@@ -82,7 +82,7 @@ export class Client {
       sendOptions: options => this.#send(options),
       list: (anew, signal) => this.#readTools(anew, signal),
       finishTask: (task, { signal = never, totalMs }) =>
-        finishTask(session.engine, session.opened.conversation, task, {
+        finishTask(session.tasks, task, {
           totalMs,
           signal,
           answer: request => answer(request, { answerers, signal }),

@@ -124,6 +124,31 @@ describe('a session that the server has forgotten', () => {
   })
 })
 
+describe('a task whose session was forgotten', () => {
+  it('is looked after in the new one', async () => {
+    const now = '2026-01-01T00:00:00Z'
+    const task = (status: string) => ({ taskId: 't', status, createdAt: now, lastUpdatedAt: now, ttl: 60_000, pollInterval: 50 })
+    const server = await sessionServer(
+      {
+        'tools/list': () => ({
+          tools: [{ name: 'work', inputSchema: { type: 'object' }, execution: { taskSupport: 'required' } }],
+        }),
+        'tools/call': () => {
+          server.sessions.clear()
+          return { task: task('working') }
+        },
+        'tasks/get': () => task('completed'),
+        'tasks/result': () => said('done'),
+      },
+      { tools: {}, tasks: { requests: { tools: { call: {} } } } },
+    )
+    const mcp = await open(server)
+    for await (const _ of mcp.tools());
+    expect((await mcp.callTool('work')).text).toBe('done')
+    expect(server.of('tasks/get').map(({ session }) => session)).toEqual(['session-1', 'session-2'])
+  })
+})
+
 describe('what was set up in a forgotten session', () => {
   it('is set up again: subscriptions, the log level, the stream for what is said unasked', async () => {
     const server = await sessionServer({ 'tools/call': echo }, { logging: {}, resources: { subscribe: true } })

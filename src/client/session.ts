@@ -7,6 +7,8 @@ import type { SendOptions } from '../engine/calls.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Method } from '../engine/method.ts'
 import { exit, ping, shutdown } from '../features/mcp/lifecycle/messages.ts'
+import type { TaskPort } from '../features/mcp/tasks/client.ts'
+import { coreIds } from '../features/mcp/tasks/messages.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
 
@@ -83,6 +85,12 @@ export class Session implements Mendable {
   onReopen(fn: () => void): () => void {
     this.#onReopen.add(fn)
     return () => this.#onReopen.delete(fn)
+  }
+
+  /** Requests about tasks go the way of all calls: through middleware, and on to a new session when the old one is lost. */
+  get tasks(): TaskPort {
+    const core = coreIds.includes(this.#opened.revision.id)
+    return { engine: this.engine, core, request: (method, params, options) => this.request(method, params, options) }
   }
 
   request<P, R>(method: Method<P, R>, params: P, options: SendOptions = standard): Promise<R> {

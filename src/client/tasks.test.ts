@@ -52,6 +52,21 @@ function coreServer(taskSupport: string, script: Script = {}, capabilities: Fram
 }
 
 describe('a call that becomes a task', () => {
+  it.each(both)('at %s is looked after through the middleware', async revision => {
+    const server = createServer({ name: 's', version: '1' })
+    server.tool('work', { description: 'Works', task: { support: 'required', pollInterval: '50ms' } }, () => 'done')
+    await using mcp = await connectInMemory(server, { revision })
+    const methods: string[] = []
+    mcp.use((call, next) => {
+      methods.push(call.method)
+      return next(call)
+    })
+    expect((await mcp.callTool('work')).text).toBe('done')
+    expect(methods).toContain('tasks/get')
+    expect(methods.includes('tasks/result')).toBe(revision === '2025-11-25')
+    await server.close()
+  })
+
   it.each(both)('at %s gives its result as any other call does', async revision => {
     const server = createServer({ name: 's', version: '1' })
     server.tool(

@@ -3,7 +3,7 @@ import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { Progress, SendOptions } from '../engine/calls.ts'
 import type { ContentBlock } from '../features/mcp/content/messages.ts'
 import { type Answerers, drive, isFinal } from '../features/mcp/input-required/client.ts'
-import { createdTask, takesTasks, wantsTask } from '../features/mcp/tasks/client.ts'
+import { createdTask, takesTask, wantsTask } from '../features/mcp/tasks/client.ts'
 import { type Task, takingTasks } from '../features/mcp/tasks/messages.ts'
 import { mirrorHeaders } from '../features/mcp/tools/headers.ts'
 import { type CallToolResult, callTool, type TaskSupport } from '../features/mcp/tools/messages.ts'
@@ -61,7 +61,8 @@ export async function callToolOn<S extends Schema>(
     caller.book.checkInput(name, args)
   }
   // Where the caller decides, the tool must allow it: for that we have to know the tool.
-  if (options.task === true && takesTasks(caller.session.opened.conversation)) await known(caller, name, send.signal)
+  if (options.task === true && takesTask(caller.session.opened.conversation.peer, callTool.name))
+    await known(caller, name, send.signal)
   let params = paramsFor(caller, name, args, options.task)
   if (options.task === true) send = { ...send, declares: takingTasks }
   let answer: unknown
@@ -101,7 +102,11 @@ async function secondThoughts(error: unknown, caller: ToolCaller, name: string, 
     return send
   }
   // On wires where the caller decides, a tool that must run as a task is refused like an unknown method.
-  if (code === errors['method-not-found'] && book.get(name) === undefined && takesTasks(session.opened.conversation)) {
+  if (
+    code === errors['method-not-found'] &&
+    book.get(name) === undefined &&
+    takesTask(session.opened.conversation.peer, callTool.name)
+  ) {
     await known(caller, name, send.signal)
     if (supportOf(caller, name) === 'required') return send
   }
@@ -128,7 +133,7 @@ function paramsFor(caller: ToolCaller, name: string, args: Params | undefined, w
   const support = supportOf(caller, name)
   // On wires where the caller decides: when the tool must, or when it may and the caller wants to.
   const asTask = support === 'required' || (wanted && support === 'optional')
-  return asTask && takesTasks(caller.session.opened.conversation) ? { ...params, task: {} } : params
+  return asTask && takesTask(caller.session.opened.conversation.peer, callTool.name) ? { ...params, task: {} } : params
 }
 
 function withHeaders({ session, book }: ToolCaller, name: string, args: Params | undefined, send: SendOptions): SendOptions {

@@ -24,9 +24,10 @@ import {
   type FinishOptions,
   finishTask,
   pageOfTasks,
+  portTo,
   readTask,
   stopTask,
-  takesTasks,
+  takesTask,
   tasksClient,
 } from './client.ts'
 import { joined, ManualClock } from './fixture.ts'
@@ -98,7 +99,7 @@ async function begin({ engine, conversation, wire }: Peer): Promise<Task> {
 }
 
 const finish = async (peer: Peer, options: FinishOptions = {}) =>
-  finishTask(peer.engine, peer.conversation, await begin(peer), { answer: () => answered, leastPollMs: 1, ...options })
+  finishTask(portTo(peer.engine, peer.conversation), await begin(peer), { answer: () => answered, leastPollMs: 1, ...options })
 const answered = { action: 'accept' as const, content: { name: 'Ann' } }
 const never = () => new Promise(() => {})
 const ask: Work = async exchange => {
@@ -180,8 +181,8 @@ describe('a client that waits for a task', () => {
   it.each(wires)('hears that somebody else cancelled it at %s', async wire => {
     const peer = await join(wire, never)
     const task = await begin(peer)
-    const waiting = finishTask(peer.engine, peer.conversation, task, { leastPollMs: 1 })
-    await stopTask(peer.engine, peer.conversation, task.taskId)
+    const waiting = finishTask(portTo(peer.engine, peer.conversation), task, { leastPollMs: 1 })
+    await stopTask(portTo(peer.engine, peer.conversation), task.taskId)
     await expect(waiting).rejects.toThrow('The task was cancelled')
   })
 
@@ -196,9 +197,9 @@ describe('a client that waits for a task', () => {
     }
     const peer = await join('2026-07-28', () => 'done', clock)
     const task = await begin(peer)
-    await finishTask(peer.engine, peer.conversation, { ...task, pollIntervalMs: 700 }, { mostPollMs: 500 })
-    await finishTask(peer.engine, peer.conversation, { ...task, pollIntervalMs: 70 }, { mostPollMs: 500 })
-    await finishTask(peer.engine, peer.conversation, { ...task, pollIntervalMs: 7 })
+    await finishTask(portTo(peer.engine, peer.conversation), { ...task, pollIntervalMs: 700 }, { mostPollMs: 500 })
+    await finishTask(portTo(peer.engine, peer.conversation), { ...task, pollIntervalMs: 70 }, { mostPollMs: 500 })
+    await finishTask(portTo(peer.engine, peer.conversation), { ...task, pollIntervalMs: 7 })
     expect(waits.filter(ms => ms !== 1)).toEqual([500, 70, 50])
   })
 
@@ -211,12 +212,14 @@ describe('a client that waits for a task', () => {
 
   it('knows whether the server takes tasks, hears of them, and lists its own (rev D §1.6)', async () => {
     const peer = await join('2025-11-25', () => 'done')
-    expect(takesTasks(peer.conversation)).toBe(true)
-    expect(takesTasks((await join('2026-07-28', never)).conversation)).toBe(false)
+    expect(takesTask(peer.conversation.peer, callTool.name)).toBe(true)
+    expect(takesTask((await join('2026-07-28', never)).conversation.peer, callTool.name)).toBe(false)
     const { taskId } = await begin(peer)
-    await finishTask(peer.engine, peer.conversation, await readTask(peer.engine, peer.conversation, taskId), { leastPollMs: 1 })
+    await finishTask(portTo(peer.engine, peer.conversation), await readTask(portTo(peer.engine, peer.conversation), taskId), {
+      leastPollMs: 1,
+    })
     expect(peer.told).toMatchObject([{ taskId, status: 'completed', ttlMs: 60_000, pollIntervalMs: 1 }])
-    const { tasks } = await pageOfTasks(peer.engine, peer.conversation)
+    const { tasks } = await pageOfTasks(portTo(peer.engine, peer.conversation))
     expect(tasks).toMatchObject([{ taskId, ttlMs: 60_000 }])
   })
 })

@@ -1,6 +1,4 @@
 /** Waiting for a task: looking again and again as its server wishes, answering what it asks, cancelling it when given up. */
-import type { Conversation } from '../../../engine/conversation.ts'
-import type { Engine } from '../../../engine/engine.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
@@ -9,7 +7,7 @@ import { without } from '../content/messages.ts'
 import { type InputRequest, isInputRequired } from '../input-required/messages.ts'
 import type { CallToolResult } from '../tools/messages.ts'
 import { type DetailedTask, inputResponse, isTerminal, relatedTaskKey, type Task, taskResult, updateTask } from './messages.ts'
-import { isCore, readTask, stopTask } from './requests.ts'
+import { readTask, stopTask, type TaskPort } from './requests.ts'
 
 export interface FinishOptions {
   /** Aborted: the task is cancelled, and the wait ends with the signal's reason. */
@@ -29,12 +27,8 @@ const dayMs = 86_400_000
 const maxQuestions = 1_000
 
 /** Waits for the end of the task that a call has become and gives the call's result; a failure is thrown. */
-export async function finishTask(
-  engine: Engine,
-  conversation: Conversation,
-  created: Task,
-  options: FinishOptions = {},
-): Promise<CallToolResult> {
+export async function finishTask(port: TaskPort, created: Task, options: FinishOptions = {}): Promise<CallToolResult> {
+  const { engine } = port
   const { signal } = options
   signal?.throwIfAborted()
   const stop = new AbortController()
@@ -43,13 +37,13 @@ export async function finishTask(
   const deadline = engine.deadlines.add(engine.clock.now() + waitMs, () => stop.abort(late))
   const aborted = (): void => stop.abort(signal?.reason)
   signal?.addEventListener('abort', aborted, { once: true })
-  const wait = new Wait(engine, conversation, created, options, stop, engine.clock.now() + waitMs)
+  const wait = new Wait(port, created, options, stop, engine.clock.now() + waitMs)
   try {
-    return await (isCore(conversation) ? wait.core() : wait.extension())
+    return await (port.core ? wait.core() : wait.extension())
   } catch (error) {
     if (!stop.signal.aborted) throw error
     // Nobody waits for it any more; whether the server hears that changes nothing here.
-    stopTask(engine, conversation, created.taskId).catch(lost => engine.trace('task-not-cancelled', lost))
+    stopTask(port, created.taskId).catch(lost => engine.trace('task-not-cancelled', lost))
     throw stop.signal.reason
   } finally {
     engine.deadlines.cancel(deadline)
@@ -63,24 +57,15 @@ function plain(result: CallToolResult): CallToolResult {
 }
 
 class Wait {
-  readonly #engine: Engine
-  readonly #conversation: Conversation
+  readonly #port: TaskPort
   readonly #options: FinishOptions
   readonly #stop: AbortController
   readonly #until: number
   readonly #asked = new Set<string>()
   #task: DetailedTask
 
-  constructor(
-    engine: Engine,
-    conversation: Conversation,
-    task: Task,
-    options: FinishOptions,
-    stop: AbortController,
-    until: number,
-  ) {
-    this.#engine = engine
-    this.#conversation = conversation
+  constructor(port: TaskPort, task: Task, options: FinishOptions, stop: AbortController, until: number) {
+    this.#port = port
     this.#task = task
     this.#options = options
     this.#stop = stop
@@ -114,13 +99,13 @@ class Wait {
     for (;;) {
       do await this.#look()
       while (this.#task.status === 'working')
-      const result = await this.#engine.call(this.#conversation, taskResult, { taskId: this.#task.taskId }, this.#blocking())
+      const result = await this.#port.request(taskResult, { taskId: this.#task.taskId }, this.#blocking())
       if (!isInputRequired(result)) return plain(result)
       const answers: Record<string, unknown> = {}
       for (const [key, request] of Object.entries(result.inputRequests ?? {}))
         if (this.#isNew(key)) answers[key] = await this.#answer(key, request)
       const meta = { [relatedTaskKey]: { taskId: this.#task.taskId } }
-      await this.#engine.call(this.#conversation, inputResponse, { inputResponses: answers }, { signal: this.#stop.signal, meta })
+      await this.#port.request(inputResponse, { inputResponses: answers }, { signal: this.#stop.signal, meta })
     }
   }
 
@@ -129,7 +114,7 @@ class Wait {
     const { leastPollMs = 50, mostPollMs = 60_000, onStatus } = this.#options
     const wish = this.#task.pollIntervalMs ?? 1_000
     await this.#pause(Math.min(Math.max(wish, leastPollMs), mostPollMs))
-    this.#task = await readTask(this.#engine, this.#conversation, this.#task.taskId, { signal: this.#stop.signal })
+    this.#task = await readTask(this.#port, this.#task.taskId, { signal: this.#stop.signal })
     onStatus?.(this.#task)
   }
 
@@ -141,7 +126,7 @@ class Wait {
         cancel()
         reject(signal.reason)
       }
-      const cancel = this.#engine.clock.setTimeout(() => {
+      const cancel = this.#port.engine.clock.setTimeout(() => {
         signal.removeEventListener('abort', aborted)
         resolve()
       }, ms)
@@ -162,12 +147,7 @@ class Wait {
     const answer = await this.#answer(key, request)
     if (isTerminal(this.#task.status)) return
     const { taskId } = this.#task
-    await this.#engine.call(
-      this.#conversation,
-      updateTask,
-      { taskId, inputResponses: { [key]: answer } },
-      { signal: this.#stop.signal },
-    )
+    await this.#port.request(updateTask, { taskId, inputResponses: { [key]: answer } }, { signal: this.#stop.signal })
   }
 
   async #answer(key: string, request: InputRequest): Promise<unknown> {
@@ -188,7 +168,7 @@ class Wait {
   }
 
   #blocking(): { signal: AbortSignal; timeoutMs: number; totalMs: number } {
-    const left = Math.max(1, this.#until - this.#engine.clock.now())
+    const left = Math.max(1, this.#until - this.#port.engine.clock.now())
     return { signal: this.#stop.signal, timeoutMs: left, totalMs: left }
   }
 }

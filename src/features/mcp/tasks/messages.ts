@@ -74,6 +74,9 @@ export function taskFacts(declared: TaskSupport | TaskFacts | undefined): TaskFa
   )
 }
 
+/** A wish to have a question answered as a task, where the client runs such tasks. */
+export type TaskWish = boolean | { readonly ttl?: Duration }
+
 export function isTerminal(status: TaskStatus): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled'
 }
@@ -109,7 +112,8 @@ export const taskChanged = notification({ name: 'notifications/tasks', to: 'clie
 
 // ── the core form ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const ofCore = { to: 'server', in: coreIds } as const
+/** Either end may run tasks for the other. */
+const ofCore = { to: 'both', in: coreIds } as const
 
 export const getCoreTask = request<Task>()({
   ...ofCore,
@@ -156,7 +160,7 @@ export const inputResponse = request<Record<string, unknown>>()({
 
 export const taskStatus = notification({
   name: 'notifications/tasks/status',
-  to: 'client',
+  to: 'both',
   in: coreIds,
   params: shown,
   paramsDown: coreDown,
