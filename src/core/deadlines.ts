@@ -92,7 +92,8 @@ class Sweep implements Deadlines {
     if (now + delay >= this.#next) return
     this.#stop?.()
     this.#next = now + delay
-    this.#stop = this.#clock.setTimeout(() => this.#sweep(), Math.ceil(delay), this.#awaited === 0)
+    this.#stop = this.#clock.setTimeout(() => this.#sweep(), Math.ceil(delay), true)
+    if (this.#awaited > 0) this.#stop.hold?.(true)
   }
 
   #sweep(): void {
