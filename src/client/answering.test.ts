@@ -21,7 +21,15 @@ describe('what a client declares', () => {
     ['2024-11-05', { sampling: {}, roots: { listChanged: true } }],
     ['2025-03-26', { sampling: {}, roots: { listChanged: true } }],
     ['2025-06-18', { elicitation: {}, sampling: {}, roots: { listChanged: true } }],
-    ['2025-11-25', { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: { listChanged: true } }],
+    [
+      '2025-11-25',
+      {
+        elicitation: { form: {}, url: {} },
+        sampling: { tools: {} },
+        roots: { listChanged: true },
+        tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} }, elicitation: { create: {} } } },
+      },
+    ],
   ])('at %s is what it can answer, in that wire’s words', async (version, expected) => {
     const { server, mcp } = await open(all, version)
     await using _ = mcp

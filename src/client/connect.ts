@@ -14,6 +14,7 @@ import { promptsClient } from '../features/mcp/prompts/client.ts'
 import { resourcesClient } from '../features/mcp/resources/client.ts'
 import { subscriptionsClient } from '../features/mcp/subscriptions/client.ts'
 import { tasksClient } from '../features/mcp/tasks/client.ts'
+import { questionTasks } from '../features/mcp/tasks/questions.ts'
 import { toolsClient } from '../features/mcp/tools/client.ts'
 import { Spoken } from '../revisions/index.ts'
 import { answeringSides } from './answering.ts'
@@ -46,9 +47,15 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const cache = new ResultCache(clock)
   const resources = new ResourceBook()
   const answering = answeringSides(options, clock)
+  const questions = questionTasks({
+    clock,
+    sampling: options.onSample !== undefined,
+    elicitation: options.onElicit !== undefined,
+  })
   let changes: Changes | undefined
   const engine = engineFor(target, options, settings, [
     ...answering.sides,
+    questions.side,
     ...changeSides(hub, cache, resources),
     subscriptionsClient({ onAcknowledged: (honoured, id) => changes?.acknowledge(honoured, id) }),
   ])
@@ -56,7 +63,10 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const session = await open({ engine, opener, probeTimeoutMs: settings.probeTimeoutMs, signal: options.signal })
   const { conversation } = session.opened
   changes = new Changes(session, hub)
-  conversation.onEnd(() => hub.end(session.left ? undefined : conversation.reason))
+  conversation.onEnd(() => {
+    hub.end(session.left ? undefined : conversation.reason)
+    questions.close()
+  })
   const doubt = (): void => {
     cache.clear()
     hub.tellDoubt()

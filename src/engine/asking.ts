@@ -1,10 +1,13 @@
 /** Questions that a handler asks its caller in the middle of a call. Linear code on every wire; how it travels differs. */
 import { McpError } from '../jsonrpc/error.ts'
-import type { Awaitable } from '../jsonrpc/message.ts'
+import type { Awaitable, Params } from '../jsonrpc/message.ts'
 import type { Capabilities } from '../revisions/index.ts'
-import type { CallOptions } from './calls.ts'
+import type { CallOptions, SendOptions } from './calls.ts'
 import type { Exchange } from './exchange.ts'
 import type { Method } from './method.ts'
+
+/** Brings a question that is a request of its own to the client and its answer back, in another way than by that one request. */
+export type Courier = (exchange: Exchange, method: Method, params: Params, options: SendOptions) => Promise<unknown>
 
 export interface AskOptions extends CallOptions {
   /** What kind of question this is, for its default key: `elicit`, `sample`, … */
@@ -17,6 +20,8 @@ export interface AskOptions extends CallOptions {
   readonly allowed: boolean
   /** Whether an answer is one: what is not is asked anew, where that can be done. */
   readonly accepts: (answer: unknown) => boolean
+  /** Used on wires where questions are requests. */
+  readonly by?: Courier | undefined
 }
 
 export interface Asking {
@@ -56,12 +61,10 @@ export function pushAsking(exchange: Exchange): Asking {
       exchange.engine.streaming(exchange)
       const { conversation } = exchange
       const lane = conversation.connection === undefined ? { lane: exchange.aside ?? unasked(method.name) } : {}
-      const answer = await exchange.engine.call(conversation, method, params, {
-        signal: exchange.signal,
-        timeoutMs: exchange.engine.askTimeoutMs,
-        ...options,
-        ...lane,
-      })
+      const send = { signal: exchange.signal, timeoutMs: exchange.engine.askTimeoutMs, ...options, ...lane }
+      const answer = await (options.by === undefined
+        ? exchange.engine.call(conversation, method, params, send)
+        : (options.by(exchange, method as Method, params as Params, send) as Promise<never>))
       if (!options.accepts(answer)) throw new McpError('invalid-answer', `The client's answer to ${method.name} is malformed`)
       return answer
     },

@@ -1,6 +1,7 @@
 /** What a handler gets beside its arguments. One small object per call; its parts are made when touched. */
 import { type Problem, type ProblemCode, type ProblemMore, problem } from '../core/problem.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
+import type { Courier } from '../engine/asking.ts'
 import type { CallOptions } from '../engine/calls.ts'
 import { type Exchange, release } from '../engine/exchange.ts'
 import {
@@ -18,6 +19,7 @@ import type { Root } from '../features/mcp/roots/messages.ts'
 import { askRoots } from '../features/mcp/roots/server.ts'
 import type { SamplingParams, SamplingResult } from '../features/mcp/sampling/messages.ts'
 import { type SampleOptions, sample } from '../features/mcp/sampling/server.ts'
+import type { TaskWish } from '../features/mcp/tasks/messages.ts'
 import { background, currentTask } from '../features/mcp/tasks/server.ts'
 import type { Principal } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
@@ -86,10 +88,13 @@ export class Context {
   }
 
   /** Asks the user to fill in a form, or to visit a page. */
-  elicit<S extends Schema>(question: FormQuestion<S>): Promise<Elicited<InferOutput<S>>>
-  elicit(question: UrlQuestion): Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly elicitationId: string }>
-  elicit(question: FormQuestion | UrlQuestion): Promise<unknown> {
-    return held<unknown>('url' in question ? elicitUrl(this.#exchange, question) : elicitForm(this.#exchange, question))
+  elicit<S extends Schema>(question: FormQuestion<S> & Wishing): Promise<Elicited<InferOutput<S>>>
+  elicit(
+    question: UrlQuestion & Wishing,
+  ): Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly elicitationId: string }>
+  elicit({ task, ...question }: (FormQuestion | UrlQuestion) & Wishing): Promise<unknown> {
+    const asked = { ...question, ...carried(task) }
+    return held<unknown>('url' in asked ? elicitUrl(this.#exchange, asked) : elicitForm(this.#exchange, asked))
   }
 
   /** Tells the client that the page of a URL question has done its work. */
@@ -98,13 +103,14 @@ export class Context {
   }
 
   /** Asks the user yes or no. */
-  confirm(message: string, options: CallOptions & { key?: string } = {}): Promise<boolean> {
-    return held(elicitForm(this.#exchange, { message, ...options }).then(({ action }) => action === 'accept'))
+  confirm(message: string, { task, ...options }: CallOptions & { key?: string } & Wishing = {}): Promise<boolean> {
+    const question = { message, ...options, ...carried(task) }
+    return held(elicitForm(this.#exchange, question).then(({ action }) => action === 'accept'))
   }
 
   /** Asks the client's model. */
-  sample(params: SamplingParams, options?: SampleOptions): Promise<SamplingResult> {
-    return held(sample(this.#exchange, params, options))
+  sample(params: SamplingParams, { task, ...options }: SampleOptions & Wishing = {}): Promise<SamplingResult> {
+    return held(sample(this.#exchange, params, { ...options, ...carried(task) }))
   }
 
   /** Asks which folders the client works in. */
@@ -135,6 +141,25 @@ export class Context {
   /** A refusal with a category and a way out: `throw ctx.problem(…)`. */
   problem(code: ProblemCode, message: string, more?: ProblemMore): Problem {
     return problem(code, message, more)
+  }
+}
+
+interface Wishing {
+  /**
+   * Have the answer worked out as a task, where the client runs such tasks (2025-11-25): it may then take as long as it likes,
+   * and outlive the request. Elsewhere the question is asked as usual.
+   */
+  readonly task?: TaskWish | undefined
+}
+
+/** Loaded when first wished for: most servers never ask so. */
+function carried(task: TaskWish | undefined): { readonly by?: Courier } {
+  if (task === undefined || task === false) return {}
+  return {
+    by: async (exchange, method, params, options) => {
+      const { askThroughTask } = await import('../features/mcp/tasks/requestor.ts')
+      return askThroughTask(exchange, method, params, options, task)
+    },
   }
 }
 

@@ -7,6 +7,8 @@ import type { Judged } from './schemas.ts'
 export interface Asked {
   readonly method: string
   readonly params: Readonly<Record<string, unknown>>
+  /** Where it fetches the result of a task: the method that the task was made of. */
+  readonly work?: string | undefined
 }
 
 type Frame = Readonly<Record<string, unknown>>
@@ -53,11 +55,11 @@ function resultFaults(rules: Rules, revision: Judged, result: unknown, asked: As
   return rules.faults(definition, result)
 }
 
-function resultOf(rules: Rules, revision: Judged, result: unknown, { method, params }: Asked): string {
+function resultOf(rules: Rules, revision: Judged, result: unknown, { method, params, work = 'tools/call' }: Asked): string {
   const kind = isRecord(result) ? result['resultType'] : undefined
   if (kind === 'input_required') return 'InputRequiredResult'
   if (revision === '2026-07-28' && (kind === 'task' || taskExtension.has(method))) return 'Result'
   if (params['task'] !== undefined && isRecord(result) && result['task'] !== undefined) return 'CreateTaskResult'
-  if (method === 'tasks/result') return 'CallToolResult'
+  if (method === 'tasks/result') return rules.ofResult(work)
   return rules.ofResult(method)
 }

@@ -35,6 +35,8 @@ const wires = new Map<string, RevisionId>([
 export class Link {
   readonly #rules: (revision: Judged) => Rules
   readonly #asked = new Map<string, Placed>()
+  /** The methods that tasks were made of, by their id. */
+  readonly #tasks = new Map<unknown, string>()
   /** What the handshake settled on. */
   #session: RevisionId | undefined
   /** The version that the last request named by itself. */
@@ -100,7 +102,10 @@ export class Link {
   }
 
   #answered(from: From, frame: Frame): Placed | undefined {
-    return this.#asked.get(key(from === 'client' ? 'server' : 'client', frame['id']))
+    const asked = this.#asked.get(key(from === 'client' ? 'server' : 'client', frame['id']))
+    const task = isRecord(frame['result']) ? frame['result']['task'] : undefined
+    if (asked?.params['task'] !== undefined && isRecord(task)) this.#tasks.set(task['taskId'], asked.method)
+    return asked?.method === 'tasks/result' ? { ...asked, work: this.#tasks.get(asked.params['taskId']) } : asked
   }
 
   #ofAnswer(frame: Frame, asked: Placed | undefined): RevisionId | undefined {

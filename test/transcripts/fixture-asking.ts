@@ -42,6 +42,17 @@ export function addAsking(server: Server): void {
     const block = Array.isArray(content) ? content[0] : content
     return `The model says ${block?.type === 'text' ? block.text : 'nothing'}`
   })
+  server.tool('ode', { description: 'Asks the model for an ode, which may take it a while' }, async (_, ctx) => {
+    const { content } = await ctx.sample(
+      { messages: [{ role: 'user', content: { type: 'text', text: 'An ode to fish!' } }], maxTokens: 100 },
+      { task: { ttl: '1m' } },
+    )
+    const block = Array.isArray(content) ? content[0] : content
+    return block?.type === 'text' ? block.text : 'No ode'
+  })
+  server.tool('crew', { description: 'Asks the user who comes along, who may have to think' }, async (_, ctx) =>
+    (await ctx.confirm('Does the cat come along?', { task: true })) ? 'With the cat' : 'Without the cat',
+  )
   server.tool('where', { description: 'Asks which folders the client works in' }, async (_, ctx) => {
     const roots = await ctx.roots()
     return roots.map(root => root.name ?? root.uri).join(', ')

@@ -1,5 +1,6 @@
 /** The server's side of asking the user. */
 import { type Compiled, compileSchema, type InferOutput, type Schema } from '../../../core/schema/index.ts'
+import type { Courier } from '../../../engine/asking.ts'
 import type { CallOptions } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -13,12 +14,14 @@ export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
   readonly schema?: S
   /** Names the question across re-entry. */
   readonly key?: string
+  readonly by?: Courier
 }
 
 export interface UrlQuestion extends CallOptions {
   readonly message: string
   readonly url: string
   readonly key?: string
+  readonly by?: Courier
 }
 
 export type Elicited<T> = { readonly action: 'accept'; readonly content: T } | { readonly action: 'decline' | 'cancel' }

@@ -1,4 +1,5 @@
 /** The server's side of asking the client's model. */
+import type { Courier } from '../../../engine/asking.ts'
 import type { CallOptions } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -6,6 +7,7 @@ import { createMessage, type SamplingParams, type SamplingResult } from './messa
 
 export interface SampleOptions extends CallOptions {
   readonly key?: string
+  readonly by?: Courier
 }
 
 /** `includeContext` beyond none is sent only to clients that declare it: others would have to refuse. */

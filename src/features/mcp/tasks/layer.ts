@@ -6,11 +6,12 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Wire } from '../../../revisions/index.ts'
 import { onceBackground } from './current.ts'
 import { declaresTasks, requireExtension } from './declared.ts'
 import { coreIds, type TaskFacts } from './messages.ts'
+import { wishedTtl } from './receiver.ts'
 import type { Runner } from './runner.ts'
 import { hears, type RunningTask } from './running.ts'
 import type { TaskRecord } from './table.ts'
@@ -31,11 +32,7 @@ function asked(exchange: Exchange, facts: TaskFacts | undefined, next: Next, run
     return next()
   }
   if (facts === undefined) throw new McpError('task-support', `The tool "${name}" does not run as a task; leave params.task out`)
-  const ttl = isRecord(wish) ? wish['ttl'] : undefined
-  if (!isRecord(wish) || (ttl !== undefined && !(Number.isSafeInteger(ttl) && (ttl as number) >= 0))) {
-    throw new McpError('invalid-params', 'params.task must be an object; its ttl, if any, a whole number of milliseconds')
-  }
-  return atOnce(exchange, facts, next, runner, ttl as number | undefined)
+  return runAtOnce(exchange, facts, next, runner, wishedTtl(exchange))
 }
 
 /** The extension: a caller that declared it may get a task. */
@@ -47,10 +44,17 @@ function decided(exchange: Exchange, facts: TaskFacts | undefined, next: Next, r
     if (facts.support === 'optional') return next()
     throw new McpError('internal', 'Tasks need a store here: another instance may get the next request')
   }
-  return facts.deferred === true ? onWord(exchange, facts, next, runner) : atOnce(exchange, facts, next, runner, undefined)
+  return facts.deferred === true ? onWord(exchange, facts, next, runner) : runAtOnce(exchange, facts, next, runner, undefined)
 }
 
-async function atOnce(exchange: Exchange, facts: TaskFacts, next: Next, runner: Runner, ttl: number | undefined): Promise<Wire> {
+/** The answer is the task; the work begins when it is out. */
+export async function runAtOnce(
+  exchange: Exchange,
+  facts: TaskFacts,
+  next: Next,
+  runner: Runner,
+  ttl: number | undefined,
+): Promise<Wire> {
   const { record, task } = await runner.begin(exchange, facts, ttl)
   exchange.outlet = outletOf(task)
   answered(exchange).then(() => runner.work(task, next))

@@ -4,17 +4,16 @@ import { HandleError, type Seal } from '../../../core/handle.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { runTask } from './layer.ts'
 import { type ListenKind, TaskListeners, taskListening } from './listen.ts'
 import { type ListTasksResult, listTasks, relatedTaskKey, type TaskFacts, taskStatus } from './messages.ts'
-import { answerResult } from './result.ts'
+import { cancelCore, find, look, result, visible } from './receiver.ts'
 import { Runner, taskLimits } from './runner.ts'
 import { hears, type RunningTask } from './running.ts'
 import type { TasksOptions } from './server.ts'
 import { memoryTasks, type TaskRecord, type TaskTable } from './table.ts'
-import { detailedTask, related, taskOf } from './view.ts'
+import { detailedTask, related } from './view.ts'
 
 export interface Machinery {
   /** Runs a call whose tool has something to say of tasks, or whose caller asked for one. */
@@ -44,32 +43,20 @@ export function createMachinery(options: TasksOptions): Machinery {
   })
   return {
     run: (exchange, next, facts) => runTask(exchange, next, facts, runner),
-    get: async exchange => detailedTask(await find(table, exchange), exchange.engine),
+    get: exchange => look(runner, exchange),
     update: exchange => update(runner, exchange, exchange.params['taskId']),
     cancel: exchange => cancel(runner, exchange),
     cancelCore: exchange => cancelCore(runner, exchange),
     result: exchange => result(runner, exchange),
     list: exchange => list(table, options, exchange),
     respond: exchange => respond(runner, exchange),
-    listening: taskListening(listeners, (exchange, id) => visible(table, exchange, id)),
+    listening: taskListening(listeners, (exchange, id) => visible(runner, exchange, id)),
     close: () => runner.close(),
   }
 }
 
-/** Another's task, or one of another wire, is as unknown as one that never was. */
-async function visible(table: TaskTable, { caller, peer }: Exchange, id: string): Promise<TaskRecord | undefined> {
-  const record = await table.get(id)
-  return record?.owner === caller.principal?.id && record?.revision === peer.revision.id ? record : undefined
-}
-
-async function find(table: TaskTable, exchange: Exchange, id = exchange.params['taskId'] as string): Promise<TaskRecord> {
-  const record = await visible(table, exchange, id)
-  if (record === undefined) throw new McpError('unknown-task', `There is no task "${clip(id)}", or its time is over`)
-  return record
-}
-
 async function update(runner: Runner, exchange: Exchange, id: unknown): Promise<Record<string, never>> {
-  const record = await find(runner.table, exchange, id as string)
+  const record = await find(runner, exchange, id as string)
   const task = runner.running(record.id)
   task?.answer(exchange.params['inputResponses'] as Params)
   await task?.saved
@@ -78,22 +65,9 @@ async function update(runner: Runner, exchange: Exchange, id: unknown): Promise<
 
 /** An acknowledgement: cancelling what has ended is no mistake. */
 async function cancel(runner: Runner, exchange: Exchange): Promise<Record<string, never>> {
-  const record = await find(runner.table, exchange)
+  const record = await find(runner, exchange)
   await runner.cancel(exchange.engine, record.id)
   return {}
-}
-
-async function cancelCore(runner: Runner, exchange: Exchange): Promise<object> {
-  const { id } = await find(runner.table, exchange)
-  const after = await runner.cancel(exchange.engine, id)
-  if (after === undefined)
-    throw new McpError('task-over', `The task "${clip(id)}" has ended; only one that still runs can be cancelled`)
-  return taskOf(after)
-}
-
-async function result(runner: Runner, exchange: Exchange): Promise<unknown> {
-  const record = await find(runner.table, exchange)
-  return answerResult(exchange, record, runner.running(record.id), () => find(runner.table, exchange))
 }
 
 /** The draft names the task in `_meta`; `params.taskId` is taken too. */

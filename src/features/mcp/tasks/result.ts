@@ -94,11 +94,8 @@ function send(
   const { engine, conversation } = exchange
   const timeoutMs = Math.max(1, until - engine.clock.now())
   if (lane !== undefined) engine.streaming(exchange)
-  return engine.call(conversation, question.method, question.params, {
-    ...(lane === undefined ? {} : { lane }),
-    signal,
-    timeoutMs,
-    totalMs: timeoutMs,
-    meta: related(taskId),
-  })
+  const along = lane === undefined ? {} : { lane }
+  const options = { ...along, signal, timeoutMs, totalMs: timeoutMs, meta: related(taskId) }
+  if (question.by !== undefined) return question.by(exchange, question.method, question.params, options)
+  return engine.call(conversation, question.method, question.params, options)
 }

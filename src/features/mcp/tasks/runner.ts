@@ -36,6 +36,8 @@ export interface RunnerOptions {
   /** Makes ids that nobody can guess: where nobody is identified they are all that protects a task. */
   readonly newId: () => string
   readonly limits: TaskLimits
+  /** Whose the tasks of a caller are. Default: its principal's, or else whoever knows the id. */
+  readonly owner?: (exchange: Exchange) => string | undefined
   /** Told after each change of a task that runs here. */
   readonly changed: (record: TaskRecord, statusChanged: boolean, task: RunningTask) => void
 }
@@ -57,6 +59,10 @@ export class Runner {
     this.table = options.table
   }
 
+  owner(exchange: Exchange): string | undefined {
+    return this.#options.owner === undefined ? exchange.caller.principal?.id : this.#options.owner(exchange)
+  }
+
   running(id: string): RunningTask | undefined {
     return this.#running.get(id)
   }
@@ -67,10 +73,10 @@ export class Runner {
     facts: TaskFacts,
     wantedTtl: number | undefined,
   ): Promise<{ readonly record: TaskRecord; readonly task: RunningTask }> {
-    const { engine, caller, peer } = exchange
+    const { engine, peer } = exchange
     const record: TaskRecord = {
       id: this.#options.newId(),
-      owner: caller.principal?.id,
+      owner: this.owner(exchange),
       revision: peer.revision.id,
       status: 'working',
       createdAt: engine.clock.now(),

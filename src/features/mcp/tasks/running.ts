@@ -2,7 +2,7 @@
  * A task at work in this process: the questions it has open, and who waits for it to change. To the handler it is the way to
  * ask, whatever the wire: by `tasks/update`, by a request on the stream of `tasks/result`, or by the draft's input response.
  */
-import { type Asking, type AskOptions, capabilityMissing } from '../../../engine/asking.ts'
+import { type Asking, type AskOptions, type Courier, capabilityMissing } from '../../../engine/asking.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -19,6 +19,7 @@ export interface Question {
   /** As the task's wire writes it inside a state or result. */
   readonly request: InputRequest
   readonly accepts: (answer: unknown) => boolean
+  readonly by: Courier | undefined
   /** Somebody has been asked by a request of its own and may still answer. */
   asked: boolean
   resolve(answer: unknown): void
@@ -73,6 +74,7 @@ export class RunningTask implements Asking {
         params: params as Params,
         request: { method: method.name, params: wire },
         accepts: options.accepts,
+        by: options.by,
         asked: false,
         resolve: answer => settle(() => resolve(answer)),
         reject: error => settle(() => reject(error)),

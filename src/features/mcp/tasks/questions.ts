@@ -1,0 +1,87 @@
+/** A client that runs what its server asks as tasks (2025-11-25): the model and the user may take their time. */
+import type { Clock } from '../../../core/clock.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Method } from '../../../engine/method.ts'
+import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import type { RevisionId } from '../../../revisions/index.ts'
+import { elicit } from '../elicitation/messages.ts'
+import { createMessage } from '../sampling/messages.ts'
+import { runAtOnce } from './layer.ts'
+import { cancelCoreTask, getCoreTask, type ListTasksResult, listTasks, taskErrors, taskResult } from './messages.ts'
+import { cancelCore, look, result, wishedTtl } from './receiver.ts'
+import { Runner, taskLimits } from './runner.ts'
+import { memoryTasks, tableLimits } from './table.ts'
+import { detailedTask } from './view.ts'
+
+export interface QuestionTasksOptions {
+  readonly clock: Clock
+  /** Whether there is a model to ask. */
+  readonly sampling: boolean
+  /** Whether there is a user to ask. */
+  readonly elicitation: boolean
+  readonly newId?: () => string
+}
+
+export interface QuestionTasks {
+  readonly side: Side
+  /** Stops what runs: nobody can fetch it any more. */
+  close(): void
+}
+
+/** The one wire on which servers send requests and tasks are known. */
+const wires: readonly RevisionId[] = ['2025-11-25']
+/** All tasks here are those of the one server at the other end. */
+const owner = 'server'
+const facts = { support: 'optional', pollInterval: 500 } as const
+
+export function questionTasks({
+  clock,
+  sampling,
+  elicitation,
+  newId = () => crypto.randomUUID(),
+}: QuestionTasksOptions): QuestionTasks {
+  const runner = new Runner({ table: memoryTasks(clock), newId, limits: taskLimits, owner: () => owner, changed: () => {} })
+  const offered = (): boolean => sampling || elicitation
+  const answer = (method: Method, execute: (exchange: Exchange) => unknown): [Method, GatedHandler] => {
+    return [
+      { ...method, in: wires },
+      { offered, execute },
+    ]
+  }
+  return {
+    close: () => runner.close(),
+    side: {
+      handlers: [
+        answer(getCoreTask, exchange => look(runner, exchange)),
+        answer(cancelCoreTask, exchange => cancelCore(runner, exchange)),
+        answer(taskResult, exchange => result(runner, exchange)),
+        answer(listTasks, exchange => list(runner, exchange)),
+      ],
+      layers: [
+        {
+          stage: 'execute',
+          methods: [createMessage.name, elicit.name],
+          in: wires,
+          when: ({ params }) => params['task'] !== undefined,
+          run: (exchange, next) => runAtOnce(exchange, facts, next, runner, wishedTtl(exchange)),
+        },
+      ],
+      capabilities: ({ id }) => (wires.includes(id) && offered() ? { tasks: declared(sampling, elicitation) } : {}),
+      errors: taskErrors,
+    },
+  }
+}
+
+function declared(sampling: boolean, elicitation: boolean): Readonly<Record<string, unknown>> {
+  const requests = {
+    ...(sampling ? { sampling: { createMessage: {} } } : {}),
+    ...(elicitation ? { elicitation: { create: {} } } : {}),
+  }
+  return { list: {}, cancel: {}, requests }
+}
+
+/** All on one page: no more are kept. */
+async function list({ table }: Runner, { engine, peer }: Exchange): Promise<ListTasksResult> {
+  const { records } = await table.list(owner, peer.revision.id, { limit: tableLimits.tasksPerPrincipal })
+  return { tasks: records.map(record => detailedTask(record, engine)) }
+}
