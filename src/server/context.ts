@@ -88,13 +88,11 @@ export class Context {
   }
 
   /** Asks the user to fill in a form, or to visit a page. */
-  elicit<S extends Schema>(question: FormQuestion<S> & Wishing): Promise<Elicited<InferOutput<S>>>
-  elicit(
-    question: UrlQuestion & Wishing,
-  ): Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly elicitationId: string }>
-  elicit({ task, ...question }: (FormQuestion | UrlQuestion) & Wishing): Promise<unknown> {
-    const asked = { ...question, ...carried(task) }
-    return held<unknown>('url' in asked ? elicitUrl(this.#exchange, asked) : elicitForm(this.#exchange, asked))
+  elicit<S extends Schema>(question: FormQuestion<S>): Promise<Elicited<InferOutput<S>>>
+  elicit(question: UrlQuestion): Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly elicitationId: string }>
+  elicit(question: FormQuestion | UrlQuestion): Promise<unknown> {
+    const by = courier(question.task)
+    return held<unknown>('url' in question ? elicitUrl(this.#exchange, question, by) : elicitForm(this.#exchange, question, by))
   }
 
   /** Tells the client that the page of a URL question has done its work. */
@@ -103,14 +101,14 @@ export class Context {
   }
 
   /** Asks the user yes or no. */
-  confirm(message: string, { task, ...options }: CallOptions & { key?: string } & Wishing = {}): Promise<boolean> {
-    const question = { message, ...options, ...carried(task) }
-    return held(elicitForm(this.#exchange, question).then(({ action }) => action === 'accept'))
+  confirm(message: string, options: CallOptions & { key?: string; task?: TaskWish } = {}): Promise<boolean> {
+    const answer = elicitForm(this.#exchange, { message, ...options }, courier(options.task))
+    return held(answer.then(({ action }) => action === 'accept'))
   }
 
   /** Asks the client's model. */
-  sample(params: SamplingParams, { task, ...options }: SampleOptions & Wishing = {}): Promise<SamplingResult> {
-    return held(sample(this.#exchange, params, { ...options, ...carried(task) }))
+  sample(params: SamplingParams, options: SampleOptions = {}): Promise<SamplingResult> {
+    return held(sample(this.#exchange, params, options, courier(options.task)))
   }
 
   /** Asks which folders the client works in. */
@@ -144,22 +142,12 @@ export class Context {
   }
 }
 
-interface Wishing {
-  /**
-   * Have the answer worked out as a task, where the client runs such tasks (2025-11-25): it may then take as long as it likes,
-   * and outlive the request. Elsewhere the question is asked as usual.
-   */
-  readonly task?: TaskWish | undefined
-}
-
 /** Loaded when first wished for: most servers never ask so. */
-function carried(task: TaskWish | undefined): { readonly by?: Courier } {
-  if (task === undefined || task === false) return {}
-  return {
-    by: async (exchange, method, params, options) => {
-      const { askThroughTask } = await import('../features/mcp/tasks/requestor.ts')
-      return askThroughTask(exchange, method, params, options, task)
-    },
+function courier(wish: TaskWish | undefined): Courier | undefined {
+  if (wish === undefined || wish === false) return undefined
+  return async (exchange, method, params, options) => {
+    const { askThroughTask } = await import('../features/mcp/tasks/requestor.ts')
+    return askThroughTask(exchange, method, params, options, wish)
   }
 }
 

@@ -6,6 +6,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, isThenable } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
+import type { TaskWish } from '../tasks/messages.ts'
 import { type ElicitResult, elicit, elicitationComplete } from './messages.ts'
 
 export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
@@ -14,14 +15,16 @@ export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
   readonly schema?: S
   /** Names the question across re-entry. */
   readonly key?: string
-  readonly by?: Courier
+  /** Have the answer worked out as a task, where the client runs such tasks. */
+  readonly task?: TaskWish
 }
 
 export interface UrlQuestion extends CallOptions {
   readonly message: string
   readonly url: string
   readonly key?: string
-  readonly by?: Courier
+  /** Have the answer worked out as a task, where the client runs such tasks. */
+  readonly task?: TaskWish
 }
 
 export type Elicited<T> = { readonly action: 'accept'; readonly content: T } | { readonly action: 'decline' | 'cancel' }
@@ -39,8 +42,9 @@ const empty = { type: 'object', properties: {} } as const
 export async function elicitForm<S extends Schema>(
   exchange: Exchange,
   question: FormQuestion<S>,
+  by?: Courier,
 ): Promise<Elicited<InferOutput<S>>> {
-  const { message, schema, key, ...options } = question
+  const { message, schema, key, task, ...options } = question
   const compiled = schema === undefined ? undefined : compileSchema(schema)
   const requestedSchema = compiled === undefined ? empty : flat(compiled.json)
   const allowed = declares(exchange.peer, 'form') && !(exchange.peer.revision.id === '2025-06-18' && hasLists(requestedSchema))
@@ -51,6 +55,7 @@ export async function elicitForm<S extends Schema>(
       ...options,
       kind: 'elicit',
       key,
+      by,
       requires: { elicitation: {} },
       allowed,
       accepts: value => isAnswer(value) && (value.action !== 'accept' || fits(compiled, value.content)),
@@ -65,8 +70,9 @@ export async function elicitForm<S extends Schema>(
 export async function elicitUrl(
   exchange: Exchange,
   question: UrlQuestion,
+  by?: Courier,
 ): Promise<{ readonly action: ElicitResult['action']; readonly elicitationId: string }> {
-  const { message, url, key, ...options } = question
+  const { message, url, key, task, ...options } = question
   const elicitationId = await exchange.once(`elicitation-id ${key ?? url}`, () => crypto.randomUUID())
   const answer = await exchange.ask(
     elicit,
@@ -75,6 +81,7 @@ export async function elicitUrl(
       ...options,
       kind: 'elicit',
       key,
+      by,
       requires: { elicitation: { url: {} } },
       allowed: declares(exchange.peer, 'url'),
       accepts: isAnswer,

@@ -3,15 +3,22 @@ import type { Courier } from '../../../engine/asking.ts'
 import type { CallOptions } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import type { TaskWish } from '../tasks/messages.ts'
 import { createMessage, type SamplingParams, type SamplingResult } from './messages.ts'
 
 export interface SampleOptions extends CallOptions {
   readonly key?: string
-  readonly by?: Courier
+  /** Have the answer worked out as a task, where the client runs such tasks. */
+  readonly task?: TaskWish
 }
 
 /** `includeContext` beyond none is sent only to clients that declare it: others would have to refuse. */
-export function sample(exchange: Exchange, params: SamplingParams, options: SampleOptions = {}): Promise<SamplingResult> {
+export function sample(
+  exchange: Exchange,
+  params: SamplingParams,
+  { task, ...options }: SampleOptions = {},
+  by?: Courier,
+): Promise<SamplingResult> {
   const declared = exchange.peer.capabilities['sampling']
   const withTools = params.tools !== undefined || params.toolChoice !== undefined
   const allowed = isRecord(declared) && (!withTools || isRecord(declared['tools']))
@@ -25,6 +32,7 @@ export function sample(exchange: Exchange, params: SamplingParams, options: Samp
     {
       ...options,
       kind: 'sample',
+      by,
       requires: { sampling: withTools ? { tools: {} } : {} },
       allowed,
       accepts: value => isRecord(value) && typeof value['role'] === 'string' && value['content'] !== undefined,

@@ -74,7 +74,10 @@ export function taskFacts(declared: TaskSupport | TaskFacts | undefined): TaskFa
   )
 }
 
-/** A wish to have a question answered as a task, where the client runs such tasks. */
+/**
+ * Have the answer to a question worked out as a task, where the client runs such tasks (2025-11-25): it may then take as long
+ * as the task is kept, and outlives the request. Elsewhere the question is asked as usual.
+ */
 export type TaskWish = boolean | { readonly ttl?: Duration }
 
 export function isTerminal(status: TaskStatus): boolean {

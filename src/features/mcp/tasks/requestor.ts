@@ -15,8 +15,8 @@ export async function askThroughTask(
   options: SendOptions,
   wish: TaskWish,
 ): Promise<unknown> {
-  if (wish === false || !takesTask(peer, method.name)) return engine.call(conversation, method, params, options)
-  const ttl = wish === true ? undefined : wish.ttl
+  if (!takesTask(peer, method.name)) return engine.call(conversation, method, params, options)
+  const ttl = typeof wish === 'object' ? wish.ttl : undefined
   const task = ttl === undefined ? {} : { ttl: toMilliseconds(ttl, 'task.ttl') }
   const answer = await engine.call(conversation, method, { ...params, task }, options)
   const created = createdTask(answer)
