@@ -54,6 +54,14 @@ const rounds = 10
 const never = new AbortController().signal
 const standard: RequestOptions = {}
 
+const lists = {
+  tools: { method: listTools, member: 'tools', capability: 'tools' },
+  prompts: { method: listPrompts, member: 'prompts', capability: 'prompts' },
+  resources: { method: listResources, member: 'resources', capability: 'resources' },
+  // Many servers have resources and never heard of templates.
+  templates: { method: listResourceTemplates, member: 'resourceTemplates', capability: 'resources', optional: true },
+} as const
+
 export class Client {
   readonly #parts: ClientParts
   readonly #caller: ToolCaller
@@ -113,11 +121,14 @@ export class Client {
     return this
   }
 
-  callTool<S extends Schema = Schema>(
+  /** Calls a tool. With the option `output` the structured content is checked, and typed where the tool did not fail. */
+  callTool<S extends Schema>(
     name: string,
-    args?: Params,
-    options: CallToolOptions<S> = standard,
-  ): Promise<ToolOutcome<InferOutput<S>>> {
+    args: Params | undefined,
+    options: CallToolOptions<S> & { readonly output: S },
+  ): Promise<ToolOutcome<InferOutput<S>>>
+  callTool(name: string, args?: Params, options?: CallToolOptions): Promise<ToolOutcome>
+  callTool(name: string, args?: Params, options: CallToolOptions = standard): Promise<ToolOutcome> {
     return callToolOn(this.#caller, name, args, options)
   }
 
@@ -125,7 +136,7 @@ export class Client {
   async *tools(options: RequestOptions = standard): AsyncGenerator<Tool, void, undefined> {
     const { revision, conversation } = this.#parts.session.opened
     const mirrors = revision.era === 'request' && conversation.caller.carrier === 'http'
-    for await (const tool of listAll<Tool>(this.#lister, listTools, 'tools', this.#send(options))) {
+    for await (const tool of listAll<Tool>(this.#lister, lists.tools, this.#send(options))) {
       if (this.#caller.book.learn(tool, mirrors)) yield tool
     }
   }
@@ -133,18 +144,18 @@ export class Client {
   async *resources(options: RequestOptions = standard): AsyncGenerator<Resource, void, undefined> {
     const { resources } = this.#parts
     resources.clear()
-    for await (const resource of listAll<Resource>(this.#lister, listResources, 'resources', this.#send(options))) {
+    for await (const resource of listAll<Resource>(this.#lister, lists.resources, this.#send(options))) {
       resources.learn(resource)
       yield resource
     }
   }
 
   async *resourceTemplates(options: RequestOptions = standard): AsyncGenerator<ResourceTemplate, void, undefined> {
-    yield* listAll(this.#lister, listResourceTemplates, 'resourceTemplates', this.#send(options))
+    yield* listAll(this.#lister, lists.templates, this.#send(options))
   }
 
   async *prompts(options: RequestOptions = standard): AsyncGenerator<Prompt, void, undefined> {
-    yield* listAll(this.#lister, listPrompts, 'prompts', this.#send(options))
+    yield* listAll(this.#lister, lists.prompts, this.#send(options))
   }
 
   async readResource(uri: string, options: RequestOptions = standard): Promise<ReadResourceResult> {

@@ -32,6 +32,17 @@ describe('the deadline of a call', () => {
     expect((await server.saw('notifications/cancelled'))['params']).toMatchObject({ requestId: id })
   })
 
+  it('that passes says what was called, how long was waited, and which option makes that longer', async () => {
+    const { server, mcp, pass } = await open(mute)
+    await using _ = mcp
+    const call = mcp.callTool('slow', {}, { timeout: '1500ms' }).catch(error => error)
+    await server.saw('tools/call')
+    await pass(2_000)
+    expect((await call).message).toBe(
+      'No answer to tools/call "slow" within 1.5 s; if it may take longer, raise the option timeout of the call, or of connect',
+    )
+  })
+
   it.each<[string, ConnectOptions, { timeout?: '2s' }]>([
     ['for all calls', { timeout: '2s' }, {}],
     ['for one call', {}, { timeout: '2s' }],

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { createServer } from '../server/index.ts'
 import { fakeClock } from '../testing/clock.ts'
+import { connectInMemory } from '../testing/connect.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
@@ -18,6 +20,25 @@ async function names(mcp: Client): Promise<string[]> {
 
 /** Pages of a list, by cursor. */
 const paged = (pages: Readonly<Record<string, Frame>>) => (params: Frame) => pages[String(params['cursor'] ?? 'first')]
+
+describe('a list that the server does not have', () => {
+  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'] as const)('is empty at %s', async revision => {
+    const server = createServer({ name: 's', version: '1' })
+    await using mcp = await connectInMemory(server, { revision })
+    for (const list of [mcp.tools(), mcp.prompts(), mcp.resources(), mcp.resourceTemplates()]) {
+      expect(await list.next()).toEqual({ done: true, value: undefined })
+    }
+    await server.close()
+  })
+
+  it('though it said that it has, is a failure; templates may always be missing', async () => {
+    const server = sessionServer({}, { tools: {}, resources: {} })
+    await using mcp = await connect(server.connection)
+    await expect(mcp.tools().next()).rejects.toMatchObject({ code: -32601 })
+    await expect(mcp.resources().next()).rejects.toMatchObject({ code: -32601 })
+    expect((await mcp.resourceTemplates().next()).done).toBe(true)
+  })
+})
 
 describe('a list', () => {
   it('pages by itself, in order, and sends each cursor as it came', async () => {

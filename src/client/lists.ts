@@ -19,19 +19,23 @@ export interface Lister {
   readonly limits: ListLimits
 }
 
+/** One list, and the capability that promises it; an optional one may be missing in spite of that. */
+export interface ListSource {
+  readonly method: ListMethod
+  readonly member: string
+  readonly capability: 'tools' | 'prompts' | 'resources'
+  readonly optional?: boolean
+}
+
 type ListMethod = Method<{ readonly cursor?: string | undefined }, object>
 
-export async function* listAll<T>(
-  lister: Lister,
-  method: ListMethod,
-  member: string,
-  options: SendOptions,
-): AsyncGenerator<T, void, undefined> {
+export async function* listAll<T>(lister: Lister, source: ListSource, options: SendOptions): AsyncGenerator<T, void, undefined> {
   const { pages, items } = lister.limits
+  const { method, member } = source
   let params: Params = {}
   let count = 0
   for (let page = 0; page < pages; page++) {
-    const result = await fetchKept(lister, method as Method, params, options)
+    const result = await fetchKept(lister, method as Method, params, options).catch(error => empty(error, lister, source))
     const list = isRecord(result) ? result[member] : undefined
     if (!isRecord(result) || !Array.isArray(list)) {
       throw new McpError('invalid-result', `The server answered ${method.name} without an array of ${member}`)
@@ -48,6 +52,14 @@ export async function* listAll<T>(
     params = { cursor }
   }
   throw new McpError('invalid-result', `The server's list of ${member} has more than ${pages} pages, which is the limit`)
+}
+
+/** A server that never said it had such a list, and knows no such method, has an empty one. */
+function empty(error: unknown, { session }: Lister, { member, capability, optional }: ListSource): unknown {
+  const { capabilities, revision } = session.opened
+  const unknown = error instanceof McpError && error.code === revision.errors['method-not-found']
+  if (unknown && (optional === true || capabilities[capability] === undefined)) return { [member]: [] }
+  throw error
 }
 
 /** From the cache if it may be, else from the server. */

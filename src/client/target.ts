@@ -2,6 +2,7 @@
 
 import type { Limits } from '../engine/limits.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
+import { clip } from '../jsonrpc/limits.ts'
 
 export interface Command {
   readonly command: string
@@ -30,8 +31,9 @@ export interface Opener {
 
 /** Carriers are loaded when first needed: a program that speaks HTTP only never loads child processes. */
 export function openerOf(target: Target, options: TargetOptions): Opener {
-  if (typeof target === 'string' || target instanceof URL) return urlOpener(new URL(target), options)
+  if (typeof target === 'string' || target instanceof URL) return urlOpener(addressOf(target), options)
   if ('command' in target) return commandOpener(target, options)
+  if (typeof target.start !== 'function') throw new TypeError('connect needs a URL, a { command, args } or a connection')
   let used = false
   return {
     kind: 'connection',
@@ -47,6 +49,41 @@ export function openerOf(target: Target, options: TargetOptions): Opener {
       return Promise.resolve(target)
     },
   }
+}
+
+const protocols: readonly string[] = ['http:', 'https:', 'ws:', 'wss:']
+
+function addressOf(target: string | URL): URL {
+  if (URL.canParse(target)) {
+    const url = new URL(target)
+    if (protocols.includes(url.protocol)) return url
+  }
+  const text = String(target)
+  const fix = /^[\w.-]+:\d+(\/|$)/.test(text)
+    ? `write it in full: http://${clip(text)}`
+    : `give ${commandFor(text)} to start a program, or a full URL such as http://127.0.0.1:3000/mcp`
+  throw new TypeError(`Cannot connect to "${clip(text)}": it is no http, https, ws or wss URL; ${fix}`)
+}
+
+const interpreters: readonly (readonly [RegExp, string])[] = [
+  [/\.[cm]?[jt]s$/, 'node'],
+  [/\.py$/, 'python3'],
+]
+
+/** How a text that looks like a program would be started. */
+function commandFor(text: string): string {
+  const program = clip(text.trim())
+  const interpreter = interpreters.find(([ending]) => ending.test(program))?.[1]
+  if (/^\w+:\/\//.test(program) || program === '') return '{ command, args }'
+  const [command = '', ...args] = program.split(/\s+/)
+  if (args.length > 0) return `{ command: ${quoted(command)}, args: [${args.map(quoted).join(', ')}] }`
+  return interpreter === undefined
+    ? `{ command: ${quoted(program)} }`
+    : `{ command: ${quoted(interpreter)}, args: [${quoted(program)}] }`
+}
+
+function quoted(text: string): string {
+  return `'${text}'`
 }
 
 function urlOpener(url: URL, options: TargetOptions): Opener {
@@ -66,9 +103,6 @@ function urlOpener(url: URL, options: TargetOptions): Opener {
           ...(headers === undefined ? {} : { headers }),
         }),
     }
-  }
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new TypeError(`Cannot connect to ${url.protocol}// addresses; use http, https, ws or wss, or give { command }`)
   }
   return {
     kind: 'http',

@@ -82,7 +82,7 @@ describe('a call that becomes a task', () => {
     await using mcp = await connectInMemory(server, { revision })
     for await (const _ of mcp.tools());
     const out = await mcp.callTool('work', { n: 21 }, { output: z.object({ twice: z.number() }) })
-    expect([out.structured.twice, out.isError]).toEqual([42, false])
+    expect([out.structured, out.isError]).toEqual([{ twice: 42 }, false])
     await server.close()
   })
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { assertType, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { jsonSchema } from '../core/schema/index.ts'
 import { McpError } from '../jsonrpc/error.ts'
@@ -169,9 +169,23 @@ describe('what the caller asks for', () => {
     const { mcp } = await open({ 'tools/call': () => said('', { structuredContent: { n: '7' } }) })
     await using _ = mcp
     const out = await mcp.callTool('t', {}, { output: z.object({ n: z.coerce.number() }) })
-    expect(out.structured.n + 1).toBe(8)
+    expect(out.isError ? undefined : out.structured.n + 1).toBe(8)
     const typed = jsonSchema<{ n: string }>({ type: 'object', properties: { n: { type: 'string' } } })
-    expect((await mcp.callTool('t', {}, { output: typed })).structured.n).toBe('7')
+    const other = await mcp.callTool('t', {}, { output: typed })
+    expect(other.isError ? undefined : other.structured.n).toBe('7')
+  })
+
+  it('is all that types it: without a schema, or with a failure, anything may have come', async () => {
+    const { mcp } = await open({ 'tools/call': () => said('', { structuredContent: { n: 7 } }) })
+    await using _ = mcp
+    const bare = await mcp.callTool('t')
+    assertType<unknown>(bare.structured)
+    // @ts-expect-error: nobody said what it is
+    expect(bare.structured.n).toBe(7)
+    const output = z.object({ n: z.number() })
+    const out = await mcp.callTool('t', {}, { output })
+    // @ts-expect-error: it may have failed
+    expect(out.structured.n).toBe(7)
   })
 
   it('and does not get is refused with the place, except with a failure', async () => {

@@ -22,13 +22,19 @@ export interface CallToolOptions<S extends Schema = Schema> extends RequestOptio
   readonly task?: boolean
 }
 
-export interface ToolOutcome<T = unknown> {
+/** What came of a call. What a tool that failed left as structured content is nothing to rely on. */
+export type ToolOutcome<T = unknown> = ToolAnswer<false, T> | ToolAnswer<true, unknown>
+
+interface ToolAnswer<Failed extends boolean, T> {
   readonly content: readonly ContentBlock[]
   /** All text blocks, joined. */
   readonly text: string
-  /** As it came: wires below 2026-07-28 know only objects, so a server may have put another value under `result`. */
+  /**
+   * With the option `output` what its schema made of it. Without one as it came, undefined where nothing did: wires below
+   * 2026-07-28 know only objects, so a server may have put another value under `result`.
+   */
   readonly structured: T
-  readonly isError: boolean
+  readonly isError: Failed
   readonly meta: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -47,12 +53,12 @@ export interface ToolCaller {
 
 const taskKinds = ['task']
 
-export async function callToolOn<S extends Schema>(
+export async function callToolOn(
   caller: ToolCaller,
   name: string,
   args: Params | undefined,
-  options: CallToolOptions<S>,
-): Promise<ToolOutcome<InferOutput<S>>> {
+  options: CallToolOptions,
+): Promise<ToolOutcome> {
   const { onProgress } = options
   const plainly = caller.sendOptions(options)
   let send = onProgress === undefined ? plainly : { ...plainly, onProgress }
@@ -166,9 +172,9 @@ function checkedResult(result: unknown): CallToolResult {
   throw new McpError('invalid-result', 'The server answered tools/call with something else than an object')
 }
 
-function outcome<T>({ content, isError, _meta }: CallToolResult, structured: unknown): ToolOutcome<T> {
+function outcome({ content, isError, _meta }: CallToolResult, structured: unknown): ToolOutcome {
   const blocks = Array.isArray(content) ? content : []
-  return { content: blocks, text: textOf(blocks), structured: structured as T, isError: isError === true, meta: _meta }
+  return { content: blocks, text: textOf(blocks), structured, isError: isError === true, meta: _meta }
 }
 
 function textOf(content: readonly ContentBlock[]): string {

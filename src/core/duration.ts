@@ -31,3 +31,8 @@ export function toMilliseconds(duration: Duration, name = 'duration'): number {
     `${name}: ${clip(String(duration))} is no duration. Give milliseconds as a number ≥ 0, or text such as '250ms', '30s', '5m', '2h', '1d'`,
   )
 }
+
+/** For messages: in seconds where that is shorter. */
+export function durationText(ms: number): string {
+  return ms >= 1_000 ? `${Number((ms / 1_000).toFixed(3))} s` : `${Math.round(ms)} ms`
+}

@@ -68,7 +68,7 @@ export function sendRequest(
   const silent = method.opening === true || options.quiet === true || revision.cancels(conversation.caller.carrier) === 'abort'
   options.onSent?.(id)
   return new Promise<unknown>((resolve, reject) => {
-    calls.add(new Waiter(engine, conversation, method, route.resultUp, id, options, silent, resolve, reject))
+    calls.add(new Waiter(engine, conversation, method, params, route.resultUp, id, options, silent, resolve, reject))
     const sent = transmit(conversation, frame, http ? over(revision, method, route, wire, options, id) : { id }, options.lane)
     if (sent === true) return
     if (sent === false) return calls.fail(id, unheard())

@@ -1,6 +1,8 @@
 /** One request of ours while its answer is awaited: its deadline, and its way of being given up. */
 import type { Deadline } from '../core/deadlines.ts'
+import { durationText } from '../core/duration.ts'
 import { McpError } from '../jsonrpc/error.ts'
+import { clip } from '../jsonrpc/limits.ts'
 import type { Id, Params } from '../jsonrpc/message.ts'
 import type { Step } from '../revisions/index.ts'
 import type { CallOptions, Progress } from './calls.ts'
@@ -16,9 +18,11 @@ export class Waiter {
   readonly #engine: Engine
   readonly #conversation: Conversation
   readonly #method: Method
+  readonly #params: Params
   readonly #resultUp: Step | undefined
   readonly #signal: AbortSignal | undefined
   readonly #timeoutMs: number
+  readonly #totalMs: number
   readonly #latest: number
   readonly #deadline: Deadline
   readonly #resolve: (result: unknown) => void
@@ -31,6 +35,7 @@ export class Waiter {
     engine: Engine,
     conversation: Conversation,
     method: Method,
+    params: Params,
     resultUp: Step | undefined,
     id: Id,
     options: CallOptions,
@@ -45,10 +50,12 @@ export class Waiter {
     this.#engine = engine
     this.#conversation = conversation
     this.#method = method
+    this.#params = params
     this.#resultUp = resultUp
     this.#signal = options.signal
     this.#timeoutMs = options.timeoutMs ?? engine.limits.callTimeoutMs
-    this.#latest = now + (options.totalMs ?? Math.max(engine.limits.callTotalMs, this.#timeoutMs))
+    this.#totalMs = options.totalMs ?? Math.max(engine.limits.callTotalMs, this.#timeoutMs)
+    this.#latest = now + this.#totalMs
     this.#silent = silent
     this.#resolve = resolve
     this.#reject = reject
@@ -87,8 +94,18 @@ export class Waiter {
   }
 
   #expire(): void {
-    const message = `No answer to ${this.#method.name} within its deadline; give it a longer timeout if it may take longer`
-    this.#giveUp(new McpError('timeout', message), 'deadline passed')
+    this.#giveUp(new McpError('timeout', this.#lateness()), 'deadline passed')
+  }
+
+  #lateness(): string {
+    const { name, nameParam } = this.#method
+    const target = nameParam === undefined ? undefined : this.#params[nameParam]
+    const what = typeof target === 'string' ? `${name} "${clip(target)}"` : name
+    if (this.#deadline.at >= this.#latest && this.#totalMs > this.#timeoutMs) {
+      return `No answer to ${what} within ${durationText(this.#totalMs)} in all, though it told of progress; raise limits.callTotalMs`
+    }
+    const option = this.#engine.role === 'client' ? 'the option timeout of the call, or of connect' : 'its option timeoutMs'
+    return `No answer to ${what} within ${durationText(this.#timeoutMs)}; if it may take longer, raise ${option}`
   }
 
   #giveUp(error: unknown, why: string): void {

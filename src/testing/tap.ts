@@ -32,7 +32,7 @@ export function tapConnection(connection: Connection, onFrame: OnFrame): Connect
       onFrame({ way: 'out', text, outgoing })
       return connection.send(text, outgoing)
     },
-    ...(listen === undefined ? {} : { listen: outgoing => listen.call(connection, outgoing) }),
+    ...(listen === undefined ? {} : { listen: (outgoing, user) => listen.call(connection, outgoing, user) }),
     ...(drop === undefined ? {} : { drop: (id, reason) => drop.call(connection, id, reason) }),
     close: () => connection.close(),
   }

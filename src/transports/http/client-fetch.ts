@@ -4,6 +4,7 @@
  */
 import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { unreached } from '../unreached.ts'
 import { HttpClientConnection } from './client-connection.ts'
 import { type ClientSettings, clientSettings } from './client-settings.ts'
 import { type AnswerReader, asConnectionError, type HttpWire, httpUrl, type WireCall, type WireRequest } from './client-wire.ts'
@@ -53,7 +54,7 @@ class FetchCall implements WireCall {
       if (response.body !== null) await this.#read(response.body)
       if (!signal.aborted) this.#reader.end()
     } catch (thrown) {
-      if (!signal.aborted) this.#reader.fail(translate(thrown))
+      if (!signal.aborted) this.#reader.fail(translate(thrown, url))
     }
   }
 
@@ -76,14 +77,14 @@ function pairs(flat: readonly string[]): [string, string][] {
 }
 
 /** Codes, on runtimes that give them, of failures before a request can have left. */
-const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
+const neverLeft = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
 
-function translate(thrown: unknown): ConnectionError {
+function translate(thrown: unknown, url: string): ConnectionError {
   if (thrown instanceof ConnectionError) return asConnectionError(thrown)
   const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown
   const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
   const why = code ?? clip(thrown instanceof Error ? thrown.message : String(thrown))
-  return code !== undefined && unreached.has(code)
-    ? new ConnectionError('refused', `The server cannot be reached: ${why}`, { cause: thrown })
+  return code !== undefined && neverLeft.has(code)
+    ? unreached(new URL(url), code, why, thrown)
     : new ConnectionError('lost', `The request failed (${why}); whether the server acted is unknown`, { cause: thrown })
 }

@@ -3,11 +3,13 @@ import type http from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { unreached } from '../unreached.ts'
 import type { AnswerReader, HeaderView, WireCall, WireRequest } from './client-wire.ts'
 
 /** Whoever holds the sockets. */
 export interface RequestMaker {
   readonly retryReset: boolean
+  readonly address: URL
   request(request: WireRequest): http.ClientRequest
   /** A socket has just done its work. */
   used(): void
@@ -89,7 +91,9 @@ export class NodeCall implements WireCall {
       this.go()
       return
     }
-    this.#fail(error instanceof ConnectionError ? error : translate(error, this.#wire.reached(request.socket)))
+    this.#fail(
+      error instanceof ConnectionError ? error : translate(error, this.#wire.reached(request.socket), this.#wire.address),
+    )
   }
 
   /** A switch of protocols ends without an answer and without an error. */
@@ -122,7 +126,7 @@ class NodeHeaders implements HeaderView {
   }
 }
 
-function translate(cause: NodeJS.ErrnoException, reached: boolean): ConnectionError {
+function translate(cause: NodeJS.ErrnoException, reached: boolean, address: URL): ConnectionError {
   const { code } = cause
   if (code === 'HPE_HEADER_OVERFLOW')
     return new ConnectionError('too-large', 'The headers of the answer are longer than 16 KiB', { cause })
@@ -133,7 +137,7 @@ function translate(cause: NodeJS.ErrnoException, reached: boolean): ConnectionEr
         `The connection broke before the answer (${reason(cause)}); whether the server acted is unknown`,
         { cause },
       )
-    : new ConnectionError('refused', `The server cannot be reached: ${reason(cause)}`, { cause })
+    : unreached(address, code, reason(cause), cause)
 }
 
 function reason(cause: unknown): string {

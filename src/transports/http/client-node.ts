@@ -41,6 +41,7 @@ export function nodeWire(url: URL, options: NodeWireOptions = {}): HttpWire {
 
 class NodeWire implements HttpWire, RequestMaker {
   readonly retryReset: boolean
+  readonly address: URL
   readonly #clock: Clock
   readonly #secure: boolean
   readonly #agent: http.Agent
@@ -54,6 +55,7 @@ class NodeWire implements HttpWire, RequestMaker {
   constructor(url: URL, options: NodeWireOptions) {
     const { connectTimeoutMs = 10_000, keepAliveMs = 4_000, maxSockets = 256, tls, clock = realClock } = options
     this.retryReset = options.retryReset ?? false
+    this.address = url
     this.#clock = clock
     this.#secure = url.protocol === 'https:'
     this.#host = url.host
@@ -113,7 +115,7 @@ class NodeWire implements HttpWire, RequestMaker {
     const giveUp = (): void => {
       const error = new ConnectionError(
         'refused',
-        `No connection to ${this.#host} within ${timeoutMs} ms; check the address, or raise connectTimeoutMs`,
+        `No connection to ${this.address.origin} within ${timeoutMs} ms; check the address, or raise connectTimeoutMs`,
       )
       socket.destroy(error)
     }

@@ -6,6 +6,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
 import { within } from '../framing/within.ts'
+import { unreached } from '../unreached.ts'
 import { subprotocol, WebSocketConnection, type WebSocketSettings } from './connection.ts'
 import { loadWs, type Ws } from './ws.ts'
 
@@ -89,9 +90,9 @@ function handshake(
 }
 
 function unreachable(url: URL, cause: unknown): ConnectionError {
-  const code = isRecord(cause) && typeof cause.code === 'string' ? cause.code : 'no reason known'
-  const why = cause instanceof Error && cause.message !== '' ? cause.message : code
-  return new ConnectionError('refused', `Cannot open a WebSocket to ${clip(url.origin + url.pathname)}: ${clip(why)}`, { cause })
+  const code = isRecord(cause) && typeof cause.code === 'string' ? cause.code : undefined
+  const why = cause instanceof Error && cause.message !== '' ? cause.message : (code ?? 'no reason known')
+  return unreached(url, code, why, cause)
 }
 
 async function refusalOf(response: IncomingMessage, clock: Clock): Promise<ConnectionError> {

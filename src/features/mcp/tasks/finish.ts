@@ -1,4 +1,5 @@
 /** Waiting for a task: looking again and again as its server wishes, answering what it asks, cancelling it when given up. */
+import { durationText } from '../../../core/duration.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
@@ -33,7 +34,10 @@ export async function finishTask(port: TaskPort, created: Task, options: FinishO
   signal?.throwIfAborted()
   const stop = new AbortController()
   const waitMs = options.totalMs ?? Math.min(created.ttlMs ?? dayMs, dayMs)
-  const late = new McpError('timeout', `The task did not end within ${waitMs} ms; it was cancelled`)
+  const late = new McpError(
+    'timeout',
+    `The task did not end within ${durationText(waitMs)} and was cancelled; if it may take longer, raise the timeout of the call`,
+  )
   const deadline = engine.deadlines.add(engine.clock.now() + waitMs, () => stop.abort(late))
   const aborted = (): void => stop.abort(signal?.reason)
   signal?.addEventListener('abort', aborted, { once: true })
