@@ -79,7 +79,17 @@ function writeDeclarations(): boolean {
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
   const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { cwd: root, stdio: ['ignore', 2, 2] })
   pruneDeclarations()
+  for (const path of listBuilt(/\.d\.ts$/)) plainDeclarations(join(root, path))
   return status === 0
+}
+
+/** In words that compilers since 5.4 know: imports of what is there when it runs, and byte arrays without a parameter. */
+function plainDeclarations(path: string): void {
+  const text = readFileSync(path, 'utf8')
+  const plain = text
+    .replaceAll(/((?:from|import)\s*\(?\s*['"]\.{1,2}\/[^'"]+)(?<!\.d)\.ts(?=['"])/g, '$1.js')
+    .replaceAll(/\bUint8Array<ArrayBuffer(?:Like)?>/g, 'Uint8Array')
+  if (plain !== text) writeFileSync(path, plain)
 }
 
 /** Removes the declarations that no public entry leads to: they are nobody's business, and some belong to test helpers. */
