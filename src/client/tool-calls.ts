@@ -1,5 +1,5 @@
 /** Calling a tool: headers that mirror arguments, questions that come back, tasks that take long, and a checked result. */
-import type { InferOutput, Schema } from '../core/schema/index.ts'
+import type { Schema } from '../core/schema/index.ts'
 import type { Progress, SendOptions } from '../engine/calls.ts'
 import type { ContentBlock } from '../features/mcp/content/messages.ts'
 import { type Answerers, drive, isFinal } from '../features/mcp/input-required/client.ts'
