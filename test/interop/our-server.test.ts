@@ -52,7 +52,7 @@ async function offers({ client, call }: SdkClient): Promise<void> {
     for (const tool of tools) names.push(tool.name)
     cursor = nextCursor
   }
-  expect(new Set(names).size).toBe(18)
+  expect(new Set(names).size).toBe(20)
   expect((await call('greet', { name: 'Ada' }))['structuredContent']).toEqual({ greeting: 'Hello, Ada' })
   expect((await call('media'))['content']).toHaveLength(5)
   expect(await call('fail', { how: 'result' })).toMatchObject({ isError: true })

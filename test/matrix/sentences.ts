@@ -26,7 +26,7 @@ const atRest: readonly Sentence[] = [
     says: 'lists all tools over its pages, in the words of its wire',
     check: async ({ client, revision }) => {
       const tools = await all(client.tools())
-      expect(tools.length).toBe(18)
+      expect(tools.length).toBe(20)
       const [greet] = tools
       expect([greet?.name, greet?.title]).toEqual(['greet', since(revision, '2025-06-18') ? 'Greet' : undefined])
       expect(greet?.icons !== undefined).toBe(since(revision, '2025-11-25'))
