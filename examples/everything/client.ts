@@ -2,9 +2,10 @@
  * Connects to a server and prints what it offers: `everything-client URL`, or `everything-client COMMAND ARGS…`. In the
  * environment of the official conformance suite it does what the named scenario asks for instead.
  */
-import { type Client, connect, type RevisionId, type Target } from 'vivarium/client'
+import { type Client, connect, oauth, type RevisionId, type Target } from 'vivarium/client'
 import { overview } from './overview.ts'
 import { scenarioNamed } from './scenarios.ts'
+import { signInFor } from './sign-in.ts'
 
 const usage = `Usage: everything-client URL
        everything-client COMMAND [ARGUMENT…]
@@ -32,8 +33,11 @@ async function run(target: Target): Promise<void> {
   } = process.env
   const revisions = version === undefined ? {} : { revisions: [version as RevisionId] }
   const { options, act } = name === undefined ? { options: {}, act: print } : scenarioNamed(name)
-  await using mcp = await connect(target, { ...options, ...revisions })
-  await act(mcp, context === undefined ? {} : JSON.parse(context))
+  const given = context === undefined ? {} : JSON.parse(context)
+  const auth = name === undefined ? oauth() : signInFor(name, given)
+  const signIn = auth === undefined || typeof target !== 'string' ? {} : { auth }
+  await using mcp = await connect(target, { ...options, ...revisions, ...signIn })
+  await act(mcp, given)
 }
 
 async function print(mcp: Client): Promise<void> {

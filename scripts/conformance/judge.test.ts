@@ -56,11 +56,24 @@ it('a line counts scenarios without failures, and failures among the checks', ()
 
 it('older revisions get the scenarios of 2025-06-18 by a proxy, less what they do not know', () => {
   const server = ['ping', 'tools-call-elicitation', 'tools-call-audio'].map(name => ({ name, revisions: ['2025-06-18'] }))
-  const lines = planLines({ server: [...server, { name: 'tasks-lifecycle', revisions: [] }], client: [] }, false)
+  const lines = planLines({ server: [...server, { name: 'tasks-lifecycle', revisions: [] }], client: [] })
   expect(lines.slice(0, 3).map(({ revision, pinned, scenarios }) => [revision, pinned, scenarios.length])).toEqual([
     ['2024-11-05', true, 1],
     ['2025-03-26', true, 2],
     ['2025-06-18', true, 3],
   ])
   expect(lines.find(({ forced }) => forced)).toMatchObject({ title: 'server 2026-07-28 tasks', scenarios: ['tasks-lifecycle'] })
+})
+
+it('a client is held against the authorization scenarios of its revision, and those of the extensions', () => {
+  const client = [
+    { name: 'auth/metadata-default', revisions: ['2025-11-25'] },
+    { name: 'auth/dpop', revisions: [] },
+    { name: 'sep-2640-client-no-prefetch', revisions: [] },
+  ]
+  const lines = planLines({ server: [], client }).filter(({ side }) => side === 'client')
+  expect(lines.filter(({ scenarios }) => scenarios.length > 0).map(({ title, scenarios }) => [title, scenarios])).toEqual([
+    ['client 2025-11-25', ['auth/metadata-default']],
+    ['client 2026-07-28 auth extensions', ['auth/dpop']],
+  ])
 })

@@ -32,9 +32,9 @@ const NOT_YET: Readonly<Record<string, readonly string[]>> = {
 /** The suite skips this one itself, always. */
 const NEVER_RUNS = 'tasks-status-notifications'
 
-/** The lines of the report, from the suite's own list of scenarios per side. `auth`: with the client's OAuth scenarios. */
-export function planLines(listed: Readonly<Record<Side, readonly Scenario[]>>, auth: boolean): Line[] {
-  return [...planServer(listed.server), ...planClient(listed.client, auth)]
+/** The lines of the report, from the suite's own list of scenarios per side. */
+export function planLines(listed: Readonly<Record<Side, readonly Scenario[]>>): Line[] {
+  return [...planServer(listed.server), ...planClient(listed.client)]
 }
 
 function planServer(listed: readonly Scenario[]): Line[] {
@@ -58,11 +58,24 @@ function planServer(listed: readonly Scenario[]): Line[] {
 }
 
 /** The suite has nothing for clients of 2024-11-05. */
-function planClient(listed: readonly Scenario[], auth: boolean): Line[] {
-  return REVISIONS.filter(revision => revision !== '2024-11-05').map(revision => {
-    const scenarios = names(listed, revision).filter(name => auth || !name.startsWith('auth/'))
-    return { side: 'client', revision, title: `client ${revision}`, wire: revision, pinned: false, forced: false, scenarios }
-  })
+function planClient(listed: readonly Scenario[]): Line[] {
+  const lines = REVISIONS.filter(revision => revision !== '2024-11-05').map(revision =>
+    clientLine(revision, names(listed, revision)),
+  )
+  const extensions = listed.filter(({ name, revisions }) => revisions.length === 0 && name.startsWith('auth/'))
+  return [
+    ...lines,
+    clientLine(
+      '2026-07-28',
+      extensions.map(({ name }) => name),
+      'auth extensions',
+    ),
+  ]
+}
+
+function clientLine(revision: string, scenarios: readonly string[], extension?: string): Line {
+  const title = extension === undefined ? `client ${revision}` : `client ${revision} ${extension}`
+  return { side: 'client', revision, title, wire: revision, pinned: false, forced: extension !== undefined, scenarios }
 }
 
 function names(listed: readonly Scenario[], revision: string): string[] {

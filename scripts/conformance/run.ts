@@ -18,7 +18,6 @@ const HELP = `npm run conformance -- [options]
   --side server|client    only one side
   --revision LIST         only these of ${REVISIONS.join(', ')}
   --only LIST             only these scenarios, by name or beginning (tools-, auth/scope)
-  --auth                  with the client's OAuth scenarios
   --verbose               a line for every scenario
   --server COMMAND        judge another server; {port} in the command becomes a free port, it answers at /mcp
   --client COMMAND        judge another client; the URL is its last argument
@@ -29,7 +28,6 @@ const { values: options } = parseArgs({
     side: { type: 'string' },
     revision: { type: 'string' },
     only: { type: 'string' },
-    auth: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
     server: { type: 'string', default: example('everything-server', '--port {port}') },
     client: { type: 'string', default: example('everything-client', '') },
@@ -42,7 +40,7 @@ if (options.help) {
 }
 
 const suite = openSuite(installSuite())
-const lines = choose(planLines({ server: suite.list('server'), client: suite.list('client') }, options.auth))
+const lines = choose(planLines({ server: suite.list('server'), client: suite.list('client') }))
 if (lines.length === 0) {
   console.error(`conformance: nothing fits these options\n\n${HELP}`)
   process.exit(1)

@@ -18,6 +18,7 @@ import { questionTasks } from '../features/mcp/tasks/questions.ts'
 import { toolsClient } from '../features/mcp/tools/client.ts'
 import { Spoken } from '../revisions/index.ts'
 import { answeringSides } from './answering.ts'
+import { authorizerOf } from './authorizing.ts'
 import { ResultCache } from './cache.ts'
 import { Changes } from './changes.ts'
 import { Client } from './client.ts'
@@ -59,7 +60,10 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     ...changeSides(hub, cache, resources),
     subscriptionsClient({ onAcknowledged: (honoured, id) => changes?.acknowledge(honoured, id) }),
   ])
-  const opener = openerOf(target, { headers: options.headers, fetch: options.fetch, limits })
+  const revisions = [...engine.spoken.requests, ...engine.spoken.sessions].map(({ id }) => id)
+  const trace = (event: string, detail: unknown): void => engine.trace(event, detail)
+  const authorizer = authorizerOf(target, options, { clock, clientName: engine.info.name, revisions, trace })
+  const opener = openerOf(target, { headers: options.headers, fetch: options.fetch, authorizer, limits })
   const session = await open({ engine, opener, probeTimeoutMs: settings.probeTimeoutMs, signal: options.signal })
   const { conversation } = session.opened
   changes = new Changes(session, hub)

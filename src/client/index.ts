@@ -1,6 +1,30 @@
 /** For client and host authors: connect to any MCP server that exists. */
+export {
+  type Authorization,
+  type AuthorizationContext,
+  AuthorizationError,
+  type AuthorizationRule,
+  type Browser,
+  bearer,
+  type ClientCredentialsOptions,
+  type CliOptions,
+  cli,
+  clientCredentials,
+  type EnterpriseOptions,
+  enterprise,
+  type FileStorageOptions,
+  fileStorage,
+  memoryStorage,
+  type OAuthOptions,
+  oauth,
+  type SigningAlgorithm,
+  type TokenStorage,
+  type WorkloadOptions,
+  workloadIdentity,
+} from '../auth/client/index.ts'
 export { createLog, type Level, type Log, type LogOptions, type Severity } from '../core/log.ts'
 export type { LogOption } from '../core/log-trace.ts'
+export { type Outbound, OutboundError, type OutboundRequest } from '../core/outbound.ts'
 export { jsonSchema } from '../core/schema/index.ts'
 export type { Progress } from '../engine/calls.ts'
 export type { ContentBlock, ResourceContents } from '../features/mcp/content/messages.ts'

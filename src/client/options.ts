@@ -1,4 +1,5 @@
 /** What a host may say when connecting. Every option has a default. */
+import type { Authorization } from '../auth/client/index.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import type { LogOption } from '../core/log-trace.ts'
@@ -46,6 +47,8 @@ export interface ConnectOptions {
   readonly onElicitationComplete?: (elicitationId: string) => void
   /** Extensions this client declares, by their id. */
   readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** Gets credentials when the server asks for them: `oauth()`, `bearer(token)`, … Default: none. */
+  readonly auth?: Authorization
   /** Headers of every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>
   /** Makes HTTP requests instead of the built-in client. */

@@ -1,5 +1,6 @@
 /** What one can connect to, and how a connection to it is opened: again and again, as probing and respawning need. */
 
+import type { Credentials } from '../core/credentials.ts'
 import type { Limits } from '../engine/limits.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
 import { clip } from '../jsonrpc/limits.ts'
@@ -17,6 +18,7 @@ export type Target = string | URL | Command | Connection
 export interface TargetOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly fetch?: typeof fetch | undefined
+  readonly authorizer?: Credentials | undefined
   readonly limits: Limits
 }
 
@@ -87,10 +89,11 @@ function quoted(text: string): string {
 }
 
 function urlOpener(url: URL, options: TargetOptions): Opener {
-  const { headers, limits } = options
+  const { headers, limits, authorizer } = options
   const common = {
     limits,
     ...(headers === undefined ? {} : { headers }),
+    ...(authorizer === undefined ? {} : { authorizer }),
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
   }
   if (url.protocol === 'ws:' || url.protocol === 'wss:') {
@@ -101,6 +104,7 @@ function urlOpener(url: URL, options: TargetOptions): Opener {
         (await import('../transports/websocket/client.ts')).webSocketClientConnection(url, {
           limits,
           ...(headers === undefined ? {} : { headers }),
+          ...(authorizer === undefined ? {} : { authorizer }),
         }),
     }
   }

@@ -88,6 +88,10 @@ export class Calls {
     for (const { id } of this.#waiting.all()) this.fail(id, error)
   }
 
+  hold(id: Id, held: boolean): void {
+    this.#waiting.get(id)?.hold(held)
+  }
+
   /** Progress goes to the call whose id is its token. Falling values are not passed on. */
   progress(token: unknown, progress: Progress): void {
     const waiter = this.#waiting.get(token as Id)

@@ -166,6 +166,7 @@ export class Engine implements Door {
           refuse(this, lane, undefined, new McpError('parse', fault.message), conversation.peer?.revision ?? this.fallback)
       },
       quiet: () => conversation.quiet(),
+      hold: (id, held) => conversation.calls?.hold(id, held),
       closed: reason => {
         this.connected.delete(conversation)
         conversation.end(reason ?? new ConnectionError('lost', 'The connection was closed'))

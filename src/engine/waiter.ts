@@ -23,7 +23,8 @@ export class Waiter {
   readonly #signal: AbortSignal | undefined
   readonly #timeoutMs: number
   readonly #totalMs: number
-  readonly #latest: number
+  #latest: number
+  #heldAt: number | undefined
   readonly #deadline: Deadline
   readonly #resolve: (result: unknown) => void
   readonly #reject: (error: unknown) => void
@@ -90,7 +91,20 @@ export class Waiter {
 
   /** A sign of life moves the deadline, up to the total. */
   extend(): void {
-    this.#deadline.at = Math.min(this.#engine.clock.now() + this.#timeoutMs, this.#latest)
+    if (this.#heldAt === undefined) this.#deadline.at = Math.min(this.#engine.clock.now() + this.#timeoutMs, this.#latest)
+  }
+
+  /** Time stands still while the request waits for something on this side; afterwards it has as much as it had. */
+  hold(held: boolean): void {
+    const now = this.#engine.clock.now()
+    if (held) {
+      this.#heldAt ??= now
+      this.#deadline.at = Number.POSITIVE_INFINITY
+    } else if (this.#heldAt !== undefined) {
+      this.#latest += now - this.#heldAt
+      this.#heldAt = undefined
+      this.extend()
+    }
   }
 
   #expire(): void {

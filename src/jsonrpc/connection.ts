@@ -115,6 +115,8 @@ export interface Sink {
   fault(fault: FrameFault): void
   /** The connection has ended; called once, also after our own close(). */
   closed(reason?: Error): void
+  /** The request with this id waits for something on this side (a person who signs in): its time stands still meanwhile. */
+  hold?(id: Id, held: boolean): void
   /** Resolves when nothing is under way that will still be sent. For carriers whose other end may stop talking before it stops listening. */
   quiet?(): Promise<void>
 }
@@ -153,8 +155,8 @@ export interface Connection {
 /** A failure below the protocol: refused, lost, or answered with something that is no message. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
-  /** `lost`: the other end went away; `refused`: never reached; `status`: HTTP said no; `session`: the session is gone; `protocol`: what came is no message; `aborted`: we let go. */
-  readonly kind: 'lost' | 'refused' | 'status' | 'session' | 'protocol' | 'aborted' | 'too-large'
+  /** `lost`: the other end went away; `refused`: never reached; `status`: HTTP said no; `unauthorized`: HTTP said no, and credentials that would help could not be had (`cause` says why); `session`: the session is gone; `protocol`: what came is no message; `aborted`: we let go. */
+  readonly kind: 'lost' | 'refused' | 'status' | 'unauthorized' | 'session' | 'protocol' | 'aborted' | 'too-large'
   readonly status: number | undefined
   readonly headers: Readonly<Record<string, string>> | undefined
 

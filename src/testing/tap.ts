@@ -27,6 +27,8 @@ export function tapConnection(connection: Connection, onFrame: OnFrame): Connect
         },
         fault: fault => sink.fault(fault),
         closed: reason => sink.closed(reason),
+        hold: (id, held) => sink.hold?.(id, held),
+        quiet: () => sink.quiet?.() ?? Promise.resolve(),
       }),
     send: (text, outgoing) => {
       onFrame({ way: 'out', text, outgoing })

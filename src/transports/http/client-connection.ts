@@ -145,6 +145,10 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
     this.#sink?.frame(text, status)
   }
 
+  hold(id: Id, held: boolean): void {
+    this.#sink?.hold?.(id, held)
+  }
+
   async #close(): Promise<void> {
     this.#listener?.close()
     for (const exchange of this.live.all()) exchange.abort(closed())

@@ -30,6 +30,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
   #body: Body | undefined
   #rest: EventStream | undefined
   #deadline: Deadline | undefined
+  #withinMs = 0
   #lingers = false
   #over = false
 
@@ -99,6 +100,13 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
     this.abort(error)
   }
 
+  held(held: boolean): void {
+    if (this.#over) return
+    const { settings } = this.#port
+    if (this.#deadline !== undefined) this.#deadline.at = held ? Number.POSITIVE_INFINITY : settings.clock.now() + this.#withinMs
+    if (this.id !== undefined) this.#port.hold(this.id, held)
+  }
+
   frame(text: string, status: number): void {
     if (this.#over) return
     const { id } = this.#outgoing
@@ -159,6 +167,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
 
   #within(ms: number, what: string): void {
     const { deadlines, settings } = this.#port
+    this.#withinMs = ms
     this.#deadline = deadlines.add(settings.clock.now() + ms, () =>
       this.abort(new ConnectionError('lost', `The server did not ${what} within ${ms} ms; whether it acted is unknown`)),
     )

@@ -15,6 +15,8 @@ export interface Port {
   readonly streamable?: StreamablePort
   post(frame: string, outgoing: Outgoing, session: string | undefined, reader: AnswerReader): WireCall
   frame(text: string, status: number): void
+  /** The request with this id waits for something on this side. */
+  hold(id: Id, held: boolean): void
 }
 
 /** Sessions, and streams that can be continued. */

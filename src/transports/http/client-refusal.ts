@@ -28,7 +28,9 @@ export function isChallenge(status: number, headers: HeaderView): boolean {
 /** Not a success: `status`, with the headers, which may hold a challenge or a wait. */
 export function refusal(status: number, headers: HeaderView, hint: string): ConnectionError {
   const said = hint === '' ? '' : `: ${clip(redact(hint))}`
-  return new ConnectionError('status', `The server answered HTTP ${status}${said}`, { status, headers: headerRecord(headers) })
+  const fix = status === 401 ? '. It wants credentials: give the option auth' : ''
+  const message = `The server answered HTTP ${status}${said}${fix}`
+  return new ConnectionError('status', message, { status, headers: headerRecord(headers) })
 }
 
 /** The server has forgotten the session, so it did nothing with what was sent in it. */

@@ -119,7 +119,9 @@ export class EventStream implements AnswerReader {
   fail(error: ConnectionError): void {
     if (this.#closed) return
     this.#remember()
-    this.#failed(error)
+    // Nobody is asked to sign in again and again by a stream that tries again and again.
+    if (error.kind === 'unauthorized') this.#end(error)
+    else this.#failed(error)
   }
 
   #event(data: string, type: string): void {

@@ -25,6 +25,8 @@ export interface AnswerReader {
   chunk(bytes: Uint8Array): void
   end(): void
   fail(error: ConnectionError): void
+  /** The request waits for something on this side; whoever minds its time stops meanwhile. */
+  held?(held: boolean): void
 }
 
 /** A request under way. */

@@ -1,5 +1,7 @@
 /** The client's end of Streamable HTTP on Node. */
+import type { Credentials } from '../../core/credentials.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
+import { authorizedWire } from './client-authorized.ts'
 import { HttpClientConnection } from './client-connection.ts'
 import { type Fetch, fetchWire } from './client-fetch.ts'
 import { type NodeWireOptions, nodeWire } from './client-node.ts'
@@ -9,6 +11,8 @@ import { type HttpWire, httpUrl } from './client-wire.ts'
 export interface HttpClientOptions extends Partial<ClientSettings>, NodeWireOptions {
   /** Makes the requests instead of node:http; what concerns sockets (`connectTimeoutMs`, `tls`, …) is then its matter. */
   readonly fetch?: Fetch
+  /** Brings credentials, and better ones where those are refused. */
+  readonly authorizer?: Credentials
 }
 
 /**
@@ -23,5 +27,6 @@ export function httpClientConnection(url: string | URL, options: HttpClientOptio
 
 /** The wire that the options ask for. */
 export function wireFor(url: URL, options: HttpClientOptions): HttpWire {
-  return options.fetch === undefined ? nodeWire(url, options) : fetchWire(url, options.fetch)
+  const wire = options.fetch === undefined ? nodeWire(url, options) : fetchWire(url, options.fetch)
+  return options.authorizer === undefined ? wire : authorizedWire(url, wire, options.authorizer)
 }

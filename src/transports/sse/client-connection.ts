@@ -3,9 +3,10 @@
  * server says, its first event names the address to which everything we say is posted.
  */
 import { Bag } from '../../core/bag.ts'
-import { createDeadlines, type Deadlines } from '../../core/deadlines.ts'
+import { createDeadlines, type Deadline, type Deadlines } from '../../core/deadlines.ts'
 import { type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import type { Id } from '../../jsonrpc/message.ts'
 import { Exchange } from '../http/client-exchange.ts'
 import { HeaderTemplate } from '../http/client-headers.ts'
 import type { Live, Port } from '../http/client-port.ts'
@@ -37,6 +38,7 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
   /** Messages wait for it: at first for the address, then for those that must not be overtaken. */
   #before: Promise<void> = this.#opened.promise
   #ended: ConnectionError | undefined
+  #late: Deadline | undefined
 
   constructor(url: URL, wire: HttpWire, settings: SseClientSettings) {
     this.settings = settings
@@ -60,6 +62,7 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
     const late = this.deadlines.add(clock.now() + endpointTimeoutMs, () =>
       this.#end(noEndpoint(`within ${endpointTimeoutMs} ms`)),
     )
+    this.#late = late
     const settled = (): void => this.deadlines.cancel(late)
     this.#opened.promise.then(settled, settled)
     const flat = new HeaderTemplate({ accept: 'text/event-stream' }, headers).with(undefined)
@@ -106,6 +109,11 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
     this.#end(error)
   }
 
+  held(held: boolean): void {
+    const { clock, endpointTimeoutMs } = this.settings
+    if (this.#late !== undefined) this.#late.at = held ? Number.POSITIVE_INFINITY : clock.now() + endpointTimeoutMs
+  }
+
   post(body: string, outgoing: Outgoing, _session: string | undefined, reader: AnswerReader): WireCall {
     return this.#wire.send(
       { method: 'POST', path: this.#endpoint ?? '', headers: this.#postHeaders.with(outgoing.headers), body },
@@ -115,6 +123,10 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
 
   frame(text: string, status: number): void {
     if (this.#ended === undefined) this.#sink?.frame(text, status)
+  }
+
+  hold(id: Id, held: boolean): void {
+    this.#sink?.hold?.(id, held)
   }
 
   #deliver(frame: string, { headers, signal }: Outgoing): Promise<void> {

@@ -1,6 +1,8 @@
 /** The asking end of a WebSocket. */
 import type { IncomingMessage } from 'node:http'
 import { type Clock, realClock } from '../../core/clock.ts'
+import type { CredentialHeaders, Credentials } from '../../core/credentials.ts'
+import { wantsCredentials } from '../../core/credentials.ts'
 import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
@@ -16,6 +18,8 @@ export interface WebSocketClientOptions extends WebSocketSettings {
   readonly limits?: Partial<CarrierLimits>
   /** The longest wait for the server to answer the handshake. Default 10 s. */
   readonly handshakeMs?: number
+  /** Brings credentials for the handshake, and better ones where those are refused. */
+  readonly authorizer?: Credentials
 }
 
 /**
@@ -42,13 +46,57 @@ function addressOf(url: string | URL): URL {
 
 async function openSocket(connection: WebSocketConnection, url: URL, options: WebSocketClientOptions): Promise<void> {
   try {
-    const ws = await loadWs()
-    const outcome = await handshake(ws, connection, url, [subprotocol], options)
-    if (outcome === 'no-subprotocol') await handshake(ws, connection, url, [], options)
+    await shake(await loadWs(), connection, url, options)
   } catch (error) {
     const reason = error instanceof ConnectionError ? error : unreachable(url, error)
     connection.fail(reason)
     throw reason
+  }
+}
+
+/** A last bound, whatever an authorizer hopes for. */
+const mostTries = 8
+
+/** A handshake that was refused for its credentials opened nothing: it is made again with better ones. */
+async function shake(ws: Ws, connection: WebSocketConnection, url: URL, options: WebSocketClientOptions): Promise<void> {
+  const { authorizer } = options
+  // Credentials speak of HTTP, which a handshake is.
+  const address = new URL(url.href.replace(/^ws/, 'http'))
+  const gone = new AbortController()
+  if (authorizer !== undefined) void connection.gone.then(() => gone.abort())
+  for (let times = 1; ; times++) {
+    const sent = await authorizer?.headers('GET', address)
+    const handed = sent === undefined ? options : { ...options, headers: { ...options.headers, ...sent } }
+    try {
+      const outcome = await handshake(ws, connection, url, [subprotocol], handed)
+      if (outcome === 'no-subprotocol') await handshake(ws, connection, url, [], handed)
+      return
+    } catch (error) {
+      if (authorizer === undefined || times > mostTries || !isRefusal(error)) throw error
+      connection.hold(true)
+      await improve(authorizer, error, sent, times, gone.signal)
+      connection.hold(false)
+    }
+  }
+}
+
+function isRefusal(error: unknown): error is ConnectionError & { readonly status: number } {
+  if (!(error instanceof ConnectionError) || error.status === undefined) return false
+  return wantsCredentials(error.status, error.headers?.['www-authenticate'])
+}
+
+async function improve(
+  authorizer: Credentials,
+  { status, headers }: ConnectionError & { readonly status: number },
+  sent: CredentialHeaders | undefined,
+  times: number,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await authorizer.refused({ status, header: name => headers?.[name], sent, times, signal })
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : 'Credentials could not be had'
+    throw new ConnectionError('unauthorized', message, { status, cause })
   }
 }
 

@@ -11,6 +11,7 @@ import {
   type Sink,
 } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import type { Id } from '../../jsonrpc/message.ts'
 import { noRoom } from '../framing/backlog.ts'
 import type { CarrierLimits } from '../framing/limits.ts'
 import { within } from '../framing/within.ts'
@@ -63,6 +64,9 @@ export class WebSocketConnection implements Connection, SocketEvents {
   /** Set when it has ended, with the reason that is told. */
   #end: { readonly reason: Error | undefined } | undefined = undefined
   readonly #ended = Promise.withResolvers<void>()
+  /** Requests that were sent before the socket is open. */
+  #early: Id[] | undefined = undefined
+  #waits = false
 
   constructor(role: WebSocketRole, { pingMs = 30_000, lingerMs = 2000, clock = realClock }: WebSocketSettings) {
     this.#role = role
@@ -84,6 +88,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
 
   send(frame: string, outgoing?: Outgoing): void | Promise<void> {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
+    if (!this.#isOpen && outgoing?.id !== undefined) this.#sendEarly(outgoing.id)
     if (this.#sender.send(frame, outgoing?.merge)) return undefined
     const refusal = noRoom(this.#role.limits)
     // Whoever asks hears that it could not be sent. But an answer must not just be missing: then the connection ends.
@@ -101,6 +106,17 @@ export class WebSocketConnection implements Connection, SocketEvents {
     this.#closing ??= this.#close(3000, 'The token has expired')
   }
 
+  /** Resolves when it has ended, however it did. */
+  get gone(): Promise<void> {
+    return this.#ended.promise
+  }
+
+  /** The opening waits for something on this side, and with it what is to be sent. */
+  hold(held: boolean): void {
+    this.#waits = held
+    for (const id of this.#early ?? []) this.#sink?.hold?.(id, held)
+  }
+
   /** The socket to be used; it need not be open yet. */
   attach(socket: Socket): void {
     this.#socket = socket
@@ -111,9 +127,16 @@ export class WebSocketConnection implements Connection, SocketEvents {
   opened(stream: Duplex): void {
     if (this.#socket === undefined) return
     this.#isOpen = true
+    this.#early = undefined
     if (this.#paused) this.#socket.pause()
     this.#sender.open(this.#socket, stream)
     this.#schedulePing()
+  }
+
+  #sendEarly(id: Id): void {
+    this.#early ??= []
+    this.#early.push(id)
+    if (this.#waits) this.#sink?.hold?.(id, true)
   }
 
   /** Ends without a farewell, for this reason. */

@@ -1,0 +1,34 @@
+/** Which addresses a peer may name. What DNS says of them is the outbound guard's matter. */
+import { clip } from '../../jsonrpc/limits.ts'
+import { AuthorizationError } from './failure.ts'
+
+/** Names and literals that lead to this machine. */
+export function isLoopback({ hostname }: URL): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
+}
+
+/** Credentials go to a server by https; by http only where both ends are this machine. */
+export function checkServer(server: URL): void {
+  if (server.protocol === 'https:' || (server.protocol === 'http:' && isLoopback(server))) return
+  throw new AuthorizationError(
+    'address',
+    `Credentials are not sent to ${clip(server.origin)} by plain http, where anybody on the way could read them; use https`,
+  )
+}
+
+/**
+ * An address that metadata names, e.g. a token endpoint: https, or http on this machine where the server is on it too.
+ * Allowed by what it is after parsing, so that no spelling of another scheme gets through.
+ */
+export function checkEndpoint(value: unknown, name: string, server: URL): URL {
+  const url = typeof value === 'string' && value.length <= 2048 ? URL.parse(value) : null
+  if (url === null) throw new AuthorizationError('address', `The metadata names no ${name} that is an address`)
+  const loopback = url.protocol === 'http:' && isLoopback(url) && isLoopback(server)
+  if (url.protocol !== 'https:' && !loopback) {
+    throw new AuthorizationError('address', `The ${name} ${clip(String(value))} is refused: only https addresses are used`)
+  }
+  if (url.username !== '' || url.password !== '' || url.hash !== '') {
+    throw new AuthorizationError('address', `The ${name} ${clip(url.origin)} holds a user name, password or fragment`)
+  }
+  return url
+}

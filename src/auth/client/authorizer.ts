@@ -1,0 +1,304 @@
+/**
+ * Tokens for one MCP server: where they come from, when they are renewed, and what a refusal of the server means. How they
+ * are got is the grant's matter.
+ */
+import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Surroundings } from './context.ts'
+import { discover, type Found } from './discovery.ts'
+import { keptPossession, newPossession, type Possession } from './dpop.ts'
+import { AuthorizationError } from './failure.ts'
+import { Flight } from './flight.ts'
+import type { Grant } from './grants.ts'
+import { type Answer, type Challenge, type Identity, type Link, readChallenges, refresh } from './protocol.ts'
+import { Records, type Tokens } from './records.ts'
+import { chooseScopes, type Scopes, scopesIn } from './scopes.ts'
+import type { TokenStorage } from './storage.ts'
+
+export interface AuthorizerSettings {
+  readonly context: Surroundings
+  readonly grant: Grant
+  readonly storage: TokenStorage
+  readonly scopes: Scopes
+  readonly dpop: boolean
+  readonly timeoutMs: number
+}
+
+/** Refusals of one request that are answered by better tokens; the next one stands. */
+const mostTries = 3
+
+/** What is held at the moment. */
+interface Held {
+  readonly found: Found
+  readonly identity: Identity
+  readonly tokens: Tokens
+  /** Tokens that were just granted cannot be bettered by asking again. */
+  readonly source: 'kept' | 'refreshed' | 'granted'
+  readonly headers: CredentialHeaders
+}
+
+export class OAuthAuthorizer implements Credentials {
+  readonly #settings: AuthorizerSettings
+  readonly #context: Surroundings
+  readonly #records: Records
+  readonly #flight: Flight
+  #held: Held | undefined
+  #possession: Possession | undefined
+  /** Asked for so far at the authorization server of this name. */
+  #asked: { readonly issuer: string; readonly scopes: Scopes } | undefined
+
+  constructor(settings: AuthorizerSettings) {
+    this.#settings = settings
+    this.#context = settings.context
+    this.#records = new Records(settings.storage, settings.context.trace)
+    this.#flight = new Flight(settings.context.clock, settings.timeoutMs)
+  }
+
+  headers(method: string, url: URL): CredentialHeaders | undefined | Promise<CredentialHeaders | undefined> {
+    const held = this.#held
+    if (held === undefined) return undefined
+    const { renewAt, refresh: renewable } = held.tokens
+    if (renewAt !== undefined && renewable !== undefined && this.#context.clock.now() >= renewAt)
+      return this.#renewed(method, url)
+    return this.#credentials(held, method, url)
+  }
+
+  async refused(refusal: CredentialRefusal): Promise<void> {
+    const challenges = await readChallenges(refusal.header('www-authenticate'))
+    if (this.#takesNonce(challenges, refusal.header('dpop-nonce'))) return
+    const sent = refusal.sent?.['authorization']?.replace(/^\w+ /, '')
+    const held = this.#held
+    if (refusal.times > mostTries) throw tooOften(refusal)
+    // Somebody else has got better ones since.
+    if (held !== undefined && held.tokens.access !== sent) return
+    const challenge = parametersOf(challenges)
+    if (refusal.status === 403) this.#checkStepUp(challenge)
+    else if (held?.source === 'granted' && refusal.times > 1) throw refusedAgain(held)
+    await this.#flight.join(signal => this.#authorize(refusal, challenge, sent, signal), refusal.signal)
+  }
+
+  answered(header: (name: string) => string | undefined): void {
+    if (this.#possession === undefined) return
+    const nonce = header('dpop-nonce')
+    if (nonce !== undefined && nonce.length <= 1024) this.#possession.prover.take(nonce)
+  }
+
+  #credentials(held: Held, method: string, url: URL): CredentialHeaders | Promise<CredentialHeaders> {
+    if (held.tokens.type === 'bearer' || this.#possession === undefined) return held.headers
+    return this.#possession.prover.headers(held.tokens.access, method, url)
+  }
+
+  /** RFC 9449 section 9: the same request again, with the nonce in its proof. */
+  #takesNonce(challenges: readonly Challenge[], nonce: string | undefined): boolean {
+    const asked = challenges.some(({ scheme, parameters }) => scheme === 'dpop' && parameters['error'] === 'use_dpop_nonce')
+    if (!asked || nonce === undefined || nonce.length > 1024 || this.#possession === undefined) return false
+    this.#possession.prover.take(nonce)
+    return true
+  }
+
+  #checkStepUp({ scope }: Parameters): void {
+    const needed = scopesIn(scope)
+    const asked = this.#asked?.scopes ?? []
+    if (needed.length > 0 && needed.some(name => !asked.includes(name))) return
+    throw new AuthorizationError(
+      'scope',
+      needed.length === 0
+        ? 'The server refuses the token for its scope (HTTP 403) without naming the one it needs'
+        : `The server still refuses the token for its scope after ${clip(needed.join(' '))} was asked for; it may not be yours to have`,
+    )
+  }
+
+  // ── getting tokens ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #authorize(
+    refusal: CredentialRefusal,
+    challenge: Parameters,
+    refused: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { grant } = this.#settings
+    const found = await discover({ context: this.#context, signal, issuer: await this.#home() }, challenge.resource_metadata)
+    // What was got elsewhere is of no use here, and is not shown here.
+    if (this.#asked?.issuer !== found.server.issuer) this.#asked = undefined
+    const identity = await grant.identity({ found, context: this.#context, records: this.#records })
+    if (refusal.status === 401 && identity !== undefined) {
+      const exhausted = refusal.times > 1 && this.#held?.source === 'refreshed'
+      if (await this.#reuse(found, identity, refused, exhausted, signal)) return
+    }
+    await this.#obtain(found, challenge, signal)
+  }
+
+  /** A client that was registered by hand belongs to one authorization server, and is not shown to others. */
+  async #home(): Promise<string | undefined> {
+    const { grant } = this.#settings
+    if (grant.issuer !== undefined || grant.registered === undefined) return grant.issuer
+    return this.#records.home(grant.registered, this.#context.server.href)
+  }
+
+  /** True if tokens that are kept will do, or could be renewed. */
+  async #reuse(
+    found: Found,
+    identity: Identity,
+    refused: string | undefined,
+    exhausted: boolean,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const kept = await this.#records.tokens(found.server.issuer, found.resource, identity.id)
+    if (kept === undefined) return false
+    if (kept.access !== refused && !this.#isOver(kept)) {
+      await this.#hold(found, identity, kept, 'kept')
+      return true
+    }
+    if (exhausted || kept.refresh === undefined) return false
+    return this.#refresh(found, identity, kept, signal)
+  }
+
+  async #obtain(found: Found, { scope }: Parameters, signal: AbortSignal): Promise<void> {
+    const { grant, dpop, scopes: wanted } = this.#settings
+    const offline = grant.refreshes && found.server.scopes_supported?.includes('offline_access') === true
+    const scopes = chooseScopes({
+      challenged: scopesIn(scope),
+      suggested: found.suggested,
+      wanted,
+      before: this.#asked?.scopes ?? [],
+      offline,
+    })
+    if (dpop) this.#possession ??= await newPossession()
+    const asking = { found, scopes, context: this.#context, records: this.#records, link: this.#link(signal) }
+    try {
+      const { identity, answer } = await grant.obtain(asking)
+      signal.throwIfAborted()
+      await this.#keep(found, identity, this.#tokensFrom(answer, scopes, undefined), 'granted')
+      if (grant.registered !== undefined)
+        await this.#records.keepHome(grant.registered, this.#context.server.href, found.server.issuer)
+    } catch (error) {
+      if (isUnknownClient(error)) await this.#records.dropRegistration(found.server.issuer)
+      throw error
+    }
+  }
+
+  // ── renewing tokens ───────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #renewed(method: string, url: URL): Promise<CredentialHeaders | undefined> {
+    try {
+      await this.#flight.join(signal => this.#renew(signal))
+    } catch (error) {
+      // The old one may still do; if not, the server says so.
+      this.#context.trace('token-refresh-failed', error)
+    }
+    return this.#held === undefined ? undefined : this.#credentials(this.#held, method, url)
+  }
+
+  async #renew(signal: AbortSignal): Promise<void> {
+    if (this.#held === undefined) return
+    const { found, identity, tokens } = this.#held
+    // Another process may have renewed them, and a refresh token often serves only once.
+    const kept = await this.#records.tokens(found.server.issuer, found.resource, identity.id)
+    const now = this.#context.clock.now()
+    if (kept !== undefined && kept.access !== tokens.access && (kept.renewAt ?? now + 1) > now) {
+      await this.#hold(found, identity, kept, 'kept')
+    } else await this.#refresh(found, identity, kept ?? tokens, signal)
+  }
+
+  /** False if the authorization server will not: then the refresh token is forgotten. Throws what may pass by itself. */
+  async #refresh(found: Found, identity: Identity, tokens: Tokens, signal: AbortSignal): Promise<boolean> {
+    const token = tokens.refresh
+    if (token === undefined) return false
+    try {
+      await this.#possess(tokens)
+      const answer = await refresh(found.server, identity, token, { resource: found.resource }, this.#link(signal))
+      await this.#keep(found, identity, this.#tokensFrom(answer, tokens.scopes, token), 'refreshed')
+      return true
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(error instanceof AuthorizationError) || error.code === undefined) throw error
+      this.#context.trace('token-refresh-failed', error)
+      if (isUnknownClient(error)) await this.#records.dropRegistration(found.server.issuer)
+      const { refresh: _, ...rest } = tokens
+      await this.#keep(found, identity, rest, 'kept')
+      return false
+    }
+  }
+
+  // ── holding tokens ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #keep(found: Found, identity: Identity, tokens: Tokens, source: Held['source']): Promise<void> {
+    await this.#records.keepTokens(found.server.issuer, found.resource, identity.id, tokens)
+    await this.#hold(found, identity, tokens, source)
+  }
+
+  async #hold(found: Found, identity: Identity, tokens: Tokens, source: Held['source']): Promise<void> {
+    await this.#possess(tokens)
+    const headers = { authorization: `${tokens.type === 'dpop' ? 'DPoP' : 'Bearer'} ${tokens.access}` }
+    this.#asked = { issuer: found.server.issuer, scopes: tokens.scopes }
+    this.#held = { found, identity, tokens, source, headers }
+  }
+
+  /** The key that kept tokens are bound to. */
+  async #possess({ key }: Tokens): Promise<void> {
+    if (key !== undefined && this.#possession?.key.x !== key.x) this.#possession = await keptPossession(key)
+  }
+
+  #tokensFrom(answer: Answer, scopes: Scopes, before: string | undefined): Tokens {
+    const bound = answer.token_type === 'dpop'
+    checkAnswer(answer, this.#settings.dpop)
+    const now = this.#context.clock.now()
+    const lasts = answer.expires_in === undefined ? undefined : Math.min(answer.expires_in, 315_360_000) * 1000
+    const renewable = answer.refresh_token ?? before
+    return {
+      access: answer.access_token,
+      type: bound ? 'dpop' : 'bearer',
+      scopes,
+      ...(renewable === undefined ? {} : { refresh: renewable }),
+      ...(lasts === undefined ? {} : { expiresAt: now + lasts, renewAt: now + lasts - Math.min(30_000, lasts / 4) }),
+      ...(bound && this.#possession !== undefined ? { key: this.#possession.key } : {}),
+    }
+  }
+
+  #isOver({ expiresAt }: Tokens): boolean {
+    return expiresAt !== undefined && expiresAt <= this.#context.clock.now()
+  }
+
+  #link(signal: AbortSignal): Link {
+    return { outbound: this.#context.outbound, signal, dpop: this.#possession?.prover.handle }
+  }
+}
+
+interface Parameters {
+  readonly scope?: string | undefined
+  readonly resource_metadata?: string | undefined
+}
+
+function parametersOf(challenges: readonly Challenge[]): Parameters {
+  return challenges.find(({ scheme }) => scheme === 'bearer' || scheme === 'dpop')?.parameters ?? {}
+}
+
+function checkAnswer({ token_type: type, access_token: token }: Answer, wantsBound: boolean): void {
+  if ((type === 'dpop') !== wantsBound) {
+    const fix = wantsBound ? 'it must support DPoP, or leave the option dpop out' : 'set the option dpop'
+    throw new AuthorizationError('token-type', `The authorization server gave a token of type ${clip(type)}; ${fix}`)
+  }
+  if (!/^[\x21-\x7e]{1,16384}$/.test(token)) {
+    throw new AuthorizationError('token-type', 'The authorization server gave a token that no header can carry')
+  }
+}
+
+/** The authorization server has forgotten the client: it has to be registered anew. */
+function isUnknownClient(error: unknown): boolean {
+  return error instanceof AuthorizationError && (error.code === 'invalid_client' || error.code === 'unauthorized_client')
+}
+
+function refusedAgain({ found }: Held): AuthorizationError {
+  return new AuthorizationError(
+    'refused-again',
+    `The server refuses the token that ${clip(found.server.issuer)} has just issued for it; the two may disagree on the resource ${clip(found.resource)}`,
+  )
+}
+
+function tooOften({ status, times }: CredentialRefusal): AuthorizationError {
+  const rule = status === 403 ? 'scope' : 'refused-again'
+  return new AuthorizationError(
+    rule,
+    `The server refused the request ${times} times (last with HTTP ${status}), whatever token was brought`,
+  )
+}

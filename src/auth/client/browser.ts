@@ -1,0 +1,45 @@
+/** The step that needs a person: the authorization server is shown, and sends the person back with an answer. */
+import { checkEndpoint, isLoopback } from './addresses.ts'
+import { AuthorizationError } from './failure.ts'
+
+/** Shows an address to the user and waits for the way back. Make your own, or use `cli()`. */
+export interface Browser {
+  /** Where the authorization server sends the user back to; a function where that is known only once something listens. */
+  readonly redirectUri: string | (() => Promise<string>)
+  /** Shows the address, which is always http or https, and gives the address (or its parameters) at which the user came back. */
+  authorize(url: URL, options: { readonly signal: AbortSignal }): Promise<URL | URLSearchParams | string>
+}
+
+export async function redirectUriOf({ redirectUri }: Browser): Promise<string> {
+  const given = typeof redirectUri === 'string' ? redirectUri : await redirectUri()
+  const url = URL.parse(given)
+  if (url === null || url.hash !== '' || (url.protocol === 'http:' && !isLoopback(url))) {
+    throw new AuthorizationError(
+      'options',
+      'The redirectUri must be an https address, one on this machine, or of a scheme of your own',
+    )
+  }
+  return given
+}
+
+/** What the authorization server said, as parameters. */
+export async function visit(browser: Browser, url: URL, server: URL, signal: AbortSignal): Promise<URLSearchParams> {
+  checkEndpoint(url.href, 'authorization endpoint', server)
+  const back = await returned(browser, url, signal)
+  if (back instanceof URLSearchParams) return back
+  const parsed = back instanceof URL ? back : URL.parse(back)
+  if (parsed === null)
+    throw new AuthorizationError('browser', 'The browser step gave no address back; it must give the one of the callback')
+  return parsed.searchParams
+}
+
+async function returned(browser: Browser, url: URL, signal: AbortSignal): Promise<URL | URLSearchParams | string> {
+  try {
+    return await browser.authorize(url, { signal })
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof AuthorizationError) throw error
+    const why = error instanceof Error ? error.message : 'it failed'
+    throw new AuthorizationError('browser', `The sign-in did not come to its end: ${why}`)
+  }
+}

@@ -1,0 +1,70 @@
+/** What can be said about authorizing. Every option that can have a default has one. */
+import type { Duration } from '../../core/duration.ts'
+import type { Outbound } from '../../core/outbound.ts'
+import type { Browser } from './browser.ts'
+import type { SigningAlgorithm } from './keys.ts'
+import type { TokenStorage } from './storage.ts'
+
+export interface CommonOptions {
+  /** Scopes to ask for beside those that the server names. Default: none. */
+  readonly scopes?: readonly string[]
+  /** The authorization server that the client is registered at; another one is refused. Default: the one that the server names first. */
+  readonly issuer?: string
+  /** How long it may take to get a token, the user included. Default 10 min. */
+  readonly timeout?: Duration
+  /** Private ranges in which authorization servers may lie, such as a company's own network: `10.1.0.0/16`. Default: none. */
+  readonly allow?: readonly string[]
+  /** Makes the requests to authorization servers. Default: a guard that keeps to public https addresses and those in `allow`. */
+  readonly outbound?: Outbound
+}
+
+/** How a client proves that it is the one that was registered. */
+export interface ClientKey {
+  readonly clientSecret?: string
+  /** Signs assertions instead (private_key_jwt): PKCS #8 in PEM, or a key that is already imported. */
+  readonly privateKey?: string | CryptoKey
+  /** Of the private key. Default ES256. */
+  readonly algorithm?: SigningAlgorithm
+  /** Of the private key, where the authorization server knows several. */
+  readonly keyId?: string
+}
+
+export interface OAuthOptions extends CommonOptions {
+  /** Of a client that was registered by hand. Default: the client registers itself. */
+  readonly clientId?: string
+  readonly clientSecret?: string
+  /** The https address of a client metadata document, which is the client's name where the authorization server supports that. */
+  readonly clientMetadataUrl?: string
+  /** Shows the sign-in to the user. Default: `cli()`. */
+  readonly browser?: Browser
+  /** Keeps tokens and registrations. Default: in memory. */
+  readonly storage?: TokenStorage
+  /** Asks for tokens that only this client can use (DPoP), and for no others. Default false. */
+  readonly dpop?: boolean
+}
+
+export interface ClientCredentialsOptions extends CommonOptions, ClientKey {
+  readonly clientId: string
+  readonly dpop?: boolean
+}
+
+export interface WorkloadOptions extends CommonOptions {
+  /** Gives the workload's signed identity (a JWT) for an audience, which is the issuer of the authorization server. */
+  readonly assertion: (audience: string) => string | Promise<string>
+  readonly clientId?: string
+  readonly dpop?: boolean
+}
+
+export interface EnterpriseOptions extends CommonOptions, ClientKey {
+  /** Of the client at the MCP server's authorization server. */
+  readonly clientId: string
+  readonly identityProvider: ClientKey & {
+    readonly tokenEndpoint: string
+    /** Of the client at the identity provider. */
+    readonly clientId: string
+    /** Gives the user's ID token of the identity provider. */
+    readonly subjectToken: () => string | Promise<string>
+    /** Default: an OpenID Connect ID token. */
+    readonly subjectTokenType?: string
+  }
+}

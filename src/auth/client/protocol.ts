@@ -1,0 +1,331 @@
+/**
+ * The one place that knows the package oauth4webapi: PKCE, token requests, client authentication, DPoP and the checks of
+ * answers are its work. Its errors hold whole answers, tokens included, so none of them leaves this file.
+ */
+import * as oauth from 'oauth4webapi'
+import { type Outbound, OutboundError } from '../../core/outbound.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { AuthorizationError, type AuthorizationRule } from './failure.ts'
+
+export type { AuthorizationServer, ClientAuth } from 'oauth4webapi'
+export type Key = CryptoKey
+
+/** How requests to an authorization server are made. */
+export interface Link {
+  readonly outbound: Outbound
+  readonly signal: AbortSignal
+  /** Proves the possession of a key with each token request. */
+  readonly dpop?: oauth.DPoPHandle | undefined
+}
+
+/** One client, as an authorization server knows it. */
+export interface Identity {
+  readonly id: string
+  readonly authentication: oauth.ClientAuth
+}
+
+export type Answer = oauth.TokenEndpointResponse
+export type Parameters = Record<string, string>
+
+// ── reading what servers say ────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Challenge {
+  readonly scheme: string
+  readonly parameters: Readonly<Record<string, string | undefined>>
+}
+
+/** The challenges of a WWW-Authenticate header; none where it cannot be read. */
+export async function readChallenges(header: string | undefined): Promise<readonly Challenge[]> {
+  if (header === undefined || header.length > 4096) return []
+  const answer = new Response(null, { status: 401, headers: { 'www-authenticate': header } })
+  const nowhere = new URL('https://localhost/')
+  try {
+    await oauth.protectedResourceRequest('-', 'GET', nowhere, new Headers(), null, { [oauth.customFetch]: async () => answer })
+  } catch (error) {
+    if (error instanceof oauth.WWWAuthenticateChallengeError) {
+      return error.cause.map(({ scheme, parameters }) => ({ scheme, parameters: { ...parameters } }))
+    }
+  }
+  return []
+}
+
+/** The metadata of an authorization server, which must name itself exactly as it was named (RFC 8414 section 3.3). */
+export async function readServerMetadata(response: Response, issuer: string): Promise<oauth.AuthorizationServer> {
+  const metadata = await told('server-metadata', 'The metadata of the authorization server', () =>
+    oauth.processDiscoveryResponse(new URL(issuer), response),
+  )
+  if (metadata.issuer === issuer) return metadata
+  throw new AuthorizationError('issuer-mismatch', mismatch(metadata.issuer, issuer))
+}
+
+function mismatch(said: string, issuer: string): string {
+  return `The metadata of ${clip(issuer)} is that of ${clip(said)}; both must be the same text, so it is not used`
+}
+
+// ── clients ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export type ClientMetadata = Partial<oauth.OmitSymbolProperties<oauth.Client>>
+
+export async function register(server: oauth.AuthorizationServer, metadata: ClientMetadata, link: Link) {
+  return told('registration', 'The authorization server refused to register this client', async () =>
+    oauth.processDynamicClientRegistrationResponse(
+      await lenient(await oauth.dynamicClientRegistrationRequest(server, metadata, settings({ ...link, dpop: undefined }))),
+    ),
+  )
+}
+
+/** Small departures from RFC 7591 that are seen in the wild and do no harm: 200 for 201, a secret that does not say it lasts. */
+async function lenient(response: Response): Promise<Response> {
+  if (response.status !== 200 && response.status !== 201) return response
+  const text = await response.text()
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    return new Response(text, { status: 201, headers: response.headers })
+  }
+  const complete = typeof body === 'object' && body !== null ? { client_secret_expires_at: 0, ...body } : body
+  return new Response(JSON.stringify(complete), { status: 201, headers: { 'content-type': 'application/json' } })
+}
+
+export const noSecret = oauth.None
+export const secretInBody = oauth.ClientSecretPost
+
+export function signedAssertion(key: Key, kid?: string): oauth.ClientAuth {
+  return oauth.PrivateKeyJwt(kid === undefined ? key : { key, kid })
+}
+
+/**
+ * The library escapes also what needs no escaping, and servers that do not undo it then see another name. This is the same
+ * encoding (RFC 6749 appendix B) as browsers write it.
+ */
+export function secretInHeader(secret: string): oauth.ClientAuth {
+  const encode = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
+  return (_server, client, _body, headers) => {
+    headers.set('authorization', `Basic ${btoa(`${encode(client.client_id)}:${encode(secret)}`)}`)
+  }
+}
+
+// ── the authorization code ──────────────────────────────────────────────────────────────────────────────────────────
+
+/** What must be remembered between leaving for the authorization server and coming back. */
+export interface Departure {
+  readonly url: URL
+  readonly state: string
+  readonly verifier: string
+}
+
+export async function departFor(endpoint: URL, parameters: Parameters): Promise<Departure> {
+  const verifier = oauth.generateRandomCodeVerifier()
+  const state = oauth.generateRandomState()
+  const url = new URL(endpoint)
+  const all = {
+    response_type: 'code',
+    ...parameters,
+    state,
+    code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+  }
+  for (const [name, value] of Object.entries(all)) url.searchParams.set(name, value)
+  return { url, state, verifier }
+}
+
+/** Checks how the user came back: state, and issuer by exact comparison (RFC 9207). Nothing was sent when this throws. */
+export function checkReturn(
+  server: oauth.AuthorizationServer,
+  id: string,
+  back: URLSearchParams,
+  state: string,
+): URLSearchParams {
+  try {
+    return oauth.validateAuthResponse(server, { client_id: id }, back, state)
+  } catch (error) {
+    throw translate(error, 'authorization-response', 'The answer of the authorization server is refused')
+  }
+}
+
+export function redeemCode(
+  server: oauth.AuthorizationServer,
+  { id, authentication }: Identity,
+  back: URLSearchParams,
+  redirectUri: string,
+  verifier: string,
+  parameters: Parameters,
+  link: Link,
+): Promise<Answer> {
+  const client = { client_id: id }
+  return askForTokens(
+    link,
+    options => oauth.authorizationCodeGrantRequest(server, client, authentication, back, redirectUri, verifier, options),
+    response => oauth.processAuthorizationCodeResponse(server, client, response),
+    parameters,
+  )
+}
+
+// ── other grants ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export function refresh(
+  server: oauth.AuthorizationServer,
+  { id, authentication }: Identity,
+  token: string,
+  parameters: Parameters,
+  link: Link,
+): Promise<Answer> {
+  const client = { client_id: id }
+  return askForTokens(
+    link,
+    options => oauth.refreshTokenGrantRequest(server, client, authentication, token, options),
+    response => oauth.processRefreshTokenResponse(server, client, response),
+    parameters,
+  )
+}
+
+export function grantByCredentials(
+  server: oauth.AuthorizationServer,
+  { id, authentication }: Identity,
+  parameters: Parameters,
+  link: Link,
+): Promise<Answer> {
+  const client = { client_id: id }
+  return askForTokens(
+    link,
+    options => oauth.clientCredentialsGrantRequest(server, client, authentication, parameters, options),
+    response => oauth.processClientCredentialsResponse(server, client, response),
+  )
+}
+
+/** Any other grant, by its name. `kinds`: what else than an access token it may bring. */
+export function grantBy(
+  grant: string,
+  server: oauth.AuthorizationServer,
+  { id, authentication }: Identity,
+  parameters: Parameters,
+  link: Link,
+  kinds: oauth.RecognizedTokenTypes = {},
+): Promise<Answer> {
+  const client = { client_id: id }
+  return askForTokens(
+    link,
+    options => oauth.genericTokenEndpointRequest(server, client, authentication, grant, parameters, options),
+    response => oauth.processGenericTokenEndpointResponse(server, client, response, { recognizedTokenTypes: kinds }),
+  )
+}
+
+/** A server may ask for a nonce of its own in the proof (RFC 9449 section 8); then it has not looked at the rest yet. */
+async function askForTokens(
+  link: Link,
+  send: (options: oauth.TokenEndpointRequestOptions) => Promise<Response>,
+  read: (response: Response) => Promise<Answer>,
+  parameters: Parameters = {},
+): Promise<Answer> {
+  return told('token-request', 'The authorization server gave no token', async () => {
+    const options = { ...settings(link), additionalParameters: parameters }
+    try {
+      return await read(await send(options))
+    } catch (error) {
+      if (link.dpop === undefined || !oauth.isDPoPNonceError(error)) throw error
+      return read(await send(options))
+    }
+  })
+}
+
+// ── proof of possession ─────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface Prover {
+  /** For token requests. */
+  readonly handle: oauth.DPoPHandle
+  /** Headers of one request to the resource, with a proof of its own. */
+  headers(token: string, method: string, url: URL): Promise<Readonly<Record<string, string>>>
+  /** The resource named the nonce that further proofs must hold. */
+  take(nonce: string): void
+}
+
+export function makeKeyPair(): Promise<CryptoKeyPair> {
+  return oauth.generateKeyPair('ES256', { extractable: true })
+}
+
+export function makeProver(pair: CryptoKeyPair): Prover {
+  let nonce: string | undefined
+  const client = {}
+  const forResource = oauth.DPoP(client, pair, {
+    [oauth.modifyAssertion]: (_header, payload) => {
+      if (nonce !== undefined) payload['nonce'] = nonce
+    },
+  })
+  return {
+    handle: oauth.DPoP(client, pair),
+    async headers(token, method, url) {
+      let made: Readonly<Record<string, string>> = {}
+      // Only the headers are wanted: the request itself is the carrier's to make.
+      const fetch = async (_url: string, { headers }: { readonly headers: Record<string, string> }): Promise<Response> => {
+        made = headers
+        return new Response()
+      }
+      const options = { DPoP: forResource, [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true }
+      await oauth.protectedResourceRequest(token, method, url, new Headers(), null, options)
+      return made
+    },
+    take: given => {
+      nonce = given
+    },
+  }
+}
+
+// ── requests and failures ───────────────────────────────────────────────────────────────────────────────────────────
+
+/** Which addresses may be reached is decided before, by what they are and where they lead. */
+function settings({ outbound, signal, dpop }: Link) {
+  const fetch = (url: string, { headers, method, body, signal: aborted }: oauth.CustomFetchOptions<string, unknown>) => {
+    const given = typeof body === 'string' || body instanceof URLSearchParams ? { body } : {}
+    return outbound(url, { method, headers, redirect: 'manual', ...given, ...(aborted === undefined ? {} : { signal: aborted }) })
+  }
+  return {
+    [oauth.customFetch]: fetch,
+    [oauth.allowInsecureRequests]: true,
+    signal,
+    ...(dpop === undefined ? {} : { DPoP: dpop }),
+  }
+}
+
+async function told<T>(rule: AuthorizationRule, what: string, fn: () => Promise<T>): Promise<T> {
+  try {
+    return await fn()
+  } catch (error) {
+    throw translate(error, rule, what)
+  }
+}
+
+/** In our own words, without what the library hangs on its errors. */
+function translate(error: unknown, rule: AuthorizationRule, what: string): Error {
+  if (error instanceof AuthorizationError) return error
+  if (error instanceof oauth.ResponseBodyError || error instanceof oauth.AuthorizationResponseError) {
+    const said = error.error_description === undefined ? '' : `: ${clip(error.error_description)}`
+    return new AuthorizationError(rule, `${what} (${clip(error.error)})${said}`, clip(error.error))
+  }
+  if (error instanceof oauth.WWWAuthenticateChallengeError) {
+    const code = error.cause.map(({ parameters }) => parameters.error).find(named => named !== undefined)
+    return new AuthorizationError(
+      rule,
+      `${what} (HTTP ${error.status}${code === undefined ? '' : `, ${clip(code)}`})`,
+      code && clip(code),
+    )
+  }
+  if (error instanceof oauth.UnsupportedOperationError) {
+    return new AuthorizationError('token-type', `${what}: ${unquoted(error.message)}; only Bearer and DPoP tokens are used`)
+  }
+  if (error instanceof oauth.OperationProcessingError) {
+    return new AuthorizationError(rule, `${what}: ${unquoted(error.message)}${statusOf(error.cause)}`)
+  }
+  if (error instanceof OutboundError)
+    return new AuthorizationError(error.kind === 'refused' ? 'address' : rule, `${what}: ${error.message}`)
+  if (error instanceof DOMException && error.name === 'AbortError') return error
+  return new AuthorizationError(rule, `${what}: ${error instanceof Error ? clip(error.message) : 'the request failed'}`)
+}
+
+function unquoted(text: string): string {
+  return clip(text.replaceAll('"', ''), 160)
+}
+
+function statusOf(cause: unknown): string {
+  return cause instanceof Response && cause.status !== 200 ? `, HTTP ${cause.status}` : ''
+}

@@ -1,0 +1,94 @@
+/** The ways to authorize with OAuth, built when the first refusal asks for one. */
+import type { Credentials } from '../../core/credentials.ts'
+import { toMilliseconds } from '../../core/duration.ts'
+import { OAuthAuthorizer } from './authorizer.ts'
+import { cli } from './cli.ts'
+import { authenticationBy, secretMethod } from './client-authentication.ts'
+import type { AuthorizationContext } from './context.ts'
+import type { Found } from './discovery.ts'
+import { assertionGrant, codeGrant, credentialsGrant, exchangeForGrant, type Grant } from './grants.ts'
+import { signingKey } from './keys.ts'
+import type {
+  ClientCredentialsOptions,
+  ClientKey,
+  CommonOptions,
+  EnterpriseOptions,
+  OAuthOptions,
+  WorkloadOptions,
+} from './options.ts'
+import { type Identity, noSecret, signedAssertion } from './protocol.ts'
+import { memoryStorage, type TokenStorage } from './storage.ts'
+
+export function byCode(context: AuthorizationContext, options: OAuthOptions, storage: TokenStorage): Credentials {
+  const { browser = cli(), clientId, clientSecret, clientMetadataUrl, issuer } = options
+  return authorizerFor(context, options, codeGrant({ browser, clientId, clientSecret, clientMetadataUrl, issuer }), storage)
+}
+
+export function byCredentials(context: AuthorizationContext, options: ClientCredentialsOptions): Credentials {
+  return authorizerFor(context, options, credentialsGrant(options.clientId, options.issuer, identifier(options)))
+}
+
+export function byWorkload(context: AuthorizationContext, options: WorkloadOptions): Credentials {
+  const { assertion, clientId = '', issuer } = options
+  const identity: Identity = {
+    id: clientId === '' ? 'workload' : clientId,
+    authentication: clientId === '' ? () => {} : noSecret(),
+  }
+  const assert = async ({ found }: { readonly found: Found }): Promise<string> => assertion(found.server.issuer)
+  return authorizerFor(
+    context,
+    options,
+    assertionGrant(identity.id, issuer, async () => identity, assert),
+  )
+}
+
+export function byEnterprise(context: AuthorizationContext, options: EnterpriseOptions): Credentials {
+  const { identityProvider: provider, clientId, issuer } = options
+  const grant = assertionGrant(clientId, issuer, identifier(options), async asking =>
+    exchangeForGrant(
+      {
+        tokenEndpoint: provider.tokenEndpoint,
+        identity: { id: provider.clientId, authentication: await providerAuthentication(provider) },
+        subjectToken: await provider.subjectToken(),
+        subjectTokenType: provider.subjectTokenType ?? 'urn:ietf:params:oauth:token-type:id_token',
+      },
+      asking,
+    ),
+  )
+  return authorizerFor(context, options, grant)
+}
+
+function authorizerFor(
+  context: AuthorizationContext,
+  options: CommonOptions & { readonly dpop?: boolean },
+  grant: Grant,
+  storage = memoryStorage(),
+): Credentials {
+  return new OAuthAuthorizer({
+    context: { ...context, outbound: options.outbound ?? context.reach(options.allow ?? []) },
+    grant,
+    storage,
+    scopes: options.scopes ?? [],
+    dpop: options.dpop ?? false,
+    timeoutMs: toMilliseconds(options.timeout ?? '10m', 'timeout'),
+  })
+}
+
+/** The client as it was registered by hand. */
+function identifier(options: ClientKey & { readonly clientId: string }): (found: Found) => Promise<Identity> {
+  const { clientId: id, clientSecret } = options
+  return async ({ server }) => {
+    if (options.privateKey !== undefined) return { id, authentication: await assertionBy(options) }
+    const method = clientSecret === undefined ? 'none' : secretMethod(server)
+    return { id, authentication: authenticationBy(method, clientSecret) }
+  }
+}
+
+async function providerAuthentication(provider: ClientKey): Promise<Identity['authentication']> {
+  if (provider.privateKey !== undefined) return assertionBy(provider)
+  return authenticationBy(provider.clientSecret === undefined ? 'none' : 'client_secret_post', provider.clientSecret)
+}
+
+async function assertionBy({ privateKey = '', algorithm = 'ES256', keyId }: ClientKey): Promise<Identity['authentication']> {
+  return signedAssertion(await signingKey(privateKey, algorithm), keyId)
+}

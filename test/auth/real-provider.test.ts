@@ -1,0 +1,56 @@
+/** Against an authorization server that others have written: registration, PKCE, resource indicators, refresh. */
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type Client, connect, oauth } from 'vivarium/client'
+import { fakeClock } from 'vivarium/testing'
+import { cookieBrowser, type RunningProvider, startProvider } from './provider.ts'
+import { redirectUri, startWorld, type World } from './world.ts'
+
+interface Both {
+  readonly world: World
+  readonly provider: RunningProvider
+}
+
+async function start(): Promise<Both> {
+  let url = ''
+  const provider = await startProvider(() => url)
+  const world = await startWorld({
+    challenge: 'scope="tools"',
+    resource: all => ({ ...all, authorization_servers: [provider.issuer] }),
+    async verify(value) {
+      const token = await provider.provider.AccessToken.find(value)
+      if (token === undefined || token.isExpired || token.aud !== url) return undefined
+      return { value, scope: token.scope ?? '' }
+    },
+  })
+  url = world.url
+  return { world, provider }
+}
+
+async function open({ world }: Both, more = {}): Promise<Client> {
+  const mcp = await connect(world.url, { auth: oauth({ browser: cookieBrowser(redirectUri) }), ...more })
+  onTestFinished(() => mcp.close())
+  return mcp
+}
+
+describe('with oidc-provider', () => {
+  it('a client registers, its user signs in, and its token is good for this server alone', async () => {
+    const both = await start()
+    const mcp = await open(both)
+    expect((await mcp.callTool('echo', {})).text).toBe('hello')
+    const { seen } = both.provider
+    expect(seen.filter(line => /reg|token/.test(line))).toEqual(['POST /reg', 'POST /token'])
+    const token = both.world.heard.at(-1)?.headers.authorization?.replace('Bearer ', '') ?? ''
+    expect(await both.provider.provider.AccessToken.find(token)).toMatchObject({ aud: both.world.url, scope: 'tools' })
+  })
+
+  it('a token that runs out is renewed, and the user not asked', async () => {
+    const both = await start()
+    const clock = fakeClock()
+    const mcp = await open(both, { clock })
+    const first = both.world.heard.at(-1)?.headers.authorization
+    clock.advance(50_000)
+    expect((await mcp.callTool('echo', {})).text).toBe('hello')
+    expect(both.world.heard.at(-1)?.headers.authorization).not.toBe(first)
+    expect(both.provider.seen.filter(line => /\/(auth|token)$/.test(line))).toEqual(['GET /auth', 'POST /token', 'POST /token'])
+  })
+})
