@@ -42,3 +42,47 @@ it('refuses a value that contains itself', () => {
   cycle.self = cycle
   expect(() => canonicalJson(cycle)).toThrow(/contains itself/)
 })
+
+it.each([
+  ['0000000000000000', '0'],
+  ['8000000000000000', '0'],
+  ['0000000000000001', '5e-324'],
+  ['8000000000000001', '-5e-324'],
+  ['7fefffffffffffff', '1.7976931348623157e+308'],
+  ['4340000000000000', '9007199254740992'],
+  ['4430000000000000', '295147905179352830000'],
+  ['44b52d02c7e14af5', '9.999999999999997e+22'],
+  ['44b52d02c7e14af6', '1e+23'],
+  ['44b52d02c7e14af7', '1.0000000000000001e+23'],
+  ['444b1ae4d6e2ef4e', '999999999999999700000'],
+  ['444b1ae4d6e2ef50', '1e+21'],
+  ['3eb0c6f7a0b5ed8c', '9.999999999999997e-7'],
+  ['3eb0c6f7a0b5ed8d', '0.000001'],
+  ['41b3de4355555553', '333333333.3333332'],
+  ['41b3de4355555557', '333333333.33333343'],
+  ['becbf647612f3696', '-0.0000033333333333333333'],
+  ['43143ff3c1cb0959', '1424953923781206.2'],
+])('the number with the bits %s is written %s (RFC 8785, appendix B)', (bits, text) => {
+  expect(canonicalJson(Buffer.from(bits, 'hex').readDoubleBE())).toBe(text)
+})
+
+it('writes literals, numbers and escapes as RFC 8785 does (3.2.2)', () => {
+  const given = String.raw`{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],
+    "string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}`
+  const wanted = String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`
+  expect(canonicalJson(JSON.parse(given))).toBe(wanted)
+})
+
+it('sorts members by UTF-16 units, not by code points (RFC 8785, 3.2.3)', () => {
+  const names = ['\u20ac', '\r', '\ufb33', '1', '\ud83d\ude00', '\u0080', '\u00f6']
+  const text = canonicalJson(Object.fromEntries(names.map(name => [name, 0]))) ?? ''
+  expect([...text.matchAll(/"((?:[^"\\]|\\.)*)":/gu)].map(found => JSON.parse(`"${found[1]}"`))).toEqual([
+    '\r',
+    '1',
+    '\u0080',
+    '\u00f6',
+    '\u20ac',
+    '\ud83d\ude00',
+    '\ufb33',
+  ])
+})

@@ -6,8 +6,10 @@ import { toBase64Url } from './base64url.ts'
 const maxDepth = 512
 
 /**
- * JSON text with members sorted by name: own enumerable properties only, and otherwise what `JSON.stringify` would send.
- * Undefined for what JSON has no text for.
+ * JSON text by RFC 8785 (JCS): members sorted by the UTF-16 units of their names, numbers and text as ECMAScript writes them,
+ * which is what `JSON.stringify` does. Beyond that RFC, which refuses them: what JSON drops is dropped, what it writes as null
+ * (NaN) is null, half a surrogate pair is its escape; a parsed message has only the last of these. Undefined for what JSON has
+ * no text for.
  */
 export function canonicalJson(value: unknown): string | undefined {
   return write(value, 0)
