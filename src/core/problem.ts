@@ -16,6 +16,7 @@ const categories = {
   IDEMPOTENCY_CONFLICT: 'invalid_input',
   STATE_INVALID: 'invalid_input',
   STATE_EXPIRED: 'invalid_input',
+  AUTHENTICATION_REQUIRED: 'auth_required',
   CONFIRMATION_REQUIRED: 'auth_required',
   SCOPE_INSUFFICIENT: 'auth_required',
   RATE_LIMIT_EXCEEDED: 'rate_limited',
@@ -25,6 +26,7 @@ const categories = {
   IDEMPOTENCY_IN_PROGRESS: 'transient',
   STATE_CONFLICT: 'transient',
   SERVER_ERROR: 'permanent',
+  PERMISSION_DENIED: 'permanent',
   RESOURCE_NOT_FOUND: 'permanent',
   TRANSACTION_CONFLICT: 'permanent',
   CONFIRMATION_DECLINED: 'permanent',
@@ -36,6 +38,11 @@ const categories = {
 } as const satisfies Record<string, Category>
 
 const defaults: ReadonlyMap<string, Category> = new Map(Object.entries(categories))
+
+/** The category a code has unless said otherwise; undefined for codes that are not the runtime's own. */
+export function categoryOf(code: string): Category | undefined {
+  return defaults.get(code)
+}
 
 export type ProblemCode = keyof typeof categories | (string & {})
 
@@ -70,7 +77,7 @@ export class Problem extends Error {
   constructor(code: ProblemCode, message: string, more: ProblemMore = {}) {
     super(message, more.cause === undefined ? undefined : { cause: more.cause })
     this.code = code
-    this.category = more.category ?? defaults.get(code) ?? 'permanent'
+    this.category = more.category ?? categoryOf(code) ?? 'permanent'
     this.retryAfter = more.retryAfter
     this.suggestion = more.suggestion
     this.actor = more.actor
