@@ -129,6 +129,26 @@ it('a new secret seals while the old one still opens, until it is taken away', a
   await expectRefused(later.open(old, purpose))
 })
 
+it('what a rotated seal makes is under the newest key alone, whichever opened before', async () => {
+  const secrets = ['newest', 'middle', 'oldest'].map(name => `${name} secret that is long enough to be one`)
+  const rings = secrets.map(secret => createSeal({ secrets: secret, clock }))
+  const rotated = createSeal({ secrets, clock })
+  for (const ring of rings) expect(await rotated.open(await ring.seal(content), purpose)).toEqual(content.data)
+  const token = await rotated.seal(content)
+  expect(await rings[0]?.open(token, purpose)).toEqual(content.data)
+  for (const ring of rings.slice(1)) await expectRefused(ring.open(token, purpose))
+})
+
+it('every handle has an id of its own, which is the same whoever reads it', async () => {
+  const replica = createSeal({ secrets: secret, clock })
+  const [one, other] = await Promise.all([seal.seal(content), seal.seal(content)])
+  const read = await seal.read(one, purpose)
+  expect(read).toEqual({ data: content.data, expiresAt: 2_000, id: expect.stringMatching(/^[\w-]{24}$/) })
+  expect((await replica.read(one, purpose)).id).toBe(read.id)
+  expect((await seal.read(other, purpose)).id).not.toBe(read.id)
+  await expectRefused(seal.read(one, { ...purpose, principal: 'bob' }))
+})
+
 it.each([[undefined], [[]]])('without a secret (%j) it makes its own, which nobody else has', async secrets => {
   const alone = createSeal({ secrets, clock })
   expect(alone.durable).toBe(false)

@@ -36,12 +36,22 @@ export interface HandleContent extends HandlePurpose {
   readonly data: unknown
 }
 
+/** A handle that was opened. */
+export interface Opened {
+  readonly data: unknown
+  readonly expiresAt: number
+  /** No other handle has it: what is counted per handle is counted under it. */
+  readonly id: string
+}
+
 export interface Seal {
   /** True when the secret was given: other replicas, and this one after a restart, can open what it sealed. */
   readonly durable: boolean
   seal(content: HandleContent): Promise<string>
   /** The data that was sealed. Rejects with `HandleError`, whatever is wrong. */
   open(token: unknown, purpose: HandlePurpose): Promise<unknown>
+  /** The same with what else is known of it, for handles that are good for a number of uses. */
+  read(token: unknown, purpose: HandlePurpose): Promise<Opened>
 }
 
 export interface SealOptions {
@@ -64,6 +74,11 @@ export function createSeal({ secrets, clock = realClock, random = randomBytes }:
     ring ??= deriveRing(given.length === 0 ? [random(32)] : given)
     return ring
   }
+  const read = async (token: unknown, purpose: HandlePurpose): Promise<Opened> => {
+    const opened = await decrypt(await keys(), token, purpose)
+    if (opened === undefined || !(opened.expiresAt > clock.now())) throw new HandleError()
+    return opened
+  }
   return {
     durable: given.length > 0,
     async seal({ expiresAt, data, ...purpose }) {
@@ -78,11 +93,8 @@ export function createSeal({ secrets, clock = realClock, random = randomBytes }:
       const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv: nonce, additionalData }, newest.key, text)
       return toBase64Url(joined([versionByte, newest.id, nonce, new Uint8Array(sealed)]))
     },
-    async open(token, purpose) {
-      const content = await decrypt(await keys(), token, purpose)
-      if (content === undefined || !(content[0] > clock.now())) throw new HandleError()
-      return content[1]
-    },
+    open: async (token, purpose) => (await read(token, purpose)).data,
+    read,
   }
 }
 
@@ -103,8 +115,8 @@ const nonceLength = 12
 const tagLength = 16
 const headLength = versionByte.length + idLength + nonceLength
 
-/** Expiry and data, or undefined for whatever was not sealed by one of these keys for this purpose. */
-async function decrypt(ring: Ring, token: unknown, purpose: HandlePurpose): Promise<[number, unknown] | undefined> {
+/** Undefined for whatever was not sealed by one of these keys for this purpose. */
+async function decrypt(ring: Ring, token: unknown, purpose: HandlePurpose): Promise<Opened | undefined> {
   if (typeof token !== 'string' || token.length > handleLimit) return undefined
   const bytes = fromBase64Url(token)
   if (bytes === undefined || bytes.length <= headLength || bytes[0] !== versionByte[0]) return undefined
@@ -115,7 +127,9 @@ async function decrypt(ring: Ring, token: unknown, purpose: HandlePurpose): Prom
   try {
     const algorithm = { name: 'AES-GCM', iv: nonce, additionalData: purposeBytes(id, purpose) }
     const text = await crypto.subtle.decrypt(algorithm, key.key, bytes.subarray(headLength))
-    return JSON.parse(new TextDecoder().decode(text))
+    const [expiresAt, data]: [number, unknown] = JSON.parse(new TextDecoder().decode(text))
+    // A key seals under each nonce once, and nothing in a token can be changed: the two name it.
+    return { data, expiresAt, id: toBase64Url(bytes.subarray(1, headLength)) }
   } catch {
     // The cipher says only that it does not fit, which is all that may be said.
     return undefined
