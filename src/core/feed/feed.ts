@@ -1,0 +1,173 @@
+/**
+ * A feed: what happened, in order, each at a cursor from which anybody can read on. It holds the newest so many, for so long;
+ * who was away longer is told that something is missing, never left to think that nothing was. How occurrences are delivered
+ * is a matter of whoever reads.
+ */
+import { append, trim } from '../../stores/ops.ts'
+import type { LogEntry, Op, Position, Store } from '../../stores/store.ts'
+import type { Clock } from '../clock.ts'
+import { problem } from '../problem.ts'
+import { follow } from './follow.ts'
+import { lastPosition } from './last-position.ts'
+import { type Occurrence, readOccurrence, writeOccurrence } from './occurrence.ts'
+
+export interface FeedOptions {
+  readonly store: Store
+  readonly clock: Clock
+  /** Ids of occurrences. */
+  readonly id: () => string
+  /** Which feed; that of an owner begins with their key. */
+  readonly name: string
+  /** Occurrences that are kept, roughly; at least 1. Default 10,000. */
+  readonly keep?: number
+  /** How long. Default one day. */
+  readonly keepMs?: number
+  /** JSON text of one. Default 256 KiB. */
+  readonly bytes?: number
+}
+
+export interface Happening {
+  readonly name: string
+  /** JSON. */
+  readonly data?: unknown
+  readonly origin?: string
+}
+
+export type Filter = (occurrence: Occurrence) => boolean
+
+export interface PageOptions {
+  /** Occurrences looked at, at most. Default 100. */
+  readonly limit?: number
+  readonly filter?: Filter
+}
+
+export interface FeedPage {
+  readonly occurrences: readonly Occurrence[]
+  /** Read on after this; it has passed what the filter left out. */
+  readonly cursor: Position
+  /** Between the cursor that was given and this page something is missing. */
+  readonly truncated: boolean
+  /** There is more to read at once. */
+  readonly more: boolean
+}
+
+export class Feed {
+  readonly log: string
+  readonly store: Store
+  readonly clock: Clock
+  readonly #options: Required<FeedOptions>
+  /** A position that was there once. */
+  #known: Position = 0
+  #written = 0
+  #tidyAt: number
+
+  constructor(options: FeedOptions) {
+    this.log = `feed/${options.name}`
+    this.store = options.store
+    this.clock = options.clock
+    this.#options = { keep: 10_000, keepMs: 86_400_000, bytes: 256 * 1024, ...options }
+    this.#tidyAt = this.clock.now() + this.#options.keepMs / 10
+  }
+
+  /** `also` is written with it. Undefined where that did not hold: then it did not happen. */
+  async publish(happening: Happening, also: readonly Op[] = []): Promise<Occurrence | undefined> {
+    const occurrence = this.#occurrence(happening)
+    const outcome = await this.store.commit([append(this.log, this.#text(occurrence)), ...also])
+    if (!outcome.ok) return undefined
+    const cursor = outcome.results[0]?.position ?? 0
+    this.#known = cursor
+    this.#written++
+    if (this.#isUntidy()) await this.tidy()
+    return { ...occurrence, cursor }
+  }
+
+  /** The step that publishes, for a commit of what happened. Who only ever writes so calls `tidy` now and then. */
+  publishing(happening: Happening): Op {
+    this.#written++
+    return append(this.log, this.#text(this.#occurrence(happening)))
+  }
+
+  /** What follows a cursor. Undefined: from the oldest that is kept. */
+  async read(after: Position | undefined, options: PageOptions = {}): Promise<FeedPage> {
+    if (this.#isUntidy()) await this.tidy()
+    const limit = Math.min(options.limit ?? 100, 998)
+    const found = await this.#after(after, limit)
+    const since = this.clock.now() - this.#options.keepMs
+    const all = found.entries.slice(0, limit).map(readOccurrence)
+    const fresh = all.filter(({ at }) => at > since)
+    return {
+      occurrences: options.filter === undefined ? fresh : fresh.filter(options.filter),
+      cursor: all.at(-1)?.cursor ?? found.cursor,
+      truncated: found.truncated || (after !== undefined && fresh.length < all.length),
+      more: found.entries.length > limit,
+    }
+  }
+
+  /** Pages as they come, until the signal ends it. Pages without anything in them are left out. */
+  follow(after: Position | undefined, signal: AbortSignal, options?: PageOptions): AsyncGenerator<FeedPage, void> {
+    return follow(this, after, signal, options)
+  }
+
+  /** The cursor behind all that has happened up to now. */
+  async end(): Promise<Position> {
+    this.#known = await lastPosition(this.store, this.log, this.#known)
+    return this.#known
+  }
+
+  /** Forgets what is too old or too much. The last one stays, so that positions can still be told apart. */
+  async tidy(): Promise<void> {
+    const { keep, keepMs } = this.#options
+    this.#written = 0
+    this.#tidyAt = this.clock.now() + keepMs / 10
+    const end = await this.end()
+    if (end === 0) return
+    const before = Math.max(end - keep + 1, await this.#firstFresh(this.clock.now() - keepMs))
+    await this.store.commit([trim(this.log, Math.min(before, end))])
+  }
+
+  /** The first position that is not too old; beyond the end where all are. */
+  async #firstFresh(since: number): Promise<Position> {
+    for (let after = 0; ; ) {
+      const page = (await this.store.read(this.log, { after })).map(readOccurrence)
+      const fresh = page.find(({ at }) => at > since)
+      if (fresh !== undefined) return fresh.cursor
+      const last = page.at(-1)
+      if (last === undefined) return after + 1
+      after = last.cursor
+    }
+  }
+
+  async #after(
+    after: Position | undefined,
+    limit: number,
+  ): Promise<{ readonly entries: readonly LogEntry[]; readonly cursor: Position; readonly truncated: boolean }> {
+    const from = after ?? 0
+    // One more than asked for at either side: that at the cursor tells whether it is still there, the last whether there is more.
+    const entries = await this.store.read(this.log, { after: Math.max(0, from - 1), limit: limit + 2 })
+    const first = entries[0]?.position
+    // A cursor from a feed that is no longer: whatever there is now is new to its holder.
+    if (first === undefined && from > 0)
+      return { entries: await this.store.read(this.log, { limit: limit + 1 }), cursor: 0, truncated: true }
+    const truncated = after !== undefined && first !== undefined && first > after + 1
+    return { entries: first === after ? entries.slice(1) : entries, cursor: from, truncated }
+  }
+
+  #occurrence({ name, data, origin }: Happening): Omit<Occurrence, 'cursor'> {
+    const more = { ...(data !== undefined && { data }), ...(origin !== undefined && { origin }) }
+    return { id: this.#options.id(), name, at: this.clock.now(), ...more }
+  }
+
+  #text(occurrence: Omit<Occurrence, 'cursor'>): string {
+    const text = writeOccurrence(occurrence)
+    const { bytes } = this.#options
+    if (text.length * 3 <= bytes || new TextEncoder().encode(text).length <= bytes) return text
+    throw problem('PAYLOAD_TOO_LARGE', `What happened takes more than ${bytes} bytes to tell`, {
+      suggestion: 'Tell where it can be read instead',
+      actor: 'operator',
+    })
+  }
+
+  #isUntidy(): boolean {
+    return this.#written >= Math.max(1, this.#options.keep / 10) || this.clock.now() >= this.#tidyAt
+  }
+}
