@@ -123,3 +123,14 @@ it('pages are complete and disjoint, also when entries come and go between them'
     }),
   )
 })
+
+it('X4: the digest of an entry changes exactly when its facts do, whatever happens to others', async () => {
+  const catalog = things('a', 'b')
+  const [a, b] = [await catalog.digestOf('a'), await catalog.digestOf('b')]
+  catalog.update({ name: 'b', note: 'new' })
+  expect([await catalog.digestOf('a'), await things('a').digestOf('a')]).toEqual([a, a])
+  expect(await catalog.digestOf('b')).not.toBe(b)
+  catalog.update({ name: 'b' })
+  expect(await catalog.digestOf('b')).toBe(b)
+  expect(catalog.digestOf('toString')).toBeUndefined()
+})

@@ -40,6 +40,8 @@ export interface Catalog<Entry> {
   readonly size: number
   readonly snapshot: Snapshot<Entry>
   get(key: string): Entry | undefined
+  /** Digest of one entry as it is offered now, of the same facts as the revision: what was approved of it is bound to this. */
+  digestOf(key: string): Promise<string> | undefined
   add(entry: Entry): void
   /** Replaces the entry of the same key and keeps its place. */
   update(entry: Entry): void
@@ -63,6 +65,8 @@ interface Placed<Entry> {
   /** Counts up and is never given twice, so that a page may end at an entry that is gone by the next one. */
   readonly seq: number
   readonly entry: Entry
+  /** Computed when first asked for. */
+  digest?: Promise<string>
 }
 
 class LiveCatalog<Entry> implements Catalog<Entry> {
@@ -89,6 +93,13 @@ class LiveCatalog<Entry> implements Catalog<Entry> {
 
   get(key: string): Entry | undefined {
     return this.#placed.get(key)?.entry
+  }
+
+  digestOf(key: string): Promise<string> | undefined {
+    const placed = this.#placed.get(key)
+    if (placed === undefined) return undefined
+    placed.digest ??= digest(factsOf(this.#options, placed.entry))
+    return placed.digest
   }
 
   add(entry: Entry): void {
@@ -160,8 +171,8 @@ class FrozenSnapshot<Entry> implements Snapshot<Entry> {
   }
 
   revision(): Promise<string> {
-    const { key, facts = (entry: Entry): unknown => entry } = this.#options
-    this.#revision ??= digest(Object.fromEntries(this.entries.map(entry => [key(entry), facts(entry)])))
+    const options = this.#options
+    this.#revision ??= digest(Object.fromEntries(this.entries.map(entry => [options.key(entry), factsOf(options, entry)])))
     return this.#revision
   }
 
@@ -176,4 +187,8 @@ class FrozenSnapshot<Entry> implements Snapshot<Entry> {
     }
     return low
   }
+}
+
+function factsOf<Entry>({ facts }: CatalogOptions<Entry>, entry: Entry): unknown {
+  return facts === undefined ? entry : facts(entry)
 }
