@@ -54,6 +54,15 @@ test('E6-4, X10: a use is remembered as long as the handle is valid, and then fo
   expect(await spending.spend(handle)).toBe(false)
 })
 
+test('E6-4: a process whose clock is ahead does not make a handle good for another use', async () => {
+  const { clock, store, open, start } = world()
+  const handle = await open()
+  const ahead = new Spending({ store, clock: { ...clock, now: () => clock.now() + 30_000 } })
+  expect(await ahead.spend(handle)).toBe(true)
+  clock.advance(280_000)
+  expect(await start().spend(handle)).toBe(false)
+})
+
 test('what is written with a use is written with it or not at all', async () => {
   const { store, open, start } = world()
   const [handle, spending] = [await open(), start()]

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
-import { put } from '../../stores/ops.ts'
+import { put, trim } from '../../stores/ops.ts'
 import type { Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { Feed, type FeedOptions, type FeedPage } from './feed.ts'
@@ -116,6 +116,16 @@ test('X10: what is only ever written along with other things is kept in by tidyi
   ).rejects.toMatchObject({
     code: 'PAYLOAD_TOO_LARGE',
   })
+})
+
+test('E15-6: a cursor whose own occurrence is gone is good as long as the next one is there', async () => {
+  const { start, store } = world()
+  const feed = start()
+  for (const name of ['a', 'b', 'c', 'd']) await feed.publish({ name })
+  await store.commit([trim(feed.log, 3)])
+  const pages = await Promise.all([0, 1, 2, 3].map(cursor => feed.read(cursor)))
+  expect(pages.map(({ truncated }) => truncated)).toEqual([true, true, false, false])
+  expect(pages.map(names)).toEqual([['c', 'd'], ['c', 'd'], ['c', 'd'], ['d']])
 })
 
 test('E15-6: a cursor of a feed that was lost gets what there is, and is told so', async () => {

@@ -204,7 +204,8 @@ test('E6-8: one approval of many calls is good once for each of them', async () 
   const { id } = await grants.issue('ann', { ...listed, bound: ['d1', 'd2'] }, 300_000)
   const ask = (digest: string) => grants.decide({ ...deletion, approvals: [id], binding: () => digest })
   for (const digest of ['d1', 'd2']) {
-    expect(await grants.use(usesOf(await ask(digest)))).toBe(true)
+    const uses = usesOf(await ask(digest))
+    expect([await grants.use(uses), await grants.use(uses)]).toEqual([true, false])
     expect(await ask(digest)).toMatchObject({ kind: 'ask' })
   }
   expect(await ask('d3')).toMatchObject({ kind: 'ask' })
@@ -239,6 +240,16 @@ test('X10: an owner holds so many grants, and what has ended leaves nothing behi
   await expect(grants.issue('ann', permit, 60_000)).rejects.toMatchObject({ code: 'SERVER_UNAVAILABLE' })
   await grants.issue('bob', permit, 60_000)
   clock.advance(121_000)
+  expect(await store.scan('')).toEqual([])
+})
+
+test('X10: what tells that a grant was used ends with it', async () => {
+  const { start, store, clock } = world()
+  const grants = start()
+  const { id } = await grants.issue('ann', { ...permit, idleMs: 50_000 }, 60_000)
+  clock.advance(40_000)
+  await grants.use(usesOf(await grants.decide({ ...call, presented: [id] })))
+  clock.advance(20_000)
   expect(await store.scan('')).toEqual([])
 })
 
