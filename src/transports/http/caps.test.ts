@@ -193,7 +193,8 @@ describe('a reader that never reads', () => {
           setImmediate(() => setImmediate(() => reply.send(large, { final: true })))
         },
       },
-      { limits: { stallMs: 200 } },
+      // Long enough for the one that reads, on a busy machine too.
+      { limits: { stallMs: 1_500 } },
     )
     await deaf(port, postText(message))
     await gone.came
