@@ -1,6 +1,18 @@
 /** Rules about arrays (JSON Schema validation §6.4, core §10.3.1 and §11.2). */
-import { type Apply, fault, isCount, isList, keyword, type Rule, type RuleSource, rule, within } from './bounded-rule.ts'
-import { allUnique } from './unique.ts'
+import {
+  anything,
+  type Fault,
+  fault,
+  isCount,
+  isList,
+  keyword,
+  type Rule,
+  type RuleSource,
+  rule,
+  within,
+} from './bounded-rule.ts'
+import type { Run } from './bounded-run.ts'
+import { allDistinct } from './json-equal.ts'
 
 export function arrayRules(source: RuleSource): Rule[] {
   return [...sizeRules(source), ...itemRules(source), ...containsRules(source), ...unevaluatedRules(source)]
@@ -9,13 +21,18 @@ export function arrayRules(source: RuleSource): Rule[] {
 function sizeRules({ schema }: RuleSource): Rule[] {
   const rules: Rule[] = []
   const least = keyword(schema, 'minItems', isCount)
-  if (least !== undefined)
-    rules.push(onArrays(items => (items.length < least ? fault(`must have at least ${least} items`) : undefined)))
+  if (least !== undefined) {
+    const short = fault(`must have at least ${least} items`)
+    rules.push(onArrays(items => (items.length < least ? short : undefined)))
+  }
   const most = keyword(schema, 'maxItems', isCount)
-  if (most !== undefined)
-    rules.push(onArrays(items => (items.length > most ? fault(`must have at most ${most} items`) : undefined)))
+  if (most !== undefined) {
+    const long = fault(`must have at most ${most} items`)
+    rules.push(onArrays(items => (items.length > most ? long : undefined)))
+  }
   if (schema.uniqueItems === true) {
-    rules.push(onArrays((items, { meter }) => (allUnique(items, meter) ? undefined : fault('must not hold the same item twice'))))
+    const twice = fault('must not hold the same item twice')
+    rules.push(onArrays((items, { meter }) => (allDistinct(items, meter) ? undefined : twice)))
   }
   return rules
 }
@@ -30,14 +47,14 @@ function itemRules({ schema, dialect, apply }: RuleSource): Rule[] {
   if (prefix.length === 0 && others === undefined) return []
   const rest = others === undefined || others === true ? undefined : apply(others)
   return [
-    onArrays((items, run) => {
+    onArrays((items, { meter, seen, below }) => {
       const end = rest === undefined ? Math.min(items.length, prefix.length) : items.length
-      run.meter.spend(1)
+      meter.spend(1 + (end >> 2))
       for (let index = 0; index < end; index++) {
-        const found = (prefix[index] ?? rest)?.(items[index], { meter: run.meter, seen: undefined })
+        const found = (prefix[index] ?? rest ?? anything)(items[index], below)
         if (found !== undefined) return within(index, found)
       }
-      if (run.seen !== undefined) run.seen.upTo = Math.max(run.seen.upTo, others === undefined ? end : items.length)
+      if (seen !== undefined) seen.upTo = Math.max(seen.upTo, others === undefined ? end : items.length)
       return undefined
     }),
   ]
@@ -48,16 +65,21 @@ function containsRules({ schema, dialect, apply }: RuleSource): Rule[] {
   const contains = apply(schema.contains)
   const least = keyword(schema, 'minContains', isCount) ?? 1
   const most = keyword(schema, 'maxContains', isCount) ?? Number.POSITIVE_INFINITY
+  const few = fault(`must hold at least ${least} items of the form that is asked for`)
+  const many = fault(`must hold at most ${most} items of the form that is asked for`)
   return [
-    onArrays((items, run) => {
+    onArrays((items, { meter, seen, below }) => {
       let count = 0
-      for (const [index, item] of items.entries()) {
-        if (contains(item, { meter: run.meter, seen: undefined }) !== undefined) continue
+      meter.spend(1 + items.length)
+      for (let index = 0; index < items.length; index++) {
+        if (contains(items[index], below) !== undefined) continue
         count++
-        if (dialect === '2020-12') run.seen?.items.add(index)
+        if (dialect !== '2020-12' || seen === undefined) continue
+        meter.spend(3)
+        seen.items.add(index)
       }
-      if (count < least) return fault(`must hold at least ${least} items of the form that is asked for`)
-      return count > most ? fault(`must hold at most ${most} items of the form that is asked for`) : undefined
+      if (count < least) return few
+      return count > most ? many : undefined
     }),
   ]
 }
@@ -65,12 +87,12 @@ function containsRules({ schema, dialect, apply }: RuleSource): Rule[] {
 function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
   if (schema.unevaluatedItems === undefined) return []
   const unevaluated = apply(schema.unevaluatedItems)
-  const test = onArrays((items, { meter, seen }) => {
+  const test = onArrays((items, { meter, seen, below }) => {
     if (seen === undefined) return undefined
-    meter.spend(items.length)
+    meter.spend(1 + items.length)
     for (let index = seen.upTo; index < items.length; index++) {
       if (seen.items.has(index)) continue
-      const found = unevaluated(items[index], { meter, seen: undefined })
+      const found = unevaluated(items[index], below)
       if (found !== undefined) return within(index, found)
     }
     seen.upTo = items.length
@@ -79,6 +101,6 @@ function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
   return [rule(test.test, 1)]
 }
 
-function onArrays(test: (items: readonly unknown[], run: Parameters<Apply>[1]) => ReturnType<Apply>): Rule {
+function onArrays(test: (items: readonly unknown[], run: Run) => Fault | undefined): Rule {
   return rule((data, run) => (isList(data) ? test(data, run) : undefined))
 }

@@ -1,4 +1,5 @@
 /** Rules about objects (JSON Schema validation §6.5, core §10.2.2.4, §10.3.2 and §11.3). */
+import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import {
   type Apply,
@@ -12,6 +13,7 @@ import {
   rule,
   within,
 } from './bounded-rule.ts'
+import type { Members, Run } from './bounded-run.ts'
 
 export function objectRules(source: RuleSource): Rule[] {
   return [
@@ -23,30 +25,21 @@ export function objectRules(source: RuleSource): Rule[] {
   ]
 }
 
+const missing = fault('is required')
+
 function requiredRules({ schema }: RuleSource): Rule[] {
-  const rules: Rule[] = []
   const required = keyword(schema, 'required', isNames)
-  if (required !== undefined) rules.push(onObjects((members, { meter }) => firstMissing(members, required, meter, 'is required')))
-  for (const [name, needed] of Object.entries(keyword(schema, 'dependentRequired', isRecord) ?? {})) {
-    if (isNames(needed)) rules.push(neededWith(name, needed))
+  if (required === undefined || required.length === 0) return []
+  const names = [...new Set(required)]
+  return [onObjects((members, run) => firstMissing(members, names, run, missing))]
+}
+
+/** The names are different, so that no more of them are looked for than the object has members, and one. */
+function firstMissing(members: Members, names: readonly string[], { meter }: Run, lacks: Fault): Fault | undefined {
+  for (const name of names) {
+    meter.spend(1)
+    if (!Object.hasOwn(members, name)) return within(name, lacks)
   }
-  return rules
-}
-
-function neededWith(name: string, needed: readonly string[]): Rule {
-  return onObjects((members, { meter }) =>
-    Object.hasOwn(members, name) ? firstMissing(members, needed, meter, `is required together with ${name}`) : undefined,
-  )
-}
-
-function firstMissing(
-  members: Members,
-  names: readonly string[],
-  meter: { spend(steps: number): void },
-  message: string,
-): Fault | undefined {
-  meter.spend(names.length >> 2)
-  for (const name of names) if (!Object.hasOwn(members, name)) return within(name, fault(message))
   return undefined
 }
 
@@ -55,19 +48,22 @@ function sizeRules({ schema, apply }: RuleSource): Rule[] {
   const least = keyword(schema, 'minProperties', isCount) ?? 0
   const most = keyword(schema, 'maxProperties', isCount) ?? Number.POSITIVE_INFINITY
   if (least > 0 || most < Number.POSITIVE_INFINITY) {
+    const few = fault(`must have at least ${least} members`)
+    const many = fault(`must have at most ${most} members`)
     rules.push(
-      onNames(names => {
-        if (names.length < least) return fault(`must have at least ${least} members`)
-        return names.length > most ? fault(`must have at most ${most} members`) : undefined
+      onObjects((members, run) => {
+        const { length } = run.names.of(members)
+        if (length < least) return few
+        return length > most ? many : undefined
       }),
     )
   }
   if (schema.propertyNames !== undefined) {
     const named = apply(schema.propertyNames)
+    const odd = fault('is a name that is not allowed')
     rules.push(
-      onNames((names, _, { meter }) => {
-        for (const name of names)
-          if (named(name, { meter, seen: undefined }) !== undefined) return within(name, fault('is a name that is not allowed'))
+      onObjects((members, run) => {
+        for (const name of run.names.of(members)) if (named(name, run.below) !== undefined) return within(name, odd)
         return undefined
       }),
     )
@@ -86,14 +82,16 @@ function memberRules({ schema, apply, pattern }: RuleSource): Rule[] {
   const additional = schema.additionalProperties === undefined ? undefined : additionalApply(schema.additionalProperties, apply)
   if (properties.size === 0 && patterns.length === 0 && additional === undefined) return []
   return [
-    onNames((names, members, run) => {
-      const below = { meter: run.meter, seen: undefined }
+    onObjects((members, run) => {
+      const { meter, seen, below } = run
+      const names = run.names.of(members)
+      meter.spend(names.length > 64 ? names.length * 2 : names.length + 2)
       for (const name of names) {
         const known = properties.get(name)
         let found = known?.(members[name], below)
         let evaluated = known !== undefined
         for (const { matcher, apply: applies } of patterns) {
-          if (found !== undefined || matcher?.test(name, run.meter) !== true) continue
+          if (found !== undefined || matcher?.test(name, meter) !== true) continue
           evaluated = true
           found = applies(members[name], below)
         }
@@ -102,35 +100,66 @@ function memberRules({ schema, apply, pattern }: RuleSource): Rule[] {
           found = additional(members[name], below)
         }
         if (found !== undefined) return within(name, found)
-        if (evaluated) run.seen?.names.add(name)
+        if (evaluated && seen !== undefined) {
+          meter.spend(6)
+          seen.names.add(name)
+        }
       }
       return undefined
     }),
   ]
 }
 
+const unknown = fault('is not known here; remove it')
+
 function additionalApply(schema: unknown, apply: (schema: unknown) => Apply): Apply {
-  return schema === false ? () => fault('is not known here; remove it') : apply(schema)
+  return schema === false ? () => unknown : apply(schema)
 }
 
-/** `dependencies` is what 2019-09 divided into `dependentRequired` and `dependentSchemas`. */
+/** What must hold where a member is there; `dependencies` is what 2019-09 divided into the two others. */
 function dependentRules({ schema, apply }: RuleSource): Rule[] {
-  const both = { ...keyword(schema, 'dependencies', isRecord), ...keyword(schema, 'dependentSchemas', isRecord) }
-  return Object.entries(both).map(([name, value]) => {
-    if (isNames(value)) return neededWith(name, value)
-    const dependent = apply(value)
-    return onObjects((members, run) => (Object.hasOwn(members, name) ? dependent(members, run) : undefined))
-  })
+  const dependents = new Map<string, Apply[]>()
+  for (const list of ['dependentRequired', 'dependencies', 'dependentSchemas']) {
+    for (const [name, value] of Object.entries(keyword(schema, list, isRecord) ?? {})) {
+      const test = isNames(value) ? neededWith(name, value) : list === 'dependentRequired' ? undefined : apply(value)
+      if (test !== undefined) dependents.set(name, [...(dependents.get(name) ?? []), test])
+    }
+  }
+  if (dependents.size === 0) return []
+  return [
+    onObjects((members, run) => {
+      // By the object's own names, of which there are often far fewer.
+      const names = run.names.of(members)
+      run.meter.spend(names.length)
+      for (const name of names) {
+        for (const test of dependents.get(name) ?? []) {
+          const found = test(members, run)
+          if (found !== undefined) return found
+        }
+      }
+      return undefined
+    }),
+  ]
+}
+
+function neededWith(name: string, needed: readonly string[]): Apply {
+  const names = [...new Set(needed)]
+  const lacks = fault(`is required together with ${clip(name)}`)
+  return (data, run) => firstMissing(data as Members, names, run, lacks)
 }
 
 function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
   if (schema.unevaluatedProperties === undefined) return []
   const unevaluated = additionalApply(schema.unevaluatedProperties, apply)
-  const { test } = onNames((names, members, { meter, seen }) => {
-    for (const name of names) {
-      if (seen === undefined || seen.names.has(name)) continue
-      const found = unevaluated(members[name], { meter, seen: undefined })
+  const { test } = onObjects((members, { meter, names, seen, below }) => {
+    if (seen === undefined) return undefined
+    const all = names.of(members)
+    meter.spend(all.length * 4)
+    for (const name of all) {
+      if (seen.names.has(name)) continue
+      const found = unevaluated(members[name], below)
       if (found !== undefined) return within(name, found)
+      meter.spend(6)
       seen.names.add(name)
     }
     return undefined
@@ -138,21 +167,6 @@ function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
   return [rule(test, 1)]
 }
 
-type Members = Readonly<Record<string, unknown>>
-type Run = Parameters<Apply>[1]
-
 function onObjects(test: (members: Members, run: Run) => Fault | undefined): Rule {
   return rule((data, run) => (isRecord(data) ? test(data, run) : undefined))
-}
-
-/** Objects with more members than this are kept as tables by the engine: going through one is slower. */
-const fewMembers = 64
-
-/** For rules that go through all members: each costs. */
-function onNames(test: (names: readonly string[], members: Members, run: Run) => Fault | undefined): Rule {
-  return onObjects((members, run) => {
-    const names = Object.keys(members)
-    run.meter.spend(names.length > fewMembers ? names.length * 4 : names.length)
-    return test(names, members, run)
-  })
 }

@@ -1,33 +1,22 @@
 /** The shapes that the rules of a foreign schema share. */
 import { clip } from '../../jsonrpc/limits.ts'
+import type { Run } from './bounded-run.ts'
 import type { Dialect } from './engine.ts'
 import type { LinearPattern } from './linear-pattern.ts'
-import type { Meter } from './meter.ts'
 import { type JsonSchema, SchemaError } from './schema.ts'
 
-/** Which members and items of a value some rule has looked at: what `unevaluated…` asks about. */
-export interface Seen {
-  readonly names: Set<string>
-  readonly items: Set<number>
-  /** All items before this one. */
-  upTo: number
-}
-
-export interface Run {
-  readonly meter: Meter
-  /** Only where some schema around asks. */
-  readonly seen: Seen | undefined
-}
-
 export interface Fault {
-  /** From the value outwards: each level adds its name on the way up, so that success costs nothing. */
-  readonly segments: PropertyKey[]
+  /** From the value outwards: each level adds its name on the way up, so that success costs nothing. Absent: the value itself. */
+  readonly segments?: PropertyKey[]
   readonly message: string
   /** The types that would have been right, when that is all there is to say. */
   readonly types?: readonly string[]
 }
 
 export type Apply = (data: unknown, run: Run) => Fault | undefined
+
+/** What every value passes: rules that only say so are left out. */
+export const anything: Apply = () => undefined
 
 export interface Rule {
   /** Rules of order 1 come after all of order 0. */
@@ -49,13 +38,15 @@ export function rule(test: Apply, order: 0 | 1 = 0): Rule {
   return { order, test }
 }
 
+/** Made once with its rule: many values may fail it, and that must cost little. */
 export function fault(message: string, types?: readonly string[]): Fault {
-  return types === undefined ? { segments: [], message } : { segments: [], message, types }
+  return types === undefined ? { message } : { message, types }
 }
 
 /** A fault of a member or an item, as seen from the value that holds it. */
-export function within(name: PropertyKey, found: Fault | undefined): Fault | undefined {
-  found?.segments.push(name)
+export function within(name: PropertyKey, found: Fault): Fault {
+  if (found.segments === undefined) return { ...found, segments: [name] }
+  found.segments.push(name)
   return found
 }
 

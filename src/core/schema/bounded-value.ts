@@ -1,7 +1,8 @@
 /** Rules about a value as a whole, numbers and texts (JSON Schema validation §6.1–6.3), and those that apply further schemas in place (core §10.2). */
-import { isRecord } from '../../jsonrpc/message.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import {
   type Apply,
+  anything,
   type Fault,
   fault,
   isCount,
@@ -12,10 +13,11 @@ import {
   keyword,
   type Rule,
   type RuleSource,
-  type Run,
   rule,
 } from './bounded-rule.ts'
-import { sameJson } from './unique.ts'
+import type { Run } from './bounded-run.ts'
+import { Choices } from './json-equal.ts'
+import { Meter } from './meter.ts'
 
 export function valueRules(source: RuleSource): Rule[] {
   return [...typeRules(source), ...numberRules(source), ...textRules(source)]
@@ -24,53 +26,61 @@ export function valueRules(source: RuleSource): Rule[] {
 function typeRules({ schema }: RuleSource): Rule[] {
   const rules: Rule[] = []
   const type = keyword(schema, 'type', (value): value is string | readonly string[] => isText(value) || isNames(value))
-  if (type !== undefined) {
-    const types = typeof type === 'string' ? [type] : type
-    const message = `must be ${types.join(' or ')}`
-    rules.push(rule(data => (types.some(name => isType(data, name)) ? undefined : fault(message, types))))
-  }
+  if (type !== undefined) rules.push(typeRule([...new Set(typeof type === 'string' ? [type] : type)]))
   const choices = keyword(schema, 'enum', isList)
   if (choices !== undefined) rules.push(choiceRule(choices))
   if (Object.hasOwn(schema, 'const')) rules.push(choiceRule([schema.const]))
   return rules
 }
 
-/** Scalars are looked up, however many there are; the others are compared one by one, and cost what they are long. */
-function choiceRule(choices: readonly unknown[]): Rule {
-  const scalars = new Set(choices.filter(choice => typeof choice !== 'object' || choice === null))
-  const others = choices.filter(choice => typeof choice === 'object' && choice !== null)
-  const price = JSON.stringify(others).length >> 4
-  const listed = choices.slice(0, 20).map(choice => JSON.stringify(choice))
-  const message = choices.length === 1 ? `must be ${listed[0]}` : `must be one of ${listed.join(', ')}`
-  return rule((data, { meter }) => {
-    if (typeof data !== 'object' || data === null) return scalars.has(data) ? undefined : fault(message)
-    meter.spend(price)
-    return others.some(choice => sameJson(choice, data)) ? undefined : fault(message)
-  })
+/** One bit for each type; an integer is a number too. */
+const bits: ReadonlyMap<string, number> = new Map([
+  ['null', 1],
+  ['array', 2],
+  ['object', 4],
+  ['string', 8],
+  ['boolean', 16],
+  ['number', 32 | 64],
+  ['integer', 64],
+])
+
+function typeRule(types: readonly string[]): Rule {
+  let allowed = 0
+  for (const type of types) allowed |= bits.get(type) ?? 0
+  const wrong = fault(clip(`must be ${types.slice(0, 20).join(' or ')}`, 200), types.slice(0, 20))
+  return rule(data => ((typeBit(data) & allowed) === 0 ? wrong : undefined))
 }
 
-function isType(data: unknown, name: string): boolean {
-  switch (name) {
-    case 'null':
-      return data === null
-    case 'array':
-      return Array.isArray(data)
+function typeBit(data: unknown): number {
+  switch (typeof data) {
+    case 'string':
+      return 8
+    case 'number':
+      return Number.isInteger(data) ? 64 : 32
+    case 'boolean':
+      return 16
     case 'object':
-      return isRecord(data)
-    case 'integer':
-      return Number.isInteger(data)
+      return data === null ? 1 : Array.isArray(data) ? 2 : 4
     default:
-      return typeof data === name
+      return 0
   }
+}
+
+function choiceRule(choices: readonly unknown[]): Rule {
+  // The schema was bounded before: reading it once needs no budget.
+  const allowed = new Choices(choices, new Meter(Number.POSITIVE_INFINITY))
+  const listed = choices.slice(0, 20).map(choice => clip(JSON.stringify(choice)))
+  const wrong = fault(choices.length === 1 ? `must be ${listed[0]}` : `must be one of ${listed.join(', ')}`)
+  return rule((data, { meter }) => (allowed.has(data, meter) ? undefined : wrong))
 }
 
 function numberRules({ schema }: RuleSource): Rule[] {
   const rules: Rule[] = []
   const add = (name: string, holds: (data: number, limit: number) => boolean, words: string) => {
     const limit = keyword(schema, name, isNumber)
-    if (limit !== undefined) {
-      rules.push(rule(data => (typeof data !== 'number' || holds(data, limit) ? undefined : fault(`must be ${words} ${limit}`))))
-    }
+    if (limit === undefined) return
+    const wrong = fault(`must be ${words} ${limit}`)
+    rules.push(rule(data => (typeof data !== 'number' || holds(data, limit) ? undefined : wrong)))
   }
   add('minimum', (data, limit) => data >= limit, '>=')
   add('maximum', (data, limit) => data <= limit, '<=')
@@ -82,29 +92,33 @@ function numberRules({ schema }: RuleSource): Rule[] {
 
 function textRules({ schema, pattern }: RuleSource): Rule[] {
   const rules: Rule[] = []
-  const least = keyword(schema, 'minLength', isCount)
-  const most = keyword(schema, 'maxLength', isCount)
-  if (least !== undefined || most !== undefined) {
-    rules.push(
-      rule((data, { meter }) => {
-        if (typeof data !== 'string') return undefined
-        meter.spend(data.length >> 4)
-        const length = codePoints(data)
-        if (least !== undefined && length < least) return fault(`must have at least ${least} characters`)
-        return most !== undefined && length > most ? fault(`must have at most ${most} characters`) : undefined
-      }),
-    )
-  }
+  const least = keyword(schema, 'minLength', isCount) ?? 0
+  const most = keyword(schema, 'maxLength', isCount) ?? Number.POSITIVE_INFINITY
+  if (least > 0 || most < Number.POSITIVE_INFINITY) rules.push(lengthRule(least, most))
   const text = keyword(schema, 'pattern', isText)
   const matcher = text === undefined ? undefined : pattern(text, false)
   if (matcher !== undefined) {
-    rules.push(
-      rule((data, { meter }) =>
-        typeof data !== 'string' || matcher.test(data, meter) ? undefined : fault(`must match the pattern ${text}`),
-      ),
-    )
+    const wrong = fault(`must match the pattern ${text}`)
+    rules.push(rule((data, { meter }) => (typeof data !== 'string' || matcher.test(data, meter) ? undefined : wrong)))
   }
   return rules
+}
+
+/** A text has at most as many characters as code units, and at least half as many: mostly that settles it. */
+function lengthRule(least: number, most: number): Rule {
+  const short = fault(`must have at least ${least} characters`)
+  const long = fault(`must have at most ${most} characters`)
+  return rule((data, { meter }) => {
+    if (typeof data !== 'string') return undefined
+    const units = data.length
+    if (units < least) return short
+    if (units > most * 2) return long
+    if (units >= least * 2 && units <= most) return undefined
+    meter.spend(units >> 3)
+    const length = codePoints(data)
+    if (length < least) return short
+    return length > most ? long : undefined
+  })
 }
 
 function codePoints(text: string): number {
@@ -122,16 +136,18 @@ export function applicatorRules(source: RuleSource): Rule[] {
     const ref = keyword(schema, name, isText)
     if (ref !== undefined) rules.push(rule(reference(ref)))
   }
-  for (const subschema of keyword(schema, 'allOf', isList) ?? []) rules.push(rule(apply(subschema)))
+  for (const subschema of keyword(schema, 'allOf', isList) ?? []) {
+    const test = apply(subschema)
+    if (test !== anything) rules.push(rule(test))
+  }
   const anyOf = keyword(schema, 'anyOf', isList)?.map(apply)
   if (anyOf !== undefined) rules.push(rule(unionTest(anyOf, false)))
   const oneOf = keyword(schema, 'oneOf', isList)?.map(apply)
   if (oneOf !== undefined) rules.push(rule(unionTest(oneOf, true)))
   if (schema.not !== undefined) {
     const not = apply(schema.not)
-    rules.push(
-      rule((data, run) => (attempt(not, data, run, false) === undefined ? fault('has a form that is not allowed') : undefined)),
-    )
+    const odd = fault('has a form that is not allowed')
+    rules.push(rule((data, run) => (attempt(not, data, run, false) === undefined ? odd : undefined)))
   }
   if (schema.if !== undefined) rules.push(rule(conditionTest(source)))
   return rules
@@ -144,47 +160,50 @@ function conditionTest({ schema, apply }: RuleSource): Apply {
   return (data, run) => (attempt(condition, data, run, true) === undefined ? yes(data, run) : no(data, run))
 }
 
-/** Making a fault, and perhaps dropping it, takes longer than finding nothing wrong. */
-const faultPrice = 6
+/** Keeping the faults of all branches takes longer than finding nothing wrong. */
+const branchPrice = 3
 
 function unionTest(branches: readonly Apply[], onlyOne: boolean): Apply {
+  const several = fault('must match only one of the allowed forms')
   return (data, run) => {
-    const faults: Fault[] = []
+    let faults: Fault[] | undefined
     let passed = 0
     for (const branch of branches) {
+      run.meter.spend(branchPrice)
       const found = attempt(branch, data, run, true)
       if (found !== undefined) {
-        run.meter.spend(faultPrice)
+        faults ??= []
         faults.push(found)
-      } else if (++passed > 1 && onlyOne) return fault('must match only one of the allowed forms')
+      } else if (++passed > 1 && onlyOne) return several
       // What the other branches look at matters only where someone asks what was looked at.
       else if (!onlyOne && run.seen === undefined) return undefined
     }
-    return passed > 0 ? undefined : nearest(faults)
+    return passed > 0 ? undefined : nearest(faults ?? [], run)
   }
 }
 
 /** Applies a schema that may fail without the value being wrong; what a failed one has looked at does not count. */
 function attempt(branch: Apply, data: unknown, run: Run, counts: boolean): Fault | undefined {
   if (run.seen === undefined) return branch(data, run)
-  const seen = { names: new Set<string>(), items: new Set<number>(), upTo: 0 }
-  const found = branch(data, { meter: run.meter, seen })
-  if (found !== undefined || !counts) return found
-  run.meter.spend(seen.names.size + seen.items.size)
-  for (const name of seen.names) run.seen.names.add(name)
-  for (const item of seen.items) run.seen.items.add(item)
-  run.seen.upTo = Math.max(run.seen.upTo, seen.upTo)
-  return undefined
+  const own = run.apart()
+  const found = branch(data, own)
+  if (found === undefined && counts) run.seen.take(own.seen, run.meter)
+  return found
 }
 
 /** The branch that came furthest is most likely the one that was meant. */
-function nearest(faults: readonly Fault[]): Fault {
-  if (faults.length > 0 && faults.every(({ types, segments }) => types !== undefined && segments.length === 0)) {
-    const types = [...new Set(faults.flatMap(({ types: expected }) => expected ?? []))]
-    return fault(`must be ${types.join(' or ')}`, types)
+function nearest(faults: readonly Fault[], { meter }: Run): Fault {
+  let best: Fault | undefined
+  let onlyTypes = faults.length > 0
+  for (const found of faults) {
+    const reach = found.segments?.length ?? 0
+    if (reach > (best?.segments?.length ?? 0)) best = found
+    onlyTypes &&= found.types !== undefined && reach === 0
   }
-  const [first, ...rest] = faults.filter(({ segments }) => segments.length > 0)
-  return first === undefined
-    ? fault('must match one of the allowed forms')
-    : rest.reduce((best, other) => (other.segments.length > best.segments.length ? other : best), first)
+  if (!onlyTypes) return best ?? noForm
+  meter.spend(12 * faults.length)
+  const types = [...new Set(faults.flatMap(({ types: expected }) => expected ?? []))].slice(0, 20)
+  return fault(`must be ${types.join(' or ')}`, types)
 }
+
+const noForm = fault('must match one of the allowed forms')

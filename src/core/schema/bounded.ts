@@ -6,7 +6,8 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { arrayRules } from './bounded-array.ts'
 import { objectRules } from './bounded-object.ts'
-import { type Apply, type Fault, fault, type Rule, type RuleSource } from './bounded-rule.ts'
+import { type Apply, anything, fault, type Rule, type RuleSource } from './bounded-rule.ts'
+import { Run } from './bounded-run.ts'
 import { applicatorRules, valueRules } from './bounded-value.ts'
 import type { Dialect } from './engine.ts'
 import { type Issue, makeIssue } from './issue.ts'
@@ -34,8 +35,8 @@ export function compileBounded(json: JsonSchema, dialect: Dialect, bounds: Schem
   return {
     unchecked: compiler.unchecked,
     check(value, meter) {
-      const found = apply(value, { meter, seen: undefined })
-      return found === undefined ? undefined : makeIssue(found.segments.toReversed(), found.message)
+      const found = apply(value, new Run(meter))
+      return found === undefined ? undefined : makeIssue(found.segments?.toReversed() ?? [], found.message)
     },
   }
 }
@@ -73,8 +74,8 @@ class Compiler {
   }
 
   apply(schema: unknown): Apply {
-    if (schema === true) return () => undefined
-    if (schema === false) return () => fault('is not allowed here')
+    if (schema === true) return anything
+    if (schema === false) return () => nothing
     if (!isRecord(schema)) throw refuse(`has ${clip(JSON.stringify(schema) ?? 'nothing')} where a schema should be`)
     const known = this.#known.get(schema)
     // A schema that leads back to itself is met again while its own rules are being made.
@@ -122,20 +123,20 @@ class Compiler {
   }
 }
 
+const nothing = fault('is not allowed here')
+
 function applyAll(rules: readonly Rule[]): Apply {
   const tracks = rules.some(({ order }) => order > 0)
+  const tests = rules.map(({ test }) => test)
+  const price = 1 + (tests.length >> 2)
   return (data, run) => {
-    run.meter.spend(1)
-    const own = tracks ? { meter: run.meter, seen: { names: new Set<string>(), items: new Set<number>(), upTo: 0 } } : run
-    for (const { test } of rules) {
-      const found: Fault | undefined = test(data, own)
+    run.meter.spend(price)
+    const own = tracks ? run.apart() : run
+    for (const test of tests) {
+      const found = test(data, own)
       if (found !== undefined) return found
     }
-    if (tracks && run.seen !== undefined && own.seen !== undefined) {
-      for (const name of own.seen.names) run.seen.names.add(name)
-      for (const item of own.seen.items) run.seen.items.add(item)
-      run.seen.upTo = Math.max(run.seen.upTo, own.seen.upTo)
-    }
+    if (tracks && own.seen !== undefined) run.seen?.take(own.seen, run.meter)
     return undefined
   }
 }

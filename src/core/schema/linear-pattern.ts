@@ -2,6 +2,7 @@
  * Regular expressions tested in time linear in the text, for patterns that come from others. All states of the automaton advance together,
  * so there is no going back; single characters are left to the native engine. Look-around and back-references have no such automaton.
  */
+import { type Assertion, Automaton, type Instruction, type Test } from './linear-automaton.ts'
 import type { Meter } from './meter.ts'
 
 export interface LinearPattern {
@@ -13,19 +14,11 @@ export interface LinearPattern {
 const maxInstructions = 4_000
 const maxGroupDepth = 100
 
-type Test = (char: string, code: number) => boolean
 type Node =
   | { readonly kind: 'char'; readonly test: Test }
   | { readonly kind: 'assert'; readonly assertion: Assertion }
   | { readonly kind: 'all' | 'any'; readonly parts: readonly Node[] }
   | { readonly kind: 'repeat'; readonly part: Node; readonly min: number; readonly max: number }
-type Assertion = '^' | '$' | '\\b' | '\\B'
-type Instruction =
-  | { readonly op: 'char'; readonly test: Test }
-  | { readonly op: 'assert'; readonly assertion: Assertion }
-  | { readonly op: 'split'; to: number; or: number }
-  | { readonly op: 'match' }
-
 /** Undefined for what is no pattern, or none that can be tested in linear time. */
 export function linearPattern(pattern: string): LinearPattern | undefined {
   try {
@@ -34,7 +27,8 @@ export function linearPattern(pattern: string): LinearPattern | undefined {
     const program: Instruction[] = []
     emit(new Reader(pattern).alternatives(), program)
     program.push({ op: 'match' })
-    return { test: (text, meter) => run(program, text, meter) }
+    const automaton = new Automaton(program)
+    return { test: (text, meter) => automaton.test(text, meter) }
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof NotLinear) return undefined
     throw error
@@ -195,46 +189,4 @@ function fork(program: Instruction[]): { to: number; or: number } {
   const split = { op: 'split' as const, to: program.length + 1, or: program.length + 1 }
   program.push(split)
   return split
-}
-
-function run(program: readonly Instruction[], text: string, meter: Meter | undefined): boolean {
-  // The position at which a state was last entered: no state is entered twice at one position.
-  const entered = new Int32Array(program.length).fill(-1)
-  /** Follows all that consumes nothing. True when the end of the pattern is reached. */
-  const enter = (from: number, at: number, states: number[]): boolean => {
-    const stack = [from]
-    for (let state = stack.pop(); state !== undefined; state = stack.pop()) {
-      if (entered[state] === at) continue
-      entered[state] = at
-      meter?.spend(1)
-      const instruction = program[state]
-      if (instruction === undefined || instruction.op === 'match') return true
-      if (instruction.op === 'char') states.push(state)
-      else if (instruction.op === 'split') stack.push(instruction.or, instruction.to)
-      else if (holds(instruction.assertion, text, at)) stack.push(state + 1)
-    }
-    return false
-  }
-  let states: number[] = []
-  for (let at = 0; ; ) {
-    // The pattern may begin anywhere.
-    if (enter(0, at, states)) return true
-    if (at >= text.length) return false
-    const code = text.codePointAt(at) ?? 0
-    const char = String.fromCodePoint(code)
-    const reached: number[] = []
-    at += char.length
-    for (const state of states) {
-      const instruction = program[state]
-      if (instruction?.op === 'char' && instruction.test(char, code) && enter(state + 1, at, reached)) return true
-    }
-    states = reached
-  }
-}
-
-function holds(assertion: Assertion, text: string, at: number): boolean {
-  if (assertion === '^') return at === 0
-  if (assertion === '$') return at === text.length
-  const between = /\w/.test(text.charAt(at - 1)) !== /\w/.test(text.charAt(at))
-  return between === (assertion === '\\b')
 }
