@@ -75,26 +75,56 @@ describe('answers that are none', () => {
     expect((await mcp.callTool('t')).text).toBe('alive')
   })
 
-  it.each([false, true])(
-    'that are nested too deep to be read fail the call at once (H9), wherever their id stands (last: %s)',
-    async last => {
+  const deep = `${'{"properties":{"a":'.repeat(2_500)}{}${'}}'.repeat(2_500)}`
+  const envelopes: [string, (id: unknown, result: string) => string][] = [
+    ['first', (id, result) => `{"jsonrpc":"2.0","id":${id},"result":${result}}`],
+    ['last', (id, result) => `{"result":${result},"jsonrpc":"2.0","id":${id}}`],
+    ['between', (id, result) => `{ "jsonrpc": "2.0", "result": ${result}, "id": ${id} }`],
+  ]
+
+  it.each(envelopes)(
+    'that are too deep in one tool hide that tool and name it, not the list (H9; the id stands %s)',
+    async (_, write) => {
       const server = sessionServer({ 'tools/list': () => silence })
       const mcp = await open(server)
-      const list = mcp
-        .tools()
-        .next()
-        .catch(error => error)
+      const names = (async () => {
+        const found: string[] = []
+        for await (const { name } of mcp.tools()) found.push(name)
+        return found
+      })()
       const { id } = await server.saw('tools/list')
-      const deep = `${'{"properties":{"a":'.repeat(2_500)}{}${'}}'.repeat(2_500)}`
-      const result = `{"tools":[{"name":"t","inputSchema":${deep}}]}`
+      const tools = [
+        '"name":"a","inputSchema":{}',
+        `"name":"deep","inputSchema":${deep}`,
+        `"name":"out","inputSchema":{},"outputSchema":${deep}`,
+      ]
       server.sendText(
-        last ? `{"result":${result},"jsonrpc":"2.0","id":${id}}` : `{"jsonrpc":"2.0","id":${id},"result":${result}}`,
+        write(id, `{"tools":[${[...tools, '"name":"z","inputSchema":{"type":"object"}'].map(tool => `{${tool}}`).join(',')}]}`),
       )
-      expect(await list).toMatchObject({ kind: 'invalid-result', message: expect.stringContaining('128 levels') })
-      server.on('tools/list', () => ({ tools: [] }))
-      expect(await mcp.tools().next()).toEqual({ done: true, value: undefined })
+      expect(await names).toEqual(['a', 'z'])
+      expect(traced.filter(({ event }) => event === 'tool-hidden').map(({ detail }) => detail)).toEqual([
+        { tool: 'deep', fault: expect.stringContaining('too deeply') },
+        { tool: 'out', fault: expect.stringContaining('too deeply') },
+      ])
     },
   )
+
+  it.each([
+    ['beside the tools', 'tools/list', `{"tools":[{"name":"t","inputSchema":{}}],"_meta":${deep}}`],
+    ['in both places', 'tools/list', `{"tools":[{"name":"t","inputSchema":${deep}}],"_meta":${deep}}`],
+    ['in what is no list', 'tools/list', `{"tools":${deep}}`],
+    ['in another answer', 'tools/call', `{"content":[],"structuredContent":${deep},"tools":[${deep}]}`],
+  ])('that are too deep %s fail the call at once', async (_, method, result) => {
+    const server = sessionServer({ [method]: () => silence })
+    const mcp = await open(server)
+    const call: Promise<unknown> = method === 'tools/list' ? mcp.tools().next() : mcp.callTool('t')
+    const failed = call.catch(error => error)
+    const { id } = await server.saw(method)
+    server.sendText(`{"jsonrpc":"2.0","id":${id},"result":${result}}`)
+    expect(await failed).toMatchObject({ kind: 'invalid-result', message: expect.stringContaining('128 levels') })
+    server.on('tools/list', () => ({ tools: [] }))
+    expect(await mcp.tools().next()).toEqual({ done: true, value: undefined })
+  })
 })
 
 describe('messages that are none', () => {

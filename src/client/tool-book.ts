@@ -6,6 +6,7 @@ import type { CallToolResult, Tool } from '../features/mcp/tools/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import { pruned } from '../jsonrpc/prune.ts'
 
 /** A schema is compiled when first needed; null: it is of no use. */
 interface Known {
@@ -27,13 +28,13 @@ export class ToolBook {
 
   /** False: the tool is not fit for use and hidden; because of its mirrored arguments only where they are mirrored. */
   learn(tool: Tool, mirrors: boolean): boolean {
-    if (!isRecord(tool) || typeof tool.name !== 'string' || !isRecord(tool.inputSchema)) {
+    if (!isRecord(tool) || typeof tool.name !== 'string' || !(isRecord(tool.inputSchema) || pruned in tool)) {
       this.#trace('tool-malformed', isRecord(tool) ? clip(String(tool['name'])) : 'no object')
       return false
     }
-    const found = mirroredParams(tool.inputSchema)
+    const found = pruned in tool ? { fault: 'it is nested too deeply to be read' } : mirroredParams(tool.inputSchema)
     const fault = 'fault' in found ? found.fault : undefined
-    if (fault !== undefined && mirrors) {
+    if (fault !== undefined && (mirrors || pruned in tool)) {
       this.#known.delete(tool.name)
       this.#trace('tool-hidden', { tool: clip(tool.name), fault })
       return false

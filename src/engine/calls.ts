@@ -52,6 +52,16 @@ export class Calls {
     return this.#waiting.get(id) !== undefined
   }
 
+  /** The lists in awaited answers whose entries stand each for itself. */
+  entries(): ReadonlySet<string> {
+    return new Set(this.#waiting.all().flatMap(({ entries }) => (entries === undefined ? [] : [entries])))
+  }
+
+  /** Whether an answer under this id may come without some entries of that list. */
+  spares(id: unknown, entries: string): boolean {
+    return this.#waiting.get(id as Id)?.entries === entries
+  }
+
   add(waiter: Waiter): void {
     this.#waiting.add(waiter)
   }

@@ -23,6 +23,8 @@ export interface Method<P = unknown, R = unknown> {
   readonly instant?: boolean
   /** Opens the conversation: nothing that a handshake settles is said with it. */
   readonly opening?: boolean
+  /** The list in its result whose entries stand each for itself: one that is too deep to be read is cut and marked, not the answer refused. */
+  readonly entries?: string
   /** What its sender declares with each such request, on wires where requests do that. */
   readonly declares?: Capabilities
   /** The member of params that names the target (mirrored in a header where the wire wants it). */

@@ -7,6 +7,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type Id, idLength, isId, isRecord, isThenable, type Params } from '../jsonrpc/message.ts'
 import { parse } from '../jsonrpc/parse.ts'
+import { TooDeep } from '../jsonrpc/scan.ts'
 import { checkNameHeader, identify, type Peer, type Revision } from '../revisions/index.ts'
 import { receiveBatch } from './batch.ts'
 import type { Conversation } from './conversation.ts'
@@ -14,7 +15,7 @@ import type { Engine } from './engine.ts'
 import { Exchange } from './exchange.ts'
 import { failureOf } from './outcome.ts'
 import { openParams, paramsOf } from './plan.ts'
-import { failBroken, failUnread, likelyRevision, requestId } from './unplaced.ts'
+import { failBroken, failUnread, likelyRevision, readable, requestId } from './unplaced.ts'
 
 /** One inbound message with its way back. `conversation` is undefined for an exchange that has not been placed yet. */
 export interface Delivery {
@@ -39,6 +40,8 @@ export function receiveFrame(
   try {
     message = parse(text, engine.limits)
   } catch (error) {
+    const rest = error instanceof TooDeep ? readable(engine, conversation, text) : undefined
+    if (rest !== undefined) return receive(engine, { message: rest, caller, reply, conversation, status })
     failUnread(conversation, text, error as McpError)
     return refuse(engine, reply, undefined, error, likelyRevision(engine, caller, conversation))
   }

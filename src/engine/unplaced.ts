@@ -2,6 +2,7 @@
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { type Id, isId, isRecord } from '../jsonrpc/message.ts'
+import { parsePruned } from '../jsonrpc/prune.ts'
 import { metaOf, type Revision, versionHeader, versionKey } from '../revisions/index.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
@@ -19,6 +20,21 @@ const atTail = /"jsonrpc":"2\.0","id":(\d{1,15})\}\s*$/
 export function failUnread(conversation: Conversation | undefined, text: string, error: Error): void {
   const found = atHead.exec(text.slice(0, 64)) ?? (text.startsWith('{"result":') ? atTail.exec(text.slice(-64)) : null)
   if (found !== null) conversation?.calls?.fail(Number(found[1]), unreadable(error))
+}
+
+/** The answer to a call of ours that can do without those entries of its list that are too deep; undefined if it is none. */
+export function readable(engine: Engine, conversation: Conversation | undefined, text: string): unknown {
+  const calls = conversation?.calls
+  for (const entries of calls?.entries() ?? []) {
+    try {
+      const message = parsePruned(text, engine.limits, entries)
+      if (message !== undefined && message['method'] === undefined && calls?.spares(message['id'], entries) === true)
+        return message
+    } catch (error) {
+      engine.trace('answer-unreadable', error)
+    }
+  }
+  return undefined
 }
 
 /** The same for what is JSON, but no message. */

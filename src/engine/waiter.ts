@@ -14,6 +14,8 @@ export class Waiter {
   readonly id: Id
   readonly onProgress: ((progress: Progress) => void) | undefined
   readonly lasting: boolean
+  /** The list in the answer whose entries stand each for itself. */
+  readonly entries: string | undefined
   lastProgress = Number.NEGATIVE_INFINITY
   readonly #engine: Engine
   readonly #conversation: Conversation
@@ -48,6 +50,7 @@ export class Waiter {
     this.id = id
     this.onProgress = options.onProgress
     this.lasting = method.lasting === true
+    this.entries = method.entries
     this.#engine = engine
     this.#conversation = conversation
     this.#method = method

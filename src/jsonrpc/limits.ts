@@ -7,11 +7,19 @@ export interface FrameLimits {
   readonly depth: number
   /** Members and items in all. */
   readonly elements: number
+  /** Different names of members in all. */
+  readonly names: number
   /** Messages in one batch. */
   readonly batch: number
 }
 
-export const frameLimits: FrameLimits = { frameBytes: 4 * 1024 * 1024, depth: 128, elements: 200_000, batch: 100 }
+export const frameLimits: FrameLimits = {
+  frameBytes: 4 * 1024 * 1024,
+  depth: 128,
+  elements: 200_000,
+  names: 20_000,
+  batch: 100,
+}
 
 /** What a client takes from a server: results may be larger than requests. */
 export const clientFrameLimits: FrameLimits = { ...frameLimits, frameBytes: 16 * 1024 * 1024 }

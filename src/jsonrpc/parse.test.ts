@@ -16,6 +16,23 @@ function refusal(text: string, limits = frameLimits): McpError {
 }
 
 describe('parsing a frame', () => {
+  it('looks at all of a text that may break a limit, and finds the same as whoever counts in the value', () => {
+    const count = (value: unknown, level = 1): [depth: number, elements: number] => {
+      if (typeof value !== 'object' || value === null) return [level - 1, 0]
+      const inner = Object.values(value).map(member => count(member, level + 1))
+      const elements = inner.reduce((sum, [, more]) => sum + more, Math.max(inner.length, 1))
+      return [Math.max(level, ...inner.map(([depth]) => depth)), elements]
+    }
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), fc.nat({ max: 6 }), fc.nat({ max: 12 }), (value, depth, elements) => {
+        const [deepest, all] = count(value)
+        const read = () => parse(JSON.stringify(value), { ...frameLimits, depth, elements })
+        if (deepest <= depth && all <= elements) expect(read()).toEqual(JSON.parse(JSON.stringify(value)))
+        else if (deepest > depth) expect(read).toThrow(/levels|elements/)
+      }),
+    )
+  })
+
   it('gives what JSON.parse gives for any JSON value within the limits', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), value => {
@@ -43,6 +60,19 @@ describe('parsing a frame', () => {
     const limits = { ...frameLimits, elements: 1_000 }
     expect(parse(`[${'0,'.repeat(998)}0]`, limits)).toHaveLength(999)
     expect(refusal(`[${'0,'.repeat(1_100)}0]`, limits).message).toContain('1000 elements')
+  })
+
+  it('refuses more different names than the limit, wherever they stand, and counts each name once', () => {
+    const limits = { ...frameLimits, names: 1_000 }
+    const wide = (count: number, length = 1) =>
+      `{${Array.from({ length: count }, (_, index) => `"${'n'.repeat(length)}${index}" :"a\\":,{b"`).join(', ')}}`
+    expect(Object.keys(parse(wide(1_000), limits) as object)).toHaveLength(1_000)
+    expect(refusal(wide(1_001), limits).message).toContain('1000 different names of members')
+    expect(refusal(wide(1_001, 300), limits).message).toContain('1000 different names')
+    expect(refusal(`[${Array.from({ length: 1_001 }, (_, index) => `{"n${index}":1}`).join(',')}]`, limits).message).toContain(
+      '(names)',
+    )
+    expect(parse(JSON.stringify(Array.from({ length: 5_000 }, () => ({ id: 'a:b', name: 'c' }))), limits)).toHaveLength(5_000)
   })
 
   it('says that text is not JSON without repeating more than a clip of it', () => {

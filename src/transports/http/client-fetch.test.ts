@@ -38,7 +38,7 @@ describe('the client over fetch', () => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
       response.end(gzipSync(result(seen.id, 'x'.repeat(seen.id === 1 ? 100 : 1024 * 1024))))
     })
-    const limits = { frameBytes: 64 * 1024, depth: 128, elements: 1000, batch: 10 }
+    const limits = { frameBytes: 64 * 1024, depth: 128, elements: 1000, names: 1000, batch: 10 }
     const connection = fetchClientConnection(server.url, { limits })
     const heard = await hear(connection)
     await connection.send(request(1), { id: 1 })

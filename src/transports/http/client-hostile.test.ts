@@ -7,7 +7,7 @@ import { afterTest, cleanUp, failure, hear, json, notice, request, result, serve
 
 afterEach(cleanUp)
 
-const limits = { frameBytes: 256 * 1024, depth: 128, elements: 1000, batch: 10 }
+const limits = { frameBytes: 256 * 1024, depth: 128, elements: 1000, names: 1000, batch: 10 }
 const chunk = 'x'.repeat(16 * 1024)
 
 const wires = [

@@ -276,7 +276,7 @@ describe('the stream for what is said unasked', () => {
       else if (count === 2) response.write(Buffer.from([...Buffer.from('data: '), 0xff, 10, 10]))
       else response.write(`data: ${update}\n\n`)
     })
-    const limits = { frameBytes: 100, depth: 128, elements: 1000, batch: 10 }
+    const limits = { frameBytes: 100, depth: 128, elements: 1000, names: 1000, batch: 10 }
     const connection = httpClientConnection(server.url, { clock: hastyClock(), limits })
     const heard = await hear(connection)
     connection.listen?.({})

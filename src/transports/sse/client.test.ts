@@ -116,7 +116,7 @@ describe.each(wires)('the old pair over %s', (_name, options) => {
     ],
   ])('does not come about when the server answers with %s', async (_what, handler, kind) => {
     const server = await serve(handler)
-    const limits = { frameBytes: 1000, depth: 10, elements: 100, batch: 1 }
+    const limits = { frameBytes: 1000, depth: 10, elements: 100, names: 100, batch: 1 }
     const connection = sseClientConnection(`${server.origin}/sse`, { ...options, limits })
     expect((await failure(hear(connection).then(() => undefined))).kind).toBe(kind)
   })

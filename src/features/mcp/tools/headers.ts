@@ -62,7 +62,8 @@ function countMarks(root: unknown): number {
     seen.add(value)
     if (!Array.isArray(value) && typeof (value as Wire)['type'] !== 'undefined' && mark in value) count++
     else if (!Array.isArray(value) && mark in value && typeof (value as Wire)[mark] !== 'object') count++
-    open.push(...Object.values(value))
+    // One by one: a call does not take as many arguments as a list may have items.
+    for (const inner of Object.values(value)) if (typeof inner === 'object' && inner !== null) open.push(inner)
   }
   return count
 }

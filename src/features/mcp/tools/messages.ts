@@ -59,6 +59,7 @@ export const listTools = request<ListToolsResult>()({
   to: 'server',
   in: everyId,
   params: object({ cursor: optional(string) }),
+  entries: 'tools',
   paramsDown: { s3: () => ({}) },
   resultDown: {
     '2026-07-28': eachTool(tool => (tool['execution'] === undefined ? tool : without(tool, 'execution'))),
