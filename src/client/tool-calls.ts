@@ -1,5 +1,6 @@
 /** Calling a tool: headers that mirror arguments, questions that come back, tasks that take long, and a checked result. */
 import type { Schema } from '../core/schema/index.ts'
+import { fewElements } from '../core/schema/size.ts'
 import type { Progress, SendOptions } from '../engine/calls.ts'
 import type { ContentBlock } from '../features/mcp/content/messages.ts'
 import { type Answerers, drive, isFinal } from '../features/mcp/input-required/client.ts'
@@ -86,10 +87,20 @@ export async function callToolOn(
   if (!Array.isArray(result.content) && result.structuredContent === undefined) {
     throw new McpError('invalid-result', 'The server answered tools/call without content')
   }
+  if (caller.book.get(name)?.tool.outputSchema !== undefined && isLarge(result.structuredContent)) await nextTurn()
   caller.book.checkOutput(name, result)
   const { structuredContent, isError } = result
   if (options.output === undefined || isError === true) return outcome(result, structuredContent)
   return outcome(result, await readOutput(options.output, name, structuredContent ?? fromText(caller.session, result)))
+}
+
+/** Reading it took the most of a turn already: whether it is what was promised is looked at in another. */
+function isLarge(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !fewElements(value, 5_000)
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise(done => setTimeout(done))
 }
 
 async function known({ book, list }: ToolCaller, name: string, signal: AbortSignal | undefined): Promise<void> {

@@ -13,7 +13,9 @@ import {
   rule,
   within,
 } from './bounded-rule.ts'
-import type { Members, Run } from './bounded-run.ts'
+import type { Members, Run, Seen } from './bounded-run.ts'
+import type { LinearPattern } from './linear-pattern.ts'
+import type { Meter } from './meter.ts'
 
 export function objectRules(source: RuleSource): Rule[] {
   return [
@@ -80,34 +82,68 @@ function memberRules({ schema, apply, pattern }: RuleSource): Rule[] {
     apply: apply(value),
   }))
   const additional = schema.additionalProperties === undefined ? undefined : additionalApply(schema.additionalProperties, apply)
-  if (properties.size === 0 && patterns.length === 0 && additional === undefined) return []
-  return [
-    onObjects((members, run) => {
-      const { meter, seen, below } = run
-      const names = run.names.of(members)
-      meter.spend(names.length > 64 ? names.length * 2 : names.length + 2)
-      for (const name of names) {
-        const known = properties.get(name)
-        let found = known?.(members[name], below)
-        let evaluated = known !== undefined
-        for (const { matcher, apply: applies } of patterns) {
-          if (found !== undefined || matcher?.test(name, meter) !== true) continue
-          evaluated = true
-          found = applies(members[name], below)
-        }
-        if (!evaluated && additional !== undefined) {
-          evaluated = true
-          found = additional(members[name], below)
-        }
-        if (found !== undefined) return within(name, found)
-        if (evaluated && seen !== undefined) {
-          meter.spend(6)
-          seen.names.add(name)
-        }
+  if (patterns.length > 0) return [onObjects(patternTest(properties, patterns, additional))]
+  return properties.size === 0 && additional === undefined ? [] : [onObjects(memberTest(properties, additional))]
+}
+
+type MemberTest = (members: Members, run: Run) => Fault | undefined
+
+/** By names alone, as in most schemas. */
+function memberTest(properties: ReadonlyMap<string, Apply>, additional: Apply | undefined): MemberTest {
+  return (members, run) => {
+    const { meter, seen, below } = run
+    const names = run.names.of(members)
+    meter.spend(names.length * 2 + 2)
+    for (let index = 0; index < names.length; index++) {
+      const name = names[index] as string
+      const test = properties.get(name) ?? additional
+      if (test === undefined) continue
+      const found = test(members[name], below)
+      if (found !== undefined) return within(name, found)
+      if (seen !== undefined) look(name, seen, meter)
+    }
+    return undefined
+  }
+}
+
+interface NamePattern {
+  readonly matcher: LinearPattern | undefined
+  readonly apply: Apply
+}
+
+function patternTest(
+  properties: ReadonlyMap<string, Apply>,
+  patterns: readonly NamePattern[],
+  additional: Apply | undefined,
+): MemberTest {
+  return (members, run) => {
+    const { meter, seen, below } = run
+    const names = run.names.of(members)
+    meter.spend(names.length * 2 + 2)
+    for (const name of names) {
+      const known = properties.get(name)
+      let found = known?.(members[name], below)
+      let evaluated = known !== undefined
+      for (const { matcher, apply } of patterns) {
+        if (found !== undefined || matcher?.test(name, meter) !== true) continue
+        evaluated = true
+        found = apply(members[name], below)
       }
-      return undefined
-    }),
-  ]
+      if (!evaluated && additional !== undefined) {
+        evaluated = true
+        found = additional(members[name], below)
+      }
+      if (found !== undefined) return within(name, found)
+      if (evaluated && seen !== undefined) look(name, seen, meter)
+    }
+    return undefined
+  }
+}
+
+/** From here on the member counts as looked at. */
+function look(name: string, seen: Seen, meter: Meter): void {
+  meter.spend(6)
+  seen.names.add(name)
 }
 
 const unknown = fault('is not known here; remove it')
@@ -159,8 +195,7 @@ function unevaluatedRules({ schema, apply }: RuleSource): Rule[] {
       if (seen.names.has(name)) continue
       const found = unevaluated(members[name], below)
       if (found !== undefined) return within(name, found)
-      meter.spend(6)
-      seen.names.add(name)
+      look(name, seen, meter)
     }
     return undefined
   })

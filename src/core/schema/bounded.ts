@@ -132,8 +132,8 @@ function applyAll(rules: readonly Rule[]): Apply {
   return (data, run) => {
     run.meter.spend(price)
     const own = tracks ? run.apart() : run
-    for (const test of tests) {
-      const found = test(data, own)
+    for (let index = 0; index < tests.length; index++) {
+      const found = tests[index]?.(data, own)
       if (found !== undefined) return found
     }
     if (tracks && own.seen !== undefined) run.seen?.take(own.seen, run.meter)

@@ -19,7 +19,7 @@ export interface PeerSchemaLimits {
   readonly steps: number
 }
 
-export const peerSchemaLimits: PeerSchemaLimits = { bytes: 64 * 1024, depth: 32, subschemas: 1_000, steps: 1_400_000 }
+export const peerSchemaLimits: PeerSchemaLimits = { bytes: 64 * 1024, depth: 32, subschemas: 1_000, steps: 1_300_000 }
 
 export interface PeerSchema {
   /** What of the schema is not checked, and why: for a trace. */

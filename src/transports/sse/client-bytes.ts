@@ -1,15 +1,20 @@
 /**
- * Bytes that come in pieces and are wanted whole. One piece costs no copy; many share one growing buffer, so that a
- * peer that sends byte by byte cannot make each byte cost an object.
+ * Bytes that come in pieces and are wanted whole. Large pieces are kept as they are and joined once, at the end; small ones share
+ * blocks, so that a peer that sends byte by byte cannot make each byte cost an object. What is given up was never copied.
  */
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 
 const none = new Uint8Array(0)
+/** Pieces from this size on are kept as they are. */
+const largePiece = 2 * 1024
+const blockBytes = 64 * 1024
 
 export class ByteBuffer {
-  #bytes: Uint8Array = none
+  readonly #pieces: Uint8Array[] = []
+  /** Small pieces, one behind the other. */
+  #block: Uint8Array = none
+  #used = 0
   #length = 0
-  #owned = false
 
   get length(): number {
     return this.#length
@@ -17,31 +22,50 @@ export class ByteBuffer {
 
   push(piece: Uint8Array): void {
     if (piece.length === 0) return
-    if (this.#length === 0) {
-      this.#bytes = piece
-      this.#length = piece.length
+    const first = this.#length === 0
+    this.#length += piece.length
+    // One piece alone is mostly all there is.
+    if (first || piece.length >= largePiece) {
+      this.#seal()
+      this.#pieces.push(piece)
       return
     }
-    const length = this.#length + piece.length
-    if (!this.#owned || length > this.#bytes.length) this.#grow(length)
-    this.#bytes.set(piece, this.#length)
-    this.#length = length
+    if (this.#used + piece.length > this.#block.length) this.#makeRoom(piece.length)
+    this.#block.set(piece, this.#used)
+    this.#used += piece.length
   }
 
   /** All bytes so far; the buffer is empty afterwards. */
   take(): Uint8Array {
-    const bytes = this.#bytes.length === this.#length ? this.#bytes : this.#bytes.subarray(0, this.#length)
-    this.#bytes = none
+    this.#seal()
+    const pieces = this.#pieces.splice(0)
+    const [only = none] = pieces
+    const length = this.#length
     this.#length = 0
-    this.#owned = false
-    return bytes
+    this.#block = none
+    if (pieces.length < 2) return only
+    const whole = new Uint8Array(length)
+    let at = 0
+    for (const piece of pieces) {
+      whole.set(piece, at)
+      at += piece.length
+    }
+    return whole
   }
 
-  #grow(length: number): void {
-    const grown = new Uint8Array(Math.max(2 * length, 1024))
-    grown.set(this.#length === this.#bytes.length ? this.#bytes : this.#bytes.subarray(0, this.#length))
-    this.#bytes = grown
-    this.#owned = true
+  /** The block grows up to its full size, then a new one is begun. */
+  #makeRoom(length: number): void {
+    if (this.#block.length === blockBytes) this.#seal()
+    const block = new Uint8Array(Math.min(blockBytes, Math.max(2 * (this.#used + length), 1024)))
+    block.set(this.#block.subarray(0, this.#used))
+    this.#block = block
+  }
+
+  /** What the block holds becomes a piece of its own size; the block can be filled again. */
+  #seal(): void {
+    if (this.#used === 0) return
+    this.#pieces.push(this.#block.slice(0, this.#used))
+    this.#used = 0
   }
 }
 
