@@ -65,7 +65,7 @@ class MemoryEnd implements Connection {
       if (heard) this.#schedule()
       return undefined
     }
-    const refusal = noRoom(this.#limits)
+    const refusal = noRoom(this.#limits, outgoing?.id === undefined)
     if (outgoing?.id === undefined) this.#fail(refusal)
     return Promise.reject(refusal)
   }

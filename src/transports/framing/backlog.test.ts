@@ -31,6 +31,16 @@ describe('Backlog', () => {
     expect(backlog.bytes).toBe(0)
   })
 
+  it('takes answers up to a ceiling of their own, each counted with what it costs beside its text', () => {
+    const { backlog } = open({ ...small, answerCeiling: 400 })
+    expect(backlog.add('x'.repeat(500), undefined, true)).toBe(true)
+    expect(backlog.add('y', undefined, true)).toBe(false)
+    expect(backlog.add('a request')).toBe(true)
+    expect(backlog.takeFrame()).toHaveLength(500)
+    expect(['1', '2', '3', '4'].map(answer => backlog.add(answer, undefined, true))).toEqual([true, true, true, false])
+    expect(drain(backlog)).toEqual(['a request', '1', '2', '3'])
+  })
+
   it('replaces a waiting frame by a later one with the same merge key, at the end', () => {
     const { backlog } = open()
     backlog.add('progress 1', 'p')

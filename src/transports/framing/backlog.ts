@@ -10,11 +10,19 @@ export interface QueueLimits {
   readonly queueBytes: number
   /** Bytes that may wait at all. */
   readonly queueCeiling: number
+  /**
+   * Bytes of answers and notifications that may wait, where the other end can bring about any number of them: it asks and does
+   * not read. An end that serves takes no more requests while it is full, which bounds its answers better.
+   */
+  readonly answerCeiling?: number
   /** A reader with more than `queueBytes` waiting, that takes less than `queueBytes` in this time, is cut. */
   readonly stallMs: number
 }
 
 export const queueLimits: QueueLimits = { queueBytes: 256 * 1024, queueCeiling: 64 * 1024 * 1024, stallMs: 10_000 }
+
+/** What a short answer takes in memory beside its text. */
+const answerOverhead = 128
 
 /** What the backlog tells the one who fills and empties it. */
 export interface BacklogOwner {
@@ -36,6 +44,8 @@ export interface Piece {
 interface Item {
   readonly frame: string
   readonly bytes: number
+  /** What it counts as an answer. */
+  readonly owed: number
 }
 
 /** Larger frames leave in pieces, so that it shows how a slow reader gets on. */
@@ -51,6 +61,7 @@ export class Backlog {
   /** In the order of leaving: a map keeps it, and finds what is to be merged. */
   readonly #items = new Map<string | number, Item>()
   #nextKey = 0
+  #owed = 0
   /** What is left of a large frame. */
   #rest: Buffer | undefined = undefined
   #full = false
@@ -63,16 +74,23 @@ export class Backlog {
     this.#clock = clock
   }
 
-  /** Takes a frame in. It replaces one with the same merge key, at the end of the queue. False: that would be too much. */
-  add(frame: string, merge?: string): boolean {
+  /**
+   * Takes a frame in. It replaces one with the same merge key, at the end of the queue. False: that would be too much.
+   * `answers`: nobody here waits for what comes of it.
+   */
+  add(frame: string, merge?: string, answers = false): boolean {
     const key = merge ?? this.#nextKey++
     const old = this.#items.get(key)
     const bytes = Buffer.byteLength(frame)
     const total = this.bytes + bytes - (old?.bytes ?? 0)
+    const owed = answers ? bytes + answerOverhead : 0
+    const allOwed = this.#owed + owed - (old?.owed ?? 0)
     if (total > this.#limits.queueCeiling && this.bytes > 0) return false
+    if (answers && allOwed > (this.#limits.answerCeiling ?? Number.POSITIVE_INFINITY) && this.#owed > 0) return false
     if (old !== undefined) this.#items.delete(key)
-    this.#items.set(key, { frame, bytes })
+    this.#items.set(key, { frame, bytes, owed })
     this.bytes = total
+    this.#owed = allOwed
     this.#look()
     return true
   }
@@ -102,11 +120,13 @@ export class Backlog {
     this.#rest = undefined
     this.#items.clear()
     this.bytes = 0
+    this.#owed = 0
   }
 
   #shift(): Item | undefined {
     for (const [key, item] of this.#items) {
       this.#items.delete(key)
+      this.#owed -= item.owed
       return item
     }
     return undefined
@@ -157,7 +177,10 @@ export class Backlog {
 }
 
 /** The refusal of a frame for which there is no room. */
-export function noRoom(limits: QueueLimits): ConnectionError {
-  const message = `More than ${limits.queueCeiling} bytes (queueCeiling) wait to be read by the other end. Send less at a time`
+export function noRoom(limits: QueueLimits, answers: boolean): ConnectionError {
+  const message =
+    answers && limits.answerCeiling !== undefined
+      ? `More than ${limits.answerCeiling} bytes of answers (answerCeiling) wait for the other end, which asks and does not read`
+      : `More than ${limits.queueCeiling} bytes (queueCeiling) wait to be read by the other end. Send less at a time`
   return new ConnectionError('too-large', message)
 }

@@ -11,5 +11,8 @@ export function serverCarrierLimits(given: Partial<CarrierLimits> = {}): Carrier
 
 /** The given limits; where there are none, the defaults of a client, which takes larger frames. */
 export function clientCarrierLimits(given: Partial<CarrierLimits> = {}): CarrierLimits {
-  return { frameBytes: clientFrameLimits.frameBytes, ...queueLimits, ...given }
+  return { frameBytes: clientFrameLimits.frameBytes, ...queueLimits, answerCeiling: clientAnswers, ...given }
 }
+
+/** A client goes on reading while it cannot write, so that its answers are bounded by this alone. */
+const clientAnswers = 4 * 1024 * 1024

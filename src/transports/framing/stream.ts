@@ -13,6 +13,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { noRoom } from './backlog.ts'
 import type { CarrierLimits } from './limits.ts'
 import { Lines } from './lines.ts'
+import { Turns } from './turns.ts'
 import { within } from './within.ts'
 import { type StreamWrite, Writer } from './writer.ts'
 
@@ -50,10 +51,16 @@ export class StreamConnection implements Connection {
   #refusal: ConnectionError | undefined = undefined
   #ending: Promise<void> | undefined = undefined
   #ended = false
+  /** Resolves when all that came was heard, and the connection has ended. */
+  readonly over: Promise<void>
+  readonly #resolveOver: () => void
   #reason: Error | undefined = undefined
   #cancelLinger: Cancel | undefined = undefined
 
   constructor(options: StreamOptions) {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.over = promise
+    this.#resolveOver = resolve
     this.carrier = options.carrier
     this.caller = { carrier: options.carrier, connection: this }
     this.#options = options
@@ -67,8 +74,15 @@ export class StreamConnection implements Connection {
   start(sink: Sink): void {
     this.#sink = sink
     if (this.#ended) return queueMicrotask(() => sink.closed(this.#reason))
-    this.#lines = new Lines(sink, this.#options.limits.frameBytes)
-    const { input } = this.#options
+    const { input, serving } = this.#options
+    const turns = serving
+      ? sink
+      : new Turns(
+          sink,
+          () => this.#rest(),
+          () => this.#goOn(),
+        )
+    this.#lines = new Lines(turns, this.#options.limits.frameBytes)
     input.on('data', this.#read).on('end', this.#readEnd).on('close', this.#readEnd).on('error', this.#readFailed)
     // A stream that was over before has no events left to tell it.
     if (input.readableEnded || input.destroyed) queueMicrotask(this.#readEnd)
@@ -76,10 +90,11 @@ export class StreamConnection implements Connection {
 
   send(frame: string, outgoing?: Outgoing): void | Promise<void> {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
-    if (this.#writer.send(frame, outgoing?.merge)) return undefined
-    const refusal = noRoom(this.#options.limits)
+    const answers = outgoing?.id === undefined
+    if (this.#writer.send(frame, outgoing?.merge, answers)) return undefined
+    const refusal = noRoom(this.#options.limits, answers)
     // Whoever asks hears that it could not be sent. But an answer must not just be missing: then the connection ends.
-    if (outgoing?.id === undefined) this.#end(refusal)
+    if (answers) this.#end(refusal)
     return Promise.reject(refusal)
   }
 
@@ -121,6 +136,8 @@ export class StreamConnection implements Connection {
 
   readonly #readEnd = (): void => {
     if (this.#ended || this.#ending !== undefined) return
+    // What came before the end is read first.
+    if (!this.#options.serving && this.#lines?.paused === true) return
     this.#lines?.end()
     // Who asks no more may still read: what this last round answers is sent.
     if (this.#options.serving && this.#refusal === undefined) this.#ending = this.#endWhenAnswered()
@@ -137,6 +154,23 @@ export class StreamConnection implements Connection {
     this.#refusal ??= reason
     this.#writer.stop()
     this.#cancelLinger = this.#clock.setTimeout(() => this.#end(reason), this.#lingerMs, true)
+  }
+
+  /** Enough for this turn. */
+  #rest(): void {
+    this.#lines?.pause()
+    this.#options.input.pause()
+  }
+
+  #goOn(): void {
+    if (this.#ended || this.#ending !== undefined) return
+    const { input } = this.#options
+    this.#writer.hold()
+    this.#lines?.resume()
+    this.#writer.release(0)
+    if (this.#lines?.paused !== false) return
+    input.resume()
+    if (input.readableEnded || input.destroyed) this.#readEnd()
   }
 
   #full(): void {
@@ -166,6 +200,7 @@ export class StreamConnection implements Connection {
     for (const stream of [input, output]) if (!stream.listeners('error').includes(ignore)) stream.on('error', ignore)
     release()
     this.#sink?.closed(reason)
+    this.#resolveOver()
   }
 }
 

@@ -8,8 +8,8 @@ import { type Connection, ConnectionError, type ListenUser, type Outgoing, type 
 import type { Id } from '../../jsonrpc/message.ts'
 import { Exchange } from './client-exchange.ts'
 import { type HeaderRecord, HeaderTemplate } from './client-headers.ts'
-import type { Live, Port, StreamablePort } from './client-port.ts'
-import { sessionGone } from './client-refusal.ts'
+import { type Live, maxUntaken, type Port, type StreamablePort } from './client-port.ts'
+import { sessionGone, untaken } from './client-refusal.ts'
 import type { ClientSettings } from './client-settings.ts'
 import { EventStream } from './client-stream.ts'
 import type { AnswerReader, HttpWire, WireCall } from './client-wire.ts'
@@ -29,6 +29,7 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
   readonly #getHeaders: HeaderTemplate
   readonly #deleteHeaders: HeaderTemplate
   #sink: Sink | undefined
+  #untaken = 0
   #session: string | undefined
   /** Headers of the last message in the session: its farewell goes out under the same. */
   #sessionHeaders: HeaderRecord | undefined
@@ -60,7 +61,17 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
         new ConnectionError('aborted', 'The request was given up before it was sent', { cause: outgoing.signal.reason }),
       )
     }
+    if (outgoing.id === undefined) return this.#deliver(frame, outgoing)
     return new Promise((resolve, reject) => new Exchange(this, outgoing, resolve, reject).post(frame))
+  }
+
+  /** Answers and notifications: a server that asks without end and takes no answers must not make them pile up here. */
+  #deliver(frame: string, outgoing: Outgoing): Promise<void> {
+    if (this.#untaken >= maxUntaken) return Promise.reject(untaken)
+    this.#untaken++
+    return new Promise<void>((resolve, reject) => new Exchange(this, outgoing, resolve, reject).post(frame)).finally(() => {
+      this.#untaken--
+    })
   }
 
   /** A second call replaces the stream of the first: there is one per session. */

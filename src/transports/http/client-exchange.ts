@@ -19,6 +19,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
   readonly id: Id | undefined
   settled = false
   place = -1
+  heard = 0
 
   readonly #port: Port
   readonly #outgoing: Outgoing
@@ -109,6 +110,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
 
   frame(text: string, status: number): void {
     if (this.#over) return
+    this.heard++
     const { id } = this.#outgoing
     const answer = this.settled || id === undefined ? undefined : answerTo(text, id, this.limits)
     this.#port.frame(answer ?? text, status)

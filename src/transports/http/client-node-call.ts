@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { unreached } from '../unreached.ts'
+import { pace } from './client-pace.ts'
 import type { AnswerReader, HeaderView, WireCall, WireRequest } from './client-wire.ts'
 
 /** Whoever holds the sockets. */
@@ -67,13 +68,15 @@ export class NodeCall implements WireCall {
       )
       return
     }
-    response.on('data', (chunk: Buffer) => {
+    const take = (chunk: Uint8Array): void => {
       if (!this.#done) this.#reader.chunk(chunk)
-    })
-    response.on('end', () => this.#end())
-    response.on('error', cause =>
-      this.#fail(new ConnectionError('lost', `The connection broke while the answer came: ${reason(cause)}`, { cause })),
-    )
+    }
+    const end = (): void => this.#end()
+    const fail = (cause: Error): void =>
+      this.#fail(new ConnectionError('lost', `The connection broke while the answer came: ${reason(cause)}`, { cause }))
+    const heard = (): number => this.#reader.heard ?? 0
+    if (response.headers['content-type']?.startsWith('text/event-stream') === true) pace(response, { take, end, fail, heard })
+    else response.on('data', take).on('end', end).on('error', fail)
     this.#reader.head(response.statusCode ?? 0, new NodeHeaders(response.headers))
   }
 

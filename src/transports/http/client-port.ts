@@ -6,6 +6,9 @@ import type { Id } from '../../jsonrpc/message.ts'
 import type { ClientSettings } from './client-settings.ts'
 import type { AnswerReader, WireCall } from './client-wire.ts'
 
+/** Messages without an answer that may be under way to a server at once. */
+export const maxUntaken = 1_000
+
 export interface Port {
   readonly settings: ClientSettings
   readonly deadlines: Deadlines

@@ -3,6 +3,7 @@ import { redact } from '../../core/redact.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { maxUntaken } from './client-port.ts'
 import type { HeaderView } from './client-wire.ts'
 
 /** `application/json; charset=utf-8` → `application/json`. */
@@ -66,6 +67,12 @@ export function wrongContent(status: number, headers: HeaderView): ConnectionErr
     },
   )
 }
+
+/** The server takes in less than it asks for. One error for all: they come in such numbers that making each would be the dearest part. */
+export const untaken: ConnectionError = new ConnectionError(
+  'too-large',
+  `${maxUntaken} messages wait for the server to take them; this one is not sent`,
+)
 
 /** A body longer than this is not parsed for the sake of a hint. */
 const parsedHint = 64 * 1024

@@ -31,6 +31,7 @@ export interface StreamStart {
 }
 
 export class EventStream implements AnswerReader {
+  heard = 0
   readonly #port: StreamablePort
   readonly #outgoing: Outgoing
   readonly #user: StreamUser
@@ -125,6 +126,7 @@ export class EventStream implements AnswerReader {
   }
 
   #event(data: string, type: string): void {
+    this.heard++
     this.#failures = 0
     this.#barren = 0
     if (!this.#closed && data !== '' && type === '') this.#user.event(data)

@@ -27,6 +27,8 @@ export interface AnswerReader {
   fail(error: ConnectionError): void
   /** The request waits for something on this side; whoever minds its time stops meanwhile. */
   held?(held: boolean): void
+  /** Messages handed on so far, where there may be many. */
+  readonly heard?: number
 }
 
 /** A request under way. */

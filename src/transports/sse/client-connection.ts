@@ -9,8 +9,8 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { Exchange } from '../http/client-exchange.ts'
 import { HeaderTemplate } from '../http/client-headers.ts'
-import type { Live, Port } from '../http/client-port.ts'
-import { mediaType, redirection, refusal, wrongContent } from '../http/client-refusal.ts'
+import { type Live, maxUntaken, type Port } from '../http/client-port.ts'
+import { mediaType, redirection, refusal, untaken, wrongContent } from '../http/client-refusal.ts'
 import type { ClientSettings } from '../http/client-settings.ts'
 import { type AnswerReader, asConnectionError, type HeaderView, type HttpWire, type WireCall } from '../http/client-wire.ts'
 import { SseParser } from './parse.ts'
@@ -25,6 +25,7 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
   readonly settings: SseClientSettings
   readonly deadlines: Deadlines
   readonly live = new Bag<Live>()
+  heard = 0
 
   readonly #url: URL
   readonly #wire: HttpWire
@@ -32,6 +33,7 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
   readonly #parser: SseParser
   readonly #opened = Promise.withResolvers<void>()
   #sink: Sink | undefined
+  #untaken = 0
   #stream: WireCall | undefined
   #streaming = false
   #endpoint: string | undefined
@@ -72,9 +74,13 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
 
   /** Resolves when the server has taken the message; its answer comes by the stream. */
   send(frame: string, outgoing: Outgoing = {}): Promise<void> {
+    if (outgoing.id !== undefined) return this.#before.then(() => this.#deliver(frame, outgoing))
+    if (this.#untaken >= maxUntaken) return Promise.reject(untaken)
+    this.#untaken++
     const sent = this.#before.then(() => this.#deliver(frame, outgoing))
+    const taken = (): void => void this.#untaken--
     // Each POST may take a socket of its own, and sockets overtake each other. Requests may; what follows a notification may not.
-    if (outgoing.id === undefined) this.#before = sent.catch(() => undefined)
+    this.#before = sent.then(taken, taken)
     return sent
   }
 
@@ -138,6 +144,7 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
   }
 
   #event(data: string, type: string): void {
+    this.heard++
     if (this.#ended !== undefined || data === '') return
     if (type === 'endpoint') this.#take(data)
     else if (type === '') this.frame(data, 200)

@@ -55,6 +55,28 @@ describe('stdioClientConnection: speaking', () => {
     expect(heard.closes).toMatchObject([{ kind: 'lost', message: expect.stringContaining('ended with exit code 3') }])
   })
 
+  it('delivers all of it, also when it is more than one turn takes', async () => {
+    const heard = await hear(run(`for (let n = 0; n < 20000; n++) process.stdout.write('{"n":' + n + '}\\n')`))
+    await heard.until(isClosed)
+    expect(heard.frames).toEqual(Array.from({ length: 20_000 }, (_, n) => `{"n":${n}}`))
+  })
+
+  it('ends the connection to a command that asks and does not read, before the answers pile up', async () => {
+    const connection = run(`process.stdout.write('{"n":1}\\n'); setInterval(() => {}, 1000)`, {
+      closeMs: 1,
+      limits: { answerCeiling: 100_000 },
+    })
+    const heard = await hear(connection)
+    await heard.until(hasFrame)
+    // The pipe takes some, and the turn in which they are sent is not over.
+    await Promise.resolve(connection.send('x'.repeat(1_000_000)))
+    const sent = Array.from({ length: 2_000 }, () => Promise.resolve(connection.send('{"pong":true}')))
+    const refused = (await Promise.allSettled(sent)).filter(({ status }) => status === 'rejected')
+    expect(refused.length).toBeGreaterThan(1_000)
+    await heard.until(isClosed)
+    expect(heard.closes).toMatchObject([{ message: expect.stringContaining('answerCeiling') }])
+  })
+
   it('refuses a line that is too long and takes the next one', async () => {
     const connection = run(`process.stdout.write('x'.repeat(5 * 1024 * 1024) + '\\n{"n":1}\\n')`, {
       limits: { frameBytes: 4_194_304 },

@@ -5,6 +5,7 @@ import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink
 import { clip } from '../../jsonrpc/limits.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
 import { StreamConnection } from '../framing/stream.ts'
+import { within } from '../framing/within.ts'
 import { type CommandOptions, type ExitStatus, type RunningCommand, runCommand } from './command.ts'
 
 export interface StdioClientOptions extends CommandOptions {
@@ -33,6 +34,9 @@ export interface StdioClientConnection extends Connection {
 export function stdioClientConnection(options: StdioClientOptions): StdioClientConnection {
   return new CommandConnection(options)
 }
+
+/** How long it may take to hear out what a command has said before it ended. */
+const heardMs = 2_000
 
 class CommandConnection implements StdioClientConnection {
   readonly carrier = 'stdio'
@@ -116,6 +120,9 @@ class CommandConnection implements StdioClientConnection {
 
   async #endCommand(reason: Error | undefined, wanted: boolean): Promise<void> {
     await this.#command?.end()
+    // The rest of what it said may still be on its way through the turns of the event loop.
+    const { clock = realClock, killMs = heardMs } = this.#options
+    if (!wanted && this.#stream !== undefined) await within(this.#stream.over, killMs, clock)
     await this.#stream?.close()
     this.#sink?.closed(wanted ? undefined : await this.#describe(reason))
   }

@@ -89,10 +89,11 @@ export class WebSocketConnection implements Connection, SocketEvents {
   send(frame: string, outgoing?: Outgoing): void | Promise<void> {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     if (!this.#isOpen && outgoing?.id !== undefined) this.#sendEarly(outgoing.id)
-    if (this.#sender.send(frame, outgoing?.merge)) return undefined
-    const refusal = noRoom(this.#role.limits)
+    const answers = outgoing?.id === undefined
+    if (this.#sender.send(frame, outgoing?.merge, answers)) return undefined
+    const refusal = noRoom(this.#role.limits, answers)
     // Whoever asks hears that it could not be sent. But an answer must not just be missing: then the connection ends.
-    if (outgoing?.id === undefined) this.fail(refusal)
+    if (answers) this.fail(refusal)
     return Promise.reject(refusal)
   }
 

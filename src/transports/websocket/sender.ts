@@ -29,8 +29,8 @@ export class Sender {
   }
 
   /** Takes a frame; false if too much waits already. */
-  send(frame: string, merge?: string): boolean {
-    if (this.#blocked) return this.#backlog.add(frame, merge)
+  send(frame: string, merge?: string, answers = false): boolean {
+    if (this.#blocked) return this.#backlog.add(frame, merge, answers)
     if (frame.length <= wholeBytes) {
       this.#blocked = !this.#write(frame, true)
       return true

@@ -120,7 +120,7 @@ const programs: Readonly<Record<string, Script>> = {
   },
   H50: {
     'tools/call': ({ id }) => {
-      flood(200_000, index => ({ method: 'notifications/resources/updated', params: { uri: `r:${index}` } }))
+      flood(200_000, index => ({ method: 'notifications/resources/updated', params: { uri: `r:/${index}` } }))
       flood(100_000, () => ({ method: 'notifications/tools/list_changed' }))
       send({ id, result: said('done') })
     },

@@ -306,6 +306,28 @@ export const mannersAttacks: readonly Attack[] = [
     },
   },
   {
+    key: 'H53',
+    name: '200,000 pings on a stream, whose answers the server never takes, do not pile up',
+    serve: () =>
+      httpPeer(
+        sessionPeer({
+          GET: ({ response }) => {
+            events(response)
+            const pings = list(1_000, index => `data: {"jsonrpc":"2.0","id":"p${index}","method":"ping"}\n\n`).join('')
+            pour(response, pings, 200 * pings.length)
+          },
+          POST: () => {},
+          DELETE: ({ response }) => void response.end(),
+        }),
+      ),
+    async act(host) {
+      await host.connect({ revisions: ['2025-11-25'] })
+      await pause(3_000)
+      must(host.traced.count('send-failed') > 5_000, `traced: ${host.traced}`)
+      return `traced: ${host.traced}`
+    },
+  },
+  {
     key: 'H32',
     name: 'garbage after an answer costs neither that answer nor the next',
     serve: () =>

@@ -129,7 +129,7 @@ export const processAttacks: readonly Attack[] = [
           ({ text }) => text,
           error => error.kind,
         )
-        must(outcome === 'done' || outcome === 'lost', `${name}: ${outcome}`)
+        must(['done', 'lost', 'too-large'].includes(outcome), `${name}: ${outcome}`)
         await mcp.close()
       }
       must(asked <= 100 && sampled <= 100, `the user was asked ${asked} times, the model ${sampled} times`)
@@ -141,7 +141,7 @@ export const processAttacks: readonly Attack[] = [
     name: '200,000 notices of different resources coalesce for whoever follows them slowly',
     async act(host) {
       const mcp = await host.connect({ timeout: '60s' })
-      const updates = mcp.resourceUpdates('r:')
+      const updates = mcp.resourceUpdates('r:/')
       const changes = mcp.changes('tools')
       const first = Promise.all([updates.next(), changes.next()])
       await mcp.callTool('t')

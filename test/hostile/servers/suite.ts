@@ -4,6 +4,7 @@
  * the clock on the wall counts when it is seen in three runs of three: other processes stall us too.
  */
 import { fork } from 'node:child_process'
+import { availableParallelism, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { createServer, jsonSchema } from 'vivarium/server'
 import type { HostileCase, HostileSuite, Verdict } from '../case.ts'
@@ -38,14 +39,19 @@ async function judged(attack: Attack, honest: string): Promise<Verdict> {
     const { well, detail, cost } = await once(attack, honest)
     if (!well || cost === undefined) return { well: false, detail }
     const { heldMiB, residentMiB, turnMs, stallMs } = cost
-    const figures = `+${heldMiB.toFixed(1)} MiB (resident +${residentMiB.toFixed(0)}), ${turnMs.toFixed(0)} ms`
-    if (heldMiB > maxMiB || turnMs > maxMs) return { well: false, detail: `${figures}: ${detail}` }
-    if (stallMs <= maxMs || run === 3)
-      return {
-        well: stallMs <= maxMs,
-        detail: `${figures}${stallMs > maxMs ? `, stalled ${stallMs.toFixed(0)} ms in 3 of 3 runs` : ''}: ${detail}`,
-      }
+    const seen = `+${heldMiB.toFixed(1)} MiB (resident +${residentMiB.toFixed(0)}), ${turnMs.toFixed(0)} ms: ${detail}`
+    if (heldMiB > maxMiB || turnMs > maxMs) return { well: false, detail: seen }
+    if (stallMs <= maxMs) return { well: true, detail: seen }
+    if (overloaded())
+      return { well: true, detail: `${seen} (stalled ${stallMs.toFixed(0)} ms, not judged: the machine is overloaded)` }
+    if (run === 3) return { well: false, detail: `stalled ${stallMs.toFixed(0)} ms, in 3 of 3 runs; ${seen}` }
   }
+}
+
+/** Where more wants to run than can, what stalls us is mostly others. Processor time is judged all the same. */
+function overloaded(): boolean {
+  const [load = 0] = loadavg()
+  return load > 2 * availableParallelism()
 }
 
 async function once(attack: Attack, honest: string): Promise<Outcome> {
