@@ -90,7 +90,9 @@ const programs: Readonly<Record<string, Script>> = {
   // Ends, while a child of it holds its output open.
   H47: {
     'tools/call': () => {
-      spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: ['ignore', 'inherit', 'inherit'] }).unref()
+      const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: ['ignore', 'inherit', 'inherit'] })
+      child.unref()
+      write(`${child.pid}\n`, 2)
       setTimeout(() => process.exit(0), 100)
     },
   },
@@ -180,4 +182,7 @@ input.on('line', text => {
   else if (id !== undefined && method !== '') send({ id, error: { code: -32601, message: 'no such method' } })
 })
 // Its own end does not come with that of its input.
-if (name === 'H43') setInterval(() => {}, 1_000)
+if (name === 'H43') {
+  write(`${process.pid}\n`, 2)
+  setInterval(() => {}, 1_000)
+}

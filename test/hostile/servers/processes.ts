@@ -1,5 +1,16 @@
 /** Hostile programs: what they write, when they end, and what they ask in between. Each is started by the client itself. */
+import { readFileSync } from 'node:fs'
 import { type Attack, must, pause, toolNames } from './attack.ts'
+
+/** Whether a process is there, and not only waits for somebody to take note of its end. */
+function runs(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return !stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')
+  } catch {
+    return false
+  }
+}
 
 export const processAttacks: readonly Attack[] = [
   {
@@ -46,12 +57,16 @@ export const processAttacks: readonly Attack[] = [
     key: 'H43',
     name: 'a program that ignores SIGTERM and the end of its input is ended all the same',
     async act(host) {
-      const mcp = await host.connect()
+      let pid = 0
+      const mcp = await host.start('H43', {}, line => {
+        pid = Number(line)
+      })
       await host.fine(mcp)
       const before = performance.now()
       await mcp.close()
       const took = performance.now() - before
       must(took < 8_000, `it took ${Math.round(took)} ms`)
+      must(pid > 0 && !runs(pid), `process ${pid} still runs`)
       return `ended in ${Math.round(took)} ms`
     },
   },
@@ -89,8 +104,14 @@ export const processAttacks: readonly Attack[] = [
     key: 'H47',
     name: 'a program that ends while a child of it holds its output open is gone, and its child is ended',
     async act(host) {
-      const mcp = await host.connect({ timeout: '8s' })
-      return host.refused(mcp.callTool('t'), 'lost')
+      let pid = 0
+      const mcp = await host.start('H47', { timeout: '8s' }, line => {
+        pid = Number(line)
+      })
+      const kind = await host.refused(mcp.callTool('t'), 'lost')
+      await mcp.close()
+      must(pid > 0 && !runs(pid), `its child ${pid} still runs`)
+      return kind
     },
   },
   {

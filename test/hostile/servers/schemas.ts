@@ -111,7 +111,7 @@ export const schemaAttacks: readonly Attack[] = [
   ]),
   {
     key: 'H33',
-    name: 'schemas 60 and 120 levels deep are read but not used, and their tools can be called',
+    name: 'schemas 50 and 60 levels deep are read but not used, and their tools can be called',
     serve: () =>
       httpPeer({
         'tools/list': ({ answer }) =>
@@ -142,7 +142,7 @@ export const schemaAttacks: readonly Attack[] = [
   ]),
   {
     key: 'H35',
-    name: 'enums of 150,000 values are read without running out of anything, and not used',
+    name: 'enums of 95,000 values are read without running out of anything, and not used',
     serve: () => {
       const huge = { type: 'object', properties: { a: { enum: list(95_000, index => index) } } }
       return httpPeer({

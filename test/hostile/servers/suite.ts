@@ -1,7 +1,7 @@
 /**
  * Hostile servers against our client. Each attack runs against a client in a process of its own, and is handled well when the client
  * does what the attack's sentence says, at no more than 32 MiB and 50 ms of processor time in any turn of its event loop. A stall by
- * the clock on the wall counts when it is seen in three runs of three: other processes stall us too.
+ * the clock on the wall counts when it is seen in three runs of three, on a machine that is not overloaded: others stall us too.
  */
 import { fork } from 'node:child_process'
 import { availableParallelism, loadavg } from 'node:os'
