@@ -54,6 +54,10 @@ class AuthorizedCall implements WireCall, AnswerReader {
     this.#reader.head(status, headers)
   }
 
+  get heard(): number {
+    return this.#reader.heard ?? 0
+  }
+
   chunk(bytes: Uint8Array): void {
     if (!this.#dropped) this.#reader.chunk(bytes)
   }
