@@ -9,6 +9,7 @@ import type { FrameFault, Sink } from '../../jsonrpc/connection.ts'
 const newline = 0x0a
 const carriageReturn = 0x0d
 const space = 0x20
+const tab = 0x09
 /** So many loose chunks of an unfinished line are joined: a line that comes byte by byte must not cost an object a byte. */
 const looseChunks = 256
 
@@ -18,6 +19,8 @@ export class Lines {
   delivered = 0
   readonly #sink: Pick<Sink, 'frame' | 'fault'>
   readonly #limit: number
+  /** Made once: there may be one in every few bytes. */
+  readonly #tooLarge: FrameFault
   /** What is ready for the sink: whole lines as text, and faults, in their order. `#at` is how far the first text is delivered. */
   readonly #ready: (string | FrameFault)[] = []
   #at = 0
@@ -34,6 +37,7 @@ export class Lines {
   constructor(sink: Pick<Sink, 'frame' | 'fault'>, limit: number) {
     this.#sink = sink
     this.#limit = limit
+    this.#tooLarge = tooLarge(limit)
   }
 
   push(chunk: Buffer): void {
@@ -82,7 +86,7 @@ export class Lines {
     if (this.#tailBytes > this.#limit) {
       this.#dropTail()
       this.#skipping = true
-      this.#ready.push(tooLarge(this.#limit))
+      this.#ready.push(this.#tooLarge)
       return
     }
     this.#tail.push(part)
@@ -114,7 +118,7 @@ export class Lines {
       else {
         if (good !== '') this.#ready.push(good)
         good = ''
-        this.#ready.push(end - start > this.#limit ? tooLarge(this.#limit) : notUtf8)
+        this.#ready.push(end - start > this.#limit ? this.#tooLarge : notUtf8)
       }
     }
     if (good !== '') this.#ready.push(good)
@@ -145,7 +149,7 @@ export class Lines {
       const end = text.indexOf('\n', start)
       this.#at = end + 1
       const stop = text.charCodeAt(end - 1) === carriageReturn ? end - 1 : end
-      if (stop <= start || isBlank(text, start, stop)) continue
+      if (isBlank(text, start, stop)) continue
       this.delivered++
       this.#sink.frame(text.slice(start, stop))
     }
@@ -158,8 +162,13 @@ function decoded(bytes: Buffer): string | undefined {
   return isUtf8(bytes) ? bytes.toString('utf8') : undefined
 }
 
+/** Only the white space of JSON is nothing: a line of other blanks is a frame that is no JSON, and refused as such. */
 function isBlank(text: string, start: number, stop: number): boolean {
-  return text.charCodeAt(start) <= space && text.slice(start, stop).trim() === ''
+  for (let at = start; at < stop; at++) {
+    const code = text.charCodeAt(at)
+    if (code !== space && code !== tab && code !== carriageReturn) return false
+  }
+  return true
 }
 
 function tooLarge(limit: number): FrameFault {
