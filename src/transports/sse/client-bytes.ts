@@ -69,13 +69,27 @@ export class ByteBuffer {
   }
 }
 
+/** Up to this many bytes of ASCII are put together by hand: asking the decoder takes longer, and a peer may send nothing but tiny lines. */
+const fewBytes = 16
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Bytes → text, refusing what is not UTF-8 instead of altering it. A byte order mark is kept. */
 export function decodeUtf8(bytes: Uint8Array): string {
+  const short = bytes.length <= fewBytes ? fromAscii(bytes) : undefined
+  if (short !== undefined) return short
   try {
     return strict.decode(bytes)
   } catch (cause) {
     throw new ConnectionError('protocol', 'The server sent bytes that are not UTF-8; messages must be UTF-8 text', { cause })
   }
+}
+
+function fromAscii(bytes: Uint8Array): string | undefined {
+  let text = ''
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number
+    if (byte >= 0x80) return undefined
+    text += String.fromCharCode(byte)
+  }
+  return text
 }

@@ -136,6 +136,11 @@ describe('what is refused', () => {
     })
   })
 
+  it('is not what stands in comments and in fields that mean nothing, whatever bytes those hold', () => {
+    const bytes = [...encoder.encode('x: '), 0xff, 0x0a, 0x3a, 0xff, 0x0a, ...encoder.encode('data: a\n\n')]
+    expect(read([Uint8Array.from(bytes)])).toMatchObject({ failed: undefined, events: [['a', '', undefined]] })
+  })
+
   it('does not count comments across blank lines, so that keep-alives may go on for ever', () => {
     expect(readText(`${': keep-alive\n\n'.repeat(500)}data: a\n\n`)).toMatchObject({
       failed: undefined,

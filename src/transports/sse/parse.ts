@@ -93,7 +93,7 @@ export class SseParser {
     }
     if (start === end) this.#dispatch()
     else if (isData(line, start, end)) this.#addData(decodeUtf8(line.subarray(valueStart(line, start + 5, end), end)))
-    else if (line[start] !== colon) this.#named(decodeUtf8(line.subarray(start, end)))
+    else if (mayBeField(line[start])) this.#named(decodeUtf8(line.subarray(start, end)))
   }
 
   #addData(value: string): void {
@@ -143,6 +143,11 @@ function isData(line: Uint8Array, at: number, end: number): boolean {
     line[at + 3] === 0x61 &&
     line[at + 4] === colon
   )
+}
+
+/** The first letters of data, event, id and retry: comments and fields that mean nothing are not worth decoding. */
+function mayBeField(first: number | undefined): boolean {
+  return first === 0x64 || first === 0x65 || first === 0x69 || first === 0x72
 }
 
 function valueStart(line: Uint8Array, at: number, end: number): number {
