@@ -68,18 +68,19 @@ function countMarks(root: unknown): number {
   return count
 }
 
-function valueAt(args: Params | undefined, path: readonly string[]): unknown {
+/** Undefined for what no header can say: what is absent or null, and objects and arrays, which the schema refuses here. */
+function valueAt(args: Params | undefined, path: readonly string[]): string | number | boolean | undefined {
   let value: unknown = args
   for (const name of path) value = isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined
-  return value
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : undefined
 }
 
-/** The headers that a client sends with a call. Absent and null arguments have none. */
+/** The headers that a client sends with a call. */
 export function mirrorHeaders(params: readonly MirroredParam[], args: Params | undefined): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const { header, path } of params) {
     const value = valueAt(args, path)
-    if (value !== undefined && value !== null) headers[header] = encodeHeaderValue(String(value))
+    if (value !== undefined) headers[header] = encodeHeaderValue(String(value))
   }
   return headers
 }
@@ -93,7 +94,7 @@ export function checkMirrored(
   for (const { header: name, path, type } of params) {
     const value = valueAt(args, path)
     const sent = header(name)
-    if (value === undefined || value === null) {
+    if (value === undefined) {
       if (sent !== undefined) throw headerFault(`The header ${name} is sent, but the argument ${clip(path.join('.'))} is not`)
       continue
     }
