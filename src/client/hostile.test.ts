@@ -19,6 +19,40 @@ async function open(server: ScriptedServer, options: ConnectOptions = {}): Promi
 
 const names = () => traced.map(({ event }) => event)
 
+/** From JSON: an object that cannot be made a text. */
+const unprintable = { toString: 1, valueOf: 1 }
+
+describe('values that cannot be made a text', () => {
+  it('are left out of the text of a result, alone or among others', async () => {
+    const strange = { type: 'text', text: unprintable }
+    const answers = [[strange], [strange, { type: 'text', text: 'a' }, null]]
+    const mcp = await open(sessionServer({ 'tools/call': () => ({ content: answers.shift() }) }))
+    expect([(await mcp.callTool('t')).text, (await mcp.callTool('t')).text]).toEqual(['', '\na'])
+  })
+
+  it.each<[string, Frame]>([
+    ['the kind of a result', { resultType: unprintable }],
+    ['a question', { resultType: 'input_required', inputRequests: { a: { method: unprintable } } }],
+  ])('are refused as %s', async (_, result) => {
+    const mcp = await open(modernServer({ 'tools/call': () => result }))
+    await expect(mcp.callTool('t')).rejects.toMatchObject({ name: 'McpError' })
+  })
+
+  it('are passed over as the name of a tool, and as the dialect of its schema', async () => {
+    const tools = [{ name: unprintable }, { name: 't', inputSchema: {}, outputSchema: { $schema: unprintable } }]
+    const mcp = await open(
+      modernServer({
+        'tools/list': () => ({ resultType: 'complete', tools }),
+        'tools/call': () => said('x', { structuredContent: {} }),
+      }),
+    )
+    const seen: string[] = []
+    for await (const tool of mcp.tools()) seen.push(tool.name)
+    expect(seen).toEqual(['t'])
+    expect((await mcp.callTool('t')).text).toBe('x')
+  })
+})
+
 describe('answers that are none', () => {
   it.each<[string, (id: number) => unknown]>([
     ['the id as text (H3)', id => String(id)],

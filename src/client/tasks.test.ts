@@ -139,6 +139,47 @@ describe('a call that becomes a task', () => {
   })
 })
 
+describe('a task that is malformed', () => {
+  it.each<[string, unknown]>([
+    ['no object', null],
+    ['a list', []],
+    ['without a result that is one', flat('completed', { result: null as unknown as Frame })],
+    ['failed without an error that is one', flat('failed', { error: null })],
+    ['failed with an error whose message is an object', flat('failed', { error: { code: 1, message: { toString: 1 } } })],
+    ['cancelled with a message that is a number', flat('cancelled', { statusMessage: 7 })],
+    ['to be looked at never again', flat('working', { pollIntervalMs: 'never' })],
+    ['asking in a list', flat('input_required', { inputRequests: [1] })],
+  ])('is refused as an invalid answer: %s', async (_, task) => {
+    const clock = fakeClock()
+    const server = modernServer({
+      'tools/call': () => ({ resultType: 'task', ...flat('working') }),
+      'tasks/get': () => (task === null || Array.isArray(task) ? task : { resultType: 'complete', ...(task as Frame) }),
+    })
+    await using mcp = await connect(server.connection, { clock })
+    const call = mcp.callTool('work').catch(error => error)
+    await server.saw('tools/call')
+    await new Promise(setImmediate)
+    clock.advance(1_000)
+    expect(await call).toMatchObject({ name: 'McpError', kind: expect.stringMatching(/^invalid-/) })
+  })
+
+  it('in the core form is refused when its result is no object', async () => {
+    const clock = fakeClock()
+    const server = coreServer('required', {
+      'tools/call': () => ({ task: nested('working') }),
+      'tasks/get': () => nested('completed'),
+      'tasks/result': () => 7,
+    })
+    await using mcp = await connect(server.connection, { clock, revisions: ['2025-11-25'] })
+    for await (const _ of mcp.tools());
+    const call = mcp.callTool('work').catch(error => error)
+    await server.saw('tools/call')
+    await new Promise(setImmediate)
+    clock.advance(1_000)
+    expect(await call).toMatchObject({ name: 'McpError', kind: expect.stringMatching(/^invalid-/) })
+  })
+})
+
 describe('the core form (2025-11-25)', () => {
   it.each([
     ['required', undefined, true],

@@ -4,7 +4,7 @@ import { compilePeerSchema, type PeerSchema } from '../core/schema/peer.ts'
 import { type MirroredParam, mirroredParams } from '../features/mcp/tools/headers.ts'
 import type { CallToolResult, Tool } from '../features/mcp/tools/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
-import { clip } from '../jsonrpc/limits.ts'
+import { clip, echo } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { pruned } from '../jsonrpc/prune.ts'
 
@@ -29,7 +29,7 @@ export class ToolBook {
   /** False: the tool is not fit for use and hidden; because of its mirrored arguments only where they are mirrored. */
   learn(tool: Tool, mirrors: boolean): boolean {
     if (!isRecord(tool) || typeof tool.name !== 'string' || !(isRecord(tool.inputSchema) || pruned in tool)) {
-      this.#trace('tool-malformed', isRecord(tool) ? clip(String(tool['name'])) : 'no object')
+      this.#trace('tool-malformed', isRecord(tool) ? echo(tool['name']) : 'no object')
       return false
     }
     const found = pruned in tool ? { fault: 'it is nested too deeply to be read' } : mirroredParams(tool.inputSchema)

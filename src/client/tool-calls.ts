@@ -190,9 +190,14 @@ function outcome({ content, isError, _meta }: CallToolResult, structured: unknow
 
 function textOf(content: readonly ContentBlock[]): string {
   const first = content[0]
-  if (content.length === 1 && first?.type === 'text') return String(first.text)
+  if (content.length === 1 && first?.type === 'text') return textIn(first)
   return content
     .filter(block => block?.type === 'text')
-    .map(block => block.text)
+    .map(textIn)
     .join('\n')
+}
+
+/** A text that is none would fail when it is put together with others. */
+function textIn(block: ContentBlock): string {
+  return block.type === 'text' && typeof block.text === 'string' ? block.text : ''
 }

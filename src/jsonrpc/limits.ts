@@ -34,3 +34,8 @@ export function clip(text: string, length = echoLength): string {
     : text
   return safe.length <= length ? safe : `${safe.slice(0, length - 1)}…`
 }
+
+/** The same for a foreign value that may be anything: an object from JSON may have a `toString` that is no function. */
+export function echo(value: unknown, length = echoLength): string {
+  return clip(typeof value === 'string' ? value : (JSON.stringify(value) ?? typeof value), length)
+}

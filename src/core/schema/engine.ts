@@ -3,7 +3,7 @@
  * Either is loaded when the first value is checked, because loading costs more than starting a server.
  */
 
-import { clip } from '../../jsonrpc/limits.ts'
+import { clip, echo } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
 import type { Issue } from './issue.ts'
 import { type JsonSchema, SchemaError } from './schema.ts'
@@ -30,7 +30,7 @@ export function dialectOf(json: JsonSchema): Dialect {
     typeof $schema === 'string' ? dialects.get($schema.replace(/#$/, '').replace(/^https:(?=.*draft-07)/, 'http:')) : undefined
   if (dialect !== undefined) return dialect
   throw new SchemaError(
-    `The JSON Schema dialect ${clip(String($schema))} is not known here. Use 2020-12 (the default), 2019-09 or draft-07`,
+    `The JSON Schema dialect ${echo($schema)} is not known here. Use 2020-12 (the default), 2019-09 or draft-07`,
   )
 }
 

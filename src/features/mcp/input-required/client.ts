@@ -2,7 +2,7 @@
 import { unlessAborted } from '../../../core/abort.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { clip } from '../../../jsonrpc/limits.ts'
+import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type InputRequest, type InputRequiredResult, isInputRequired } from './messages.ts'
 
@@ -50,9 +50,10 @@ export async function drive(first: unknown, again: (more: Params) => Promise<unk
     }
     result = await again(await replyTo(result, options))
   }
-  const kind = isFinal(result) ? undefined : String((result as Params)['resultType'])
-  if (kind === undefined || options.kinds?.includes(kind)) return result
-  throw new McpError('invalid-result', `The server answered with a result of unknown kind "${clip(kind)}"`)
+  if (isFinal(result)) return result
+  const kind = (result as Params)['resultType']
+  if (typeof kind === 'string' && options.kinds?.includes(kind)) return result
+  throw new McpError('invalid-result', `The server answered with a result of unknown kind "${echo(kind)}"`)
 }
 
 async function replyTo({ inputRequests, requestState }: InputRequiredResult, options: DriveOptions): Promise<Params> {
@@ -92,7 +93,7 @@ export async function answer(
   const { method, params } = (isRecord(request) ? request : {}) as Partial<InputRequest>
   const answerer = answerers.get(method as string)
   if (answerer === undefined) {
-    throw new McpError('method-not-found', `The server asks ${clip(String(method))}, which this client does not answer`)
+    throw new McpError('method-not-found', `The server asks ${echo(method)}, which this client does not answer`)
   }
   return answerer(isRecord(params) ? params : {}, signal)
 }

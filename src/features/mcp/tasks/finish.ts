@@ -1,8 +1,8 @@
 /** Waiting for a task: looking again and again as its server wishes, answering what it asks, cancelling it when given up. */
 import { durationText } from '../../../core/duration.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { clip } from '../../../jsonrpc/limits.ts'
-import type { Awaitable } from '../../../jsonrpc/message.ts'
+import { clip, echo } from '../../../jsonrpc/limits.ts'
+import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import type { Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 import { type InputRequest, isInputRequired } from '../input-required/messages.ts'
@@ -57,6 +57,7 @@ export async function finishTask(port: TaskPort, created: Task, options: FinishO
 
 /** What kind of result it is was for the wire to say. */
 function plain(result: CallToolResult): CallToolResult {
+  if (!isRecord(result)) throw new McpError('invalid-answer', `The result of the task is no object but ${echo(result)}`)
   return without(result as unknown as Wire, 'resultType') as unknown as CallToolResult
 }
 

@@ -4,8 +4,9 @@ import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { clip } from '../../../jsonrpc/limits.ts'
+import { echo } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import { number, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Peer, Wire } from '../../../revisions/index.ts'
 import {
   cancelCoreTask,
@@ -72,17 +73,23 @@ export function createdTask(result: unknown): Task | undefined {
   return isRecord(nested) && result['content'] === undefined ? checkedTask(fromCore(nested)) : undefined
 }
 
-export function isTask(value: Wire): value is Wire & DetailedTask {
-  const { taskId, status, ttlMs } = value
-  return (
-    typeof taskId === 'string' &&
-    typeof status === 'string' &&
-    (ttlMs === null || ttlMs === undefined || typeof ttlMs === 'number')
-  )
+const shape = object({
+  taskId: string,
+  status: string,
+  statusMessage: optional(string),
+  pollIntervalMs: optional(number),
+  inputRequests: optional(record),
+  result: optional(record),
+  error: optional(object({ code: number, message: string })),
+})
+
+export function isTask(value: unknown): value is Wire & DetailedTask {
+  if (shape.check(value) !== undefined) return false
+  const { ttlMs } = value as Wire
+  return ttlMs === null || ttlMs === undefined || typeof ttlMs === 'number'
 }
 
-export function checkedTask(task: Wire | DetailedTask): DetailedTask {
-  const wire = task as Wire
-  if (isTask(wire)) return wire
-  throw new McpError('invalid-answer', `The task that came back is malformed: ${clip(JSON.stringify(wire) ?? '')}`)
+export function checkedTask(task: unknown): DetailedTask {
+  if (isTask(task)) return task
+  throw new McpError('invalid-answer', `The task that came back is malformed: ${echo(task)}`)
 }
