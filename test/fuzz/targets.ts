@@ -1,0 +1,29 @@
+/** All that is fuzzed, in the order of the turns. */
+import type { Target } from './target.ts'
+import { clients } from './targets/client.ts'
+import { handles } from './targets/handles.ts'
+import { headers, heads, media } from './targets/headers.ts'
+import { http } from './targets/http.ts'
+import { lines } from './targets/lines.ts'
+import { parsing } from './targets/parse.ts'
+import { patterns, schemas } from './targets/schemas.ts'
+import { servers } from './targets/server.ts'
+import { events, sse } from './targets/sse.ts'
+import { templates } from './targets/templates.ts'
+
+export const targets: readonly Target[] = [
+  lines,
+  sse,
+  events,
+  parsing,
+  templates,
+  headers,
+  media,
+  heads,
+  patterns,
+  schemas,
+  handles,
+  http,
+  ...servers,
+  ...clients,
+]
