@@ -102,6 +102,39 @@ describe('sessions over HTTP (trap 24)', () => {
     })
   })
 
+  it('are not kept alive by those who do not own them', async () => {
+    const clock = fakeClock()
+    const server = make({ clock })
+    const headers = await open(server, { id: 'ada' })
+    for (let minute = 0; minute < 12; minute++) {
+      clock.advance(60_000)
+      await post(server, ping, headers, { id: 'eve' })
+    }
+    expect((await post(server, ping, headers, { id: 'ada' })).status).toBe(404)
+  })
+
+  it('that are idle past their time make room for new ones of their principal at once, not at the next sweep', async () => {
+    const clock = fakeClock()
+    const server = make({ clock, limits: { sessionsPerPrincipal: 1, sessionIdleMs: 100_000 } })
+    const ada = { id: 'ada' }
+    clock.advance(1)
+    await open(server, ada)
+    clock.advance(100_001)
+    expect((await post(server, hello, {}, ada)).status).toBe(200)
+  })
+
+  it('that were held open by a stream have their time again when it breaks', async () => {
+    const clock = fakeClock()
+    const server = make({ clock })
+    const headers = await open(server)
+    const lane = { send: () => {}, end: () => {}, closed: false, onClose: () => {} }
+    server.door.listen({ carrier: 'http', connection: {}, header: name => headers[name] }, lane)
+    clock.advance(3_600_000)
+    lane.closed = true
+    clock.advance(120_000)
+    expect((await post(server, ping, headers)).status).toBe(200)
+  })
+
   it('can be done without: then each post stands alone', async () => {
     const server = make({ sessions: false })
     expect(await post(server, hello)).toMatchObject({ status: 200, session: undefined })

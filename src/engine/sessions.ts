@@ -28,10 +28,11 @@ export function memorySessions(limits: Limits, clock: Clock, ended: (id: string)
     // Also called out of turn, by a full table: the timer that was set must not go on beside the next one.
     timer?.()
     timer = undefined
-    const oldest = clock.now() - limits.sessionIdleMs
+    const now = clock.now()
     for (const conversation of table.values()) {
-      if (conversation.lastSeen < oldest && !conversation.busy && !conversation.heard)
-        end(conversation, 'The session was idle for too long')
+      // Idle is counted from the end of what holds a session open: whoever's stream breaks must have the time to come back.
+      if (conversation.busy || conversation.heard) conversation.lastSeen = now
+      else if (conversation.lastSeen < now - limits.sessionIdleMs) end(conversation, 'The session was idle for too long')
     }
     plan()
   }
@@ -46,10 +47,11 @@ export function memorySessions(limits: Limits, clock: Clock, ended: (id: string)
       return conversation
     },
     add: conversation => {
-      if (table.size >= limits.sessions) sweep()
-      if (table.size >= limits.sessions) throw full(`${limits.sessions} sessions are open`, 'sessions')
       const owner = conversation.caller.principal?.id
-      if (owner !== undefined && countOf(table, owner) >= limits.sessionsPerPrincipal) {
+      const crowded = (): boolean => owner !== undefined && countOf(table, owner) >= limits.sessionsPerPrincipal
+      if (table.size >= limits.sessions || crowded()) sweep()
+      if (table.size >= limits.sessions) throw full(`${limits.sessions} sessions are open`, 'sessions')
+      if (crowded()) {
         throw full(`You have ${limits.sessionsPerPrincipal} sessions open`, 'sessionsPerPrincipal')
       }
       conversation.lastSeen = clock.now()
@@ -63,6 +65,7 @@ export function memorySessions(limits: Limits, clock: Clock, ended: (id: string)
     all: () => table.values(),
     close: () => {
       timer?.()
+      timer = undefined
       for (const conversation of [...table.values()]) end(conversation, 'The server is closing')
     },
   }
