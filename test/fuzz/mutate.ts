@@ -36,7 +36,12 @@ function changedRecord(source: Source, at: Readonly<Record<string, unknown>>, de
 }
 
 function replaced(source: Source, at: unknown): unknown {
-  const way = source.int(6)
+  const way = source.int(7)
+  if (way === 6)
+    return object([
+      ['toString', 1],
+      ['valueOf', at],
+    ])
   if (way === 0) return scalar(source)
   if (way === 1) return value(source, 2)
   if (way === 2) return [at]

@@ -6,6 +6,7 @@
  *   … --input 1234                           only that input
  *   … --replay FILE                          the input that was saved in a file
  *   … --json FILE                            what was found, for programs
+ *   … --threads N                            how many share the inputs; 2 unless told otherwise
  *
  * The last line is `seed S: N inputs, C crashes, O over 50 ms`; anything but zeros exits with 1.
  */
@@ -13,15 +14,15 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { Worker } from 'node:worker_threads'
 import { type Finding, Runner, slowMs } from './runner.ts'
-import type { Target } from './target.ts'
-import { targets } from './targets.ts'
+import { targetNamed } from './targets.ts'
+import type { Outcome, Share } from './turns.ts'
 
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '30' },
+    threads: { type: 'string', default: '2' },
     seed: { type: 'string' },
     target: { type: 'string' },
     input: { type: 'string' },
@@ -30,73 +31,60 @@ const { values } = parseArgs({
   },
 })
 
-/** Each target's turn: long enough for its code to be compiled, short enough for all to have many. */
-const turnMs = 100
-/** So many findings of one target say what there is to say. */
-const enough = 3
-/** What may be held at the end beyond what was held after a fifth of the time. */
+/** What a thread may hold at the end beyond what it held after a fifth of the time. */
 const growthBytes = 32 * 1024 * 1024
 
 const seed = values.seed === undefined ? Date.now() % 1_000_000_000 : whole('seed', values.seed)
-const runner = new Runner(seed)
 const began = performance.now()
-let grown: string | undefined
+report(values.replay === undefined && values.input === undefined ? await runThreads() : await runOne())
 
-if (values.replay !== undefined) {
-  const saved = JSON.parse(readFileSync(values.replay, 'utf8')) as { target: string; choices: number[] }
-  await runner.replay(named(saved.target), saved.choices)
-} else if (values.input !== undefined) {
-  await runner.one(named(values.target ?? ''), whole('input', values.input))
-} else {
-  grown = await runAll(values.target === undefined ? targets : [named(values.target)], whole('seconds', values.seconds) * 1_000)
-}
-for (const target of targets) await target.close?.()
-report()
-
-async function runAll(chosen: readonly Target[], ms: number): Promise<string | undefined> {
-  const end = began + ms
-  let held: number | undefined
-  while (performance.now() < end) {
-    for (const target of chosen) {
-      // A target that fails at every turn has been heard: the others go on.
-      if (runner.findingsOf(target) < enough) await runner.slice(target, Math.min(end, performance.now() + turnMs))
-    }
-    if (chosen.every(target => runner.findingsOf(target) >= enough)) break
-    if (held === undefined && performance.now() > began + ms / 5) held = heldBytes()
-  }
-  const more = held === undefined ? 0 : heldBytes() - held
-  console.log(`memory: ${(more / 1_048_576).toFixed(1)} MiB more than after a fifth of the time`)
-  return more > growthBytes ? `memory grew by ${Math.round(more / 1_048_576)} MiB` : undefined
+async function runOne(): Promise<Outcome[]> {
+  const runner = new Runner(seed)
+  if (values.replay !== undefined) {
+    const saved = JSON.parse(readFileSync(values.replay, 'utf8')) as { target: string; choices: number[] }
+    await runner.replay(targetNamed(saved.target), saved.choices)
+  } else await runner.one(targetNamed(values.target ?? ''), whole('input', values.input ?? ''))
+  return [{ counts: { one: 1 }, findings: runner.findings, grown: 0 }]
 }
 
-/** After a full collection. */
-function heldBytes(): number {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
-  collect()
-  collect()
-  const { heapUsed, external } = process.memoryUsage()
-  return heapUsed + external
+function runThreads(): Promise<Outcome[]> {
+  if (values.target !== undefined) targetNamed(values.target)
+  const stride = Math.max(1, whole('threads', values.threads))
+  const ms = whole('seconds', values.seconds) * 1_000
+  return Promise.all(Array.from({ length: stride }, (_, first) => runThread({ seed, ms, first, stride, target: values.target })))
 }
 
-function report(): void {
+/** A thread that dies, dies of what it was fed. */
+function runThread(share: Share): Promise<Outcome> {
+  return new Promise(resolve => {
+    const thread = new Worker(new URL('./turns.ts', import.meta.url), { workerData: share })
+    const died = (why: string): void =>
+      resolve({ counts: {}, findings: [{ kind: 'crash', target: 'thread', input: share.first, why, choices: [] }], grown: 0 })
+    thread.once('message', outcome => {
+      resolve(outcome as Outcome)
+      void thread.terminate()
+    })
+    thread.once('error', error => died(error instanceof Error ? (error.stack ?? error.message) : String(error)))
+    thread.once('exit', code => died(`the thread ended with ${code} before its time`))
+  })
+}
+
+function report(outcomes: readonly Outcome[]): void {
+  const counts = new Map<string, number>()
+  for (const outcome of outcomes)
+    for (const [name, count] of Object.entries(outcome.counts)) counts.set(name, (counts.get(name) ?? 0) + count)
+  const findings = outcomes.flatMap(outcome => outcome.findings)
+  const leaks = outcomes.filter(({ grown }) => grown > growthBytes)
   const seconds = (performance.now() - began) / 1_000
-  for (const target of targets) {
-    const count = runner.countOf(target)
-    if (count > 0) console.log(`${target.name.padEnd(22)} ${String(count).padStart(9)} inputs`)
-  }
-  for (const finding of runner.findings) console.log(described(finding))
-  if (grown !== undefined) console.log(grown)
-  const crashes = runner.findings.filter(({ kind }) => kind === 'crash').length + (grown === undefined ? 0 : 1)
-  const slow = runner.findings.filter(({ kind }) => kind === 'slow').length
-  const inputs = Math.max(runner.inputs, 1)
-  if (values.json !== undefined) {
-    const counts = Object.fromEntries(targets.map(each => [each.name, runner.countOf(each)]))
-    writeFileSync(
-      values.json,
-      JSON.stringify({ seed, seconds, inputs, crashes, slow, counts, findings: runner.findings }, null, 2),
-    )
-  }
+  for (const [name, count] of counts) console.log(`${name.padEnd(22)} ${String(count).padStart(9)} inputs`)
+  const grown = outcomes.map(outcome => (outcome.grown / 1_048_576).toFixed(1)).join(' and ')
+  console.log(`${seconds.toFixed(0)} s; held at the end beyond what was held after a fifth of the time: ${grown} MiB`)
+  for (const finding of findings) console.log(described(finding))
+  const crashes = findings.filter(({ kind }) => kind === 'crash').length + leaks.length
+  const slow = findings.filter(({ kind }) => kind === 'slow').length
+  const inputs = [...counts.values()].reduce((sum, count) => sum + count, 0)
+  const facts = { seed, seconds, inputs, crashes, slow, counts: Object.fromEntries(counts), findings }
+  if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(facts, null, 2))
   console.log(`seed ${seed}: ${inputs} inputs, ${crashes} crashes, ${slow} over ${slowMs} ms`)
   process.exit(crashes + slow > 0 ? 1 : 0)
 }
@@ -108,14 +96,8 @@ function described({ kind, target, input, why, choices }: Finding): string {
   return `${kind}: --seed ${seed} --target ${target} --input ${input}\n    ${shown}\n    saved: --replay ${file}`
 }
 
-function named(name: string): Target {
-  const found = targets.find(target => target.name === name)
-  if (found !== undefined) return found
-  throw new Error(`There is no target "${name}". There are ${targets.map(target => target.name).join(', ')}`)
-}
-
 function whole(option: string, text: string): number {
   const value = Number(text)
-  if (Number.isSafeInteger(value) && value >= 0) return value
+  if (text !== '' && Number.isSafeInteger(value) && value >= 0) return value
   throw new Error(`--${option} must be a whole number, not "${text}"`)
 }

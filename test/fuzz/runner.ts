@@ -60,20 +60,41 @@ function told(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
+/** The time on the clock and on the processor, in milliseconds. */
+export interface Times {
+  readonly now: () => number
+  readonly cpu: () => number
+}
+
+const realTimes: Times = {
+  now: () => performance.now(),
+  cpu: () => {
+    const { user, system } = process.threadCpuUsage()
+    return (user + system) / 1_000
+  },
+}
+
+export interface RunnerOptions {
+  readonly times?: Times
+  /** Where several share the inputs: this one's first, and how far it is to its next. */
+  readonly first?: number
+  readonly stride?: number
+}
+
 export class Runner {
   readonly seed: number
+  readonly #first: number
+  readonly #stride: number
+  readonly #times: Times
   readonly findings: Finding[] = []
   readonly #inputs = new Map<string, number>()
 
-  constructor(seed: number) {
+  constructor(seed: number, { times = realTimes, first = 0, stride = 1 }: RunnerOptions = {}) {
     this.seed = seed
+    this.#first = first
+    this.#stride = stride
+    this.#times = times
     watchLoose()
-  }
-
-  get inputs(): number {
-    let sum = 0
-    for (const count of this.#inputs.values()) sum += count
-    return sum
   }
 
   countOf(target: Target): number {
@@ -87,32 +108,44 @@ export class Runner {
   /** Runs inputs of one target until the time is over or so many have run. */
   async slice(target: Target, until: number, most = Number.POSITIVE_INFINITY): Promise<void> {
     const from = this.countOf(target)
-    let at = from
-    for (const before = this.findings.length; at - from < most && this.findings.length === before; at++) {
-      const begun = performance.now()
-      if (begun >= until) break
-      const input = target.make(Source.random(this.seed, target.name, at))
-      const started = performance.now()
-      try {
-        const done = target.check(input)
-        if (done !== undefined) await done
-        checkPrototypes()
-      } catch (error) {
-        await this.one(target, at)
-        if (this.findings.length === before) this.#found('crash', target, at, `only after others: ${told(error)}`, [])
-        continue
-      }
-      // Time on the clock is never less than time on the processor, and cheaper to ask for.
-      if (performance.now() - started > slowMs) await this.#timed(target, at)
+    const before = this.findings.length
+    let count = from
+    for (; count - from < most && this.findings.length === before; count++) {
+      if (this.#times.now() >= until) break
+      await this.#quickly(target, this.#indexOf(count))
     }
-    this.#inputs.set(target.name, at)
+    this.#inputs.set(target.name, count)
     await turn()
     if (loose.length === 0) return
     // Whose it was shows when each runs alone.
-    const before = this.findings.length
     const [reason] = loose.splice(0)
-    for (let suspect = from; suspect < at && this.findings.length === before; suspect++) await this.one(target, suspect)
-    if (this.findings.length === before) this.#found('crash', target, from, `between ${from} and ${at}: ${told(reason)}`, [])
+    for (let suspect = from; suspect < count && this.findings.length === before; suspect++)
+      await this.one(target, this.#indexOf(suspect))
+    if (this.findings.length > before) return
+    const [first, last] = [this.#indexOf(from), this.#indexOf(count - 1)]
+    this.#found('crash', target, first, `between ${first} and ${last}: ${told(reason)}`, [])
+  }
+
+  #indexOf(count: number): number {
+    return this.#first + count * this.#stride
+  }
+
+  /** An input of which nothing is kept unless it fails. */
+  async #quickly(target: Target, index: number): Promise<void> {
+    const input = target.make(Source.random(this.seed, target.name, index))
+    const started = this.#times.now()
+    try {
+      const done = target.check(input)
+      if (done !== undefined) await done
+      checkPrototypes()
+    } catch (error) {
+      const before = this.findings.length
+      await this.one(target, index)
+      if (this.findings.length === before) this.#found('crash', target, index, `only after others: ${told(error)}`, [])
+      return
+    }
+    // Time on the clock is never less than time on the processor, and cheaper to ask for.
+    if (this.#times.now() - started > slowMs) await this.#timed(target, index)
   }
 
   /** One input by its number, with all that is to be known of it if it fails. */
@@ -135,10 +168,9 @@ export class Runner {
     let least = Number.POSITIVE_INFINITY
     for (let run = 0; run < 3 && least > slowMs; run++) {
       const input = target.make(Source.random(this.seed, target.name, index))
-      const before = process.threadCpuUsage()
+      const before = this.#times.cpu()
       await target.check(input)
-      const { user, system } = process.threadCpuUsage(before)
-      least = Math.min(least, (user + system) / 1_000)
+      least = Math.min(least, this.#times.cpu() - before)
     }
     if (least <= slowMs) return
     const choices: number[] = []

@@ -1,9 +1,10 @@
 /** The server that is fuzzed: what the transcripts call, and nothing that waits for anybody but the caller. Its clock is moved by hand. */
 import { createServer, jsonSchema, type Server, type ServerOptions } from '../../src/server/index.ts'
-import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
+import type { FakeClock } from '../../src/testing/index.ts'
 import { everyRevision } from '../transcripts/fixture.ts'
 import { addAsking } from '../transcripts/fixture-asking.ts'
 import { addContent } from '../transcripts/fixture-content.ts'
+import { leapClock } from './leap-clock.ts'
 import { turn } from './target.ts'
 
 export interface Subject {
@@ -12,7 +13,7 @@ export interface Subject {
 }
 
 export function createSubject(options: Partial<ServerOptions> = {}): Subject {
-  const clock = fakeClock()
+  const clock = leapClock()
   const server = createServer({
     name: 'fixture',
     version: '1.0.0',

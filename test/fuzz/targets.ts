@@ -27,3 +27,9 @@ export const targets: readonly Target[] = [
   ...servers,
   ...clients,
 ]
+
+export function targetNamed(name: string): Target {
+  const found = targets.find(target => target.name === name)
+  if (found !== undefined) return found
+  throw new Error(`There is no target "${name}". There are ${targets.map(target => target.name).join(', ')}`)
+}

@@ -4,11 +4,12 @@ import type { Client } from '../../../src/client/client.ts'
 import { connect } from '../../../src/client/index.ts'
 import { isRecord } from '../../../src/jsonrpc/message.ts'
 import type { RevisionId } from '../../../src/revisions/index.ts'
-import { fakeClock } from '../../../src/testing/index.ts'
+import type { FakeClock } from '../../../src/testing/index.ts'
 import { memoryPair } from '../../../src/transports/memory.ts'
 import { everyRevision } from '../../spec/wire.ts'
 import { corpusOf, type Frame } from '../corpus.ts'
 import { bentText, excessive, scalar, value } from '../json.ts'
+import { leapClock } from '../leap-clock.ts'
 import { mutated } from '../mutate.ts'
 import type { Source } from '../source.ts'
 import { outlasted, type Target, target } from '../target.ts'
@@ -101,7 +102,7 @@ function pushedText(source: Source, revision: RevisionId): string {
 const documented = new Set(['McpError', 'ConnectionError', 'AbortError', 'Problem', 'SchemaError'])
 
 async function converse(revision: RevisionId, input: Input): Promise<void> {
-  const clock = fakeClock()
+  const clock = leapClock()
   const [near, far] = memoryPair({ clock })
   const reactions = [...input.reactions]
   let open = true
@@ -132,7 +133,7 @@ async function talk(
   input: Input,
   revision: RevisionId,
   connection: ReturnType<typeof memoryPair>[0],
-  clock: ReturnType<typeof fakeClock>,
+  clock: FakeClock,
   say: (text: string) => void,
 ): Promise<void> {
   const client = await settled(

@@ -9,7 +9,7 @@ import { bentText, excessive, scalar, value } from '../json.ts'
 import { mutated } from '../mutate.ts'
 import type { Source } from '../source.ts'
 import { createSubject, type Subject } from '../subject.ts'
-import { type Target, target, turn } from '../target.ts'
+import { patiently, type Target, target, turn } from '../target.ts'
 
 interface Input {
   readonly hello: boolean
@@ -62,9 +62,6 @@ function answerTo(source: Source, revision: RevisionId): unknown {
   return results.length === 0 || source.once(3) ? value(source, 3) : mutated(source, source.pick(results)['result'])
 }
 
-/** So long everything may take, in turns of the loop; time itself moves by hand. */
-const patience = 400
-
 async function converse({ server, clock }: Subject, revision: RevisionId, input: Input): Promise<void> {
   const [near, far] = memoryPair({ clock })
   const tally = new Tally()
@@ -112,12 +109,13 @@ async function converse({ server, clock }: Subject, revision: RevisionId, input:
     expectText(text, tally, batches)
     say(text)
   }
-  for (let waited = 0; waited < patience && !closed && failure === undefined && !tally.complete; waited++) {
-    await turn()
-    // Nobody answers a question any more: its deadline is what ends it.
-    if (waited > 4) clock.advance(waited % 8 === 0 ? 700_000 : 1_000)
-    if (waited > 300) await new Promise(resolve => setTimeout(resolve, 1))
-  }
+  await patiently(
+    () => closed || failure !== undefined || tally.complete,
+    waited => {
+      // Nobody answers a question any more: its deadline is what ends it.
+      if (waited > 4) clock.advance(waited % 8 === 0 ? 700_000 : 1_000)
+    },
+  )
   await turn()
   await near.close()
   clock.advance(1_000)
