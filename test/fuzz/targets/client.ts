@@ -68,7 +68,7 @@ function reaction(source: Source, revision: RevisionId): Reaction {
   const way = source.int(12)
   const { results } = corpusOf(revision)
   const choices = new Map([...results].map(([method, list]) => [method, source.pick(list)]))
-  const any = value(source, 3)
+  const other = value(source, 3)
   const bends = [source.int(1 << 16), source.int(1 << 16)] as const
   const bent = new Map<string, unknown>()
   for (const [method, result] of choices) bent.set(method, way < 4 ? result : mutated(source, result))
@@ -77,7 +77,7 @@ function reaction(source: Source, revision: RevisionId): Reaction {
   const huge = source.once(200) ? excessive(source) : undefined
   return {
     answer: (method, id) => {
-      const result = bent.has(method) ? bent.get(method) : any
+      const result = bent.has(method) ? bent.get(method) : other
       if (huge !== undefined) return [`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${huge}}`]
       if (way === 7) return []
       if (way === 8) return [JSON.stringify({ jsonrpc: '2.0', id, error })]
