@@ -1,5 +1,6 @@
 /** A little of every target at every run of the tests, under a fixed seed; `npm run fuzz` is the long run. */
 import { afterAll, describe, expect, it } from 'vitest'
+import { oracle } from '../oracle/index.ts'
 import { regressions } from './regressions.ts'
 import { Runner } from './runner.ts'
 import { shrink } from './shrink.ts'
@@ -11,10 +12,14 @@ afterAll(async () => {
   for (const each of targets) await each.close?.()
 })
 
+const stateless = /^server@(2026|draft)/
+
 describe.each(targets)('$name', subject => {
   it('holds for the first inputs of a fixed seed', async () => {
     const runner = new Runner(20_260_728)
     await runner.slice(subject, Number.POSITIVE_INFINITY, 100)
+    // A ping that lost its version is of an older wire, and answered so; the oracle judges a whole pipe by one.
+    if (stateless.test(subject.name)) oracle?.take()
     expect(runner.findings).toEqual([])
   })
 })
