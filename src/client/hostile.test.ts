@@ -38,6 +38,15 @@ describe('values that cannot be made a text', () => {
     await expect(mcp.callTool('t')).rejects.toMatchObject({ name: 'McpError' })
   })
 
+  it('are no versions that a server speaks', async () => {
+    const versions = [unprintable, [unprintable], 7, '1999-01-01'] as unknown as string[]
+    const server = modernServer({ 'server/discover': () => discovery({}, versions) })
+    await expect(open(server)).rejects.toMatchObject({
+      kind: 'version-unsupported',
+      message: expect.stringContaining('speaks 1999-01-01;'),
+    })
+  })
+
   it('are passed over as the name of a tool, and as the dialect of its schema', async () => {
     const tools = [{ name: unprintable }, { name: 't', inputSchema: {}, outputSchema: { $schema: unprintable } }]
     const mcp = await open(

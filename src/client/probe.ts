@@ -121,16 +121,17 @@ function sharesSession({ spoken }: Engine, offered: readonly string[]): boolean 
 }
 
 function discovered(conversation: Conversation, result: DiscoverResult | undefined, engine: Engine): Verdict {
-  const versions: unknown = isRecord(result) ? result.supportedVersions : undefined
-  if (!isRecord(result) || !Array.isArray(versions)) {
+  const listed: unknown = isRecord(result) ? result.supportedVersions : undefined
+  if (!isRecord(result) || !Array.isArray(listed)) {
     // Some old servers answer whatever they are asked.
     conversation.peer = undefined
     return { cause: new McpError('invalid-result', 'The server answered server/discover without its supportedVersions') }
   }
+  const versions = listed.filter(version => typeof version === 'string')
   const revision = engine.spoken.requests.find(candidate => versions.includes(candidate.wire))
   if (revision === undefined) {
-    const listed = clip(versions.join(', '))
-    const none = new McpError('version-unsupported', `The server speaks ${listed}; none of those is in the option revisions`)
+    const spoken = clip(versions.join(', '))
+    const none = new McpError('version-unsupported', `The server speaks ${spoken}; none of those is in the option revisions`)
     conversation.peer = undefined
     if (!sharesSession(engine, versions)) throw none
     return { cause: none }

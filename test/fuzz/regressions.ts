@@ -22,5 +22,6 @@ export const regressions: readonly Regression[] = [
   { target: 'client@2026-07-28', seed: 11, input: 86, was: `${unprintable} among the texts of a result` },
   { target: 'client@2026-07-28', seed: 11, input: 470, was: 'null for a task' },
   { target: 'client@2026-07-28', seed: 11, input: 884, was: `${unprintable} as the kind of a result` },
+  { target: 'client@2026-07-28', seed: 798_353_729, input: 647, was: `${unprintable} among the versions of a server` },
   { target: 'client@draft-2026-v1', seed: 11, input: 604, was: `${unprintable} as the kind of a prompt` },
 ]
