@@ -117,10 +117,11 @@ async function converse({ server, clock }: Subject, revision: RevisionId, input:
     },
   )
   await turn()
+  const lost = closed
   await near.close()
   clock.advance(1_000)
   if (failure !== undefined) throw failure
-  if (batches.size === 0) tally.check(closed)
+  if (batches.size === 0) tally.check(lost)
 }
 
 /** What a text demands. An array may be taken or refused as one, so what is in it is not counted. */
@@ -135,6 +136,8 @@ function expectText(text: string, tally: Tally, batches: Set<string>): void {
   if (isTooDeep(sent)) return tally.expect(null)
   tally.expect(sent)
   const { id, method, params } = (isRecord(sent) ? sent : {}) as { id?: unknown; method?: unknown; params?: unknown }
+  // Neither a request nor an answer, but it may have the id of something that the server asked.
+  if (method === undefined) tally.free.add(JSON.stringify(id))
   // What lasts is answered when it ends; what is cancelled may be answered or not.
   if (method === 'subscriptions/listen') tally.free.add(JSON.stringify(id))
   if (!isRecord(params) || (method !== 'notifications/cancelled' && method !== 'cancel')) return
