@@ -43,6 +43,8 @@ it('finds exactly what the native engine finds', () => {
       const whole = before + middle + after
       // The native engine also looks between the halves of a surrogate pair for this one, which no text has.
       fc.pre(!(whole.includes('\\B') && /[\ud800-\udfff]/.test(text)))
+      // Nor has it an end in sight where repeated groups lie within each other: minutes, for some.
+      fc.pre(!/\)[*+?{].*\)[*+?{]/.test(whole))
       let native: RegExp
       try {
         native = new RegExp(whole, 'u')
