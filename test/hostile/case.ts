@@ -11,6 +11,8 @@ export interface HostileCase {
   readonly key: string
   /** A sentence: what the peer does, and what has to come of it. */
   readonly name: string
+  /** It mostly waits: it may run beside the others of its suite. */
+  readonly patient?: boolean
   run(): Promise<Verdict>
 }
 

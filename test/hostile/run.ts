@@ -1,0 +1,52 @@
+/**
+ * `npm run hostile`: every hostile input against every listener and against our client, one line each.
+ * `--only A13,C23` runs some keys (`A` stands for all of A), `--suite stdio` the suites whose title holds the word.
+ */
+import { parseArgs } from 'node:util'
+import type { HostileCase, HostileSuite, Verdict } from './case.ts'
+import { figures } from './clients/figures.ts'
+import { hostileClients } from './clients/suites.ts'
+
+const { values } = parseArgs({ options: { only: { type: 'string' }, suite: { type: 'string' } } })
+const only = values.only?.split(',').map(key => key.trim().toUpperCase())
+const wanted = ({ key }: HostileCase): boolean =>
+  only === undefined || only.some(each => key === each || key.replace(/\d+$/, '') === each)
+const suites: readonly HostileSuite[] = [...hostileClients, figures]
+
+let good = 0
+let total = 0
+const started = performance.now()
+for (const suite of suites.filter(({ title }) => title.toLowerCase().includes(values.suite?.toLowerCase() ?? '')))
+  await runSuite(suite)
+console.log(`${((performance.now() - started) / 1000).toFixed(0)} s`)
+console.log(`${good} of ${total} handled well`)
+process.exit(good === total && total > 0 ? 0 : 1)
+
+async function runSuite(suite: HostileSuite): Promise<void> {
+  const began = performance.now()
+  const { cases, close } = await suite.open()
+  const chosen = cases.filter(wanted)
+  if (chosen.length > 0) console.log(`\n${suite.title}`)
+  let well = 0
+  const tell = (hostile: HostileCase, verdict: Verdict): void => {
+    if (verdict.well) well++
+    console.log(`${verdict.well ? '✓' : '✗'} ${hostile.key} ${hostile.name} · ${verdict.detail}`)
+  }
+  // What mostly waits does so beside the rest, and is told of in its turn.
+  const waiting = new Map(chosen.filter(({ patient }) => patient === true).map(hostile => [hostile, attempt(hostile)]))
+  for (const hostile of chosen) if (!waiting.has(hostile)) tell(hostile, await attempt(hostile))
+  for (const [hostile, verdict] of waiting) tell(hostile, await verdict)
+  await close()
+  if (chosen.length > 0) console.log(`${well} of ${chosen.length} in ${((performance.now() - began) / 1000).toFixed(1)} s`)
+  good += well
+  total += chosen.length
+}
+
+/** A case that fails by itself is not handled well either. */
+async function attempt(hostile: HostileCase): Promise<Verdict> {
+  try {
+    return await hostile.run()
+  } catch (error) {
+    return { well: false, detail: error instanceof Error ? error.message : String(error) }
+  }
+}
