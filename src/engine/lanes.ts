@@ -33,6 +33,6 @@ export class DuplexLane implements Lane {
       const http = this.conversation?.peer?.revision.http
       return { session: http?.session === true, headers: http?.headers(undefined, undefined, undefined) ?? {} }
     }
-    return hints?.merge === undefined ? undefined : { merge: hints.merge }
+    return hints?.merge === undefined && hints?.spare !== true ? undefined : hints
   }
 }

@@ -48,6 +48,8 @@ export interface SendHints {
   readonly headers?: Readonly<Record<string, string>>
   /** A later frame with the same key may replace this one while it still queues for a slow reader (progress). */
   readonly merge?: string
+  /** Better left out than piled up: a carrier where too much waits for a slow reader may drop it (log, progress). */
+  readonly spare?: boolean
 }
 
 /**
@@ -105,6 +107,8 @@ export interface Outgoing {
   readonly resume?: boolean
   /** A later frame with the same key may replace this one while it still queues for a slow reader. */
   readonly merge?: string
+  /** May be left out where too much waits for a slow reader. */
+  readonly spare?: boolean
 }
 
 /** What arrives on a connection. All callbacks are synchronous and must not throw. */

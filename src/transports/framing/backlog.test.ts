@@ -3,7 +3,7 @@ import type { ConnectionError } from '../../jsonrpc/connection.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { Backlog, type Piece, pieceBytes, type QueueLimits, wholeBytes } from './backlog.ts'
 
-const small: QueueLimits = { queueBytes: 100, queueCeiling: 1000, stallMs: 10_000 }
+const small: QueueLimits = { queueBytes: 100, spareCeiling: 500, queueCeiling: 1000, stallMs: 10_000 }
 
 function open(limits: QueueLimits = small) {
   const clock = fakeClock()

@@ -8,6 +8,8 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 export interface QueueLimits {
   /** Bytes that may wait for a slow reader before the clock of `stallMs` starts. */
   readonly queueBytes: number
+  /** Bytes that may wait before what can be spared (log, progress) is left out. */
+  readonly spareCeiling: number
   /** Bytes that may wait at all. */
   readonly queueCeiling: number
   /**
@@ -19,7 +21,14 @@ export interface QueueLimits {
   readonly stallMs: number
 }
 
-export const queueLimits: QueueLimits = { queueBytes: 256 * 1024, queueCeiling: 64 * 1024 * 1024, stallMs: 10_000 }
+const mebibyte = 1024 * 1024
+
+export const queueLimits: QueueLimits = {
+  queueBytes: mebibyte / 4,
+  spareCeiling: 4 * mebibyte,
+  queueCeiling: 64 * mebibyte,
+  stallMs: 10_000,
+}
 
 /** What a short answer takes in memory beside its text. */
 const answerOverhead = 128
@@ -51,6 +60,8 @@ interface Item {
 /** Larger frames leave in pieces, so that it shows how a slow reader gets on. */
 export const wholeBytes = 256 * 1024
 export const pieceBytes = 64 * 1024
+/** How often a slow reader is looked at in `stallMs`: what the kernel still took at first gives it no second term. */
+const looks = 4
 
 export class Backlog {
   /** Bytes that wait. */
@@ -66,6 +77,8 @@ export class Backlog {
   #rest: Buffer | undefined = undefined
   #full = false
   #taken = 0
+  /** Looks since the reader had last taken enough. */
+  #looks = 0
   #cancel: Cancel | undefined = undefined
 
   constructor(owner: BacklogOwner, limits: QueueLimits, clock: Clock = realClock) {
@@ -76,13 +89,14 @@ export class Backlog {
 
   /**
    * Takes a frame in. It replaces one with the same merge key, at the end of the queue. False: that would be too much.
-   * `answers`: nobody here waits for what comes of it.
+   * What can be spared is left out before it comes to that. `answers`: nobody here waits for what comes of it.
    */
-  add(frame: string, merge?: string, answers = false): boolean {
+  add(frame: string, merge?: string, answers = false, spare = false): boolean {
     const key = merge ?? this.#nextKey++
     const old = this.#items.get(key)
     const bytes = Buffer.byteLength(frame)
     const total = this.bytes + bytes - (old?.bytes ?? 0)
+    if (spare && total > this.#limits.spareCeiling && this.bytes > 0) return true
     const owed = answers ? bytes + answerOverhead : 0
     const allOwed = this.#owed + owed - (old?.owed ?? 0)
     if (total > this.#limits.queueCeiling && this.bytes > 0) return false
@@ -161,15 +175,18 @@ export class Backlog {
 
   #watch(): void {
     this.#taken = 0
-    this.#cancel = this.#clock.setTimeout(() => this.#judge(), this.#limits.stallMs, true)
+    this.#looks = 0
+    this.#wait()
+  }
+
+  #wait(): void {
+    this.#cancel = this.#clock.setTimeout(() => this.#judge(), this.#limits.stallMs / looks, true)
   }
 
   #judge(): void {
     const { queueBytes, stallMs } = this.#limits
-    if (this.#taken >= queueBytes) {
-      this.#watch()
-      return
-    }
+    if (this.#taken >= queueBytes) return this.#watch()
+    if (++this.#looks < looks) return this.#wait()
     const took = `in ${stallMs} ms it took ${this.#taken} of ${this.#taken + this.bytes} bytes`
     const message = `The other end does not read: ${took}. Read at least ${queueBytes} bytes (queueBytes) in that time`
     this.#owner.stalled(new ConnectionError('lost', message))

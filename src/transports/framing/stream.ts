@@ -91,7 +91,7 @@ export class StreamConnection implements Connection {
   send(frame: string, outgoing?: Outgoing): void | Promise<void> {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     const answers = outgoing?.id === undefined
-    if (this.#writer.send(frame, outgoing?.merge, answers)) return undefined
+    if (this.#writer.send(frame, outgoing?.merge, answers, outgoing?.spare)) return undefined
     const refusal = noRoom(this.#options.limits, answers)
     // Whoever asks hears that it could not be sent. But an answer must not just be missing: then the connection ends.
     if (answers) this.#end(refusal)

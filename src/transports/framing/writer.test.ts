@@ -132,7 +132,7 @@ describe('Writer', () => {
   })
 
   it('says when too much waits', async () => {
-    const { writer, told } = open(10, { queueBytes: 20, queueCeiling: 50, stallMs: 10_000 })
+    const { writer, told } = open(10, { queueBytes: 20, spareCeiling: 50, queueCeiling: 50, stallMs: 10_000 })
     writer.send('blocks the stream')
     await nextRound()
     expect(writer.send('x'.repeat(30))).toBe(true)

@@ -45,10 +45,10 @@ export class Writer {
   }
 
   /** Takes a frame; false if too much waits already. */
-  send(frame: string, merge?: string, answers = false): boolean {
+  send(frame: string, merge?: string, answers = false, spare = false): boolean {
     const line = `${frame.includes('\n') ? oneLine(frame) : frame}\n`
     if (this.#held) this.#sentWhileHeld++
-    if (this.#blocked) return this.#backlog.add(line, merge, answers)
+    if (this.#blocked) return this.#backlog.add(line, merge, answers, spare)
     this.#gathered += line
     if (this.#gathered.length >= gatherChars) this.#flush()
     else if (!this.#scheduled) {

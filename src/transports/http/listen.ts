@@ -11,6 +11,7 @@ import type { HttpLimits } from './limits.ts'
 import { type NodeHttpHandler, nodeFace } from './node.ts'
 import { NodeExchange } from './node-exchange.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
+import { invite, inTurn } from './turns.ts'
 
 export { httpLimits } from './limits.ts'
 export { Streams } from './streams.ts'
@@ -47,7 +48,9 @@ export async function listenHttp(door: Door, options: ListenOptions = {}): Promi
   const { port = 0, host = '127.0.0.1', path = '/mcp', closeMs = 5_000, onError = () => undefined } = options
   checkPaths(path, options)
   const endpoint = createEndpoint(door, { ...options, host })
-  const server = createServer(serverOptions(endpoint.limits), route(endpoint, routes(endpoint, path, options.ssePath), path))
+  const handle = inTurn(endpoint, route(endpoint, routes(endpoint, path, options.ssePath), path))
+  const server = createServer(serverOptions(endpoint.limits), handle)
+  server.on('checkContinue', invite(endpoint, handle))
   server.maxConnections = endpoint.limits.connections
   const upgraded = new Set<Duplex>()
   const { wsPath, onUpgrade } = options

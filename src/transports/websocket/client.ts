@@ -124,6 +124,7 @@ function handshake(
       },
       message: (data, isText) => connection.message(data, isText),
       sign: () => connection.sign(),
+      pinged: data => connection.pinged(data),
       error(error) {
         if (isOpen) connection.error(error)
         else if (protocols.length > 0 && error.message === 'Server sent no subprotocol') resolve('no-subprotocol')

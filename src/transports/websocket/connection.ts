@@ -90,7 +90,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     if (!this.#isOpen && outgoing?.id !== undefined) this.#sendEarly(outgoing.id)
     const answers = outgoing?.id === undefined
-    if (this.#sender.send(frame, outgoing?.merge, answers)) return undefined
+    if (this.#sender.send(frame, outgoing?.merge, answers, outgoing?.spare)) return undefined
     const refusal = noRoom(this.#role.limits, answers)
     // Whoever asks hears that it could not be sent. But an answer must not just be missing: then the connection ends.
     if (answers) this.fail(refusal)
@@ -158,6 +158,11 @@ export class WebSocketConnection implements Connection, SocketEvents {
 
   sign(): void {
     this.#alive = true
+  }
+
+  pinged(data: Buffer): void {
+    this.#alive = true
+    this.#sender.pong(data)
   }
 
   error(error: Error): void {

@@ -14,6 +14,8 @@ export class Sender {
   /** The stream is full, until it says 'drain' and nothing waits any more. Before it is open it counts as full. */
   #blocked = true
   #corked = false
+  /** The newest ping that could not be answered yet. */
+  #ping: Buffer | undefined = undefined
   #whenEmpty: (() => void) | undefined = undefined
 
   constructor(owner: BacklogOwner, limits: QueueLimits, clock: Clock) {
@@ -29,8 +31,8 @@ export class Sender {
   }
 
   /** Takes a frame; false if too much waits already. */
-  send(frame: string, merge?: string, answers = false): boolean {
-    if (this.#blocked) return this.#backlog.add(frame, merge, answers)
+  send(frame: string, merge?: string, answers = false, spare = false): boolean {
+    if (this.#blocked) return this.#backlog.add(frame, merge, answers, spare)
     if (frame.length <= wholeBytes) {
       this.#blocked = !this.#write(frame, true)
       return true
@@ -39,6 +41,12 @@ export class Sender {
     this.#backlog.add(frame)
     this.#drain()
     return true
+  }
+
+  /** Answers a ping. While the stream is full, only the newest one is kept for an answer (RFC 6455 §5.5.3 allows it). */
+  pong(data: Buffer): void {
+    if (this.#stream?.writableNeedDrain === false) this.#socket?.pong(data)
+    else this.#ping = data
   }
 
   /** Resolves when everything was handed to the socket. */
@@ -58,6 +66,8 @@ export class Sender {
 
   /** Stays blocked until nothing waits: what is sent meanwhile, even from within, comes after what was sent before. */
   readonly #drain = (): void => {
+    if (this.#ping !== undefined) this.#socket?.pong(this.#ping)
+    this.#ping = undefined
     for (let room = true; room; ) {
       const piece = this.#backlog.take()
       if (piece === undefined) {

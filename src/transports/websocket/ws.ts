@@ -8,6 +8,7 @@ export interface Socket {
   /** A message, or with `final: false` a part of one. */
   send(data: string | Buffer, final: boolean): void
   ping(): void
+  pong(data: Buffer): void
   pause(): void
   resume(): void
   close(code?: number, reason?: string): void
@@ -19,6 +20,8 @@ export interface SocketEvents {
   message(data: Buffer, isText: boolean): void
   /** The other end has shown that it lives. */
   sign(): void
+  /** The other end has asked for a sign of life; it is for us to answer, or not to pile up answers. */
+  pinged(data: Buffer): void
   error(error: Error): void
   /** The end; called once. */
   ended(code: number, reason: string): void
@@ -56,7 +59,7 @@ export async function loadWs(): Promise<Ws> {
   })
   return {
     connect(url, { protocols, ...options }, events) {
-      const socket = new ws.WebSocket(url, [...protocols], { ...options, perMessageDeflate: false })
+      const socket = new ws.WebSocket(url, [...protocols], { ...options, perMessageDeflate: false, autoPong: false })
       let stream: Duplex | undefined
       socket.on('upgrade', response => {
         stream = response.socket
@@ -70,6 +73,7 @@ export async function loadWs(): Promise<Ws> {
         noServer: true,
         clientTracking: false,
         perMessageDeflate: false,
+        autoPong: false,
         maxPayload,
         handleProtocols: offered => offered.has(protocol) && protocol,
       })
@@ -82,12 +86,13 @@ export async function loadWs(): Promise<Ws> {
 function bindSocket(socket: WebSocket, events: SocketEvents): Socket {
   socket.on('message', (data: RawData, isBinary: boolean) => events.message(asBuffer(data), !isBinary))
   socket.on('pong', () => events.sign())
-  socket.on('ping', () => events.sign())
+  socket.on('ping', data => events.pinged(data))
   socket.on('error', error => events.error(error))
   socket.on('close', (code, reason) => events.ended(code, reason.toString()))
   return {
     send: (data, final) => socket.send(data, { binary: false, fin: final }),
     ping: () => socket.ping(),
+    pong: data => socket.pong(data),
     pause: () => socket.pause(),
     resume: () => socket.resume(),
     close: (code = 1000, reason) => socket.close(code, reason),

@@ -88,7 +88,7 @@ export function textOf(result: Frame | undefined): string | undefined {
 /** Whether a client that does no harm is served: on a line of its own, with an answer that is its own. */
 export async function probe(peer: Peer, era: Era): Promise<Verdict> {
   const nonce = randomUUID()
-  const heard = await peer.say(call(era, 'echo', { text: nonce }, nonce), { awaits: nonce, ms: 10_000 })
+  const heard = await peer.say(call(era, 'health', { text: nonce }, nonce), { awaits: nonce, ms: 10_000 })
   return judge(textOf(resultOf(heard, nonce)) === nonce, `a good client got ${describe(heard)}`)
 }
 

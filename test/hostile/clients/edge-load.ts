@@ -21,6 +21,7 @@ async function pour(arena: Arena, head: Buffer, chunk: Buffer): Promise<Verdict>
     if (room) {
       room = line.write(chunk)
       poured += chunk.length
+      await new Promise(done => setImmediate(done))
     } else await new Promise(done => setTimeout(done, 2))
   }
   await line.ended(3_000)

@@ -1,5 +1,5 @@
 /** A client of one wire that says exactly what it is told to, and gives what comes back for it. */
-import { fire, Line, parseAnswer } from './raw.ts'
+import { type Answer, fire, Line, noAnswer, parseAnswer } from './raw.ts'
 import { type Era, type Frame, headLines, hello, type Id, isModern, mirrored, ping, posted } from './wire.ts'
 import { opcodes, readFrames, wsFrame } from './ws-frames.ts'
 
@@ -153,8 +153,8 @@ abstract class LastingPeer implements Peer {
 
   abstract opened(): Promise<void>
   abstract heard(): readonly Frame[]
-  /** Gives the HTTP status, where there is one. */
-  protected abstract transmit(body: string | Buffer, saying: Saying): Promise<number>
+  /** Gives the answer of HTTP, where there is one. */
+  protected abstract transmit(body: string | Buffer, saying: Saying): Promise<Answer>
 
   begin(body: Frame, saying: Saying = {}): Pending {
     const before = this.heard().length
@@ -165,7 +165,7 @@ abstract class LastingPeer implements Peer {
 
   async say(body: string | Buffer | Frame, saying: Saying = {}): Promise<Heard> {
     const before = this.heard().length
-    const status = await this.transmit(isText(body) ? body : JSON.stringify(body), saying)
+    const { status, body: told } = await this.transmit(isText(body) ? body : JSON.stringify(body), saying)
     const last = `flush-${this.#nextPing++}`
     await this.transmit(JSON.stringify(ping(this.era, last)), {})
     const wanted = saying.awaits === undefined ? [last] : [last, saying.awaits]
@@ -176,6 +176,8 @@ abstract class LastingPeer implements Peer {
     const frames = this.heard()
       .slice(before)
       .filter(frame => frame['id'] !== last)
+    // What is refused by its status says why there and then.
+    if (status >= 400) frames.push(...framesOf(told, undefined))
     return { status, headers: new Map(), frames, text: JSON.stringify(frames), closed: this.line.closed }
   }
 
@@ -191,7 +193,6 @@ function answers(frame: Frame, id: Id): boolean {
 class PairPeer extends LastingPeer {
   #port: number
   #address = ''
-  #read = 0
   readonly #frames: Frame[] = []
 
   constructor(port: number, era: Era) {
@@ -211,16 +212,16 @@ class PairPeer extends LastingPeer {
   }
 
   heard(): readonly Frame[] {
-    const found = [...this.line.text.slice(this.#read).matchAll(/event: message\ndata: (.*)\n\n/g)]
+    const found = [...this.line.text.matchAll(/event: message\ndata: (.*)\n\n/g)]
     const last = found.at(-1)
-    if (last !== undefined) this.#read += last.index + last[0].length
+    if (last !== undefined) this.line.text = this.line.text.slice(last.index + last[0].length)
     for (const [, data = ''] of found) this.#frames.push(JSON.parse(Buffer.from(data, 'latin1').toString('utf8')))
     return this.#frames
   }
 
-  protected async transmit(body: string | Buffer, { lines = [] }: Saying): Promise<number> {
+  protected async transmit(body: string | Buffer, { lines = [] }: Saying): Promise<Answer> {
     const all = [...headLines(this.era, undefined, {}), ...lines]
-    return (await fire(this.#port, posted({ path: this.#address, lines: all, body }))).status
+    return fire(this.#port, posted({ path: this.#address, lines: all, body }))
   }
 }
 
@@ -241,8 +242,8 @@ export function upgradeText(lines: readonly string[] = upgradeLines, host = 'Hos
 }
 
 export class SocketPeer extends LastingPeer {
-  #read = 0
   readonly #frames: Frame[] = []
+  #parts: Buffer[] = []
   /** Codes and payloads of control frames that came. */
   readonly controls: { readonly opcode: number; readonly payload: Buffer }[] = []
 
@@ -250,16 +251,18 @@ export class SocketPeer extends LastingPeer {
     this.line.write(upgradeText())
     await this.line.until(text => text.includes('\r\n\r\n'))
     if (!this.line.text.startsWith('HTTP/1.1 101')) throw new Error(`no upgrade: ${this.line.text.slice(0, 200)}`)
-    this.#read = this.line.text.indexOf('\r\n\r\n') + 4
+    this.line.text = this.line.text.slice(this.line.text.indexOf('\r\n\r\n') + 4)
   }
 
   heard(): readonly Frame[] {
-    const data = Buffer.from(this.line.text.slice(this.#read), 'latin1')
-    const { frames, rest } = readFrames(data)
-    this.#read += data.length - rest.length
-    for (const { opcode, payload } of frames) {
-      if (opcode === opcodes.text) this.#frames.push(...[JSON.parse(payload.toString('utf8'))].flat())
-      else this.controls.push({ opcode, payload })
+    const { frames, rest } = readFrames(Buffer.from(this.line.text, 'latin1'))
+    if (frames.length > 0) this.line.text = rest.toString('latin1')
+    for (const { opcode, payload, final } of frames) {
+      if (opcode >= opcodes.close) this.controls.push({ opcode, payload })
+      else {
+        this.#parts.push(payload)
+        if (final) this.#frames.push(...[JSON.parse(Buffer.concat(this.#parts.splice(0)).toString('utf8'))].flat())
+      }
     }
     return this.#frames
   }
@@ -271,8 +274,8 @@ export class SocketPeer extends LastingPeer {
     return close === undefined || close.payload.length < 2 ? undefined : close.payload.readUInt16BE(0)
   }
 
-  protected transmit(body: string | Buffer): Promise<number> {
+  protected transmit(body: string | Buffer): Promise<Answer> {
     this.line.write(wsFrame(opcodes.text, body))
-    return Promise.resolve(0)
+    return Promise.resolve(noAnswer)
   }
 }

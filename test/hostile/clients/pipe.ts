@@ -65,8 +65,11 @@ const framing: readonly PipeAttack[] = [
     name: 'a line of 64 MiB without end: refused once, bounded, and the next line is served',
     memory: 48,
     run: async pipe => {
+      const before = pipe.frames().length
       await pour(pipe, Buffer.alloc(mebibyte, 0x61), 64)
-      return refusedLines(pipe, '\n', -32700, 1)
+      if ((await attackWith(pipe, '\n', 10_000)) === undefined) return badly('the next good line got no answer')
+      const codes = errorsOf(pipe.frames().slice(before))
+      return judge(codes.length === 1 && codes[0] === -32700, codes.join(', ').replaceAll('-', '−'))
     },
   },
   {
@@ -237,19 +240,24 @@ const ends: readonly PipeAttack[] = [
     run: async pipe => {
       const logs = isModern(pipe.era) ? { _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } } : {}
       pipe.read(false)
-      let held = 0
-      const { result: cut, grown } = await growthOf(pipe, async () => {
-        await pipe.say(call(pipe.era, 'flood', { pieces: 1_280, bytes: 65_536, kind: 'log' }, 1, logs))
-        void pipe.write(`${JSON.stringify(call(pipe.era, 'big', { bytes: 65_536 }))}\n`.repeat(2_000))
-        await new Promise(done => setTimeout(done, 1_500))
-        if (pipe.target.alive()) {
-          await pipe.target.facts(true)
-          held = pipe.target.resident()
-        }
-        return pipe.until(() => pipe.ended, 25_000)
-      })
-      const cost = Math.max(held - grown, 0)
-      return judge(cut && cost <= 8 * mebibyte, `+${mebibytes(cost)} for 200 MiB, ${cut ? 'cut' : 'not cut'}`)
+      const { used: before } = await pipe.target.facts(true)
+      await pipe.say(call(pipe.era, 'flood', { pieces: 1_280, bytes: 65_536, kind: 'log' }, 1, logs))
+      void pipe.write(`${JSON.stringify(call(pipe.era, 'big', { bytes: 65_536 }))}\n`.repeat(2_000))
+      let held = before
+      let cut = false
+      const started = performance.now()
+      while (!cut && performance.now() - started < 20_000) {
+        await new Promise(done => setTimeout(done, 100))
+        const facts = await pipe.target.facts(true)
+        held = Math.max(held, facts.used)
+        cut = facts.ended
+      }
+      const seconds = ((performance.now() - started) / 1000).toFixed(1)
+      // What the kernel was given already holds the process until nobody can read it any more.
+      pipe.target.child.stdout?.destroy()
+      const left = await pipe.until(() => pipe.ended, 5_000)
+      const detail = `+${mebibytes(held - before)} for 200 MiB, ${cut ? `cut after ${seconds} s` : 'not cut'}`
+      return judge(cut && left && held - before <= 8 * mebibyte, left ? detail : `${detail}, and the process stays`)
     },
   },
   {
@@ -265,13 +273,6 @@ const ends: readonly PipeAttack[] = [
     },
   },
 ]
-
-/** Resident memory before, and what came of the work; the process may end meanwhile. */
-async function growthOf<T>(pipe: PipeLine, work: () => Promise<T>): Promise<{ result: T; grown: number }> {
-  await pipe.target.facts(true)
-  const before = pipe.target.resident()
-  return { result: await work(), grown: before }
-}
 
 export const pipeAttacks: readonly PipeAttack[] = [...framing, ...meaning, ...ends].sort((a, b) => a.key.localeCompare(b.key))
 

@@ -204,7 +204,10 @@ async function floods(arena: Arena, piece: Buffer, pieces: number): Promise<Verd
       }
       await arena.target.facts(true)
     })
-    return judge(grown.peak <= 16 * mebibyte, `+${mebibytes(grown.peak)}`)
+    return judge(
+      grown.used <= 8 * mebibyte && grown.peak <= 48 * mebibyte,
+      `+${mebibytes(grown.used)} (resident +${mebibytes(grown.peak)})`,
+    )
   })
 }
 

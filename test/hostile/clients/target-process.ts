@@ -21,7 +21,11 @@ export interface Facts {
   /** Calls of `wait` that ended because they were cancelled. */
   readonly cancelled: number
   readonly waiting: number
+  /** On stdio: the connection is over. */
+  readonly ended: boolean
   readonly polluted: boolean
+  /** Bytes in use, on the heap and beside it. */
+  readonly used: number
 }
 
 const settings: TargetSettings = JSON.parse(process.argv[2] ?? '{}')
@@ -29,6 +33,7 @@ let runs = 0
 let cancelled = 0
 let waiting = 0
 let turnMs = 0
+let ended = false
 
 const limits = { ...settings.limits, ...(settings.unrated === true ? { rates: false as const } : {}) }
 const server = createServer({
@@ -44,6 +49,9 @@ server.tool('echo', { input: textInput }, ({ text }) => {
   runs++
   return text
 })
+
+// What good clients call meanwhile; it is not counted.
+server.tool('health', { input: textInput }, ({ text }) => text)
 
 server.tool('mirror', { input: jsonSchema<Record<string, unknown>>({ type: 'object' }) }, args => {
   runs++
@@ -124,13 +132,18 @@ watchTurns()
 process.on('message', (message: { id: number; collect?: boolean }) => {
   if (message.collect === true) globalThis.gc?.()
   const polluted = 'polluted' in {} || 'isAdmin' in {}
-  process.send?.({ id: message.id, turnMs, runs, cancelled, waiting, polluted })
+  const { heapUsed, external } = process.memoryUsage()
+  process.send?.({ id: message.id, turnMs, runs, cancelled, waiting, ended, polluted, used: heapUsed + external })
   turnMs = 0
 })
 process.on('disconnect', () => process.exit(0))
+// A server on stdio ends when its client has gone: being watched must not keep it alive.
+if (settings.carrier === 'stdio') process.channel?.unref()
 
-if (settings.carrier === 'stdio') await server.stdio()
-else {
+if (settings.carrier === 'stdio') {
+  await server.stdio()
+  ended = true
+} else {
   const http = settings.http === undefined ? {} : { limits: settings.http }
   const { port } = await server.listen({ port: 0, ssePath: '/sse', wsPath: '/ws', ...http })
   process.send?.({ port })

@@ -12,11 +12,13 @@ export interface Growth {
   readonly peak: number
   /** Bytes by which it stays larger after its garbage was collected. */
   readonly kept: number
+  /** Bytes in use that were not before. */
+  readonly used: number
 }
 
 /** Does something to a server and tells by how much it grew. */
 export async function growth<T>(target: Target, work: () => Promise<T>): Promise<{ result: T; grown: Growth }> {
-  await target.facts(true)
+  const { used } = await target.facts(true)
   const before = target.resident()
   let peak = before
   const looking = setInterval(() => {
@@ -25,8 +27,8 @@ export async function growth<T>(target: Target, work: () => Promise<T>): Promise
   try {
     const result = await work()
     peak = Math.max(peak, target.resident())
-    await target.facts(true)
-    return { result, grown: { peak: peak - before, kept: target.resident() - before } }
+    const after = await target.facts(true)
+    return { result, grown: { peak: peak - before, kept: target.resident() - before, used: after.used - used } }
   } finally {
     clearInterval(looking)
   }

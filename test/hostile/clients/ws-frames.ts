@@ -38,6 +38,8 @@ function lengthBytes(first: number, bit: number, length: bigint): Buffer {
 export interface Received {
   readonly opcode: number
   readonly payload: Buffer
+  /** The last fragment of its message. */
+  readonly final: boolean
 }
 
 /** Cuts what a server sent into frames, and gives the rest that is not whole. */
@@ -59,5 +61,7 @@ function readFrame(data: Buffer): { frame: Received; size: number } | undefined 
   if (data.length < head) return undefined
   const length = short === 126 ? data.readUInt16BE(2) : short === 127 ? Number(data.readBigUInt64BE(2)) : short
   if (data.length < head + length) return undefined
-  return { frame: { opcode: (data[0] as number) & 15, payload: data.subarray(head, head + length) }, size: head + length }
+  const first = data[0] as number
+  const frame = { opcode: first & 15, payload: data.subarray(head, head + length), final: first >= 0x80 }
+  return { frame, size: head + length }
 }

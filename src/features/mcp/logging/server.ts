@@ -32,5 +32,5 @@ export function sendLog(
   const { peer, conversation } = exchange
   const least = peer.revision.era === 'request' ? (peer.logLevel as LogLevel | undefined) : conversation.recall(level).least
   if (least === undefined || levels.indexOf(at) < levels.indexOf(least) || !allow()) return false
-  return exchange.notify(message, { level: at, data, ...(logger === undefined ? {} : { logger }) })
+  return exchange.notify(message, { level: at, data, ...(logger === undefined ? {} : { logger }) }, { spare: true })
 }
