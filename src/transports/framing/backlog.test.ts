@@ -138,6 +138,27 @@ describe('Backlog', () => {
     expect(backlog.add('x'.repeat(2000))).toBe(true)
   })
 
+  it('leaves out what can be spared before it refuses the rest, but not when nothing else waits', () => {
+    const { backlog } = open()
+    expect(backlog.add('l'.repeat(600), undefined, true)).toBe(true)
+    expect(backlog.bytes).toBe(600)
+    expect(backlog.add('more log', undefined, true)).toBe(true)
+    expect(backlog.bytes).toBe(600)
+    expect(backlog.add('an answer')).toBe(true)
+    expect(drain(backlog)).toEqual(['l'.repeat(600), 'an answer'])
+  })
+
+  it('gives a reader no second term for what the kernel took at first', () => {
+    const { backlog, clock, reasons } = open()
+    backlog.add('a'.repeat(150))
+    backlog.add('b'.repeat(800))
+    backlog.take()
+    clock.advance(12_499)
+    expect(reasons).toEqual([])
+    clock.advance(1)
+    expect(reasons).toHaveLength(1)
+  })
+
   it('forgets everything when cleared, and tells nothing more', () => {
     const { backlog, clock, told, reasons } = open()
     backlog.add('x'.repeat(200))

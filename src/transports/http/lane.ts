@@ -45,11 +45,11 @@ export class HttpLane implements Lane {
   }
 
   send(frame: string, hints?: SendHints): void {
-    if (this.#stream !== undefined) this.#stream.send(frame, hints?.final === true, hints?.merge)
+    if (this.#stream !== undefined) this.#stream.send(frame, hints?.final === true, hints?.merge, hints?.spare)
     else if (this.#ended) return
     else if (hints?.final === true) this.#answer(frame, hints)
     else if ((this.#takes & takesStream) === 0) this.#streams.dropped++
-    else this.#open(hints)?.send(frame, false, hints?.merge)
+    else this.#open(hints)?.send(frame, false, hints?.merge, hints?.spare)
   }
 
   end(hints?: SendHints): void {

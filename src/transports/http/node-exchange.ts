@@ -22,6 +22,7 @@ import { type BodyTaker, readBody, takeParsed } from './node-body.ts'
 import { NodeOutlet } from './node-outlet.ts'
 import type { Outlet, Tenant } from './outlet.ts'
 import { failed, type Refusal } from './refusal.ts'
+import { cutWhenStalled } from './stall.ts'
 
 export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   readonly carrier = 'http'
@@ -103,7 +104,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
       res.writeHead(status, headers)
       res.end(body)
       // A reader that takes nothing of a long answer must not hold it for ever.
-      if (res.writableLength > 0) res.setTimeout(this.#endpoint.limits.stallMs, () => res.destroy())
+      if (res.writableLength > 0) cutWhenStalled(res, this.#endpoint.limits.stallMs)
     }
   }
 

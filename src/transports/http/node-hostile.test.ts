@@ -1,7 +1,7 @@
 /** Raw bytes against the node:http face: what no well-behaved client sends. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Lane } from '../../jsonrpc/connection.ts'
 import { nodeHttpHandler } from './node.ts'
 import { afterTest, ask, getStream, postText, rawSocket, scriptedDoor, serve, signal } from './scripted-door.ts'
@@ -86,6 +86,62 @@ describe('broken or hostile requests', () => {
     const socket = await rawSocket(port)
     socket.write(postText('{"slow":1}') + postText('{"fast":2}'))
     expect(await socket.until('{"fast":2}')).toMatch(/\{"slow":1\}.*\{"fast":2\}/s)
+  })
+
+  it('of pipelined requests only one is at work at a time: answers do not pile up for who reads none (D09)', async () => {
+    const waiting: Lane[] = []
+    const { port } = await serve({ deliver: (_text, _caller, reply) => void waiting.push(reply) })
+    const socket = await rawSocket(port)
+    socket.write(postText('{"n":1}').repeat(3))
+    for (let at = 1; at <= 3; at++) {
+      await vi.waitFor(() => expect(waiting).toHaveLength(at))
+      await new Promise(done => setImmediate(done))
+      expect(waiting).toHaveLength(at)
+      waiting[at - 1]?.send(`{"answer":${at}}`, { final: true })
+    }
+    expect(await socket.until('{"answer":3}')).toMatch(/"answer":1.*"answer":2.*"answer":3/s)
+  })
+
+  it('pipelined requests beyond a hundred are answered 503, in their order', async () => {
+    const delivered = signal<Lane>()
+    const { port } = await serve({
+      deliver: (text, _caller, reply) => (text.includes('first') ? delivered.give(reply) : reply.send(text, { final: true })),
+    })
+    const socket = await rawSocket(port)
+    socket.write(postText('{"first":1}') + postText('{"n":1}').repeat(100) + postText('{"late":1}'))
+    const first = await delivered.came
+    // All of it came in one go: by the next round it is read.
+    await new Promise(done => setImmediate(done))
+    first.send('{"first":1}', { final: true })
+    const said = await socket.until('wait on this connection')
+    expect(said.match(/HTTP\/1\.1 200/g)).toHaveLength(101)
+    expect(said).toMatch(/HTTP\/1\.1 503 .*retry-after: 1/is)
+  })
+
+  it('a body that would be refused is not asked for (Expect: 100-continue); another one is', async () => {
+    const { port } = await serve({}, { limits: { frameBytes: 1_000 } })
+    const refused = await rawSocket(port)
+    refused.write(`${head}Expect: 100-continue\r\nContent-Length: 100000000\r\n\r\n`)
+    expect(await refused.until('"error"')).toMatch(/^HTTP\/1\.1 413 /)
+    const invited = await rawSocket(port)
+    invited.write(`${head}Expect: 100-continue\r\nContent-Length: ${message.length}\r\n\r\n`)
+    expect(await invited.until('\r\n\r\n')).toMatch(/^HTTP\/1\.1 100 /)
+    invited.write(message)
+    expect(await invited.until('"method":"echo"')).toContain('HTTP/1.1 200')
+  })
+
+  it('a reader that reads nothing is cut though it talks on (D09)', async () => {
+    const { port } = await serve(
+      { deliver: (_text, _caller, reply) => reply.send(`{"big":"${'x'.repeat(16_000_000)}"}`, { final: true }) },
+      { limits: { stallMs: 200 } },
+    )
+    const socket = await rawSocket(port)
+    socket.socket.removeAllListeners('error').on('error', () => undefined)
+    socket.write(postText(message))
+    socket.socket.pause()
+    const talking = setInterval(() => socket.write('\r\n'), 20)
+    await socket.closed
+    clearInterval(talking)
   })
 
   it('a body in single bytes arrives whole', async () => {

@@ -5,6 +5,7 @@
 import type { ServerResponse } from 'node:http'
 import { byteLength } from './event.ts'
 import type { Outlet, OutletOwner, Tenant } from './outlet.ts'
+import { cutWhenStalled } from './stall.ts'
 
 /** Characters held back before the headers go out. */
 const mostHeld = 64 * 1024
@@ -19,7 +20,7 @@ export class NodeOutlet implements Outlet {
   /** The headers, until they are sent. */
   #head: string[] | undefined
   #held = ''
-  #watched = false
+  #unwatch: (() => void) | undefined = undefined
 
   constructor(res: ServerResponse, headers: string[], stallMs: number, tenant: Tenant | undefined) {
     this.#res = res
@@ -59,12 +60,10 @@ export class NodeOutlet implements Outlet {
     if (this.#head !== undefined) this.commit()
   }
 
-  /** Node's socket timeout starts anew whenever the kernel takes something: it ends only a reader that reads nothing. */
   watch(on: boolean): void {
-    if (on === this.#watched) return
-    this.#watched = on
-    this.#res.setTimeout(on ? this.#stallMs : 0)
-    if (on && this.#res.listenerCount('timeout') === 0) this.#res.on('timeout', () => this.#res.destroy())
+    if (on === (this.#unwatch !== undefined)) return
+    this.#unwatch?.()
+    this.#unwatch = on ? cutWhenStalled(this.#res, this.#stallMs) : undefined
   }
 
   /** Sends the headers and what was held back. From here on each write goes out by itself. */

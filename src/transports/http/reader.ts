@@ -31,13 +31,17 @@ export class Reader implements OutletOwner {
     return this.#owner.listening
   }
 
-  /** Writes, or queues. A reader whose queue is too full is cut, unless the text is one that it must get (`vital`). */
-  write(text: string, vital: boolean, merge?: string): void {
+  /**
+   * Writes, or queues. A reader whose queue is too full is cut, unless the text is one that it must get (`vital`) or can
+   * do without (`spare`): the answer that follows a flood of log messages still reaches whoever reads.
+   */
+  write(text: string, vital: boolean, merge?: string, spare = false): void {
     const queue = this.#queue
     if (queue === undefined) {
       if (!this.#outlet.write(text)) this.#queue = new EventQueue()
-    } else if (!vital && this.#overflows(queue, text)) this.#outlet.cut()
-    else {
+    } else if (!vital && this.#overflows(queue, text)) {
+      if (!spare) this.#outlet.cut()
+    } else {
       const before = queue.bytes
       queue.add(text, merge)
       this.#table.waiting += queue.bytes - before

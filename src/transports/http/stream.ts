@@ -63,7 +63,7 @@ export class Stream implements ReaderOwner {
     }
   }
 
-  send(frame: string, final: boolean, merge?: string): void {
+  send(frame: string, final: boolean, merge?: string, spare?: boolean): void {
     if (this.#ended) return
     const { session } = this
     let id: string | undefined
@@ -75,7 +75,7 @@ export class Stream implements ReaderOwner {
     if (final) this.#close()
     if (this.#reader === undefined || this.#replaying) return
     if (final) this.#reader.end(eventText(frame, id))
-    else this.#reader.write(eventText(frame, id), false, merge)
+    else this.#reader.write(eventText(frame, id), false, merge, spare)
   }
 
   /** Says something that is no frame, to whoever reads now. */

@@ -4,7 +4,7 @@
  * limits and lanes as Streamable HTTP, behind a small door of its own.
  */
 import type { IncomingMessage } from 'node:http'
-import { type Caller, type Connection, ConnectionError, type Door, type Sink } from '../../jsonrpc/connection.ts'
+import { type Caller, type Connection, ConnectionError, type Door, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { createEndpoint, type Endpoint, type HttpDoor, type HttpOptions } from '../http/endpoint.ts'
 import { endpointText } from '../http/event.ts'
 import type { HttpLane } from '../http/lane.ts'
@@ -94,9 +94,10 @@ class SseConnection implements Connection {
     if (!this.#closed) this.#sink?.frame(text)
   }
 
-  send(frame: string): void | Promise<void> {
+  send(frame: string, outgoing?: Outgoing): void | Promise<void> {
     if (this.#closed) return Promise.reject(new ConnectionError('lost', 'The client has closed its event stream'))
-    this.#lane.send(frame)
+    const { merge, spare = false } = outgoing ?? {}
+    this.#lane.send(frame, merge === undefined ? { spare } : { merge, spare })
   }
 
   async close(): Promise<void> {

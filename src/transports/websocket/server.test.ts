@@ -193,6 +193,29 @@ describe('webSocketUpgrade: slow and dead clients', () => {
     expect(heard.frames).toHaveLength(count)
   })
 
+  it('answers pings, but does not pile up answers for a client that reads none (RFC 6455 §5.5.3)', async () => {
+    const { connection, client } = await open()
+    await hear(connection)
+    const pong = once(client, 'pong')
+    client.ping('first')
+    expect(String((await pong)[0])).toBe('first')
+    client.pause()
+    const stream = connection.caller?.connection as NetSocket
+    for (let at = 0; at < 200; at++) {
+      for (let each = 0; each < 500; each++) client.ping('x'.repeat(125))
+      await nextRound()
+    }
+    // What the kernels hold apart, no more than one full buffer waits.
+    expect(stream.writableLength).toBeLessThan(2 * stream.writableHighWaterMark)
+    let last = ''
+    client.on('pong', data => {
+      last = String(data)
+    })
+    client.resume()
+    client.ping('last')
+    while (last !== 'last') await once(client, 'pong')
+  })
+
   it('gives up a client that does not answer a ping', async () => {
     const clock = fakeClock()
     const { connection, client } = await open({ clock }, { autoPong: false })
