@@ -83,6 +83,14 @@ export class Line {
   }
 }
 
+/** Sends one request on a line that is kept, and reads its answer. */
+export async function ask(line: Line, data: Buffer, ms = 20_000): Promise<Answer> {
+  line.text = ''
+  line.write(data)
+  await line.until(text => isComplete(text), ms)
+  return parseAnswer(line.text)
+}
+
 /** Sends bytes on a line of their own, and reads until the other end closes or says nothing more in time. */
 export async function fire(port: number, data: string | Buffer, ms = 5_000): Promise<Answer> {
   const line = new Line(port)

@@ -198,6 +198,7 @@ export const streamAttacks: readonly Attack[] = [
     key: 'D11',
     name: 'streams by the hundred: 503 with Retry-After beyond the cap',
     fits: era => isModern(era) || era.sessions || era.carrier === 'sse',
+    heavy: true,
     run: hoards,
   },
   {
