@@ -1,6 +1,7 @@
 /**
  * Refusing a body that is still on its way. Closing at once would reset the connection and might take the refusal
- * with it, so the answer is written whole, the sender is listened to a little longer, and then the line is closed.
+ * with it, so the answer is written whole, the sender is listened to a little longer, then held up until it has had time
+ * to read, and then the line is closed.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
@@ -28,7 +29,8 @@ export function lingerReply(req: IncomingMessage, res: ServerResponse, status: n
   timer.unref()
   req.on('data', (chunk: Buffer) => {
     left -= chunk.length
-    if (left < 0) close()
+    // Closing now would reset a line on which the sender, busy sending, has not read its answer yet.
+    if (left < 0) req.pause()
   })
   req.once('end', close)
   res.once('close', close)
