@@ -20,6 +20,12 @@ const WORDS: readonly Word[] = [
   { pattern: /(?::|\bas)\s+any\b/g, everywhere: false, remedy: 'use `unknown` and check it' },
   { pattern: /@ts-(ignore|nocheck)\b/g, everywhere: true, remedy: 'repair the type, or use `@ts-expect-error` with its reason' },
   { pattern: /\b(TODO|FIXME|XXX)\b/g, everywhere: true, remedy: 'do it, or open an issue' },
+  {
+    // A field of a class, or what lives as long as the module: whoever names a member of it may name `constructor`.
+    pattern: /^(?:(?:export )?(?:const|let) | {2}(?:readonly )?#?)(?!const |let )\w+: Record<string,[^=\n]*> = \{\}$/gm,
+    everywhere: false,
+    remedy: 'keep what is registered by name in a `Map`',
+  },
   { pattern: /\.(skip|only)\s*\(/g, everywhere: false, remedy: 'run every test; what depends on the machine is `skipIf`' },
 ]
 

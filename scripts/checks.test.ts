@@ -25,6 +25,18 @@ describe('check-size', () => {
   })
 })
 
+describe('a table in a plain object', () => {
+  it('is found where it lasts; what a function builds and gives away is not one', () => {
+    const lasting = [
+      'const a: Record<string, Tool> = {}',
+      '  readonly #b: Record<string, unknown> = {}',
+      '  c: Record<string, X> = {}',
+    ]
+    for (const text of lasting) expect(findSizeProblems('src/core/a.ts', text)).toHaveLength(1)
+    expect(findSizeProblems('src/core/a.ts', '  const built: Record<string, unknown> = {}\n')).toEqual([])
+  })
+})
+
 describe('check-api', () => {
   const list = writeList(
     new Map([

@@ -7,14 +7,19 @@ import { scratch, writeProgram } from './program.ts'
 describe('the programs in the documentation', () => {
   afterAll(() => rm(scratch, { recursive: true, force: true }))
 
-  it.each(['README.md', 'docs/server.md', 'docs/client.md', 'docs/testing.md', 'docs/logging.md', 'docs/coming-from-the-sdk.md'])(
-    '%s runs to its end as one program',
-    async page => {
-      const file = await writeProgram(page)
-      const { stderr } = await promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
-        timeout: 30_000,
-      })
-      expect(stderr).not.toMatch(/Error/)
-    },
-  )
+  it.each([
+    'README.md',
+    'docs/server.md',
+    'docs/client.md',
+    'docs/testing.md',
+    'docs/logging.md',
+    'docs/coming-from-the-sdk.md',
+    'docs/guide/hardening.md',
+  ])('%s runs to its end as one program', async page => {
+    const file = await writeProgram(page)
+    const { stderr } = await promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
+      timeout: 30_000,
+    })
+    expect(stderr).not.toMatch(/Error/)
+  })
 })

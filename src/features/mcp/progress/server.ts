@@ -18,7 +18,10 @@ export function sendProgress(exchange: Exchange, given: Progress, allow: () => b
   const { total, ...open } = given
   const step = total === undefined || Number.isFinite(total) ? given : open
   const shown = exchange.peer.revision.id === 's3' ? inPercent(exchange, step) : step
-  return shown !== undefined && exchange.notify(progress, { progressToken: token, ...shown }, { merge: `progress ${token}`, spare: true })
+  return (
+    shown !== undefined &&
+    exchange.notify(progress, { progressToken: token, ...shown }, { merge: `progress ${token}`, spare: true })
+  )
 }
 
 const percents = new WeakMap<Exchange, number>()
