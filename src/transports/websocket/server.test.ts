@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { Socket as NetSocket } from 'node:net'
+import { connect, type Socket as NetSocket } from 'node:net'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type ClientOptions, WebSocket } from 'ws'
@@ -194,26 +194,30 @@ describe('webSocketUpgrade: slow and dead clients', () => {
   })
 
   it('answers pings, but does not pile up answers for a client that reads none (RFC 6455 §5.5.3)', async () => {
-    const { connection, client } = await open()
+    const server = await listen()
+    const { port } = new URL(server.url)
+    const raw = connect(Number(port), '127.0.0.1')
+    const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+    raw.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${key}\r\n`)
+    const [connection] = await Promise.all([server.accepted(), once(raw, 'data')])
     await hear(connection)
-    const pong = once(client, 'pong')
-    client.ping('first')
-    expect(String((await pong)[0])).toBe('first')
-    client.pause()
     const stream = connection.caller?.connection as NetSocket
-    for (let at = 0; at < 200; at++) {
-      for (let each = 0; each < 500; each++) client.ping('x'.repeat(125))
-      await nextRound()
-    }
-    // What the kernels hold apart, no more than one full buffer waits.
+    const ping = (text: string) => Buffer.concat([Buffer.from([0x89, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)])
+    const pong = once(raw, 'data')
+    raw.write(ping('first'))
+    expect(String((await pong)[0]).slice(2)).toBe('first')
+    raw.pause()
+    const flood = Buffer.concat(Array.from({ length: 1_000 }, () => ping('x'.repeat(125))))
+    for (let at = 0; at < 100; at++) await new Promise<void>(done => raw.write(flood, () => done()))
     expect(stream.writableLength).toBeLessThan(2 * stream.writableHighWaterMark)
-    let last = ''
-    client.on('pong', data => {
-      last = String(data)
+    let heard = ''
+    raw.on('data', data => {
+      heard = (heard + data.toString('latin1')).slice(-10)
     })
-    client.resume()
-    client.ping('last')
-    while (last !== 'last') await once(client, 'pong')
+    raw.resume()
+    raw.write(ping('last'))
+    while (!heard.endsWith('last')) await once(raw, 'data')
+    raw.destroy()
   })
 
   it('gives up a client that does not answer a ping', async () => {
