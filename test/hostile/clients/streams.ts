@@ -124,8 +124,8 @@ export async function abandons(arena: Arena, count: number, idleMs: number): Pro
     await openSessions(other, count, true)
     const { result, grown } = await growth(other.target, () => openSessions(other, count, false))
     const gone = await expired(other, result.id, idleMs + 10_000)
-    const detail = `${result.opened} sessions, +${mebibytes(grown.peak)}, ${gone ? 'gone after their time' : 'still there'}`
-    return judge(result.opened >= count && gone && grown.peak <= 40 * mebibyte, detail)
+    const detail = `${result.opened} sessions, +${mebibytes(grown.kept)} resident (${mebibytes(grown.used)} in use, peak with garbage +${mebibytes(grown.peak)}), ${gone ? 'gone after their time' : 'still there'}`
+    return judge(result.opened >= count && gone && grown.kept <= 40 * mebibyte, detail)
   })
 }
 
