@@ -129,9 +129,10 @@ server.resource('deep://{a}/{b}/{c}{?d,e}', { name: 'deep', mimeType: 'text/plai
 server.resource('tree:///{+path}', { name: 'tree', mimeType: 'text/plain' }, ({ path }) => `leaf ${path}`)
 
 watchTurns()
-process.on('message', (message: { id: number; collect?: boolean }) => {
+process.on('message', (message: { id: number; collect?: boolean; shrink?: boolean }) => {
+  if (message.collect === true) globalThis.gc?.()
   // The last resort gives pages back, too: what is resident then is what is needed.
-  if (message.collect === true) globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+  if (message.shrink === true) globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
   const polluted = 'polluted' in {} || 'isAdmin' in {}
   const { heapUsed, external } = process.memoryUsage()
   process.send?.({ id: message.id, turnMs, runs, cancelled, waiting, ended, polluted, used: heapUsed + external })

@@ -14,8 +14,8 @@ export interface Target {
   readonly stderr: () => string
   /** Whether the process still runs. */
   readonly alive: () => boolean
-  /** Asks it how it fares, and starts to count anew. `collect` has it collect its garbage first. */
-  facts(collect?: boolean): Promise<Facts>
+  /** Asks it how it fares, and starts to count anew. `collect` has it collect its garbage first, `shrink` give back its pages too. */
+  facts(collect?: boolean, shrink?: boolean): Promise<Facts>
   /** Resident memory in bytes. */
   resident(): number
   stop(): Promise<void>
@@ -72,7 +72,7 @@ function asking(child: ChildProcess): Target['facts'] {
     waiting.delete(message.id ?? 0)
     take?.(message)
   })
-  return (collect = false) =>
+  return (collect = false, shrink = false) =>
     new Promise((done, fail) => {
       const id = next++
       const late = setTimeout(() => fail(new Error('the server says nothing any more: its event loop stands still')), 20_000)
@@ -80,7 +80,7 @@ function asking(child: ChildProcess): Target['facts'] {
         clearTimeout(late)
         done(facts)
       })
-      child.send({ id, collect }, error => {
+      child.send({ id, collect, shrink }, error => {
         if (error !== null) fail(new Error('the server has ended'))
       })
     })
