@@ -29,7 +29,8 @@ async function pour(arena: Arena, head: Buffer, chunk: Buffer): Promise<Verdict>
   const taken = (line.socket.bytesWritten / mebibyte).toFixed(0)
   line.end()
   if (status !== 413) return badly(`${status} instead of 413, ${taken} MiB taken`)
-  return judge(line.socket.bytesWritten <= 16 * mebibyte, `413, ${taken} MiB taken`)
+  // Ten and more of them the kernels hold at both ends: what matters is that it is far from all.
+  return judge(line.socket.bytesWritten <= 32 * mebibyte, `413, ${taken} MiB taken`)
 }
 
 /** Sends a piece every so often until the other end has had enough. */
