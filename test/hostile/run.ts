@@ -2,18 +2,17 @@
  * `npm run hostile`: every hostile input against every listener and against our client, one line each.
  * `--only A13,C23` runs some keys (`A` stands for all of A), `--suite stdio` the suites whose title holds the word.
  */
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { HostileCase, HostileSuite, Verdict } from './case.ts'
 import { figures } from './clients/figures.ts'
 import { hostileClients } from './clients/suites.ts'
+import { hostileServers } from './servers/suite.ts'
 
 const { values } = parseArgs({ options: { only: { type: 'string' }, suite: { type: 'string' } } })
 const only = values.only?.split(',').map(key => key.trim().toUpperCase())
 const wanted = ({ key }: HostileCase): boolean =>
   only === undefined || only.some(each => key === each || key.replace(/\d+$/, '') === each)
-const suites: readonly HostileSuite[] = [...hostileClients, figures, ...(await hostileServers())]
+const suites: readonly HostileSuite[] = [...hostileClients, figures, hostileServers]
 
 let good = 0
 let total = 0
@@ -23,14 +22,6 @@ for (const suite of suites.filter(({ title }) => title.toLowerCase().includes(va
 console.log(`${((performance.now() - started) / 1000).toFixed(0)} s`)
 console.log(`${good} of ${total} handled well`)
 process.exit(good === total && total > 0 ? 0 : 1)
-
-/** The other direction: servers that mean harm, against our client. */
-async function hostileServers(): Promise<readonly HostileSuite[]> {
-  const file = join(import.meta.dirname, 'servers', 'suite.ts')
-  if (!existsSync(file)) return []
-  const found: { readonly hostileServers?: HostileSuite } = await import(file)
-  return found.hostileServers === undefined ? [] : [found.hostileServers]
-}
 
 async function runSuite(suite: HostileSuite): Promise<void> {
   const began = performance.now()

@@ -140,9 +140,9 @@ describe('Backlog', () => {
 
   it('leaves out what can be spared before it refuses the rest, but not when nothing else waits', () => {
     const { backlog } = open()
-    expect(backlog.add('l'.repeat(600), undefined, true)).toBe(true)
+    expect(backlog.add('l'.repeat(600), undefined, false, true)).toBe(true)
     expect(backlog.bytes).toBe(600)
-    expect(backlog.add('more log', undefined, true)).toBe(true)
+    expect(backlog.add('more log', undefined, false, true)).toBe(true)
     expect(backlog.bytes).toBe(600)
     expect(backlog.add('an answer')).toBe(true)
     expect(drain(backlog)).toEqual(['l'.repeat(600), 'an answer'])

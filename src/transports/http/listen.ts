@@ -11,7 +11,7 @@ import type { HttpLimits } from './limits.ts'
 import { type NodeHttpHandler, nodeFace } from './node.ts'
 import { NodeExchange } from './node-exchange.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
-import { invite, inTurn } from './turns.ts'
+import { inTurn, invite } from './turns.ts'
 
 export { httpLimits } from './limits.ts'
 export { Streams } from './streams.ts'
