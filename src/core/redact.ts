@@ -10,6 +10,9 @@ export const redacted = '[redacted]'
 /** More than is ever written of one text; what lies beyond is dropped unread. */
 const readLength = 8_192
 
+/** Two are enough for what anybody writes. */
+const mostRounds = 8
+
 /** Shorter values are words and numbers that stand in honest text too. */
 const knownLength = 6
 
@@ -26,7 +29,11 @@ export function redact(given: string, known: Iterable<string> = []): string {
     const quoted = encodeURIComponent(value.toWellFormed())
     if (quoted !== value) text = text.replaceAll(quoted, redacted)
   }
-  for (const [pattern, put] of rules) text = text.replace(pattern, put)
+  // What one rule took away may have kept another from seeing its own; the rounds end when nothing changes any more.
+  for (let round = 0, before = ''; round < mostRounds && text !== before; round++) {
+    before = text
+    for (const [pattern, put] of rules) text = text.replace(pattern, put)
+  }
   return text
 }
 

@@ -8,7 +8,7 @@ export function addWork(server: Server): void {
   server.tool('work', { description: 'Tells how far it has come', input: pace }, async ({ slowly = false }, ctx) => {
     const step = async (): Promise<void> => {
       // Some clients lose progress that comes together with the answer.
-      if (slowly) await new Promise(resolve => setTimeout(resolve, 5))
+      if (slowly) await new Promise(resolve => setTimeout(resolve, 200))
     }
     ctx.log('debug', 'Looking for the fish', 'kitchen')
     ctx.progress(1, { total: 4, message: 'found' })
