@@ -99,3 +99,8 @@ export class Problem extends Error {
 export function problem(code: ProblemCode, message: string, more?: ProblemMore): Problem {
   return new Problem(code, message, more)
 }
+
+/** All there is to say of a problem to readers of plain text. */
+export function problemText({ message, suggestion }: Pick<Problem, 'message' | 'suggestion'>): string {
+  return suggestion === undefined ? message : `${message}. ${suggestion}`
+}

@@ -46,6 +46,8 @@ export interface EngineOptions {
   readonly asking?: (exchange: Exchange) => Asking
   /** How long the other end may take over a question. */
   readonly askTimeoutMs?: number
+  /** The failure that a request is answered with, for what was thrown. */
+  readonly explain?: (exchange: Exchange, thrown: unknown) => unknown
   readonly onConversation?: (conversation: Conversation) => void
 }
 
@@ -230,7 +232,9 @@ export class Engine implements Door {
     if (exchange.asking?.pending === true) return this.#conclude(exchange, exchange.asking)
     const instead = exchange.route.recover?.(exchange, error)
     if (instead !== undefined) return this.succeed(exchange, instead)
-    if (this.#finish(exchange)) refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision, exchange.caller)
+    if (!this.#finish(exchange)) return
+    const told = this.#options.explain === undefined ? error : this.#options.explain(exchange, error)
+    refuse(this, exchange.reply, exchange.id, told, exchange.peer.revision, exchange.caller)
   }
 
   #conclude(exchange: Exchange, asking: Asking): void {

@@ -35,6 +35,12 @@ export class Exchange {
   headers: Record<string, string> | undefined = undefined
   /** How the handler's questions are asked; made at the first one unless a layer has set it. */
   asking: Asking | undefined = undefined
+  /** What layers want to find again when the call is made anew with answers; travels sealed, where questions travel in results. */
+  carried: Record<string, string> | undefined = undefined
+  /** Its handler was entered, as far as layers can see: from here on it may have had effects. */
+  begun = false
+  /** What its handler still does after it was answered for it. */
+  lingers: PromiseLike<unknown> | undefined = undefined
   cancelled = false
   answered = false
   /** What its handler gives has yet to be made a result of. */

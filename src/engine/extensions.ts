@@ -1,6 +1,8 @@
 /** What a peer declared of extensions. Where each request declares for itself, only the current one counts. */
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Capabilities, Peer } from '../revisions/index.ts'
+import { capabilityMissing } from './asking.ts'
+import type { Layer } from './stages.ts'
 
 /** The settings that the peer declared for an extension; undefined where it declared none. */
 export function declared(peer: Peer, id: string): Readonly<Record<string, unknown>> | undefined {
@@ -8,6 +10,17 @@ export function declared(peer: Peer, id: string): Readonly<Record<string, unknow
   const settings = member(capabilities, 'extensions', id)
   // Wires without a place for extensions let peers declare them among the experimental ones.
   return settings ?? (revision.era === 'session' ? member(capabilities, 'experimental', id) : undefined)
+}
+
+/** In front of an extension's methods: whoever did not declare it learns what is missing, and nothing else happens. */
+export function extensionGate(id: string): Layer {
+  return {
+    stage: 'enter',
+    run: (exchange, next) => {
+      if (declared(exchange.peer, id) !== undefined) return next()
+      throw capabilityMissing(exchange.route.method.name, { extensions: { [id]: {} } })
+    },
+  }
 }
 
 function member(capabilities: Capabilities, place: string, id: string): Readonly<Record<string, unknown>> | undefined {

@@ -21,6 +21,8 @@ export interface Method<P = unknown, R = unknown> {
   readonly lasting?: boolean
   /** Answered at once, however much is in flight. */
   readonly instant?: boolean
+  /** The extension it belongs to: refused unless the peer declared that. */
+  readonly extension?: string
   /** Opens the conversation: nothing that a handshake settles is said with it. */
   readonly opening?: boolean
   /** The list in its result whose entries stand each for itself: one that is too deep to be read is cut and marked, not the answer refused. */

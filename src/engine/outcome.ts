@@ -1,5 +1,5 @@
 /** Results and failures → frames of one wire. The only place where kinds become numbers and statuses. */
-import { Problem } from '../core/problem.ts'
+import { Problem, problemText } from '../core/problem.ts'
 import type { Caller, SendHints } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
@@ -105,7 +105,7 @@ export class Outcome {
     if (status === undefined) return final
     if (status === 403) return { final: true, status, ...challenge(error, caller) }
     if (status === 405) return { final: true, status, headers: { allow: 'POST' } }
-    return status === 503
+    return status === 503 || status === 429
       ? { final: true, status, headers: { 'retry-after': `${Math.ceil((wait ?? 1000) / 1000)}` } }
       : { final: true, status }
   }
@@ -127,9 +127,9 @@ export function failureOf(thrown: unknown): McpError {
     return new McpError('internal', `What was asked of a peer on the way failed: ${clip(thrown.message)}`, { cause: thrown })
   }
   if (!(thrown instanceof Problem)) return McpError.from(thrown)
-  const { message, suggestion, category, retryAfter } = thrown
+  const { category, retryAfter } = thrown
   const kind = category === 'invalid_input' ? 'invalid-params' : category === 'rate_limited' ? 'rate-limited' : 'internal'
-  return new McpError(kind, suggestion === undefined ? message : `${message}. ${suggestion}`, {
+  return new McpError(kind, problemText(thrown), {
     cause: thrown,
     ...(retryAfter === undefined ? {} : { data: { retryAfterMs: retryAfter } }),
   })

@@ -7,6 +7,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import { type Revision, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
+import { extensionGate } from './extensions.ts'
 import { type Method, type Role, wireName } from './method.ts'
 import { compose, type Handler, type Layer, type Runner } from './stages.ts'
 
@@ -94,7 +95,7 @@ export class Plan {
         method,
         name,
         revision,
-        run: compose(handler, method.kind === 'notification' ? [] : [...this.#middleware, ...wraps]),
+        run: compose(handler, method.kind === 'notification' ? [] : [...gates(method), ...this.#middleware, ...wraps]),
         resultDown: stepsDown(method.resultDown, revision),
         paramsUp: stepsUp(method.paramsUp, revision),
         offered: handler.offered,
@@ -105,6 +106,10 @@ export class Plan {
     }
     return tables
   }
+}
+
+function gates({ extension }: Method): readonly Layer[] {
+  return extension === undefined ? [] : [extensionGate(extension)]
 }
 
 /** By kind, so that a request where a notification belongs is as unknown as any other. */

@@ -85,8 +85,13 @@ function bare(handler: Handler): Runner {
 /** Executes to the end, for layers that must see what came of it. */
 function whole(handler: Handler): Runner {
   const { finish, rescue } = handler
-  if (finish === undefined || rescue === undefined) return exchange => handler.execute(exchange)
+  if (finish === undefined || rescue === undefined)
+    return exchange => {
+      exchange.begun = true
+      return handler.execute(exchange)
+    }
   return async exchange => {
+    exchange.begun = true
     let value: unknown
     try {
       value = await handler.execute(exchange)

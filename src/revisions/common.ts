@@ -32,6 +32,7 @@ const statuses: Partial<Record<CommonKind, number>> = {
   'session-unknown': 404,
   'insufficient-scope': 403,
   busy: 503,
+  'rate-limited': 429,
 }
 
 const sessionHttp: HttpPolicy = {

@@ -47,7 +47,8 @@ describe('the log of a server', () => {
   it('and the raw trace are told the same', async () => {
     const raw: unknown[] = []
     const written = await records('error', { onTrace: (event, detail) => raw.push([event, detail]) })
-    expect(raw).toContainEqual(['tool-failed', { tool: 'breaks', error: new Error('on the way') }])
+    const told = { tool: 'breaks', error: new Error('on the way'), correlationId: expect.any(String) }
+    expect(raw).toContainEqual(['tool-failed', told])
     expect(written).toHaveLength(1)
   })
 

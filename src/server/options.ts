@@ -4,10 +4,13 @@ import type { Duration } from '../core/duration.ts'
 import { checkLogOption, type LogOption } from '../core/log-trace.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
+import type { IdempotencyOptions } from '../features/reliability/idempotency/server.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Icon, RevisionId } from '../revisions/index.ts'
+import type { Store } from '../stores/store.ts'
 import { defaultRates, type RateOptions } from './rates.ts'
+import { checkStore } from './store.ts'
 
 export interface ServerOptions {
   readonly name: string
@@ -29,6 +32,13 @@ export interface ServerOptions {
   /** Over HTTP, serve session wires without sessions: no pushed questions, no unasked messages. Default true: with sessions. */
   readonly sessions?: boolean
   readonly limits?: Partial<Limits> & { readonly rates?: RateOptions | false }
+  /**
+   * Where what must last is kept: `memory:`, `sqlite:path`, `postgres://…`, or a store of your own, which stays yours to close.
+   * Opened when first needed. Given, clients are told that they may repeat calls under a key. Default: in memory.
+   */
+  readonly store?: string | Store
+  /** How calls with an idempotency key are remembered. */
+  readonly idempotency?: IdempotencyOptions
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
   /**
@@ -55,6 +65,8 @@ const kinds: KindsOf<ServerOptions> = {
   cache: 'object',
   sessions: 'boolean',
   limits: 'object',
+  store: 'any',
+  idempotency: 'object',
   askTimeout: 'any',
   log: 'any',
   onTrace: 'function',
@@ -69,6 +81,7 @@ export function checkServerOptions(options: ServerOptions): void {
   checkOptions('createServer', options, kinds)
   const { pageSize, log } = options
   checkLogOption(log)
+  checkStore(options.store)
   if (pageSize !== undefined && !(Number.isSafeInteger(pageSize) && pageSize > 0)) {
     throw new TypeError(`pageSize is ${pageSize}: give a whole number above 0`)
   }

@@ -36,6 +36,7 @@ import { middlewareLayer } from './middleware.ts'
 import { checkServerOptions, limitsOf, type ServerOptions } from './options.ts'
 import { createRates } from './rates.ts'
 import { type Registration, register } from './registration.ts'
+import { reliability } from './reliability.ts'
 import { fetchFace, serveHttp, serveStdio } from './serve.ts'
 
 export type { Server, ToolOptions } from './api.ts'
@@ -52,12 +53,15 @@ export function createServer(options: ServerOptions): Server {
   const paging = createPaging({ seal, pageSize: options.pageSize ?? 500, cache, cursorMs: 3_600_000, now: clock.now })
   const context = (exchange: Exchange): Context => new Context(exchange, rates)
   const replay = { seal, clock, expiresMs: toMilliseconds(options.askTimeout ?? '10m'), rounds: 16 }
+  const reliable = reliability(options, clock, trace, replay.expiresMs)
   const tools = toolsServer<Context>({
     paging,
     clock,
     context,
     admit: rates.call,
-    failed: (tool, error, caller) => trace('tool-failed', { tool, error }, caller),
+    failed: (tool, error, caller, correlationId) =>
+      trace('tool-failed', { tool, error, ...(correlationId && { correlationId }) }, caller),
+    explain: reliable.problemMeta,
   })
   const resources = resourcesServer<Context>({ paging, cache, context, subscriptions: limits.subscriptions })
   const prompts = promptsServer<Context>({ paging, context })
@@ -110,6 +114,7 @@ export function createServer(options: ServerOptions): Server {
     cancellation(),
     rootsServer(undefined),
     { layers: [unsealLayer(replay)], errors: elicitationErrors },
+    ...reliable.sides,
   ]
   const engine = new Engine({
     role: 'server',
@@ -124,6 +129,7 @@ export function createServer(options: ServerOptions): Server {
     sendCancel,
     asking: replayAsking(replay),
     askTimeoutMs: replay.expiresMs,
+    explain: reliable.explain,
   })
   const listening = new Set<Listening>()
   const server: Server = {
@@ -159,6 +165,7 @@ export function createServer(options: ServerOptions): Server {
       subscriptions.close()
       tasks.close()
       await Promise.all([engine.close(), ...[...listening].map(each => each.close())])
+      await reliable.close()
     },
     [Symbol.asyncDispose]: () => server.close(),
   }

@@ -141,6 +141,7 @@ const capabilities = {
   tools: listChanged,
   resources: { subscribe: true, listChanged: true },
   completions: {},
+  extensions: { 'dev.vivarium/problem': {} },
 }
 const coreTasks = { cancel: {}, requests: { tools: { call: {} } } }
 
@@ -171,7 +172,7 @@ describe('the opening (§1.1)', () => {
     expect(resultOf(await wire.ask('server/discover'))).toEqual({
       resultType: 'complete',
       supportedVersions: ['2026-07-28', 'DRAFT-2026-v1'],
-      capabilities: { ...capabilities, extensions: { 'io.modelcontextprotocol/tasks': {} } },
+      capabilities: { ...capabilities, extensions: { ...capabilities.extensions, 'io.modelcontextprotocol/tasks': {} } },
       instructions: 'Use it well',
       ttlMs: 5_000,
       cacheScope: 'public',

@@ -2,10 +2,11 @@
  * Keys under which operations are done once: whoever comes with a known key gets what came of it, joins who is at it, or is
  * told that nobody knows. Written before the effect and after it, so that a crash in between is seen.
  */
-import { put, remove } from '../../stores/ops.ts'
+import { type PutOptions, put, remove } from '../../stores/ops.ts'
 import type { Entry, Op, Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
+import { Tally } from '../tally.ts'
 import { isSettled, type Operation, readOperation, writeOperation } from './operation.ts'
 import type { Room } from './room.ts'
 import type { Runners } from './runners.ts'
@@ -46,6 +47,8 @@ export class Claims {
   readonly #options: ClaimsOptions
   /** What runs here, by its place in the store: those who join need not ask the store. */
   readonly #running = new Map<string, Promise<void>>()
+  /** What is being claimed here right now: the store may know of it before we do. */
+  readonly #taking = new Tally<string>()
 
   constructor(options: ClaimsOptions) {
     this.#options = options
@@ -80,20 +83,12 @@ export class Claims {
   /** Puts the first record. Undefined: someone else was there, look again. */
   async #take(place: string, wanted: Wanted): Promise<Claim | undefined> {
     const { store, runners, room } = this.#options
-    await room.make()
+    const making = room.make()
+    if (making !== undefined) await making
     const held = runners.hold()
     if (held !== undefined) await held.catch(error => this.#letGo(error))
-    const operation = this.#begin(wanted)
-    // No time to live while it runs: a key that became free then could be done twice at once.
-    const outcome = await store
-      .commit([put(place, writeOperation(operation), { ifAbsent: true }), ...(wanted.also ?? [])])
-      .catch(error => this.#letGo(error))
-    if (outcome.ok) {
-      room.taken()
-      return { kind: 'fresh', ticket: this.#ticket(place, operation, outcome.results[0]?.version ?? 0) }
-    }
-    runners.release()
-    if (outcome.index > 0) throw problem('TRANSACTION_CONFLICT', 'What the call belongs to has changed meanwhile')
+    const ticket = await this.#put(place, this.#begin(wanted), { ifAbsent: true }, wanted)
+    if (ticket !== undefined) return { kind: 'fresh', ticket }
     const entry = await store.get(place)
     return entry === undefined ? undefined : this.#judge(place, entry, wanted)
   }
@@ -107,9 +102,13 @@ export class Claims {
     const operation = readOperation(entry.value)
     if (operation.fingerprint !== wanted.fingerprint || operation.status === 'undone') return { kind: 'conflict', operation }
     if (isSettled(operation)) return { kind: 'replay', operation }
+    if (operation.status === 'waiting') {
+      const ticket = await this.#retake(place, entry, wanted, operation)
+      return ticket === undefined ? undefined : { kind: 'fresh', ticket }
+    }
     if (operation.status === 'indeterminate')
       return { kind: 'indeterminate', operation, retake: () => this.#retake(place, entry, wanted) }
-    const here = this.#running.has(place)
+    const here = this.#running.has(place) || this.#taking.of(place) > 0
     if (here || (operation.runner !== this.#options.runners.id && (await this.#options.runners.isAlive(operation.runner))))
       return { kind: 'running', operation, settled: ms => this.#settled(place, operation, ms) }
     // Its process is gone, or this one lost it: how it ended nobody knows.
@@ -118,17 +117,33 @@ export class Claims {
     return undefined
   }
 
-  async #retake(place: string, entry: Entry, wanted: Wanted): Promise<Ticket | undefined> {
-    const { store, runners } = this.#options
-    const held = runners.hold()
+  /** `same`: the operation that goes on; else another one begins in its place. */
+  async #retake(place: string, entry: Entry, wanted: Wanted, same?: Operation): Promise<Ticket | undefined> {
+    const held = this.#options.runners.hold()
     if (held !== undefined) await held.catch(error => this.#letGo(error))
-    const operation = this.#begin(wanted)
-    const outcome = await store
-      .commit([put(place, writeOperation(operation), { ifVersion: entry.version }), ...(wanted.also ?? [])])
-      .catch(error => this.#letGo(error))
-    if (outcome.ok) return this.#ticket(place, operation, outcome.results[0]?.version ?? 0)
-    runners.release()
-    return undefined
+    const begun = this.#begin(wanted)
+    const operation = same === undefined ? begun : { ...begun, id: same.id, startedAt: same.startedAt }
+    return this.#put(place, operation, { ifVersion: entry.version }, wanted)
+  }
+
+  /** Writes that it runs here. Undefined: the place is not as it was thought to be. */
+  async #put(place: string, operation: Operation, when: PutOptions, { also = [] }: Wanted): Promise<Ticket | undefined> {
+    const { store, runners, room } = this.#options
+    const text = writeOperation(operation)
+    this.#taking.add(place, 1)
+    try {
+      // No time to live while it runs: a key that became free then could be done twice at once.
+      const outcome = await store.commit([put(place, text, when), ...also]).catch(error => this.#letGo(error))
+      if (outcome.ok) {
+        if (when.ifAbsent === true) room.taken(text.length)
+        return this.#ticket(place, operation, outcome.results[0]?.version ?? 0, text.length)
+      }
+      runners.release()
+      if (outcome.index > 0) throw problem('TRANSACTION_CONFLICT', 'What the call belongs to has changed meanwhile')
+      return undefined
+    } finally {
+      this.#taking.add(place, -1)
+    }
   }
 
   #begin({ target, fingerprint, ttlMs }: Wanted): Operation {
@@ -136,14 +151,14 @@ export class Claims {
     return { id: id(), target, fingerprint, status: 'running', runner: runners.id, startedAt: clock.now(), ttlMs }
   }
 
-  #ticket(place: string, operation: Operation, version: number): Ticket {
+  #ticket(place: string, operation: Operation, version: number, length: number): Ticket {
     const { store, clock, runners, room } = this.#options
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#running.set(place, promise)
-    return new Ticket({ store, clock, place, operation, version }, freed => {
+    return new Ticket({ store, clock, place, operation, version, length }, (grown, freed) => {
       this.#running.delete(place)
       runners.release()
-      if (freed) room.freed()
+      room.changed(grown, freed)
       resolve()
     })
   }

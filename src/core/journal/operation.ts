@@ -2,10 +2,11 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 
 /**
- * `indeterminate`: it was begun and nobody knows how it ended. `undone`: it was done, and its effects were taken back.
+ * `waiting`: it has asked its caller something, and whoever comes with the answer goes on with it. `indeterminate`: it was begun and
+ * nobody knows how it ended. `undone`: it was done, and its effects were taken back.
  * An operation that was refused before it began leaves no record.
  */
-export type OperationStatus = 'running' | 'done' | 'failed' | 'indeterminate' | 'undone'
+export type OperationStatus = 'running' | 'waiting' | 'done' | 'failed' | 'indeterminate' | 'undone'
 
 export interface Operation {
   readonly id: string

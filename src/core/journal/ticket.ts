@@ -10,15 +10,20 @@ interface Held {
   readonly place: string
   readonly operation: Operation
   readonly version: number
+  /** The length of the record as it was written. */
+  readonly length: number
 }
 
 export class Ticket {
   readonly #held: Held
-  readonly #ended: (freed: boolean) => void
+  readonly #ended: (grown: number, freed: boolean) => void
+  #length: number
   #open = true
 
-  constructor(held: Held, ended: (freed: boolean) => void) {
+  /** `ended` hears by how much the record has grown. */
+  constructor(held: Held, ended: (grown: number, freed: boolean) => void) {
     this.#held = held
+    this.#length = held.length
     this.#ended = ended
   }
 
@@ -29,17 +34,24 @@ export class Ticket {
   /**
    * It has ended, and a repetition gets this outcome again. `also` is written in the same commit. Gives the record as it stands,
    * or undefined where another took over because this process was silent for too long: then the outcome is theirs to tell.
+   * `mostMs`: remembered no longer than that.
    */
-  settle(status: 'done' | 'failed', outcome: unknown, also: readonly Op[] = []): Promise<Operation | undefined> {
+  settle(status: 'done' | 'failed', outcome: unknown, also: readonly Op[] = [], mostMs?: number): Promise<Operation | undefined> {
     return this.#end(async () => {
       const operation: Operation = { ...this.#held.operation, status, outcome, endedAt: this.#held.clock.now() }
-      return (await this.#replace(operation, also)) ? operation : undefined
+      const ttl = Math.min(operation.ttlMs, mostMs ?? operation.ttlMs)
+      return (await this.#replace(operation, also, ttl)) ? operation : undefined
     }, false)
   }
 
   /** It did not begin, or may be tried anew: the key is as if it had never been used. */
   async release(also: readonly Op[] = []): Promise<void> {
     await this.#end(() => this.#held.store.commit([remove(this.#held.place, this.#held.version), ...also]), true)
+  }
+
+  /** It waits for an answer of its caller, for so long: whoever brings it goes on with the same operation. */
+  async pause(ms: number): Promise<void> {
+    await this.#end(() => this.#replace({ ...this.#held.operation, status: 'waiting' }, [], ms), false)
   }
 
   /** It was begun and this process cannot say how it ends. */
@@ -54,16 +66,15 @@ export class Ticket {
     try {
       return await write()
     } finally {
-      this.#ended(freed)
+      this.#ended((freed ? 0 : this.#length) - this.#held.length, freed)
     }
   }
 
-  async #replace(operation: Operation, also: readonly Op[]): Promise<boolean> {
+  async #replace(operation: Operation, also: readonly Op[], ttl = operation.ttlMs): Promise<boolean> {
     const { store, place, version } = this.#held
-    const write = (ifVersion: number): readonly Op[] => [
-      put(place, writeOperation(operation), { ifVersion, ttl: operation.ttlMs }),
-      ...also,
-    ]
+    const text = writeOperation(operation)
+    this.#length = text.length
+    const write = (ifVersion: number): readonly Op[] => [put(place, text, { ifVersion, ttl }), ...also]
     if ((await store.commit(write(version))).ok) return true
     // Others took us for dead and wrote that the end is unknown. We know it, so it stands corrected.
     const entry = await store.get(place)

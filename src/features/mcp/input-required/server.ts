@@ -36,6 +36,8 @@ interface State {
   readonly misfits: Readonly<Record<string, number>>
   /** What effects gave: one item, or none for what gave nothing. */
   readonly done: Readonly<Record<string, readonly unknown[]>>
+  /** What layers want to find again. */
+  readonly carried?: Record<string, string>
 }
 
 const fresh: State = { round: 0, answers: {}, asked: {}, misfits: {}, done: {} }
@@ -55,6 +57,7 @@ export function unsealLayer(options: ReplayOptions): Layer {
       if (inputResponses !== undefined && !isRecord(inputResponses))
         throw new McpError('invalid-params', 'params.inputResponses must be an object')
       const state = requestState === undefined ? fresh : await openState(exchange, requestState, options)
+      exchange.carried = state.carried
       exchange.asking = new Replay(exchange, options, state, inputResponses ?? {})
       return next()
     },
@@ -222,6 +225,7 @@ class Replay implements Asking {
       asked: Object.fromEntries(questions.map(([key, { question }]) => [key, question])),
       misfits: Object.fromEntries(this.#misfits),
       done: Object.fromEntries(this.#done),
+      ...(this.#exchange.carried === undefined ? {} : { carried: this.#exchange.carried }),
     }
     const content = {
       ...(await purpose(this.#exchange)),

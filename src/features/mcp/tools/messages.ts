@@ -1,4 +1,5 @@
 /** Tools on the wire: listing and calling, and what each older wire gets instead of what it does not know. */
+import type { Problem } from '../../../core/problem.ts'
 import { everyId, notification, officialIds, request } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
@@ -133,6 +134,14 @@ function withoutDialect(tool: Wire): Wire {
   const { inputSchema, outputSchema } = tool as unknown as Tool
   const output = outputSchema === undefined ? {} : { outputSchema: without(outputSchema, '$schema') }
   return { ...tool, inputSchema: without(inputSchema, '$schema'), ...output }
+}
+
+/** On the result of a call that failed: why. What the wire says of it is made from this. */
+export const because: unique symbol = Symbol('because')
+
+/** A result as layers see it. */
+export interface FailedResult extends CallToolResult {
+  readonly [because]?: Problem
 }
 
 /** On a canonical result: its tool's output schema is wrapped for older wires, so its value must be, even if it is an object. */

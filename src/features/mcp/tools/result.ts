@@ -42,8 +42,8 @@ class PlainText extends Written implements CallToolResult {
   }
 }
 
-export function textResult(text: string, isError = false): CallToolResult {
-  return isError ? { content: [{ type: 'text', text }], isError: true } : new PlainText(text)
+export function textResult(text: string): CallToolResult {
+  return new PlainText(text)
 }
 
 /** A string is text, unless the tool is `valued`: has an output schema; nothing is an empty answer; any other value is structured content with its JSON as text. */

@@ -3,20 +3,19 @@ import { type Buckets, createBuckets } from '../../../core/bucket.ts'
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { type Clock, realClock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
-import { knownOf } from '../../../core/log-trace.ts'
 import { checkHandler, checkOptions, type Kind, type KindsOf } from '../../../core/options.ts'
 import { Problem } from '../../../core/problem.ts'
-import { redact } from '../../../core/redact.ts'
 import { type Compiled, compileSchema, type Schema } from '../../../core/schema/index.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Paging } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { clip, echoLength } from '../../../jsonrpc/limits.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
 import { type TaskFacts, taskFacts } from '../tasks/messages.ts'
+import { badArguments, type Explain, failedResult, problemOfThrown, tookTooLong } from './failed.ts'
 import { checkMirrored, type MirroredParam, mirroredParams } from './headers.ts'
 import {
   type CallToolResult,
@@ -29,7 +28,7 @@ import {
   toolErrors,
   wraps,
 } from './messages.ts'
-import { textResult, toResult } from './result.ts'
+import { toResult } from './result.ts'
 import { isObjectSchema } from './schemas.ts'
 
 export interface ToolFacts {
@@ -45,6 +44,8 @@ export interface ToolFacts {
   readonly task?: TaskSupport | TaskFacts
   /** How long one call may take. Default: as long as the caller waits. */
   readonly timeout?: Duration
+  /** Done twice it has the same effect as done once, so that a call whose outcome is unknown may be made again. */
+  readonly idempotent?: boolean
   /** How often one caller may call this tool, instead of the server's common limit. */
   readonly rate?: { readonly perSecond: number; readonly burst?: number }
   readonly meta?: Readonly<Record<string, unknown>>
@@ -82,7 +83,9 @@ export interface ToolsOptions<C> {
   /** What other features let an author say of a tool. */
   readonly more?: ToolExtras
   /** Told what a handler threw, before the caller gets the short version. */
-  readonly failed: (tool: string, error: unknown, caller: Caller) => void
+  readonly failed: (tool: string, error: unknown, caller: Caller, correlationId?: string) => void
+  /** What a failed call's result says of the problem beside its words. */
+  readonly explain?: Explain
 }
 
 /** Options of a tool that belong to other features: their kinds, and what a list tells of them. */
@@ -102,6 +105,7 @@ const kinds: KindsOf<ToolFacts> = {
   task: 'any',
   timeout: 'any',
   rate: 'object',
+  idempotent: 'boolean',
   meta: 'object',
   scopes: 'list',
 }
@@ -126,8 +130,10 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
     execute: exchange => execute(exchange.target as ToolEntry<C>, exchange, options),
     finish: (exchange, value) => finish(exchange.target as ToolEntry<C>, value),
     rescue: (exchange, error) => failed(exchange.target as ToolEntry<C>, exchange, error, options),
-    recover: (exchange, error) =>
-      reportsInResult(exchange) && isBadArguments(error) ? textResult(error.message, true) : undefined,
+    recover: (exchange, error) => {
+      const problem = error instanceof Problem ? error : reportsInResult(exchange) ? badArguments(error) : undefined
+      return problem === undefined ? undefined : failedResult(exchange, problem, options.explain)
+    },
   }
   return {
     catalog,
@@ -163,7 +169,8 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, opt
     throw new TypeError(`The input of tool "${name}" must be an object schema, such as z.object({ … })`)
   const mirrored = mirroredParams(inputSchema)
   if ('fault' in mirrored) throw new TypeError(`The input schema of tool "${name}": ${mirrored.fault}`)
-  const { title, description, annotations, icons } = facts
+  const { title, description, icons } = facts
+  const annotations = annotationsOf(facts)
   const extra = more?.meta(name, facts)
   const meta = extra === undefined ? facts.meta : { ...extra, ...facts.meta }
   const support = taskFacts(facts.task)?.support
@@ -181,6 +188,11 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, opt
   const timeoutMs = facts.timeout === undefined ? undefined : toMilliseconds(facts.timeout, 'timeout')
   const buckets = facts.rate === undefined ? undefined : createBuckets({ ...facts.rate, clock })
   return { name, tool, facts, input, output, mirrored, timeoutMs, buckets, handler }
+}
+
+/** What an author says in so many words stands before what follows from it. */
+function annotationsOf({ annotations, idempotent }: ToolFacts): ToolAnnotations | undefined {
+  return idempotent === undefined ? annotations : { idempotentHint: idempotent, ...annotations }
 }
 
 function resolve<C>(catalog: Catalog<ToolEntry<C>>, exchange: Exchange): ToolEntry<C> {
@@ -222,10 +234,6 @@ function issueText(issues: readonly { readonly path: string; readonly message: s
   return issues.length > 5 ? `${shown.join('; ')}; and ${issues.length - 5} more` : shown.join('; ')
 }
 
-function isBadArguments(error: unknown): error is McpError {
-  return error instanceof McpError && error.kind === 'invalid-arguments'
-}
-
 /** From 2025-11-25 on the model gets to see what was wrong with its arguments, and can mend them. */
 function reportsInResult({ peer }: Exchange): boolean {
   const { id } = peer.revision
@@ -243,7 +251,8 @@ function within(timeoutMs: number, name: string, exchange: Exchange, out: Promis
   return new Promise((resolve, reject) => {
     const deadline = deadlines.add(clock.now() + timeoutMs, () => {
       exchange.stop(`Tool ${name} took longer than ${timeoutMs} ms`)
-      reject(new Error(`Tool ${name} took longer than the ${timeoutMs} ms it has`))
+      exchange.lingers = out
+      reject(tookTooLong(name, timeoutMs))
     })
     out.then(resolve, reject)
     const done = (): void => deadlines.cancel(deadline)
@@ -269,27 +278,9 @@ function checkedOutput(entry: ToolEntry<never>, result: CallToolResult, checked:
   )
 }
 
-/** Kinds of failure that come from the caller's side of a question: the tool's failure, not the protocol's. */
-const answersGoneWrong = new Set(['remote', 'timeout', 'invalid-answer', 'invalid-result'])
-
 /** Protocol failures pass; what else a handler throws is the tool's failure, told without its stack. */
 function failed<C>(entry: ToolEntry<C>, exchange: Exchange, error: unknown, options: ToolsOptions<C>): CallToolResult {
-  if (error instanceof McpError && !answersGoneWrong.has(error.kind)) {
-    // Session wires have no number for a client that cannot be asked.
-    if (error.kind !== 'capability-missing' || exchange.peer.revision.era === 'request') throw error
-  }
-  if (error instanceof Problem)
-    return textResult(error.suggestion === undefined ? error.message : `${error.message}. ${error.suggestion}`, true)
-  options.failed(entry.name, error, exchange.caller)
-  return textResult(error instanceof Error && error.message !== '' ? told(error, exchange.caller) : 'The tool failed', true)
-}
-
-/** Nobody chose these words for the caller: a library may have put the whole request that failed into them. */
-function told(error: Error, caller: Caller): string {
-  return clip(redact(error.message, knownOf(caller)), echoed(error))
-}
-
-/** What a handler says of its own failure may be long; what the client said of its own is foreign text. */
-function echoed(error: Error): number {
-  return error instanceof McpError && error.kind === 'remote' ? echoLength : 1000
+  const problem = problemOfThrown(entry.name, exchange, error)
+  if (problem !== error) options.failed(entry.name, error, exchange.caller, problem.correlationId)
+  return failedResult(exchange, problem, options.explain)
 }

@@ -1,0 +1,27 @@
+/** Whose call it is, as a key for stores. */
+import { digestText } from '../core/digest.ts'
+import { ownerKey } from '../core/owner.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import type { Conversation, Memory } from './conversation.ts'
+import type { Exchange } from './exchange.ts'
+
+/** Nobody is known, and nothing is remembered from one request to the next: they are all the same to us. */
+const anonymous = '~anonymous'
+
+const nameless: Memory<{ owner: string | undefined }> = { make: () => ({ owner: undefined }) }
+
+/**
+ * The key of the principal, or of the process owner on a pipe. Without one a session is its own owner, and so is a connection
+ * from elsewhere; callers that have neither share one key. Never contains `/`.
+ */
+export function ownerOf({ caller, conversation }: Exchange): Awaitable<string> {
+  return ownerKey(caller) ?? ownerOfConversation(conversation)
+}
+
+async function ownerOfConversation(conversation: Conversation): Promise<string> {
+  const { session, connection } = conversation
+  if (session === undefined && connection === undefined) return anonymous
+  const memory = conversation.recall(nameless)
+  memory.owner ??= session === undefined ? crypto.randomUUID() : (await digestText(`session ${session}`)).slice(0, 22)
+  return memory.owner
+}

@@ -1,0 +1,47 @@
+/** Idempotency on the wire: a key in the `_meta` of a call, mirrored in a header over HTTP; in the result's what became of it. */
+import { NS } from '../../../core/namespace.ts'
+import { officialIds, request } from '../../../engine/method.ts'
+import { object, string } from '../../../jsonrpc/shape.ts'
+
+export const idempotencyExtension = `${NS}/idempotency`
+
+/** In a call's `_meta`. */
+export interface WireKey {
+  readonly idempotency_key: string
+  readonly idempotency_ttl_seconds?: number
+}
+
+/** In its result's. */
+export interface WireReplay {
+  readonly idempotency_key: string
+  readonly was_replay: boolean
+  readonly original_timestamp: string
+}
+
+export const keyPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
+export const keyRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
+
+/** Sent over HTTP with the key, so that what stands between can see it. */
+export const keyHeader = 'idempotency-key'
+/** Taken too. */
+export const otherKeyHeader = 'x-idempotency-key'
+
+/** How long a key is remembered where neither side says. */
+export const defaultTtlSeconds = 86_400
+
+/** What is known of the call that was made under a key. */
+export interface WireStatus {
+  readonly idempotency_key: string
+  readonly status: 'unknown' | 'running' | 'waiting' | 'done' | 'failed' | 'indeterminate' | 'undone'
+  readonly tool?: string
+  readonly started_at?: string
+  readonly ended_at?: string
+}
+
+export const getKey = request<WireStatus>()({
+  name: 'idempotency/get',
+  to: 'server',
+  in: officialIds,
+  extension: idempotencyExtension,
+  params: object({ idempotency_key: string }),
+})

@@ -1,0 +1,245 @@
+/**
+ * Keys at work: claimed before anything below happens, settled when its outcome is known, so that a repetition gets that outcome,
+ * joins what is under way, or is told that nobody knows. Loaded with the first key.
+ */
+import { fingerprint } from '../../../core/call.ts'
+import type { Clock } from '../../../core/clock.ts'
+import type { Operation } from '../../../core/journal/operation.ts'
+import type { Ticket } from '../../../core/journal/ticket.ts'
+import { NS } from '../../../core/namespace.ts'
+import { type Problem, problem } from '../../../core/problem.ts'
+import { problemOf } from '../../../core/problem-facts.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { ownerOf } from '../../../engine/owner.ts'
+import type { Next } from '../../../engine/stages.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { StoreError } from '../../../stores/store.ts'
+import { isInputRequired } from '../../mcp/input-required/messages.ts'
+import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
+import { idempotencyExtension, type WireStatus } from './messages.ts'
+import { giveAgain, type Remembered, rememberFailure, rememberResult, stamped } from './outcome.ts'
+import type { IdempotencyParts } from './server.ts'
+import { type Wish, wishOf } from './wish.ts'
+
+export interface Replays {
+  run(exchange: Exchange, next: Next): Promise<unknown>
+  status(exchange: Exchange): Promise<WireStatus>
+}
+
+interface Parts extends IdempotencyParts {
+  readonly maxTtlMs: number
+  readonly joinMs: number
+}
+
+/** Of a tool only what matters here. */
+interface KeyedTool {
+  readonly facts: {
+    readonly idempotent?: boolean
+    readonly annotations?: { readonly idempotentHint?: boolean; readonly readOnlyHint?: boolean }
+  }
+}
+
+/** One call with its key. */
+interface Keyed {
+  readonly exchange: Exchange
+  readonly next: Next
+  readonly wish: Wish
+  readonly place: string
+}
+
+const standardResult = 1024 * 1024
+
+export function createReplays(parts: Parts): Replays {
+  /** What its handler still does here, although its call was answered for it. */
+  const lingering = new Map<string, Promise<unknown>>()
+  return {
+    run: async (exchange, next) => {
+      const wish = wishOf(exchange, parts.maxTtlMs)
+      const owner = await ownerOf(exchange)
+      exchange.carried = { ...exchange.carried, [idempotencyExtension]: wish.key }
+      const keyed = { exchange, next, wish, place: `${owner}/${wish.key}` }
+      try {
+        return await claimed(parts, lingering, owner, keyed)
+      } catch (error) {
+        // Nothing is done without its record.
+        throw error instanceof StoreError ? problemOf(error) : error
+      }
+    },
+    status: exchange => status(parts, exchange),
+  }
+}
+
+async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, owner: string, keyed: Keyed): Promise<unknown> {
+  const { exchange, wish, place } = keyed
+  const { claims } = await parts.journal()
+  const target = exchange.params['name'] as string
+  const args = (exchange.params['arguments'] ?? {}) as Params
+  const wanted = { target, fingerprint: await fingerprint(target, args, unitOf(exchange)), ttlMs: wish.ttlMs }
+  const until = parts.clock.now() + parts.joinMs
+  for (;;) {
+    const claim = await claims.claim(owner, wish.key, wanted)
+    const left = until - parts.clock.now()
+    if (claim.kind === 'replay') return giveAgain(exchange, wish.key, claim.operation, parts.problemMeta)
+    if (claim.kind === 'conflict') throw conflict(wish.key, claim.operation)
+    if (claim.kind === 'running') {
+      if (left <= 0 || !(await claim.settled(left))) throw inProgress(wish.key)
+      continue
+    }
+    if (claim.kind === 'indeterminate' && !isRepeatable(exchange)) throw unknown(wish.key, claim.operation)
+    const old = lingering.get(place)
+    if (old !== undefined && (left <= 0 || !(await within(parts.clock, left, old)))) {
+      if (claim.kind === 'fresh') await claim.ticket.release()
+      throw inProgress(wish.key)
+    }
+    const ticket = claim.kind === 'fresh' ? claim.ticket : await claim.retake()
+    const done = ticket === undefined ? undefined : await execute(parts, lingering, ticket, keyed)
+    // Otherwise others were faster, or took us for dead: then the outcome is theirs.
+    if (done !== undefined) return done
+  }
+}
+
+/** Runs it, and writes down what came of it before anybody hears of that. */
+async function execute(
+  parts: Parts,
+  lingering: Map<string, Promise<unknown>>,
+  ticket: Ticket,
+  keyed: Keyed,
+): Promise<CallToolResult | undefined> {
+  const { exchange, next, wish, place } = keyed
+  let result: CallToolResult
+  try {
+    result = (await next()) as CallToolResult
+  } catch (error) {
+    const end = endOfFailure(exchange, error)
+    if (end === 'paused') await ticket.pause(parts.askMs)
+    else if (end === 'released') await ticket.release()
+    else if ((await settled(parts, ticket, rememberFailure(end))) === undefined) return undefined
+    throw error
+  }
+  const end = endOf(exchange, result)
+  if (end === 'paused') await ticket.pause(parts.askMs)
+  else if (end === 'released') await ticket.release()
+  else if (end === 'lost') {
+    linger(exchange, lingering, place)
+    await ticket.lose()
+  } else {
+    const ended = await settled(parts, ticket, remembered(parts, exchange, result))
+    return ended === undefined ? undefined : stamped(exchange, wish.key, result, ended, false)
+  }
+  return result
+}
+
+type End = 'paused' | 'released' | 'lost' | 'stored'
+
+/** Only what came of its handler is remembered, and of that only what would come of it again. */
+function endOf(exchange: Exchange, result: FailedResult): End {
+  if (exchange.asking?.pending === true || isInputRequired(result)) return 'paused'
+  if (!exchange.begun && exchange.outlet === undefined) return 'released'
+  const why = result[because]
+  if (why === undefined) return 'stored'
+  // Whatever the handler did until then, it was stopped in the midst of it.
+  if (why.code === 'OPERATION_TIMEOUT' || (exchange.cancelled && why.code === 'SERVER_ERROR')) return 'lost'
+  return why.category === 'permanent' || why.category === 'invalid_input' ? 'stored' : 'released'
+}
+
+function endOfFailure(exchange: Exchange, error: unknown): 'paused' | 'released' | McpError {
+  if (exchange.asking?.pending === true) return 'paused'
+  if (!exchange.begun || !(error instanceof McpError) || error.kind === 'capability-missing') return 'released'
+  return error
+}
+
+function remembered({ resultLength = standardResult }: Parts, exchange: Exchange, result: CallToolResult): Remembered {
+  try {
+    return rememberResult(exchange, result, resultLength)
+  } catch {
+    // Whoever writes the answer finds the same, and says so.
+    return rememberFailure(new McpError('internal', 'The result could not be written as JSON'))
+  }
+}
+
+/** Undefined where another has taken over. A store that fails now leaves the outcome unknown to others, but not to this caller. */
+async function settled(parts: Parts, ticket: Ticket, { status, outcome, ttlMs }: Remembered): Promise<Operation | undefined> {
+  try {
+    return await ticket.settle(status, outcome, [], ttlMs)
+  } catch (error) {
+    parts.trace('outcome-not-recorded', error)
+    return ticket.operation
+  }
+}
+
+function linger({ lingers }: Exchange, lingering: Map<string, Promise<unknown>>, place: string): void {
+  if (lingers === undefined) return
+  const over = Promise.resolve(lingers)
+    .catch(() => {})
+    .then(() => {
+      if (lingering.get(place) === over) lingering.delete(place)
+    })
+  lingering.set(place, over)
+}
+
+/** Whether it ends in time. */
+function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+  return new Promise(resolve => {
+    const cancel = clock.setTimeout(() => resolve(false), ms)
+    work.then(() => {
+      cancel()
+      resolve(true)
+    })
+  })
+}
+
+function isRepeatable({ target }: Exchange): boolean {
+  const { idempotent, annotations } = (target as KeyedTool).facts
+  return idempotent ?? (annotations?.idempotentHint === true || annotations?.readOnlyHint === true)
+}
+
+/** The unit of work that a call takes part in: the same call in another one is another call. */
+function unitOf({ meta }: Exchange): string | undefined {
+  const said = meta?.[`${NS}/transactions`]
+  const id = isRecord(said) ? said['transaction_id'] : undefined
+  return typeof id === 'string' ? id : undefined
+}
+
+async function status({ journal }: Parts, exchange: Exchange): Promise<WireStatus> {
+  const key = exchange.params['idempotency_key'] as string
+  const owner = await ownerOf(exchange)
+  const found = await (await journal()).claims.find(owner, key)
+  if (found === undefined) return { idempotency_key: key, status: 'unknown' }
+  const { endedAt } = found
+  return {
+    idempotency_key: key,
+    status: found.status,
+    tool: found.target,
+    started_at: new Date(found.startedAt).toISOString(),
+    ...(endedAt === undefined ? {} : { ended_at: new Date(endedAt).toISOString() }),
+  }
+}
+
+function conflict(key: string, { target, status }: Operation): Problem {
+  const what = status === 'undone' ? 'was taken back since' : 'was another one'
+  return problem('IDEMPOTENCY_CONFLICT', `The call under this idempotency key ${what}`, {
+    suggestion: 'Use a new key for each call, and the same key only to repeat it',
+    details: { idempotency_key: key, tool: target, status },
+  })
+}
+
+function inProgress(key: string): Problem {
+  return problem('IDEMPOTENCY_IN_PROGRESS', 'The call under this idempotency key is still under way', {
+    retryAfter: 1000,
+    details: { idempotency_key: key },
+  })
+}
+
+function unknown(key: string, { target, startedAt, endedAt }: Operation): Problem {
+  return problem('OUTCOME_UNKNOWN', 'The call under this idempotency key was begun, and nobody knows how it ended', {
+    actor: 'user',
+    suggestion: 'Find out whether it had its effect before doing it again under a new key',
+    details: {
+      idempotency_key: key,
+      tool: target,
+      started_at: new Date(startedAt).toISOString(),
+      ...(endedAt === undefined ? {} : { given_up_at: new Date(endedAt).toISOString() }),
+    },
+  })
+}

@@ -1,0 +1,53 @@
+/** The key that a call came with: in its `_meta`, in a header, or sealed in the state of a call that goes on. They must agree. */
+import type { Exchange } from '../../../engine/exchange.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { defaultTtlSeconds, idempotencyExtension, keyHeader, keyPattern, keyRule, otherKeyHeader } from './messages.ts'
+
+export interface Wish {
+  readonly key: string
+  readonly ttlMs: number
+}
+
+/** Whether there is a key at all. Cheap: every call is asked. */
+export function isKeyed(exchange: Exchange): boolean {
+  if (exchange.carried !== undefined && idempotencyExtension in exchange.carried) return true
+  const { meta, caller } = exchange
+  if (meta !== undefined && Object.hasOwn(meta, idempotencyExtension)) return true
+  // Headers of a handshake say nothing of a call.
+  if (caller.carrier !== 'http' || caller.header === undefined) return false
+  return caller.header(keyHeader) !== undefined || caller.header(otherKeyHeader) !== undefined
+}
+
+export function wishOf({ meta, caller, carried }: Exchange, maxTtlMs: number): Wish {
+  const said = meta !== undefined && Object.hasOwn(meta, idempotencyExtension) ? meta[idempotencyExtension] : {}
+  if (!isRecord(said)) throw invalid(`params._meta["${idempotencyExtension}"] must be an object with idempotency_key`)
+  const header = caller.carrier === 'http' ? caller.header : undefined
+  const found = [
+    said['idempotency_key'],
+    unquoted(header?.(keyHeader)),
+    unquoted(header?.(otherKeyHeader)),
+    carried?.[idempotencyExtension],
+  ].filter(key => key !== undefined)
+  const key = found[0]
+  if (typeof key !== 'string' || !keyPattern.test(key)) throw invalid(`The idempotency key must be ${keyRule}`)
+  const other = found.find(each => each !== key)
+  if (other !== undefined)
+    throw invalid(`One call has one idempotency key, not "${clip(key)}" and "${clip(String(other))}": send the same everywhere`)
+  return { key, ttlMs: Math.min(maxTtlMs, ttlOf(said['idempotency_ttl_seconds'])) }
+}
+
+function ttlOf(seconds: unknown = defaultTtlSeconds): number {
+  if (Number.isSafeInteger(seconds) && (seconds as number) > 0) return (seconds as number) * 1000
+  throw invalid('idempotency_ttl_seconds must be a whole number above 0')
+}
+
+/** As a header it is a quoted string by the IETF draft, but mostly sent bare. */
+function unquoted(header: string | undefined): string | undefined {
+  return header === undefined ? undefined : (/^"(.*)"$/s.exec(header.trim())?.[1] ?? header.trim())
+}
+
+function invalid(message: string): McpError {
+  return new McpError('invalid-params', message)
+}

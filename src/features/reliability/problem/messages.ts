@@ -1,0 +1,53 @@
+/** Problems on the wire: an object in a result's `_meta` under the extension's id, or the data of an error. */
+import { NS } from '../../../core/namespace.ts'
+import type { Category, Problem } from '../../../core/problem.ts'
+import { factsOf, problemFrom } from '../../../core/problem-facts.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+
+export const problemExtension = `${NS}/problem`
+
+export interface WireProblem {
+  readonly code: string
+  readonly message: string
+  readonly category: Category
+  readonly retry_after_seconds?: number
+  readonly user_actionable?: boolean
+  readonly suggestion?: string
+  readonly details?: Readonly<Record<string, unknown>>
+  readonly documentation_url?: string
+  readonly correlation_id?: string
+}
+
+/** An extension's method failed: the data of the error is the problem (beside the range that JSON-RPC and MCP keep to themselves). */
+export const problemErrors = { problem: { default: -31000 } }
+
+export function toWire(problem: Problem): WireProblem {
+  const { code, message, category, userActionable, suggestion, details, ...rest } = factsOf(problem)
+  return {
+    code,
+    message,
+    category,
+    ...(rest.retryAfterSeconds === undefined ? {} : { retry_after_seconds: rest.retryAfterSeconds }),
+    ...(userActionable ? { user_actionable: true } : {}),
+    ...(suggestion === undefined ? {} : { suggestion }),
+    ...(details === undefined ? {} : { details }),
+    ...(rest.documentation === undefined ? {} : { documentation_url: rest.documentation }),
+    ...(rest.correlationId === undefined ? {} : { correlation_id: rest.correlationId }),
+  }
+}
+
+/** Undefined where it is none. */
+export function fromWire(value: unknown): Problem | undefined {
+  if (!isRecord(value)) return undefined
+  return problemFrom({
+    code: value['code'],
+    message: value['message'],
+    category: value['category'],
+    retryAfterSeconds: value['retry_after_seconds'],
+    userActionable: value['user_actionable'],
+    suggestion: value['suggestion'],
+    details: value['details'],
+    documentation: value['documentation_url'],
+    correlationId: value['correlation_id'],
+  })
+}

@@ -1,0 +1,39 @@
+/** Telling problems: to peers that declared the extension as an object, to all others in words and numbers. */
+import { Problem, problemText } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declared } from '../../../engine/extensions.ts'
+import { failureOf } from '../../../engine/outcome.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { problemOfFailure } from './failures.ts'
+import { problemErrors, problemExtension, toWire } from './messages.ts'
+
+export function problemServer(): Side {
+  return {
+    errors: problemErrors,
+    capabilities: ({ id }) => (id === 's3' ? {} : { extensions: { [problemExtension]: {} } }),
+  }
+}
+
+/** What the `_meta` of a failed call's result says of it; undefined for a peer that does not know problems. */
+export function problemMeta({ peer }: Exchange, problem: Problem): Readonly<Record<string, unknown>> | undefined {
+  return declared(peer, problemExtension) === undefined ? undefined : { [problemExtension]: toWire(problem) }
+}
+
+/**
+ * The failure that a request is answered with, for what was thrown. A method of an extension fails with the problem as data;
+ * any other keeps its own number and data, and has the problem beside them where the peer knows what that is.
+ */
+export function explainFailure(exchange: Exchange, thrown: unknown): unknown {
+  if (thrown instanceof Problem && exchange.route.method.extension !== undefined)
+    return new McpError('problem', problemText(thrown), { cause: thrown, data: toWire(thrown) })
+  if (declared(exchange.peer, problemExtension) === undefined) return thrown
+  const { kind, message, data, code, cause } = failureOf(thrown)
+  const problem = toWire(thrown instanceof Problem ? thrown : problemOfFailure(thrown))
+  return new McpError(kind, message, {
+    cause,
+    data: { ...(isRecord(data) ? data : data === undefined ? {} : { data }), [problemExtension]: problem },
+    ...(code === undefined ? {} : { code }),
+  })
+}
