@@ -15,6 +15,8 @@ const prompt: Frame = { messages: [{ role: 'user', content: { type: 'text', text
 const reply = { role: 'assistant' as const, content: { type: 'text' as const, text: 'ho' }, model: 'm' }
 
 describe('what a client declares', () => {
+  /** Always there: what the client itself knows to read or to send. */
+  const extensions = { 'dev.vivarium/problem': {}, 'dev.vivarium/idempotency': {} }
   const all: ConnectOptions = { onElicit: () => ({ action: 'cancel' }), onSample: () => reply, sampleTools: true, roots: [] }
 
   it.each<[RevisionId, Frame]>([
@@ -33,14 +35,16 @@ describe('what a client declares', () => {
   ])('at %s is what it can answer, in that wire’s words', async (version, expected) => {
     const { server, mcp } = await open(all, version)
     await using _ = mcp
-    expect(server.params('initialize')[0]?.['capabilities']).toMatchObject(expected)
-    expect(Object.keys(server.params('initialize')[0]?.['capabilities'] as Frame).sort()).toEqual(Object.keys(expected).sort())
+    const declared = server.params('initialize')[0]?.['capabilities']
+    const place = version === '2025-11-25' ? 'extensions' : 'experimental'
+    expect(declared).toMatchObject({ ...expected, [place]: extensions })
+    expect(Object.keys(declared as Frame).sort()).toEqual([place, ...Object.keys(expected)].sort())
   })
 
-  it('is nothing when it can answer nothing', async () => {
+  it('is nothing but its extensions when it can answer nothing', async () => {
     const { server, mcp } = await open({})
     await using _ = mcp
-    expect(server.params('initialize')[0]?.['capabilities']).toEqual({})
+    expect(server.params('initialize')[0]?.['capabilities']).toEqual({ extensions })
   })
 
   it('goes with each request on the stateless wire, with its extensions', async () => {

@@ -19,6 +19,7 @@ import {
 import { rootsChanged } from '../features/mcp/roots/messages.ts'
 import { finishTask } from '../features/mcp/tasks/client.ts'
 import { listTools, type Tool } from '../features/mcp/tools/messages.ts'
+import { type CallStatus, callStatus, getKey } from '../features/reliability/idempotency/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
@@ -29,6 +30,7 @@ import { fetchKept, type Lister, type ListLimits, listAll } from './lists.ts'
 import type { LogWish } from './log-level.ts'
 import type { RequestOptions } from './options.ts'
 import type { ResourceBook } from './resource-book.ts'
+import type { Retries } from './retries.ts'
 import type { ClientMiddleware, Session } from './session.ts'
 import { ToolBook } from './tool-book.ts'
 import { type CallToolOptions, callToolOn, type ToolCaller, type ToolOutcome } from './tool-calls.ts'
@@ -45,6 +47,7 @@ export interface ClientParts {
   readonly completionMs: number
   readonly completionDelayMs: number
   readonly validateArguments: boolean
+  readonly retries: Retries
   readonly listLimits: ListLimits
   readonly stop: () => void
 }
@@ -87,6 +90,8 @@ export class Client {
       answerers,
       rounds,
       validateArguments,
+      retries: parts.retries,
+      newKey: () => crypto.randomUUID(),
       sendOptions: options => this.#send(options),
       list: (anew, signal) => this.#readTools(anew, signal),
       finishTask: (task, { signal = never, totalMs }) =>
@@ -130,6 +135,11 @@ export class Client {
   callTool(name: string, args?: Params, options?: CallToolOptions): Promise<ToolOutcome>
   callTool(name: string, args?: Params, options: CallToolOptions = standard): Promise<ToolOutcome> {
     return callToolOn(this.#caller, name, args, options)
+  }
+
+  /** What a server that knows idempotency keys knows of the call that was made under one. */
+  async callStatus(idempotencyKey: string, options: RequestOptions = standard): Promise<CallStatus> {
+    return callStatus(await this.#parts.session.request(getKey, { idempotency_key: idempotencyKey }, this.#send(options)))
   }
 
   /** All tools that are fit for use; pages by itself, and keeps what the server lets us keep. */

@@ -1,5 +1,5 @@
 /** `connect`: makes a client of the features' client sides and opens it, whatever the server speaks. */
-import { realClock } from '../core/clock.ts'
+import { type Clock, realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import { checkLogOption } from '../core/log-trace.ts'
 import { version } from '../core/version.ts'
@@ -16,6 +16,8 @@ import { subscriptionsClient } from '../features/mcp/subscriptions/client.ts'
 import { tasksClient } from '../features/mcp/tasks/client.ts'
 import { questionTasks } from '../features/mcp/tasks/questions.ts'
 import { toolsClient } from '../features/mcp/tools/client.ts'
+import { idempotencyClient } from '../features/reliability/idempotency/client.ts'
+import { problemClient } from '../features/reliability/problem/client.ts'
 import { Spoken } from '../revisions/index.ts'
 import { answeringSides } from './answering.ts'
 import { authorizerOf } from './authorizing.ts'
@@ -29,6 +31,7 @@ import { clientTrace } from './logging.ts'
 import type { ConnectOptions } from './options.ts'
 import type { ProbeOptions } from './probe.ts'
 import { ResourceBook } from './resource-book.ts'
+import { Retries } from './retries.ts'
 import { Session } from './session.ts'
 import { openerOf, type Target } from './target.ts'
 
@@ -90,8 +93,13 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     log,
     answerers: answering.answerers,
     validateArguments,
+    retries: retriesOf(options, clock),
     stop,
   })
+}
+
+function retriesOf({ retry = {}, onProblem, onAuthRequired }: ConnectOptions, clock: Clock): Retries {
+  return new Retries({ retry, clock, random: Math.random, onProblem, onAuthRequired })
 }
 
 /** The options that have a default or a unit. */
@@ -131,6 +139,8 @@ function engineFor(
       progressReceiver(),
       cancellation(),
       tasksClient(),
+      problemClient(),
+      idempotencyClient(),
       { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
     ],
     clock,

@@ -10,6 +10,7 @@ import type { LogLevel } from '../features/mcp/logging/messages.ts'
 import type { Roots } from '../features/mcp/roots/client.ts'
 import type { OnSample } from '../features/mcp/sampling/client.ts'
 import type { Implementation, RevisionId } from '../revisions/index.ts'
+import type { OnAuthRequired, OnProblem, RetryOptions } from './retries.ts'
 
 export interface ClientRate {
   readonly perSecond: number
@@ -59,6 +60,15 @@ export interface ConnectOptions {
   readonly probeTimeout?: Duration
   /** Checks arguments against the tool's input schema before sending. Default false. */
   readonly validateArguments?: boolean
+  /**
+   * How failed tool calls are made again by themselves: only where waiting can help (problems of the categories transient and
+   * rate_limited, busy or vanished servers), and only calls that do no harm when repeated. False: never.
+   */
+  readonly retry?: RetryOptions | false
+  /** Told of a failure that the user can do something about, with what that is. */
+  readonly onProblem?: OnProblem
+  /** Gets the right that a call lacked; true: it is made once more. What HTTP asks for is the matter of `auth`. */
+  readonly onAuthRequired?: OnAuthRequired
   /** Sends a ping this often and closes when there is no answer. Default: never. */
   readonly healthCheck?: Duration
   /** How long completions for the same question are kept. Default 5 s; 0 keeps none. */

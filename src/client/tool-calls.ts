@@ -1,4 +1,5 @@
 /** Calling a tool: headers that mirror arguments, questions that come back, tasks that take long, and a checked result. */
+import type { Problem } from '../core/problem.ts'
 import type { Schema } from '../core/schema/index.ts'
 import { fewElements } from '../core/schema/size.ts'
 import type { Progress, SendOptions } from '../engine/calls.ts'
@@ -8,10 +9,13 @@ import { createdTask, takesTask, wantsTask } from '../features/mcp/tasks/client.
 import { type Task, takingTasks } from '../features/mcp/tasks/messages.ts'
 import { mirrorHeaders } from '../features/mcp/tools/headers.ts'
 import { type CallToolResult, callTool, type TaskSupport } from '../features/mcp/tools/messages.ts'
+import { checkKey, knowsKeys, withKey } from '../features/reliability/idempotency/client.ts'
+import { problemIn } from '../features/reliability/problem/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { RequestOptions } from './options.ts'
 import { readOutput } from './output.ts'
+import type { Retries } from './retries.ts'
 import type { Session } from './session.ts'
 import type { ToolBook } from './tool-book.ts'
 
@@ -19,6 +23,11 @@ export interface CallToolOptions<S extends Schema = Schema> extends RequestOptio
   /** What the structured content must be; types the result. */
   readonly output?: S
   readonly onProgress?: (progress: Progress) => void
+  /**
+   * Names this call to a server that knows such keys: made again under the same one it is not done twice. Default: one of the
+   * client's own, where the server knows keys and the tool may change something.
+   */
+  readonly idempotencyKey?: string
   /** Run it in the background where tool and server allow that, and wait for its end. Default: only where the tool demands it. */
   readonly task?: boolean
 }
@@ -36,6 +45,8 @@ interface ToolAnswer<Failed extends boolean, T> {
    */
   readonly structured: T
   readonly isError: Failed
+  /** Why it failed, where the server tells that in so many words. */
+  readonly problem: Failed extends true ? Problem | undefined : undefined
   readonly meta: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -48,6 +59,8 @@ export interface ToolCaller {
   readonly sendOptions: (options: RequestOptions) => SendOptions
   /** Reads the list of tools; `anew`: what we know is old. */
   readonly list: (anew: boolean, signal: AbortSignal | undefined) => Promise<void>
+  readonly retries: Retries
+  readonly newKey: () => string
   /** Waits for the end of a call that has become a task. */
   readonly finishTask: (task: Task, options: SendOptions) => Promise<CallToolResult>
 }
@@ -62,11 +75,30 @@ export async function callToolOn(
 ): Promise<ToolOutcome> {
   const { onProgress } = options
   const plainly = caller.sendOptions(options)
-  let send = onProgress === undefined ? plainly : { ...plainly, onProgress }
+  const key = keyFor(caller, name, options)
+  const quietly = key === undefined ? plainly : withKey(plainly, key)
+  const send = onProgress === undefined ? quietly : { ...quietly, onProgress }
   if (caller.validateArguments) {
     await known(caller, name, send.signal)
     caller.book.checkInput(name, args)
   }
+  return caller.retries.call({
+    tool: name,
+    attempt: () => callOnce(caller, name, args, options, send),
+    harmless: () => isHarmless(caller, name, key, send.signal),
+    open: () => !caller.session.opened.conversation.ended,
+    signal: send.signal,
+  })
+}
+
+async function callOnce(
+  caller: ToolCaller,
+  name: string,
+  args: Params | undefined,
+  options: CallToolOptions,
+  first: SendOptions,
+): Promise<ToolOutcome> {
+  let send = first
   // Where the caller decides, the tool must allow it: for that we have to know the tool.
   if (options.task === true && takesTask(caller.session.opened.conversation.peer, callTool.name))
     await known(caller, name, send.signal)
@@ -101,6 +133,34 @@ function isLarge(value: unknown): boolean {
 
 function nextTurn(): Promise<void> {
   return new Promise(done => setTimeout(done))
+}
+
+/** Read-only calls need none: they can be repeated as they are. */
+function keyFor({ session, book, newKey }: ToolCaller, name: string, { idempotencyKey }: CallToolOptions): string | undefined {
+  if (idempotencyKey !== undefined) {
+    checkKey(idempotencyKey)
+    return idempotencyKey
+  }
+  if (!knowsKeys(session.opened.conversation.peer) || book.get(name)?.tool.annotations?.readOnlyHint === true) return undefined
+  return newKey()
+}
+
+/** Made again it does no more than made once: by its key, else by what the server says of the tool. */
+async function isHarmless(
+  caller: ToolCaller,
+  name: string,
+  key: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  if (key !== undefined && knowsKeys(caller.session.opened.conversation.peer)) return true
+  try {
+    await known(caller, name, signal)
+  } catch {
+    // That the list cannot be read now is no news: the call itself has just failed.
+    return false
+  }
+  const hints = caller.book.get(name)?.tool.annotations
+  return hints?.readOnlyHint === true || hints?.idempotentHint === true
 }
 
 async function known({ book, list }: ToolCaller, name: string, signal: AbortSignal | undefined): Promise<void> {
@@ -156,7 +216,9 @@ function paramsFor(caller: ToolCaller, name: string, args: Params | undefined, w
 function withHeaders({ session, book }: ToolCaller, name: string, args: Params | undefined, send: SendOptions): SendOptions {
   if (session.opened.revision.era !== 'request') return send
   const mirrored = book.get(name)?.mirrored
-  return mirrored === undefined || mirrored.length === 0 ? send : { ...send, headers: mirrorHeaders(mirrored, args) }
+  return mirrored === undefined || mirrored.length === 0
+    ? send
+    : { ...send, headers: { ...send.headers, ...mirrorHeaders(mirrored, args) } }
 }
 
 /** The server asks, on wires where it does that inside results. */
@@ -185,7 +247,9 @@ function checkedResult(result: unknown): CallToolResult {
 
 function outcome({ content, isError, _meta }: CallToolResult, structured: unknown): ToolOutcome {
   const blocks = Array.isArray(content) ? content : []
-  return { content: blocks, text: textOf(blocks), structured, isError: isError === true, meta: _meta }
+  const common = { content: blocks, text: textOf(blocks), structured, meta: _meta }
+  if (isError === true) return { ...common, isError, problem: problemIn(_meta) }
+  return { ...common, isError: false, problem: undefined }
 }
 
 function textOf(content: readonly ContentBlock[]): string {

@@ -1,6 +1,6 @@
 /** What a peer declared of extensions. Where each request declares for itself, only the current one counts. */
 import { isRecord } from '../jsonrpc/message.ts'
-import type { Capabilities, Peer } from '../revisions/index.ts'
+import type { Capabilities, Peer, Revision, RevisionId } from '../revisions/index.ts'
 import { capabilityMissing } from './asking.ts'
 import type { Layer } from './stages.ts'
 
@@ -10,6 +10,15 @@ export function declared(peer: Peer, id: string): Readonly<Record<string, unknow
   const settings = member(capabilities, 'extensions', id)
   // Wires without a place for extensions let peers declare them among the experimental ones.
   return settings ?? (revision.era === 'session' ? member(capabilities, 'experimental', id) : undefined)
+}
+
+/** Wires that know only experiments where others know extensions. */
+const older: ReadonlySet<RevisionId> = new Set(['2024-11-05', '2025-03-26', '2025-06-18'])
+
+/** How an extension is declared on a wire. The dialect has no place for it. */
+export function declaration({ id }: Revision, extension: string, settings: Capabilities = {}): Capabilities {
+  if (id === 's3') return {}
+  return { [older.has(id) ? 'experimental' : 'extensions']: { [extension]: settings } }
 }
 
 /** In front of an extension's methods: whoever did not declare it learns what is missing, and nothing else happens. */

@@ -141,18 +141,18 @@ const capabilities = {
   tools: listChanged,
   resources: { subscribe: true, listChanged: true },
   completions: {},
-  extensions: { 'dev.vivarium/problem': {} },
 }
+const ours = { 'dev.vivarium/problem': {} }
 const coreTasks = { cancel: {}, requests: { tools: { call: {} } } }
 
 describe('the opening (§1.1)', () => {
   const { completions, ...firstCapabilities } = capabilities
   const { name, version, title } = fullInfo
   it.each([
-    ['2024-11-05', { name, version }, firstCapabilities],
-    ['2025-03-26', { name, version }, capabilities],
-    ['2025-06-18', { name, version, title }, capabilities],
-    ['2025-11-25', fullInfo, { ...capabilities, tasks: coreTasks }],
+    ['2024-11-05', { name, version }, { ...firstCapabilities, experimental: ours }],
+    ['2025-03-26', { name, version }, { ...capabilities, experimental: ours }],
+    ['2025-06-18', { name, version, title }, { ...capabilities, experimental: ours }],
+    ['2025-11-25', fullInfo, { ...capabilities, extensions: ours, tasks: coreTasks }],
   ] as const)(
     'at %s tells who the server is and what it can, in the words of the wire',
     async (revision, serverInfo, declared) => {
@@ -172,7 +172,7 @@ describe('the opening (§1.1)', () => {
     expect(resultOf(await wire.ask('server/discover'))).toEqual({
       resultType: 'complete',
       supportedVersions: ['2026-07-28', 'DRAFT-2026-v1'],
-      capabilities: { ...capabilities, extensions: { ...capabilities.extensions, 'io.modelcontextprotocol/tasks': {} } },
+      capabilities: { ...capabilities, extensions: { ...ours, 'io.modelcontextprotocol/tasks': {} } },
       instructions: 'Use it well',
       ttlMs: 5_000,
       cacheScope: 'public',
@@ -186,7 +186,7 @@ describe('the opening (§1.1)', () => {
     expect(resultOf(await wire.ask('server/discover'))).toEqual({
       resultType: 'complete',
       supportedVersions: ['2026-07-28', 'DRAFT-2026-v1'],
-      capabilities: { ...capabilities, tasks: coreTasks },
+      capabilities: { ...capabilities, extensions: ours, tasks: coreTasks },
       instructions: 'Use it well',
       serverInfo: fullInfo,
     })

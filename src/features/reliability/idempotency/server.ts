@@ -4,6 +4,7 @@ import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log-trace.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import { getKey, idempotencyExtension } from './messages.ts'
@@ -54,6 +55,6 @@ export function idempotencyServer(parts: IdempotencyParts): Side {
         run: async (exchange, next) => (await load()).run(exchange, next),
       },
     ],
-    capabilities: ({ id }) => (parts.declared && id !== 's3' ? { extensions: { [idempotencyExtension]: {} } } : {}),
+    capabilities: revision => (parts.declared ? declaration(revision, idempotencyExtension) : {}),
   }
 }

@@ -1,6 +1,7 @@
 /** Reading problems: as a peer tells them, else from the number, the status or the way in which a call failed. */
 import { Problem, type ProblemCode, type ProblemMore, problem } from '../../../core/problem.ts'
 import { problemOf } from '../../../core/problem-facts.ts'
+import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -9,7 +10,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { fromWire, problemErrors, problemExtension } from './messages.ts'
 
 export function problemClient(): Side {
-  return { capabilities: ({ id }) => (id === 's3' ? {} : { extensions: { [problemExtension]: {} } }) }
+  return { capabilities: revision => declaration(revision, problemExtension) }
 }
 
 /** The problem that a result tells of, if it does. */

@@ -9,6 +9,7 @@ const codes: ReadonlyMap<string, ProblemCode> = new Map<string, ProblemCode>([
   ['rate-limited', 'RATE_LIMIT_EXCEEDED'],
   ['busy', 'SERVER_UNAVAILABLE'],
   ['timeout', 'OPERATION_TIMEOUT'],
+  ['insufficient-scope', 'SCOPE_INSUFFICIENT'],
   ['unknown-tool', 'RESOURCE_NOT_FOUND'],
   ['unknown-prompt', 'RESOURCE_NOT_FOUND'],
   ['unknown-task', 'RESOURCE_NOT_FOUND'],
@@ -27,9 +28,10 @@ const codes: ReadonlyMap<string, ProblemCode> = new Map<string, ProblemCode>([
 export function problemOfFailure(thrown: unknown): Problem {
   if (!(thrown instanceof McpError)) return problemOf(thrown)
   if (thrown.cause instanceof Problem) return thrown.cause
-  const retryAfter = isRecord(thrown.data) ? thrown.data['retryAfterMs'] : undefined
+  const { retryAfterMs: retryAfter, scopes } = isRecord(thrown.data) ? thrown.data : {}
   return problem(codes.get(thrown.kind) ?? 'INVALID_INPUT', thrown.message, {
     cause: thrown,
+    ...(Array.isArray(scopes) ? { details: { missing_scopes: scopes } } : {}),
     ...(typeof retryAfter === 'number' ? { retryAfter } : {}),
   })
 }

@@ -1,7 +1,7 @@
 /** Telling problems: to peers that declared the extension as an object, to all others in words and numbers. */
 import { Problem, problemText } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaration, declared } from '../../../engine/extensions.ts'
 import { failureOf } from '../../../engine/outcome.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -12,7 +12,7 @@ import { problemErrors, problemExtension, toWire } from './messages.ts'
 export function problemServer(): Side {
   return {
     errors: problemErrors,
-    capabilities: ({ id }) => (id === 's3' ? {} : { extensions: { [problemExtension]: {} } }),
+    capabilities: revision => declaration(revision, problemExtension),
   }
 }
 
