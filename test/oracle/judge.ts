@@ -16,6 +16,9 @@ type Frame = Readonly<Record<string, unknown>>
 /** What the tasks extension brings; its shapes are in no core schema. */
 const taskExtension = new Set(['tasks/get', 'tasks/update', 'tasks/cancel', 'notifications/tasks'])
 
+/** What our own extensions bring, on every wire. */
+const ours = /^(idempotency|transaction|permissions)\//
+
 export function faultsOf(rules: Rules, revision: Judged, frame: Frame, asked: Asked | undefined): string[] {
   if (typeof frame['method'] === 'string') return callFaults(rules, revision, frame, frame['method'])
   if (frame['error'] !== undefined) return errorFaults(rules, frame)
@@ -26,7 +29,7 @@ function callFaults(rules: Rules, revision: Judged, frame: Frame, method: string
   const outer = rules.faults(frame['id'] === undefined ? 'JSONRPCNotification' : 'JSONRPCRequest', frame)
   const definition = rules.ofMethod(method)
   if (definition === undefined) {
-    const extension = revision === '2026-07-28' && taskExtension.has(method)
+    const extension = (revision === '2026-07-28' && taskExtension.has(method)) || ours.test(method)
     return extension ? outer : [...outer, `${revision} has no method ${method}`]
   }
   return [...outer, ...rules.faults(definition, rules.hasEnvelope(definition) ? frame : bare(frame))]
@@ -59,6 +62,7 @@ function resultOf(rules: Rules, revision: Judged, result: unknown, { method, par
   const kind = isRecord(result) ? result['resultType'] : undefined
   if (kind === 'input_required') return 'InputRequiredResult'
   if (revision === '2026-07-28' && (kind === 'task' || taskExtension.has(method))) return 'Result'
+  if (ours.test(method)) return 'Result'
   if (params['task'] !== undefined && isRecord(result) && result['task'] !== undefined) return 'CreateTaskResult'
   if (method === 'tasks/result') return rules.ofResult(work)
   return rules.ofResult(method)

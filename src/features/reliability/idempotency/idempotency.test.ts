@@ -2,8 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { expectFits } from '../../../../test/extension-schemas.ts'
 import { errorOf, type Frame, resultOf, speak, textOf } from '../../../../test/spec/wire.ts'
 import type { ServerOptions } from '../../../server/index.ts'
+import { memoryStore, type Store, StoreError } from '../../../stores/index.ts'
 import { fakeClock } from '../../../testing/clock.ts'
 import { bodyOf, call, codeOf, replayOf, revisions, type World, world } from './fixture.ts'
 import { idempotencyExtension } from './messages.ts'
@@ -177,16 +179,18 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
     expect(textOf(await wire.ask('tools/call', call('say', 'old')))).toBe('said 2')
   })
 
-  it.each([[''], ['a b'], ['ä'], ['x'.repeat(129)], [7], [null], [undefined]])('E5-8: the key %j is refused', async key => {
+  it('E5-8: a key or a time that can be none is refused, and nothing runs', async () => {
     const { speak, runs } = make(store)
     const wire = await speak(revision)
-    const answer = await wire.ask('tools/call', call('say', undefined, {}, {}))
-    expect(resultOf(answer)).toBeDefined()
-    const bad = { name: 'say', _meta: { [idempotencyExtension]: { idempotency_key: key } } }
-    expect(errorOf(await wire.ask('tools/call', bad)).code).toBe(-32602)
+    const codes: number[] = []
+    for (const key of ['', 'a b', 'ä', 'x'.repeat(129), 7, null, undefined]) {
+      const meta = { [idempotencyExtension]: { idempotency_key: key } }
+      codes.push(errorOf(await wire.ask('tools/call', { name: 'say', _meta: meta })).code)
+    }
     for (const seconds of [0, -1, 1.5, '1'])
-      expect(errorOf(await wire.ask('tools/call', call('say', 'k', {}, { idempotency_ttl_seconds: seconds }))).code).toBe(-32602)
-    expect(runs.get('say')).toBe(1)
+      codes.push(errorOf(await wire.ask('tools/call', call('say', 'k', {}, { idempotency_ttl_seconds: seconds }))).code)
+    expect(codes).toEqual(Array.from({ length: 11 }, () => -32602))
+    expect(runs.get('say')).toBeUndefined()
   })
 
   it('E5-9, X1: who may no longer do it gets no replay of it', async () => {
@@ -297,4 +301,55 @@ it('E5-6: two executions never overlap, even where the first was given up', asyn
   resolve()
   expect(textOf(await again)).toBe('done')
   expect(most).toBe(1)
+})
+
+/** A store in memory of which some is otherwise. */
+function storeWith(other: Partial<Store>, kept = memoryStore()): Store {
+  return {
+    get: key => kept.get(key),
+    scan: (prefix, options) => kept.scan(prefix, options),
+    read: (log, options) => kept.read(log, options),
+    commit: ops => kept.commit(ops),
+    watch: (prefixes, signal) => kept.watch(prefixes, signal),
+    close: () => kept.close(),
+    ...other,
+  }
+}
+
+describe.each(revisions)('a store that fails, at %s', revision => {
+  it('E5-7: means that nothing runs, and that the caller may come again', async () => {
+    const store = storeWith({ commit: () => Promise.reject(new StoreError('failed', 'The disk is full')) })
+    const made = world({ store })
+    worlds.push(made)
+    const wire = await made.speak(revision)
+    const answer = await wire.ask('tools/call', call('say', 'k'))
+    expect([codeOf(answer), made.runs.get('say')]).toEqual(['SERVER_UNAVAILABLE', undefined])
+    expect(JSON.stringify(answer)).not.toContain('disk')
+  })
+
+  it('C6: fails a method of an extension with −31000 and the problem as data', async () => {
+    const store = storeWith({ get: () => Promise.reject(new StoreError('failed', 'The disk is full')) })
+    const made = world({ store })
+    worlds.push(made)
+    const wire = await made.speak(revision)
+    const { code, data } = errorOf(await wire.ask('idempotency/get', { idempotency_key: 'k' }))
+    expect([code, data?.['code'], data?.['category']]).toEqual([-31000, 'SERVER_UNAVAILABLE', 'transient'])
+    expectFits(data, 'error.schema.json')
+  })
+
+  it('E5-6: after the effect leaves the outcome unknown to others, but not to its caller', async () => {
+    const kept = memoryStore()
+    let fails = false
+    const commit: Store['commit'] = ops => (fails ? Promise.reject(new StoreError('failed', 'x')) : kept.commit(ops))
+    const made = world({ store: storeWith({ commit }, kept) })
+    worlds.push(made)
+    made.server.tool('last', {}, () => {
+      fails = true
+      return 'done'
+    })
+    const wire = await made.speak(revision)
+    expect(textOf(await wire.ask('tools/call', call('last', 'k')))).toBe('done')
+    fails = false
+    expect(codeOf(await wire.ask('tools/call', call('last', 'k')))).toBe('OUTCOME_UNKNOWN')
+  })
 })

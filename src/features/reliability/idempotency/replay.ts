@@ -59,15 +59,15 @@ export function createReplays(parts: Parts): Replays {
       const owner = await ownerOf(exchange)
       exchange.carried = { ...exchange.carried, [idempotencyExtension]: wish.key }
       const keyed = { exchange, next, wish, place: `${owner}/${wish.key}` }
-      try {
-        return await claimed(parts, lingering, owner, keyed)
-      } catch (error) {
-        // Nothing is done without its record.
-        throw error instanceof StoreError ? problemOf(error) : error
-      }
+      // Nothing is done without its record.
+      return claimed(parts, lingering, owner, keyed).catch(told)
     },
-    status: exchange => status(parts, exchange),
+    status: exchange => status(parts, exchange).catch(told),
   }
+}
+
+function told(error: unknown): never {
+  throw error instanceof StoreError ? problemOf(error) : error
 }
 
 async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, owner: string, keyed: Keyed): Promise<unknown> {

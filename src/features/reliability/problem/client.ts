@@ -19,9 +19,9 @@ export function problemIn(meta: Readonly<Record<string, unknown>> | undefined): 
 }
 
 /** What a failed call means: whether trying again can help, and who can do something about it. */
-export function classify(error: unknown): Problem {
+export function classify(error: unknown, now: () => number = Date.now): Problem {
   if (error instanceof Problem) return error
-  if (error instanceof ConnectionError) return ofConnection(error)
+  if (error instanceof ConnectionError) return ofConnection(error, now)
   if (!(error instanceof McpError)) return problemOf(error)
   return told(error) ?? (error.status === undefined ? undefined : ofStatus(error.status, error)) ?? ofNumber(error)
 }
@@ -60,10 +60,10 @@ function tooMany(error: Error, retryAfter: number): Problem {
   return of('RATE_LIMIT_EXCEEDED', error, { retryAfter })
 }
 
-function ofConnection(error: ConnectionError): Problem {
+function ofConnection(error: ConnectionError, now: () => number): Problem {
   const { status, headers } = error
   if (status !== undefined && (status < 200 || status >= 300)) {
-    const known = ofStatus(status, error, waitOf(headers?.['retry-after']))
+    const known = ofStatus(status, error, waitOf(headers?.['retry-after'], now))
     if (known !== undefined) return known
   }
   // What was never reached, or went away, may be there again.
@@ -94,11 +94,11 @@ function ofStatus(status: number, error: McpError | ConnectionError, wait?: numb
 }
 
 /** `Retry-After` in seconds; a date is compared with the clock of this machine. */
-function waitOf(header: string | undefined): number | undefined {
+function waitOf(header: string | undefined, now: () => number): number | undefined {
   if (header === undefined) return undefined
   if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000
   const at = Date.parse(header)
-  return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
+  return Number.isNaN(at) ? undefined : Math.max(0, at - now())
 }
 
 function of(code: ProblemCode, error: Error, more: ProblemMore = {}): Problem {
