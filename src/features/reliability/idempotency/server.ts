@@ -7,10 +7,9 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
-import { getKey, idempotencyExtension } from './messages.ts'
+import { getKey, idempotencyExtension, keyHeader, otherKeyHeader } from './messages.ts'
 import type { ProblemMeta } from './outcome.ts'
 import type { Replays } from './replay.ts'
-import { isKeyed } from './wish.ts'
 
 /** What an author may say of it. */
 export interface IdempotencyOptions {
@@ -57,4 +56,14 @@ export function idempotencyServer(parts: IdempotencyParts): Side {
     ],
     capabilities: revision => (parts.declared ? declaration(revision, idempotencyExtension) : {}),
   }
+}
+
+/** Whether there is a key at all. Cheap: every call is asked. */
+function isKeyed(exchange: Exchange): boolean {
+  if (exchange.carried !== undefined && idempotencyExtension in exchange.carried) return true
+  const { meta, caller } = exchange
+  if (meta !== undefined && Object.hasOwn(meta, idempotencyExtension)) return true
+  // Headers of a handshake say nothing of a call.
+  if (caller.carrier !== 'http' || caller.header === undefined) return false
+  return caller.header(keyHeader) !== undefined || caller.header(otherKeyHeader) !== undefined
 }

@@ -10,16 +10,6 @@ export interface Wish {
   readonly ttlMs: number
 }
 
-/** Whether there is a key at all. Cheap: every call is asked. */
-export function isKeyed(exchange: Exchange): boolean {
-  if (exchange.carried !== undefined && idempotencyExtension in exchange.carried) return true
-  const { meta, caller } = exchange
-  if (meta !== undefined && Object.hasOwn(meta, idempotencyExtension)) return true
-  // Headers of a handshake say nothing of a call.
-  if (caller.carrier !== 'http' || caller.header === undefined) return false
-  return caller.header(keyHeader) !== undefined || caller.header(otherKeyHeader) !== undefined
-}
-
 export function wishOf({ meta, caller, carried }: Exchange, maxTtlMs: number): Wish {
   const said = meta !== undefined && Object.hasOwn(meta, idempotencyExtension) ? meta[idempotencyExtension] : {}
   if (!isRecord(said)) throw invalid(`params._meta["${idempotencyExtension}"] must be an object with idempotency_key`)
