@@ -4,6 +4,7 @@ import {
   type ClientRow,
   type ColdRow,
   figures,
+  type KeyRow,
   type Results,
   type ServerFigures,
   type ServerRow,
@@ -23,6 +24,7 @@ export function report(results: Results): string {
   add('Cold start to the first answer, ms (multiple of the floor)', coldTable(results.cold))
   add('Idle session after garbage collection, kB of heap (kB of RSS)', sessionTable(results.sessions))
   add('Client CPU per echo call, as a multiple of a raw client', clientTable(results.clients))
+  add('Calls a second (CPU of this process per call, µs) under idempotency keys, 64 in flight', keyTable(results.idempotency))
   const failed = failures(results)
   if (failed.length > 0) parts.push(`Failed\n${failed.map(line => `  ${line}`).join('\n')}`)
   return parts.join('\n\n')
@@ -30,7 +32,13 @@ export function report(results: Results): string {
 
 /** Cells that have no figures because something went wrong, one line each. */
 export function failures(results: Results): string[] {
-  const groups = { server: results.server, cold: results.cold, sessions: results.sessions, clients: results.clients }
+  const groups = {
+    server: results.server,
+    cold: results.cold,
+    sessions: results.sessions,
+    clients: results.clients,
+    idempotency: results.idempotency,
+  }
   return Object.entries(groups).flatMap(([section, rows]) =>
     rows.flatMap(row =>
       Object.entries<Cell<object>>(row.cells).flatMap(([name, cell]) =>
@@ -40,7 +48,8 @@ export function failures(results: Results): string[] {
   )
 }
 
-function label(row: ServerRow | ColdRow | SessionRow | ClientRow): string {
+function label(row: ServerRow | ColdRow | SessionRow | ClientRow | KeyRow): string {
+  if ('store' in row) return row.store
   if ('work' in row) return `${row.carrier} ${row.revision} ${row.work}`
   if ('opening' in row) return `${row.carrier} ${row.opening}`
   if ('inFlight' in row) return `${row.carrier} ${row.revision} ×${row.inFlight}`
@@ -57,6 +66,22 @@ function clientTable(rows: readonly ClientRow[]): Table {
   const names = others(rows, 'raw')
   const head = ['', 'raw µs', ...names, 'sdk-v2 / vivarium']
   return [head, ...rows.map(row => [label(row), fixed(row.cells.raw, 'cpuMicros'), ...ratios(row, names)])]
+}
+
+function keyTable(rows: readonly KeyRow[]): Table {
+  const speed = (cell: KeyRow['cells'][string] | undefined): string => {
+    const found = figures(cell)
+    if (found === undefined) return missing(cell) ?? '–'
+    const cpu = found.cpuMicros === undefined ? '' : ` (${found.cpuMicros.toFixed(0)})`
+    return `${Math.round(found.callsPerSecond).toLocaleString('en')}${cpu}`
+  }
+  const lines = rows.map(({ store, cells }) => {
+    const { fresh, replay, raw } = cells
+    const part = (figures(fresh)?.callsPerSecond ?? Number.NaN) / (figures(raw)?.callsPerSecond ?? Number.NaN)
+    const calls = 1 / (figures(fresh)?.transactionsPerCall ?? Number.NaN)
+    return [store, speed(fresh), speed(replay), Number.isNaN(calls) ? '–' : calls.toFixed(1), speed(raw), times(part)]
+  })
+  return [['', 'first time', 'given again', 'calls per sync', 'bare inserts', 'part of these'], ...lines]
 }
 
 function ratios(row: { cells: Record<string, Cell<{ ratio: number }>> }, names: readonly string[]): string[] {

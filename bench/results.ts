@@ -49,6 +49,12 @@ export interface ClientRow {
   cells: Record<string, Cell<{ cpuMicros: number; ratio: number; ratios: number[]; callsPerSecond: number }>>
 }
 
+/** In-process calls under idempotency keys: done for the first time, given again, and what the store's own database makes bare. */
+export interface KeyRow {
+  store: string
+  cells: Record<string, Cell<{ callsPerSecond: number; cpuMicros?: number; transactionsPerCall?: number }>>
+}
+
 export interface Results {
   node: string
   when: string
@@ -58,6 +64,7 @@ export interface Results {
   cold: ColdRow[]
   sessions: SessionRow[]
   clients: ClientRow[]
+  idempotency: KeyRow[]
 }
 
 export const failure = (error: unknown): { failed: string } => ({

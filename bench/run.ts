@@ -12,6 +12,7 @@ import { failures, report } from './report.ts'
 import type { Results } from './results.ts'
 import { measureClients } from './sections/clients.ts'
 import { measureColdStart } from './sections/cold.ts'
+import { measureIdempotency } from './sections/idempotency.ts'
 import { measureServers } from './sections/server.ts'
 import { measureSessions } from './sections/sessions.ts'
 
@@ -29,6 +30,7 @@ const results: Results = {
   cold: [],
   sessions: [],
   clients: [],
+  idempotency: [],
 }
 if (!built()) results.notes.push('vivarium: not built, skipped')
 if (options.quick) results.notes.push('--quick: short rounds, good for a smoke test, too short for claims')
@@ -47,6 +49,9 @@ const sections: Record<string, () => Promise<void>> = {
   cold: () => measureColdStart(options, contenders, progress(results.cold, 'cold start')),
   sessions: () => measureSessions(options, contenders, progress(results.sessions, 'sessions')),
   clients: () => measureClients(options, progress(results.clients, 'client row')),
+  idempotency: async () => {
+    if (built()) await measureIdempotency(options, progress(results.idempotency, 'store'))
+  },
 }
 for (const [name, measure] of Object.entries(sections)) {
   if (!wanted(options, name)) continue

@@ -14,7 +14,10 @@ describe('the programs in the documentation', () => {
     'docs/testing.md',
     'docs/logging.md',
     'docs/coming-from-the-sdk.md',
+    'docs/guide/errors.md',
     'docs/guide/hardening.md',
+    'docs/guide/idempotency.md',
+    'docs/guide/stores.md',
   ])('%s runs to its end as one program', async page => {
     const file = await writeProgram(page)
     const { stderr } = await promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', file], {

@@ -5,6 +5,7 @@ import { put } from '../../stores/ops.ts'
 import type { Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { type Claim, Claims, type Wanted } from './claims.ts'
+import { createJournal } from './journal.ts'
 import { Room } from './room.ts'
 import { Runners } from './runners.ts'
 import type { Ticket } from './ticket.ts'
@@ -12,7 +13,7 @@ import type { Ticket } from './ticket.ts'
 const wanted: Wanted = { target: 'create', fingerprint: 'f1', ttlMs: 60_000 }
 
 /** Processes on one store and one clock; each is a Claims of its own. */
-function world(records?: number) {
+function world(records?: number, length?: number) {
   const clock = fakeClock()
   const store: Store = memoryStore({ now: clock.now })
   let processes = 0
@@ -20,7 +21,7 @@ function world(records?: number) {
   const leases = new Map<Claims, Runners>()
   const start = (): Claims => {
     const runners = new Runners({ store, clock, id: `process-${++processes}` })
-    const room = new Room({ store, clock, runners, ...(records !== undefined && { records }) })
+    const room = new Room({ store, clock, runners, records, length })
     const claims = new Claims({ store, clock, runners, room, id: () => `op-${++ids}` })
     leases.set(claims, runners)
     return claims
@@ -155,6 +156,55 @@ test('E5-7, X10: a full journal forgets the oldest that has ended, and refuses w
   await running.settle('done', 1)
   await third.settle('done', 1)
   expect(await claims.claim('ann', 'fifth', wanted)).toMatchObject({ kind: 'fresh' })
+})
+
+test('E5-7, X10: a journal that is full by the length of its records forgets the oldest that has ended', async () => {
+  const { start, clock } = world(undefined, 2_000)
+  const claims = start()
+  for (const key of ['a', 'b', 'c', 'd']) {
+    clock.advance(10)
+    await ticketOf(await claims.claim('ann', key, wanted)).settle('done', 'x'.repeat(700))
+  }
+  expect(await claims.find('ann', 'a')).toBeUndefined()
+  expect(await claims.find('ann', 'd')).toBeDefined()
+})
+
+test('X2: what waits for an answer is gone on with by whoever brings it, as the same operation, until its time is over', async () => {
+  const { start, clock } = world()
+  const [one, two] = [start(), start()]
+  const first = ticketOf(await one.claim('ann', 'k', wanted))
+  await first.pause(1_000)
+  expect(await two.claim('ann', 'k', { ...wanted, fingerprint: 'f2' })).toMatchObject({ kind: 'conflict' })
+  const second = ticketOf(await two.claim('ann', 'k', wanted))
+  expect(second.operation).toMatchObject({ id: first.operation.id, startedAt: first.operation.startedAt })
+  expect(await one.claim('ann', 'k', wanted)).toMatchObject({ kind: 'running' })
+  await second.pause(1_000)
+  clock.advance(1_000)
+  expect(ticketOf(await one.claim('ann', 'k', wanted)).operation.id).not.toBe(first.operation.id)
+})
+
+test('E5-4: a claim that the store has taken before its answer is here runs, for all who come meanwhile', async () => {
+  const { clock, store } = world()
+  const answers: (() => void)[] = []
+  // Its answers come when they are let go, as those of a database may.
+  const slow: Store = {
+    get: key => store.get(key),
+    scan: (prefix, options) => store.scan(prefix, options),
+    read: (log, options) => store.read(log, options),
+    commit: async ops => {
+      const outcome = await store.commit(ops)
+      if (outcome.ok && ops.some(op => 'key' in op && op.key.startsWith('done/'))) await new Promise<void>(go => answers.push(go))
+      return outcome
+    },
+    watch: (prefixes, signal) => store.watch(prefixes, signal),
+    close: () => store.close(),
+  }
+  const { claims } = createJournal({ store: slow, clock })
+  const first = claims.claim('ann', 'k', wanted)
+  while (answers.length === 0) await Promise.resolve()
+  expect(await claims.claim('ann', 'k', wanted)).toMatchObject({ kind: 'running' })
+  for (const go of answers) go()
+  expect(await first).toMatchObject({ kind: 'fresh' })
 })
 
 test('X3: the key of what was undone stays taken', async () => {
