@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import { revisions, world } from '../../../../test/reliability/keyed-world.ts'
 import type { Client, ConnectOptions } from '../../../client/index.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import { createServer, problem, type Server } from '../../../server/index.ts'
 import { connectInMemory } from '../../../testing/index.ts'
-import { revisions, world } from './fixture.ts'
 import { idempotencyExtension } from './messages.ts'
 
 const closing: { close(): Promise<void> }[] = []

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { call, revisions, type World, world } from '../../../../test/reliability/keyed-world.ts'
 import { type HttpPeer, httpPeer } from '../../../../test/spec/http.ts'
 import { errorOf, resultOf, textOf } from '../../../../test/spec/wire.ts'
 import { connect } from '../../../client/index.ts'
-import { call, revisions, type World, world } from './fixture.ts'
 import { idempotencyExtension } from './messages.ts'
 
 const worlds: World[] = []
@@ -53,7 +53,7 @@ describe.each(revisions)('the header Idempotency-Key at %s', revision => {
       },
     })
     const out = await mcp.callTool('say')
-    const key = (out.meta?.[idempotencyExtension] as { idempotency_key: string }).idempotency_key
+    const { idempotency_key: key } = (out.meta?.[idempotencyExtension] ?? {}) as Record<string, unknown>
     expect(key).toMatch(/^[0-9a-f-]{36}$/)
     expect(headers.filter(header => header !== null)).toEqual([key])
     await mcp.close()

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { expectFits } from '../../../../test/extension-schemas.ts'
+import { bodyOf, call, codeOf, replayOf, revisions, type World, world } from '../../../../test/reliability/keyed-world.ts'
 import { errorOf, type Frame, resultOf, speak, textOf } from '../../../../test/spec/wire.ts'
 import type { ServerOptions } from '../../../server/index.ts'
 import { memoryStore, type Store, StoreError } from '../../../stores/index.ts'
 import { fakeClock } from '../../../testing/clock.ts'
-import { bodyOf, call, codeOf, replayOf, revisions, type World, world } from './fixture.ts'
 import { idempotencyExtension } from './messages.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vivarium-keys-'))
@@ -209,7 +209,11 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
   it('E5-10, X2: the question of a call is not its result; with the answer the same call goes on, and is asked once', async () => {
     const { speak, runs } = make(store)
     let asked = 0
-    const answers = { 'elicitation/create': () => ({ action: 'accept', content: (asked++, {}) }) }
+    const accept = (): Frame => {
+      asked++
+      return { action: 'accept', content: {} }
+    }
+    const answers = { 'elicitation/create': accept }
     const wire = await speak(revision, { answers })
     let answer = await wire.ask('tools/call', call('ask', 'k'))
     if (revision === '2026-07-28') {

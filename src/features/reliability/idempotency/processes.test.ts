@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startPostgres, type TestPostgres } from '../../../../test/real-postgres.ts'
+import { revisions } from '../../../../test/reliability/keyed-world.ts'
 import { type Client, connect } from '../../../client/index.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
-import { revisions } from './fixture.ts'
 
-const script = join(import.meta.dirname, 'keyed-process.ts')
+const script = join(import.meta.dirname, '../../../../test/reliability/keyed-process.ts')
 let postgres: TestPostgres
 let folder: string
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 /** A server in a process of its own, for tests of what survives it: `node keyed-process.ts STORE FILE`. Effects are lines of the file. */
 import { appendFileSync } from 'node:fs'
-import { createServer } from '../../../server/index.ts'
+import { createServer } from '../../src/server/index.ts'
 
 const [store = '', file = ''] = process.argv.slice(2)
 const server = createServer({ name: 'process', version: '1.0.0', store })

@@ -1,10 +1,10 @@
-/** For the tests of this folder: a server whose tools count what they do, and calls under keys. */
+/** For tests of idempotency: a server whose tools count what they do, and calls under keys. */
 import { z } from 'zod'
-import { expectFits } from '../../../../test/extension-schemas.ts'
-import { type Frame, type PeerOptions, resultOf, speak, type Wire } from '../../../../test/spec/wire.ts'
-import type { RevisionId } from '../../../revisions/index.ts'
-import { createServer, problem, type Server, type ServerOptions } from '../../../server/index.ts'
-import { idempotencyExtension } from './messages.ts'
+import { idempotencyExtension } from '../../src/features/reliability/idempotency/messages.ts'
+import type { RevisionId } from '../../src/revisions/index.ts'
+import { createServer, problem, type Server, type ServerOptions } from '../../src/server/index.ts'
+import { expectFits } from '../extension-schemas.ts'
+import { type Frame, type PeerOptions, resultOf, speak, type Wire } from '../spec/wire.ts'
 
 export const revisions: readonly RevisionId[] = ['2025-11-25', '2026-07-28']
 
