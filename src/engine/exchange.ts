@@ -41,6 +41,8 @@ export class Exchange {
   begun = false
   /** What its handler still does after it was answered for it. */
   lingers: PromiseLike<unknown> | undefined = undefined
+  /** Set where the runtime itself calls, to take back what was done for its caller: agreed to when that was done, so nobody is asked anew. */
+  unwinds = false
   cancelled = false
   answered = false
   /** What its handler gives has yet to be made a result of. */

@@ -30,7 +30,7 @@ export interface Method<P = unknown, R = unknown> {
   /** What its sender declares with each such request, on wires where requests do that. */
   readonly declares?: Capabilities
   /** The member of params that names the target (mirrored in a header where the wire wants it). */
-  readonly nameParam?: 'name' | 'uri' | 'taskId'
+  readonly nameParam?: 'name' | 'uri' | 'taskId' | 'transaction_id'
   /** Version steps, canonical → wire (`down`) and wire → canonical (`up`). */
   readonly paramsDown?: Steps
   readonly paramsUp?: Steps

@@ -20,8 +20,15 @@ export function ownerOf({ caller, conversation }: Exchange): Awaitable<string> {
 
 async function ownerOfConversation(conversation: Conversation): Promise<string> {
   const { session, connection } = conversation
+  const known = conversation.remembered(nameless)?.owner
+  if (known !== undefined) return known
   if (session === undefined && connection === undefined) return anonymous
   const memory = conversation.recall(nameless)
   memory.owner ??= session === undefined ? crypto.randomUUID() : (await digestText(`session ${session}`)).slice(0, 22)
   return memory.owner
+}
+
+/** What is done in this conversation is done for that owner, wherever nobody else is known. */
+export function ownedBy(conversation: Conversation, owner: string): void {
+  conversation.recall(nameless).owner = owner
 }

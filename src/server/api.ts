@@ -9,6 +9,7 @@ import type { ResourceFacts } from '../features/mcp/resources/entry.ts'
 import type { TemplateVariables, VariableName } from '../features/mcp/resources/variables.ts'
 import type { Reply } from '../features/mcp/tools/result.ts'
 import type { ToolFacts } from '../features/mcp/tools/server.ts'
+import type { UndoFacts } from '../features/reliability/transactions/undo.ts'
 import type { Door } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
@@ -16,11 +17,14 @@ import type { Listening } from '../transports/http/listen.ts'
 import type { Context } from './context.ts'
 import type { ServerMiddleware } from './middleware.ts'
 import type { Registration } from './registration.ts'
+import type { Transactions } from './reliability.ts'
 import type { FetchOptions, ServeHttpOptions } from './serve.ts'
 
 export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<ToolFacts, 'input' | 'output'> {
   readonly input?: I
   readonly output?: O
+  /** How a call of this tool is taken back: by which tool, and with which arguments. With it the tool takes part in transactions. */
+  readonly undo?: UndoFacts<Arguments<I>, Schema extends O ? unknown : InferOutput<O>>
 }
 
 type Arguments<I> = Schema extends I ? Record<string, never> : InferOutput<I>
@@ -69,6 +73,8 @@ export interface Server {
   readonly prompt: AddPrompt
   /** Tells those who watch it that the content of a resource is another one now. */
   resourceUpdated(uri: string): void
+  /** What has become of transactions that somebody should look at. */
+  readonly transactions: Transactions
   /** Wraps every request from now on. */
   use(middleware: ServerMiddleware): Server
   /** Serves one client on standard input and output; settles when it has gone. */

@@ -21,6 +21,7 @@ import type { SamplingParams, SamplingResult } from '../features/mcp/sampling/me
 import { type SampleOptions, sample } from '../features/mcp/sampling/server.ts'
 import type { TaskWish } from '../features/mcp/tasks/messages.ts'
 import { background, currentTask } from '../features/mcp/tasks/server.ts'
+import { idempotencyExtension } from '../features/reliability/idempotency/messages.ts'
 import type { Principal } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
@@ -65,6 +66,11 @@ export class Context {
   /** The request's `_meta` without what belongs to the envelope; trace context is in it. */
   get meta(): Readonly<Record<string, unknown>> {
     return Object.fromEntries(Object.entries(this.#exchange.meta ?? {}).filter(([key]) => !envelopeKeys.has(key)))
+  }
+
+  /** The idempotency key of this call, if it has one: whoever does something elsewhere for it may pass it on, or write it down. */
+  get idempotencyKey(): string | undefined {
+    return this.#exchange.carried?.[idempotencyExtension]
   }
 
   /** Whether the caller declared a capability, by its path: `elicitation.url`, `sampling.tools`, `extensions.vendor/name`. */

@@ -5,6 +5,7 @@ import { checkLogOption, type LogOption } from '../core/log-trace.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
 import type { IdempotencyOptions } from '../features/reliability/idempotency/server.ts'
+import type { TransactionsOptions } from '../features/reliability/transactions/server.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Icon, RevisionId } from '../revisions/index.ts'
@@ -39,6 +40,8 @@ export interface ServerOptions {
   readonly store?: string | Store
   /** How calls with an idempotency key are remembered. */
   readonly idempotency?: IdempotencyOptions
+  /** How transactions are kept. There are some as soon as a tool has an `undo`. */
+  readonly transactions?: TransactionsOptions
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
   /**
@@ -67,6 +70,7 @@ const kinds: KindsOf<ServerOptions> = {
   limits: 'object',
   store: 'any',
   idempotency: 'object',
+  transactions: 'object',
   askTimeout: 'any',
   log: 'any',
   onTrace: 'function',

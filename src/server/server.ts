@@ -53,7 +53,13 @@ export function createServer(options: ServerOptions): Server {
   const paging = createPaging({ seal, pageSize: options.pageSize ?? 500, cache, cursorMs: 3_600_000, now: clock.now })
   const context = (exchange: Exchange): Context => new Context(exchange, rates)
   const replay = { seal, clock, expiresMs: toMilliseconds(options.askTimeout ?? '10m'), rounds: 16 }
-  const reliable = reliability(options, clock, trace, replay.expiresMs)
+  const reliable = reliability(options, {
+    clock,
+    trace,
+    askMs: replay.expiresMs,
+    engine: () => engine,
+    offers: name => tools.catalog.get(name) !== undefined,
+  })
   const tools = toolsServer<Context>({
     paging,
     clock,
@@ -62,6 +68,7 @@ export function createServer(options: ServerOptions): Server {
     failed: (tool, error, caller, correlationId) =>
       trace('tool-failed', { tool, error, ...(correlationId && { correlationId }) }, caller),
     explain: reliable.problemMeta,
+    more: reliable.extras,
   })
   const resources = resourcesServer<Context>({ paging, cache, context, subscriptions: limits.subscriptions })
   const prompts = promptsServer<Context>({ paging, context })
@@ -148,6 +155,7 @@ export function createServer(options: ServerOptions): Server {
         return prompts.compile(name, now, handler)
       }),
     resourceUpdated: subscriptions.updated,
+    transactions: reliable.transactions,
     use: layer => {
       middleware.push(middlewareLayer(layer, context))
       engine.replan()

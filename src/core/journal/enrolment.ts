@@ -6,23 +6,24 @@ import type { Units } from './units.ts'
 
 export interface Enrolment {
   readonly step: Step
-  /** Done; the inverse with what the result gave for it. */
-  done(parameters: Readonly<Record<string, unknown>> | undefined): Promise<void>
+  /** Done; the inverse with what the result gave for it. False: it was given up and taken back, as far as that could be known then. */
+  done(parameters: Readonly<Record<string, unknown>> | undefined): Promise<boolean>
   /** Refused or failed without an effect: nothing to take back. */
-  failed(failure: StepFailure): Promise<void>
+  failed(failure: StepFailure): Promise<boolean>
   /** Begun, and nobody here can say how it ends. */
-  lost(): Promise<void>
+  lost(): Promise<boolean>
 }
 
 export function enrolment(units: Units, owner: string, unit: Unit, step: Step): Enrolment {
-  const end = async (change: Partial<Step>): Promise<void> => {
+  const end = async (change: Partial<Step>): Promise<boolean> => {
     const key = stepKey(owner, unit.id, step.order)
     const entry = await units.store.get(key)
     // A rollback that could not wait has written its own end: that one stands.
-    if (entry === undefined || readStep(entry.value).status !== 'running') return
+    if (entry === undefined || readStep(entry.value).status !== 'running') return false
     const write: Op = put(key, JSON.stringify({ ...step, ...change }), { ifVersion: entry.version })
-    await units.store.commit([write])
-    await touch(units, owner, unit.id)
+    const { ok } = await units.store.commit([write])
+    if (ok) await touch(units, owner, unit.id)
+    return ok
   }
   return {
     step,

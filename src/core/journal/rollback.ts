@@ -5,7 +5,19 @@
 import { check, put, remove } from '../../stores/ops.ts'
 import type { Op } from '../../stores/store.ts'
 import { problem } from '../problem.ts'
-import { isEnded, leaseKey, readStep, readUnit, type Step, stepKey, type Unit, unfinishedPrefix, unitKey } from './unit.ts'
+import {
+  isEnded,
+  leaseKey,
+  readStep,
+  readUnit,
+  type Step,
+  stepKey,
+  stuckKey,
+  stuckPrefix,
+  type Unit,
+  unfinishedPrefix,
+  unitKey,
+} from './unit.ts'
 import { ended, type UnitReport, type Units } from './units.ts'
 import { type Undone, unwind } from './unwind.ts'
 
@@ -21,21 +33,26 @@ export interface RollbackOptions {
   readonly leaseMs?: number
 }
 
-/** Gives the final report, also where the unit was rolled back before. Undefined: another process is at it. */
+/**
+ * Gives the final report, also where the unit was rolled back before. Undefined: another process is at it, or it is not `due`
+ * any more.
+ */
 export async function rollback(
   options: RollbackOptions,
   owner: string,
   id: string,
   reason: string,
+  due?: (unit: Unit) => boolean,
 ): Promise<UnitReport | undefined> {
   const { units } = options
   const unit = await units.change(owner, id, (unit, entry) => {
     if (unit.status === 'committed') throw ended(unit)
-    if (unit.status !== 'open') return undefined
+    if (unit.status !== 'open' || due?.(unit) === false) return undefined
     const after: Unit = { ...unit, status: 'rolling_back', reason, activeAt: units.clock.now() }
     return { unit: after, ops: [put(entry.key, JSON.stringify(after), { ifVersion: entry.version })] }
   })
   if (isEnded(unit)) return units.get(owner, id)
+  if (unit.status === 'open') return undefined
   const lease = await Lease.take(options, owner, id)
   if (lease === undefined) return undefined
   try {
@@ -84,7 +101,8 @@ async function end(units: Units, owner: string, unit: Unit, steps: readonly Step
   const entry = await units.store.get(unitKey(owner, unit.id))
   if (entry === undefined) throw problem('RESOURCE_NOT_FOUND', 'The transaction was forgotten while it was rolled back')
   const after: Unit = { ...readUnit(entry.value), status }
-  await lease.commit(units.ending(owner, unit.id, entry, steps, status, after))
+  const look = left ? [put(stuckKey(owner, unit.id), '', { ttl: units.retentionMs })] : []
+  await lease.commit([...units.ending(owner, unit.id, entry, steps, status, after), ...look])
   return { unit: after, steps }
 }
 
@@ -147,21 +165,48 @@ class Lease {
 }
 
 /** Units that need somebody: whose rollback nobody is at, or that nobody has touched for too long. */
-export async function neglected(units: Units): Promise<readonly { readonly owner: string; readonly unit: Unit }[]> {
-  const found: { owner: string; unit: Unit }[] = []
+export async function neglected(units: Units): Promise<readonly Owned[]> {
+  const found: Owned[] = []
+  for await (const each of listed(units, unfinishedPrefix)) {
+    const { owner, unit } = each
+    const idle = unit.status === 'open' && isIdle(unit, units.clock.now())
+    const free = unit.status === 'rolling_back' && (await units.store.get(leaseKey(owner, unit.id))) === undefined
+    if (idle || free) found.push(each)
+  }
+  return found
+}
+
+/** Nobody has touched it for as long as its timeout. */
+export function isIdle({ activeAt, timeoutMs }: Unit, now: number): boolean {
+  return activeAt + timeoutMs <= now
+}
+
+/** Units that could not be taken back whole, as long as they are remembered, and those that still are being taken back. */
+export async function stuck(units: Units, most = 1000): Promise<readonly Owned[]> {
+  const found: Owned[] = []
+  for (const prefix of [stuckPrefix, unfinishedPrefix])
+    for await (const each of listed(units, prefix)) {
+      if (found.length >= most) return found
+      if (each.unit.status !== 'open') found.push(each)
+    }
+  return found
+}
+
+export interface Owned {
+  readonly owner: string
+  readonly unit: Unit
+}
+
+async function* listed(units: Units, prefix: string): AsyncGenerator<Owned, void, undefined> {
   for (let after: string | undefined; ; ) {
-    const page = await units.store.scan(unfinishedPrefix, after === undefined ? {} : { after })
+    const page = await units.store.scan(prefix, after === undefined ? {} : { after })
     for (const { key } of page) {
-      const [owner = '', ...rest] = key.slice(unfinishedPrefix.length).split('/')
+      const [owner = '', ...rest] = key.slice(prefix.length).split('/')
       const entry = await units.store.get(unitKey(owner, rest.join('/')))
-      if (entry === undefined) continue
-      const unit = readUnit(entry.value)
-      const idle = unit.status === 'open' && unit.activeAt + unit.timeoutMs <= units.clock.now()
-      const free = unit.status === 'rolling_back' && (await units.store.get(leaseKey(owner, unit.id))) === undefined
-      if (idle || free) found.push({ owner, unit })
+      if (entry !== undefined) yield { owner, unit: readUnit(entry.value) }
     }
     after = page.at(-1)?.key
-    if (page.length === 0) return found
+    if (page.length === 0) return
   }
 }
 

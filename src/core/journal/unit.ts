@@ -74,6 +74,13 @@ export function unfinishedKey(owner: string, id: string): string {
   return `${unfinishedPrefix}${owner}/${id}`
 }
 
+/** Units of which something could not be taken back: somebody has to look at them. */
+export const stuckPrefix = 'stuck/'
+
+export function stuckKey(owner: string, id: string): string {
+  return `${stuckPrefix}${owner}/${id}`
+}
+
 export function leaseKey(owner: string, id: string): string {
   return `unit-lease/${owner}/${id}`
 }

@@ -1,4 +1,5 @@
 /** Units of work on a store: begin, take part, commit. Taking back is in `rollback.ts`. */
+import type { Awaitable } from '../../jsonrpc/message.ts'
 import { put, remove } from '../../stores/ops.ts'
 import type { Entry, Op, Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
@@ -111,7 +112,19 @@ export class Units {
     return enrolment(this, owner, unit, this.#stepOf(unit, wanted))
   }
 
-  #enrolling(owner: string, unit: Unit, entry: Entry, wanted: StepWanted): { readonly unit: Unit; readonly ops: readonly Op[] } {
+  /** Goes on with a step that was put off, here or elsewhere: from now on it runs here. */
+  async resume(owner: string, id: string, order: number): Promise<Enrolment> {
+    const found = await this.get(owner, id)
+    const entry = await this.store.get(stepKey(owner, id, order))
+    if (found === undefined || entry === undefined) throw unknownUnit()
+    const step: Step = { ...readStep(entry.value), runner: this.runners.id }
+    if (found.unit.status !== 'open' || step.status !== 'running') throw ended(found.unit)
+    if (!(await this.store.commit([put(entry.key, JSON.stringify(step), { ifVersion: entry.version })])).ok)
+      throw problem('TRANSACTION_CONFLICT', `Step ${step.id} goes on elsewhere`, { category: 'transient' })
+    return enrolment(this, owner, found.unit, step)
+  }
+
+  async #enrolling(owner: string, unit: Unit, entry: Entry, wanted: StepWanted): Promise<Changed> {
     if (unit.status !== 'open') throw ended(unit)
     if (wanted.inverse === undefined && !unit.irreversible)
       throw problem(
@@ -127,8 +140,15 @@ export class Units {
         suggestion: 'Commit it and begin another',
       })
     const after: Unit = { ...unit, steps: unit.steps + 1, activeAt: this.clock.now() }
-    const step = put(stepKey(owner, unit.id, after.steps), JSON.stringify(this.#stepOf(after, wanted)), { ifAbsent: true })
-    return { unit: after, ops: [put(entry.key, JSON.stringify(after), { ifVersion: entry.version }), step] }
+    const step = this.#stepOf(after, wanted)
+    // The unit's version holds against another that begins meanwhile. What had no effect may be tried again under its id.
+    if ((await this.stepsOf(owner, unit.id)).some(({ id, status }) => id === step.id && status !== 'failed'))
+      throw problem('TRANSACTION_CONFLICT', 'The transaction has a step of this id', {
+        category: 'invalid_input',
+        suggestion: 'Give each step an id of its own, or none',
+      })
+    const write = put(stepKey(owner, unit.id, after.steps), JSON.stringify(step), { ifAbsent: true })
+    return { unit: after, ops: [put(entry.key, JSON.stringify(after), { ifVersion: entry.version }), write] }
   }
 
   #stepOf(unit: Unit, { id, target, key, inverse, authority }: StepWanted): Step {
@@ -176,22 +196,27 @@ export class Units {
   }
 
   /** Replaces a unit by what `make` makes of it, together with other writes, however many others do so at once. */
-  async change(
-    owner: string,
-    id: string,
-    make: (unit: Unit, entry: Entry) => { readonly unit: Unit; readonly ops: readonly Op[] } | undefined,
-  ): Promise<Unit> {
+  async change(owner: string, id: string, make: (unit: Unit, entry: Entry) => Awaitable<Changed | undefined>): Promise<Unit> {
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const entry = await this.store.get(unitKey(owner, id))
-      if (entry === undefined)
-        throw problem('RESOURCE_NOT_FOUND', 'There is no transaction of this id', { suggestion: 'Begin one first' })
+      if (entry === undefined) throw unknownUnit()
       const unit = readUnit(entry.value)
-      const made = make(unit, entry)
+      const made = await make(unit, entry)
       if (made === undefined) return unit
       if ((await this.store.commit(made.ops)).ok) return made.unit
     }
     throw problem('TRANSACTION_CONFLICT', 'Too many steps begin at once', { category: 'transient', retryAfter: 100 })
   }
+}
+
+/** A unit as it becomes, and the writes that make it so. */
+interface Changed {
+  readonly unit: Unit
+  readonly ops: readonly Op[]
+}
+
+export function unknownUnit(): Error {
+  return problem('RESOURCE_NOT_FOUND', 'There is no transaction of this id', { suggestion: 'Begin one first' })
 }
 
 export function ended(unit: Unit): Error {

@@ -1,0 +1,38 @@
+/** Calls that the runtime makes on itself for someone who is not there: through the same layers, with nobody to be answered or asked. */
+import type { Caller, Lane } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { Params } from '../jsonrpc/message.ts'
+import { Conversation } from './conversation.ts'
+import type { Engine } from './engine.ts'
+import { Exchange } from './exchange.ts'
+import { type Method, wireName } from './method.ts'
+import { ownedBy } from './owner.ts'
+
+export interface InwardOptions {
+  /** As whom. */
+  readonly caller: Caller
+  /** Whose it is, where the caller does not say. */
+  readonly owner: string
+}
+
+/** Nobody hears what is said here. */
+const nowhere: Lane = { closed: true, send: () => {}, end: () => {}, onClose: () => {} }
+
+/** Gives what the handler's layers gave; throws what they threw. */
+export async function callInward<P>(
+  engine: Engine,
+  method: Method<P>,
+  params: P,
+  { caller, owner }: InwardOptions,
+): Promise<{ readonly exchange: Exchange; readonly result: unknown }> {
+  const revision = engine.fallback
+  const route = engine.plan.route(revision, wireName(method, revision))
+  if (route === undefined) throw new McpError('method-not-found', `There is no ${method.name} here`)
+  const conversation = new Conversation(caller, undefined, undefined)
+  ownedBy(conversation, owner)
+  const peer = { revision, capabilities: {}, info: undefined, logLevel: undefined }
+  const exchange = new Exchange(engine, conversation, caller, nowhere, route, peer, 0, params as Params)
+  exchange.unwinds = true
+  const value = await route.run(exchange)
+  return { exchange, result: exchange.raw && route.finish !== undefined ? await route.finish(exchange, value) : value }
+}

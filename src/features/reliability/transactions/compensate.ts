@@ -1,0 +1,51 @@
+/** Runs the inverse of a step: a call like any other, made by the runtime for whoever made the step. */
+import { digestText } from '../../../core/digest.ts'
+import type { Step } from '../../../core/journal/unit.ts'
+import type { Undone } from '../../../core/journal/unwind.ts'
+import type { Problem } from '../../../core/problem.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import { callInward } from '../../../engine/inward.ts'
+import { isInputRequired } from '../../mcp/input-required/messages.ts'
+import { because, callTool, type FailedResult } from '../../mcp/tools/messages.ts'
+import { idempotencyExtension, keyPattern } from '../idempotency/messages.ts'
+import { restored } from './authority.ts'
+
+export interface CompensateParts {
+  readonly engine: () => Engine
+  /** Every failure as a problem. */
+  readonly problemOf: (thrown: unknown) => Problem
+}
+
+export async function compensate(parts: CompensateParts, owner: string, transaction: string, step: Step): Promise<Undone> {
+  const { inverse } = step
+  if (inverse?.parameters === undefined)
+    return { status: 'failed', code: 'OUTCOME_UNKNOWN', message: 'Nobody knows how it ended, and it is undone by its result' }
+  const params = {
+    name: inverse.target,
+    arguments: inverse.parameters,
+    _meta: { [idempotencyExtension]: { idempotency_key: await compensationKey(transaction, step.id) } },
+  }
+  try {
+    const { exchange, result } = await callInward(parts.engine(), callTool, params, { caller: restored(step.authority), owner })
+    if (exchange.asking?.pending === true || isInputRequired(result))
+      return { status: 'failed', code: 'UNSUPPORTED', message: `${inverse.target} asks something, and nobody is there to answer` }
+    return outcomeOf(parts, result as FailedResult)
+  } catch (error) {
+    return failed(parts.problemOf(error))
+  }
+}
+
+function outcomeOf({ problemOf }: CompensateParts, result: FailedResult): Undone {
+  if (result.isError !== true) return { status: 'undone' }
+  return failed(result[because] ?? problemOf(new Error('The tool failed')))
+}
+
+function failed({ code, message, category }: Problem): Undone {
+  return { status: 'failed', code, message, category }
+}
+
+/** The same for every attempt, so that a step is not taken back twice. */
+export async function compensationKey(transaction: string, step: string): Promise<string> {
+  const key = `compensate-${transaction}-${step}`
+  return keyPattern.test(key) ? key : `compensate-${await digestText(key)}`
+}

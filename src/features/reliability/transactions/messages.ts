@@ -1,0 +1,118 @@
+/** Transactions on the wire: begun, committed and rolled back by methods of their own; a call takes part by naming one in its `_meta`. */
+import { NS } from '../../../core/namespace.ts'
+import { officialIds, request } from '../../../engine/method.ts'
+import { boolean, integer, object, optional, string } from '../../../jsonrpc/shape.ts'
+
+export const transactionsExtension = `${NS}/transactions`
+
+/** Of transactions and of their steps. */
+export const idPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/
+export const idRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
+
+/** In a call's `_meta`. */
+export interface WireStep {
+  readonly transaction_id: string
+  readonly step_id?: string
+}
+
+/** In a tool's `_meta`: that it can be undone, and how. */
+export interface WireUndo {
+  readonly compensation: { readonly tool: string; readonly description?: string }
+}
+
+/** In the result's `_meta`: what would take the step back. */
+export interface WireStepResult {
+  readonly transaction_id: string
+  readonly step_id: string
+  readonly status: 'ok' | 'failed' | 'indeterminate'
+  readonly compensation?: WireCompensation
+}
+
+export interface WireCompensation {
+  readonly tool: string
+  readonly parameters?: Readonly<Record<string, unknown>>
+  readonly description?: string
+}
+
+export type WireTransactionStatus = 'begun' | 'committed' | 'rolling_back' | 'rolled_back' | 'partially_rolled_back'
+
+export interface WireFailure {
+  readonly code: string
+  readonly message: string
+}
+
+/** `no_compensation`: done, and nothing can take it back. */
+export type WireStepStatus =
+  | 'running'
+  | 'ok'
+  | 'failed'
+  | 'indeterminate'
+  | 'compensated'
+  | 'compensation_failed'
+  | 'no_compensation'
+
+export interface WireStepReport {
+  readonly step_id: string
+  readonly tool: string
+  readonly status: WireStepStatus
+  readonly compensation?: WireCompensation
+  readonly error?: WireFailure
+}
+
+export interface WireTransaction {
+  readonly transaction_id: string
+  readonly status: WireTransactionStatus
+  readonly description?: string
+  readonly begun_at: string
+  /** Without activity for so long it is rolled back. */
+  readonly timeout_seconds: number
+  /** Why it was rolled back. */
+  readonly reason?: string
+  /** Every step, in the order in which they began. */
+  readonly steps: readonly WireStepReport[]
+}
+
+export interface WireCommitted extends WireTransaction {
+  readonly steps_completed: number
+}
+
+export interface WireRolledBack extends WireTransaction {
+  /** Those that were, or could not be, taken back, in that order: the last one first. */
+  readonly steps_compensated: readonly {
+    readonly step_id: string
+    readonly status: 'compensated' | 'compensation_failed'
+    readonly error?: WireFailure
+  }[]
+}
+
+const common = { to: 'server', in: officialIds, extension: transactionsExtension, nameParam: 'transaction_id' } as const
+
+export const beginTransaction = request<WireTransaction>()({
+  ...common,
+  name: 'transaction/begin',
+  params: object({
+    transaction_id: string,
+    timeout_seconds: optional(integer),
+    description: optional(string),
+    // Steps that cannot be taken back may take part.
+    no_compensation: optional(boolean),
+  }),
+})
+
+export const commitTransaction = request<WireCommitted>()({
+  ...common,
+  name: 'transaction/commit',
+  params: object({ transaction_id: string }),
+})
+
+export const rollbackTransaction = request<WireRolledBack>()({
+  ...common,
+  name: 'transaction/rollback',
+  params: object({ transaction_id: string, reason: optional(string) }),
+})
+
+export const getTransaction = request<WireTransaction>()({
+  ...common,
+  name: 'transaction/get',
+  params: object({ transaction_id: string }),
+})

@@ -1,0 +1,96 @@
+/** Beginning, committing, rolling back and looking at transactions; each belongs to whoever began it, and to nobody else there is one. */
+import type { Journal } from '../../../core/journal/journal.ts'
+import { type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
+import { problemOf } from '../../../core/problem-facts.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { ownerOf } from '../../../engine/owner.ts'
+import type { Next } from '../../../engine/stages.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { StoreError } from '../../../stores/store.ts'
+import { idPattern, idRule, type WireCommitted, type WireRolledBack, type WireTransaction } from './messages.ts'
+import { wireCommitted, wireRolledBack, wireTransaction } from './report.ts'
+import type { StuckTransaction, TransactionsParts } from './server.ts'
+import { runStep } from './step.ts'
+import { Works } from './works.ts'
+
+export interface Methods {
+  readonly works: Works
+  begin(exchange: Exchange): Promise<WireTransaction>
+  commit(exchange: Exchange): Promise<WireCommitted>
+  rollback(exchange: Exchange): Promise<WireRolledBack>
+  get(exchange: Exchange): Promise<WireTransaction>
+  step(exchange: Exchange, next: Next): Promise<unknown>
+  stuck(): Promise<readonly StuckTransaction[]>
+}
+
+interface Times {
+  readonly timeoutMs: number
+  readonly maxTimeoutMs: number
+  readonly retentionMs: number
+}
+
+/** Characters of what a client says of its transaction, or of why it ends. */
+const longestText = 1000
+
+export function createMethods(parts: TransactionsParts, times: Times, journal: Journal): Methods {
+  const { onRolledBack } = parts
+  const told = onRolledBack === undefined ? undefined : (report: UnitReport) => onRolledBack(wireRolledBack(report))
+  const works = new Works({ ...parts, retentionMs: times.retentionMs, onRolledBack: told }, journal)
+  const { units } = works
+  return {
+    works,
+    begin: exchange =>
+      named(exchange, async (owner, id) => {
+        const { description, no_compensation: irreversible = false } = exchange.params
+        const timeoutMs = timeoutOf(exchange, times)
+        works.sweep()
+        const unit = await units.begin(owner, id, {
+          timeoutMs,
+          irreversible: irreversible as boolean,
+          ...(description === undefined ? {} : { description: clip(description as string, longestText) }),
+        })
+        return wireTransaction({ unit, steps: [] })
+      }),
+    commit: exchange => named(exchange, async (owner, id) => wireCommitted(await units.commit(owner, id))),
+    rollback: exchange =>
+      named(exchange, async (owner, id) => {
+        const reason = clip((exchange.params['reason'] as string | undefined) ?? 'Its client wanted it', longestText)
+        return wireRolledBack(await works.rollBack(owner, id, reason))
+      }),
+    get: exchange =>
+      named(exchange, async (owner, id) => {
+        const found = await units.get(owner, id)
+        if (found === undefined) throw unknownUnit()
+        return wireTransaction(found)
+      }),
+    step: (exchange, next) => runStep(works, exchange, next),
+    stuck: async () => {
+      const all = await works.stuck()
+      return Promise.all(
+        all.map(async ({ owner, unit }) => ({
+          owner,
+          ...wireRolledBack({ unit, steps: await units.stepsOf(owner, unit.id) }),
+        })),
+      )
+    },
+  }
+}
+
+async function named<T>(exchange: Exchange, work: (owner: string, id: string) => Promise<T>): Promise<T> {
+  const id = exchange.params['transaction_id'] as string
+  if (!idPattern.test(id)) throw new McpError('invalid-params', `transaction_id must be ${idRule}`)
+  try {
+    return await work(await ownerOf(exchange), id)
+  } catch (error) {
+    // What the store says of itself is for the log; the caller learns whether trying again can help.
+    throw error instanceof StoreError ? problemOf(error) : error
+  }
+}
+
+function timeoutOf({ params }: Exchange, { timeoutMs, maxTimeoutMs }: Times): number {
+  const seconds = params['timeout_seconds'] as number | undefined
+  if (seconds === undefined) return timeoutMs
+  if (seconds < 1) throw new McpError('invalid-params', 'timeout_seconds must be a whole number above 0')
+  return Math.min(maxTimeoutMs, seconds * 1000)
+}

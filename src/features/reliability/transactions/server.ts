@@ -1,0 +1,135 @@
+/** Offering transactions: switched on by the first tool that says how it is undone. What that takes is loaded with the first one. */
+import type { Clock } from '../../../core/clock.ts'
+import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import type { Journal } from '../../../core/journal/journal.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import type { Problem } from '../../../core/problem.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Method } from '../../../engine/method.ts'
+import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { callTool } from '../../mcp/tools/messages.ts'
+import {
+  beginTransaction,
+  commitTransaction,
+  getTransaction,
+  rollbackTransaction,
+  transactionsExtension,
+  type WireRolledBack,
+} from './messages.ts'
+import type { Methods } from './methods.ts'
+import { takesPart } from './taking-part.ts'
+import { undoMeta } from './undo.ts'
+
+/** A transaction that could not be taken back whole, or is being taken back. */
+export interface StuckTransaction extends WireRolledBack {
+  /** The key of whose it is. */
+  readonly owner: string
+}
+
+/** What an author may say of it. */
+export interface TransactionsOptions {
+  /** After how long without activity a transaction is rolled back, where its client does not say. Default 5 min. */
+  readonly timeout?: Duration
+  /** The longest that a client may say. Default 1 h. */
+  readonly maxTimeout?: Duration
+  /** How long one that has ended is remembered. Default 24 h. */
+  readonly retention?: Duration
+  /** Open ones of one caller. Default 100. */
+  readonly perOwner?: number
+  /** Steps of one. Default, and at most, 900. */
+  readonly steps?: number
+  /** Told of each that was rolled back, for whatever reason. */
+  readonly onRolledBack?: (report: WireRolledBack) => void
+}
+
+export interface TransactionsParts extends TransactionsOptions {
+  readonly journal: () => Promise<Journal>
+  /** Others may have left something in the store that has to be ended here. */
+  readonly shared: boolean
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly engine: () => Engine
+  readonly offers: (tool: string) => boolean
+  readonly problemOf: (thrown: unknown) => Problem
+}
+
+export interface TransactionsServer {
+  readonly side: Side
+  /** What a list of tools says of a tool that has an undo: with the first such tool there are transactions. */
+  undoable(name: string, undo: unknown): Readonly<Record<string, unknown>> | undefined
+  stuck(): Promise<readonly StuckTransaction[]>
+  close(): Promise<void>
+}
+
+/** After a start, time for the tools to be registered. */
+const startMs = 500
+
+export function transactionsServer(parts: TransactionsParts): TransactionsServer {
+  const times = {
+    timeoutMs: toMilliseconds(parts.timeout ?? '5m', 'transactions.timeout'),
+    maxTimeoutMs: toMilliseconds(parts.maxTimeout ?? '1h', 'transactions.maxTimeout'),
+    retentionMs: toMilliseconds(parts.retention ?? '24h', 'transactions.retention'),
+  }
+  let loading: Promise<Methods> | undefined
+  let used = false
+  let start: (() => void) | undefined
+  const open = async (): Promise<Methods> => {
+    const [{ createMethods }, journal] = await Promise.all([import('./methods.ts'), parts.journal()])
+    return createMethods(parts, times, journal)
+  }
+  const load = (): Promise<Methods> => {
+    loading ??= open().catch(error => {
+      loading = undefined
+      throw error
+    })
+    return loading
+  }
+  const look = (): void => {
+    load().then(
+      methods => methods.works.sweep(),
+      error => {
+        parts.trace('transactions-not-opened', error)
+        start = parts.clock.setTimeout(look, 5000, true)
+      },
+    )
+  }
+  const method = (answer: (methods: Methods, exchange: Exchange) => Promise<unknown>): GatedHandler => ({
+    offered: () => used,
+    execute: async exchange => answer(await load(), exchange),
+  })
+  const handlers: (readonly [Method, GatedHandler])[] = [
+    [beginTransaction, method((methods, exchange) => methods.begin(exchange))],
+    [commitTransaction, method((methods, exchange) => methods.commit(exchange))],
+    [rollbackTransaction, method((methods, exchange) => methods.rollback(exchange))],
+    [getTransaction, method((methods, exchange) => methods.get(exchange))],
+  ]
+  return {
+    side: {
+      handlers,
+      layers: [
+        {
+          stage: 'record',
+          methods: [callTool.name],
+          when: takesPart,
+          run: async (exchange, next) => (await load()).step(exchange, next),
+        },
+      ],
+      capabilities: ({ id }) => (used && id !== 's3' ? { extensions: { [transactionsExtension]: {} } } : {}),
+    },
+    undoable: (name, undo) => {
+      const meta = undoMeta(name, undo)
+      if (meta !== undefined && !used) {
+        used = true
+        if (parts.shared) start = parts.clock.setTimeout(look, startMs, true)
+      }
+      return meta
+    },
+    stuck: async () => (await load()).stuck(),
+    close: async () => {
+      start?.()
+      const methods = await loading?.catch(() => undefined)
+      methods?.works.close()
+    },
+  }
+}

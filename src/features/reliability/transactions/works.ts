@@ -1,0 +1,195 @@
+/** Transactions at work, loaded with the first one: their methods, their rollback, and the sweep that ends what others left. */
+import type { Clock } from '../../../core/clock.ts'
+import type { Journal } from '../../../core/journal/journal.ts'
+import { abandon, isIdle, neglected, type Owned, type RollbackOptions, rollback, stuck } from '../../../core/journal/rollback.ts'
+import { isEnded, type Step, type Unit } from '../../../core/journal/unit.ts'
+import { type UnitReport, Units, unknownUnit } from '../../../core/journal/units.ts'
+import type { Undone } from '../../../core/journal/unwind.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import { Problem, problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { type CompensateParts, compensate } from './compensate.ts'
+import { Running } from './running.ts'
+
+export interface WorksParts extends CompensateParts {
+  readonly clock: Clock
+  readonly trace: Trace
+  /** Whether there is a tool of that name. */
+  readonly offers: (tool: string) => boolean
+  readonly retentionMs: number
+  readonly perOwner?: number | undefined
+  readonly steps?: number | undefined
+  readonly onRolledBack?: ((report: UnitReport) => void) | undefined
+}
+
+/** How long a rollback waits for a step that is still running. */
+const settleMs = 10_000
+/** How long a caller waits for a rollback that another process is at. */
+const joinMs = 30_000
+const lookMs = 250
+const sweepMs = 1000
+/** Sweeps take at most so large a part of the time. */
+const restFactor = 20
+/** Rollbacks of a sweep that run at once. */
+const together = 16
+
+export class Works {
+  readonly units: Units
+  readonly #journal: Journal
+  readonly #parts: WorksParts
+  readonly #rollback: RollbackOptions
+  readonly #running = new Running()
+  readonly #rolling = new Map<string, Promise<UnitReport>>()
+  #timer: (() => void) | undefined = undefined
+  #closed = false
+
+  constructor(parts: WorksParts, journal: Journal) {
+    const { clock, retentionMs, perOwner, steps } = parts
+    const { store, runners } = journal
+    this.#parts = parts
+    this.#journal = journal
+    this.units = new Units({
+      store,
+      clock,
+      runners,
+      retentionMs,
+      ...(perOwner === undefined ? {} : { perOwner }),
+      ...(steps === undefined ? {} : { steps }),
+    })
+    this.#rollback = {
+      units: this.units,
+      compensate: (owner, unit, step) => this.compensate(owner, unit.id, step),
+      undone: async (owner, step) => {
+        const mark = step.key === '' ? undefined : await journal.claims.undo(owner, step.key)
+        return mark === undefined ? [] : [mark]
+      },
+      settled: (owner, unit, step) => this.#settled(owner, unit, step),
+    }
+  }
+
+  get trace(): Trace {
+    return this.#parts.trace
+  }
+
+  offers(tool: string): boolean {
+    return this.#parts.offers(tool)
+  }
+
+  problemOf(thrown: unknown): Problem {
+    return thrown instanceof Problem ? thrown : this.#parts.problemOf(thrown)
+  }
+
+  /** A step runs here now. Gives what to call when it has ended. */
+  begun(owner: string, transaction: string, order: number, exchange: Exchange): () => void {
+    return this.#running.add(`${owner}/${transaction}/${order}`, exchange)
+  }
+
+  async compensate(owner: string, transaction: string, step: Step): Promise<Undone> {
+    // A handler that was answered for, and has not stopped yet, would undo its own undoing.
+    const lingering = this.#running.stop(`${owner}/${transaction}/${step.order}`)
+    if (lingering !== undefined) await Promise.race([lingering, this.#pause(settleMs)])
+    return compensate(this.#parts, owner, transaction, step)
+  }
+
+  /** The final report; waits for whoever is at it, and takes over where that one has gone. */
+  rollBack(owner: string, id: string, reason: string, due?: (unit: Unit) => boolean): Promise<UnitReport> {
+    const place = `${owner}/${id}`
+    const running = this.#rolling.get(place)
+    if (running !== undefined) return running
+    const rolling = this.#persist(owner, id, reason, due).finally(() => this.#rolling.delete(place))
+    this.#rolling.set(place, rolling)
+    return rolling
+  }
+
+  async #persist(owner: string, id: string, reason: string, due?: (unit: Unit) => boolean): Promise<UnitReport> {
+    const before = await this.units.get(owner, id)
+    if (before === undefined) throw unknownUnit()
+    if (isEnded(before.unit) && before.unit.status !== 'committed') return before
+    const until = this.#parts.clock.now() + joinMs
+    for (;;) {
+      const report = await rollback(this.#rollback, owner, id, reason, due).catch(lostLease)
+      if (report !== undefined) return this.#announced(report)
+      const now = await this.units.get(owner, id)
+      if (now?.unit.status === 'open') return now
+      if (this.#parts.clock.now() >= until)
+        throw problem('SERVER_UNAVAILABLE', 'Another process is still rolling the transaction back', { retryAfter: 1000 })
+      await this.#pause(lookMs)
+    }
+  }
+
+  #announced(report: UnitReport): UnitReport {
+    const { id, status, reason } = report.unit
+    this.#parts.trace('transaction_rolled_back', { id, status, reason })
+    try {
+      this.#parts.onRolledBack?.(report)
+    } catch (error) {
+      this.#parts.trace('on-rolled-back-failed', error)
+    }
+    return report
+  }
+
+  stuck(): Promise<readonly Owned[]> {
+    return stuck(this.units)
+  }
+
+  /** From now on what nobody touches, and what others left half done, is rolled back here too. */
+  sweep(): void {
+    this.#plan(sweepMs)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#timer?.()
+  }
+
+  #plan(ms: number): void {
+    if (this.#closed || this.#timer !== undefined) return
+    this.#timer = this.#parts.clock.setTimeout(() => void this.#tick(), ms, true)
+  }
+
+  async #tick(): Promise<void> {
+    const { clock, trace } = this.#parts
+    const began = clock.now()
+    try {
+      for (const { owner, unit } of await neglected(this.units)) {
+        if (this.#rolling.size >= together || this.#closed) break
+        const reason = unit.reason ?? `Nothing happened in it for ${unit.timeoutMs / 1000} s`
+        const rolling = this.rollBack(owner, unit.id, reason, now => isIdle(now, clock.now()))
+        rolling.catch(error => this.#closed || trace('rollback-failed', { id: unit.id, error }))
+      }
+    } catch (error) {
+      if (!this.#closed) trace('sweep-failed', error)
+    }
+    this.#timer = undefined
+    this.#plan(Math.max(sweepMs, restFactor * (clock.now() - began)))
+  }
+
+  /** Waits for the end of a step that runs, here or elsewhere, then gives it up. */
+  async #settled(owner: string, unit: Unit, step: Step): Promise<void> {
+    const { clock } = this.#parts
+    const until = clock.now() + settleMs
+    const here = this.#running.stop(`${owner}/${unit.id}/${step.order}`)
+    if (here !== undefined) await Promise.race([here, this.#pause(settleMs)])
+    else if (step.runner !== this.#journal.runners.id) await this.#gone(owner, unit, step, until)
+    await abandon(this.units, owner, unit, step)
+  }
+
+  async #gone(owner: string, unit: Unit, step: Step, until: number): Promise<void> {
+    const { clock } = this.#parts
+    while (clock.now() < until && (await this.#journal.runners.isAlive(step.runner))) {
+      const now = (await this.units.stepsOf(owner, unit.id))[step.order - 1]
+      if (now?.status !== 'running') return
+      await this.#pause(lookMs)
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise(resolve => void this.#parts.clock.setTimeout(resolve, ms, true))
+  }
+}
+
+/** The lease went to another, or what goes with a step changed meanwhile: look again. */
+function lostLease(error: unknown): undefined {
+  if (error instanceof Problem && error.code === 'SERVER_UNAVAILABLE') return undefined
+  throw error
+}
