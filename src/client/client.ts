@@ -34,6 +34,7 @@ import type { Retries } from './retries.ts'
 import type { ClientMiddleware, Session } from './session.ts'
 import { ToolBook } from './tool-book.ts'
 import { type CallToolOptions, callToolOn, type ToolCaller, type ToolOutcome } from './tool-calls.ts'
+import { Transaction, type TransactionOptions } from './transaction.ts'
 
 export interface ClientParts {
   readonly session: Session
@@ -135,6 +136,18 @@ export class Client {
   callTool(name: string, args?: Params, options?: CallToolOptions): Promise<ToolOutcome>
   callTool(name: string, args?: Params, options: CallToolOptions = standard): Promise<ToolOutcome> {
     return callToolOn(this.#caller, name, args, options)
+  }
+
+  /**
+   * Begins a transaction: calls that stay together, or are taken back together.
+   * @example await using tx = await mcp.transaction(); await tx.callTool('create', …); await tx.commit()
+   */
+  transaction(options: TransactionOptions = {}): Promise<Transaction> {
+    const { session, retries } = this.#parts
+    return Transaction.begin(
+      { session, retries, send: this.#plain, call: (name, args, more) => callToolOn(this.#caller, name, args, more) },
+      options,
+    )
   }
 
   /** What a server that knows idempotency keys knows of the call that was made under one. */

@@ -18,6 +18,7 @@ import { questionTasks } from '../features/mcp/tasks/questions.ts'
 import { toolsClient } from '../features/mcp/tools/client.ts'
 import { idempotencyClient } from '../features/reliability/idempotency/client.ts'
 import { problemClient } from '../features/reliability/problem/client.ts'
+import { transactionsClient } from '../features/reliability/transactions/client.ts'
 import { Spoken } from '../revisions/index.ts'
 import { answeringSides } from './answering.ts'
 import { authorizerOf } from './authorizing.ts'
@@ -141,6 +142,7 @@ function engineFor(
       tasksClient(),
       problemClient(),
       idempotencyClient(),
+      transactionsClient(),
       { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
     ],
     clock,

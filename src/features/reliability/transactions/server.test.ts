@@ -1,0 +1,332 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { Client, Problem } from '../../../client/index.ts'
+import { classify } from '../../../client/index.ts'
+import type { RevisionId, ServerOptions } from '../../../server/index.ts'
+import { openStore } from '../../../stores/index.ts'
+import { connectInMemory, fakeClock } from '../../../testing/index.ts'
+import { newWorld, tracker, type World } from './tracker.ts'
+
+const eras: readonly RevisionId[] = ['2025-11-25', '2026-07-28']
+const cleanups: (() => unknown)[] = []
+afterEach(async () => {
+  for (const clean of cleanups.splice(0).reverse()) await clean()
+})
+
+const kinds = ['memory', 'sqlite'] as const
+const cases = eras.flatMap(revision => kinds.map(kind => ({ revision, kind })))
+
+function urlOf(kind: (typeof kinds)[number]): string {
+  if (kind === 'memory') return 'memory:'
+  const folder = mkdtempSync(join(tmpdir(), 'vivarium-transactions-'))
+  cleanups.push(() => rmSync(folder, { recursive: true, force: true }))
+  return `sqlite:${join(folder, 'store.db')}`
+}
+
+async function begin(
+  revision: RevisionId,
+  kind: (typeof kinds)[number] = 'memory',
+  options: Partial<ServerOptions> = {},
+): Promise<{ mcp: Client; world: World; server: ReturnType<typeof tracker> }> {
+  const world = newWorld()
+  const server = tracker(world, { store: urlOf(kind), ...options })
+  const mcp = await connectInMemory(server, { revision, retry: false })
+  cleanups.push(
+    () => server.close(),
+    () => mcp.close(),
+  )
+  return { mcp, world, server }
+}
+
+async function refusal(work: Promise<unknown>): Promise<Problem> {
+  return work.then(
+    () => Promise.reject(new Error('It was not refused')),
+    error => classify(error),
+  )
+}
+
+describe.each(cases)('transactions at $revision on $kind', ({ revision, kind }) => {
+  test('E5-11: an id is begun once, also after its end', async () => {
+    const { mcp } = await begin(revision, kind)
+    const tx = await mcp.transaction({ id: 'tx-1' })
+    expect(await refusal(mcp.transaction({ id: 'tx-1' }))).toMatchObject({ code: 'TRANSACTION_CONFLICT' })
+    await tx.commit()
+    expect(await refusal(mcp.transaction({ id: 'tx-1' }))).toMatchObject({ code: 'TRANSACTION_CONFLICT' })
+  })
+
+  test('E5-12: a step in an unknown or ended transaction is refused before anything happens', async () => {
+    const { mcp, world } = await begin(revision, kind)
+    const stray = (transaction_id: string) =>
+      mcp.callTool('create', { title: 'x' }, { meta: { 'dev.vivarium/transactions': { transaction_id } } })
+    expect(await stray('none')).toMatchObject({ isError: true, problem: { code: 'RESOURCE_NOT_FOUND' } })
+    const tx = await mcp.transaction({ id: 'tx-1' })
+    await tx.commit()
+    expect(await stray('tx-1')).toMatchObject({ isError: true, problem: { code: 'TRANSACTION_CONFLICT' } })
+    expect(await tx.callTool('count')).toMatchObject({ isError: true, problem: { code: 'TRANSACTION_CONFLICT' } })
+    expect(world.log).toEqual([])
+  })
+
+  test('E5-13: the step is written down with its inverse before the effect, and completed from the result', async () => {
+    const { mcp, world } = await begin(revision, kind)
+    const tx = await mcp.transaction()
+    const seen: unknown[] = []
+    world.on = async tool => {
+      if (tool === 'create') seen.push((await tx.status()).steps)
+    }
+    const made = await tx.callTool('create', { title: 'x' }, { step: 'first' })
+    expect(seen).toMatchObject([[{ id: 'first', tool: 'create', status: 'running' }]])
+    expect(made.meta?.['dev.vivarium/transactions']).toEqual({
+      transaction_id: tx.id,
+      step_id: 'first',
+      status: 'ok',
+      compensation: { tool: 'delete', parameters: { id: 'T-1' }, description: 'Deletes it again' },
+    })
+    const again = await tx.callTool('create', { title: 'x' }, { step: 'first' })
+    expect(again).toMatchObject({ isError: true, problem: { code: 'TRANSACTION_CONFLICT' } })
+  })
+
+  test('E5-13: tools without inverse are refused, unless the transaction allows them; what only reads is free', async () => {
+    const { mcp, world } = await begin(revision, kind)
+    const strict = await mcp.transaction()
+    expect(await strict.callTool('mail', { to: 'ann' })).toMatchObject({ isError: true, problem: { category: 'invalid_input' } })
+    expect(await strict.callTool('count')).toMatchObject({ isError: false, text: '0' })
+    expect(world.log).toEqual([])
+    const lax = await mcp.transaction({ irreversible: true })
+    await lax.callTool('mail', { to: 'ann' })
+    expect(await lax.rollback()).toMatchObject({
+      status: 'partially_rolled_back',
+      steps: [{ tool: 'mail', status: 'compensation_failed', error: { code: 'UNSUPPORTED' } }],
+    })
+  })
+
+  test('E5-14: what was done is taken back in the reverse order, and every step is in the report', async () => {
+    const { mcp, world } = await begin(revision, kind)
+    const tx = await mcp.transaction()
+    await tx.callTool('create', { title: 'a' })
+    await tx.callTool('rename', { id: 'T-1', title: 'b', before: 'a' })
+    world.on = tool => {
+      if (tool === 'create') throw new Error('The disk is full')
+    }
+    expect(await tx.callTool('create', { title: 'c' })).toMatchObject({ isError: true })
+    const report = await tx.rollback('enough')
+    expect(world.log).toEqual(['create T-1', 'rename T-1 b', 'rename T-1 a', 'delete T-1'])
+    expect(report).toMatchObject({ status: 'rolled_back', reason: 'enough' })
+    expect(report.steps.map(({ status }) => status)).toEqual(['compensated', 'compensated', 'failed'])
+  })
+
+  test('E5-14: a compensation that fails does not stop the others, and is on the list of what is stuck', async () => {
+    const { mcp, world, server } = await begin(revision, kind)
+    const tx = await mcp.transaction()
+    for (const title of ['a', 'b', 'c']) await tx.callTool('create', { title })
+    world.on = (tool, { id }) => {
+      if (tool === 'delete' && id === 'T-2') throw new Error('It is locked')
+    }
+    const report = await tx.rollback()
+    expect(report.status).toBe('partially_rolled_back')
+    expect(report.steps.map(({ status }) => status)).toEqual(['compensated', 'compensation_failed', 'compensated'])
+    expect(report.steps[1]?.error).toEqual({ code: 'SERVER_ERROR', message: 'It is locked' })
+    expect([...world.tickets]).toEqual([['T-2', 'b']])
+    expect(await server.transactions.stuck()).toMatchObject([
+      {
+        transaction_id: tx.id,
+        status: 'partially_rolled_back',
+        steps_compensated: [
+          { step_id: '3', status: 'compensated' },
+          { step_id: '2', status: 'compensation_failed', error: { message: 'It is locked' } },
+          { step_id: '1', status: 'compensated' },
+        ],
+      },
+    ])
+  })
+
+  test('E5-15: commit and rollback said again give the same report', async () => {
+    const { mcp, world } = await begin(revision, kind)
+    const one = await mcp.transaction()
+    await one.callTool('create', { title: 'a' })
+    expect(await one.commit()).toEqual(await one.commit())
+    expect(await refusal(one.rollback())).toMatchObject({ code: 'TRANSACTION_CONFLICT' })
+    const two = await mcp.transaction()
+    await two.callTool('create', { title: 'b' })
+    expect(await two.rollback()).toEqual(await two.rollback())
+    expect(world.log).toEqual(['create T-1', 'create T-2', 'delete T-2'])
+    expect(await refusal(two.commit())).toMatchObject({ code: 'TRANSACTION_CONFLICT' })
+  })
+
+  test('E5-18: a commit is refused while a step runs, and where one has an unknown end', async () => {
+    const { mcp, world } = await begin(revision, kind)
+    const tx = await mcp.transaction()
+    const entered = Promise.withResolvers<void>()
+    const gate = Promise.withResolvers<void>()
+    world.on = tool => {
+      if (tool !== 'create') return undefined
+      entered.resolve()
+      return gate.promise
+    }
+    const step = tx.callTool('create', { title: 'a' })
+    await entered.promise
+    expect(await refusal(tx.commit())).toMatchObject({ code: 'TRANSACTION_CONFLICT', category: 'transient' })
+    gate.resolve()
+    await step
+    expect(await tx.commit()).toMatchObject({ status: 'committed', steps: [{ status: 'ok' }] })
+  })
+
+  test('X3: the key of a step that was taken back stands for something undone', async () => {
+    const { mcp, world } = await begin(revision, kind)
+    const tx = await mcp.transaction()
+    await tx.callTool('create', { title: 'a' }, { idempotencyKey: 'op-1' })
+    await tx.rollback()
+    const again = await tx.callTool('create', { title: 'a' }, { idempotencyKey: 'op-1' })
+    expect(again.problem).toMatchObject({ code: 'IDEMPOTENCY_CONFLICT', details: { status: 'undone' } })
+    expect(world.log).toEqual(['create T-1', 'delete T-1'])
+  })
+
+  test('E5-10: a step made again under its key is not enrolled again', async () => {
+    const { mcp } = await begin(revision, kind)
+    const tx = await mcp.transaction()
+    await tx.callTool('create', { title: 'a' }, { idempotencyKey: 'op-1', step: 'one' })
+    expect(await tx.callTool('create', { title: 'a' }, { idempotencyKey: 'op-1', step: 'one' })).toMatchObject({ isError: false })
+    expect((await tx.status()).steps).toHaveLength(1)
+  })
+
+  test('a transaction that is left without a commit is rolled back, and its report can be read', async () => {
+    const { mcp, world } = await begin(revision, kind)
+    const tx = await mcp.transaction()
+    await (async () => {
+      await using _ = tx
+      await tx.callTool('create', { title: 'a' })
+    })()
+    expect(tx.report).toMatchObject({ status: 'rolled_back', steps: [{ status: 'compensated' }] })
+    expect(world.tickets.size).toBe(0)
+  })
+})
+
+describe.each(eras)('transactions at %s', revision => {
+  test('E5-14: a failure that may pass is tried again', async () => {
+    const { mcp, world } = await begin(revision)
+    const tx = await mcp.transaction()
+    await tx.callTool('create', { title: 'a' })
+    let failures = 1
+    const { problem } = await import('../../../server/index.ts')
+    world.on = tool => {
+      if (tool === 'delete' && failures-- > 0) throw problem('SERVER_UNAVAILABLE', 'busy')
+    }
+    expect(await tx.rollback()).toMatchObject({ status: 'rolled_back' })
+  })
+
+  test('E5-16: without activity for its timeout it is rolled back by itself, and somebody is told', async () => {
+    const clock = fakeClock()
+    const told = Promise.withResolvers<unknown>()
+    const { mcp, world } = await begin(revision, 'memory', { clock, transactions: { onRolledBack: told.resolve } })
+    const tx = await mcp.transaction({ timeout: '10s' })
+    await tx.callTool('create', { title: 'a' })
+    clock.advance(9_000)
+    await tx.callTool('create', { title: 'b' })
+    let over = false
+    told.promise.then(() => {
+      over = true
+    })
+    const from = clock.now()
+    while (!over) {
+      clock.advance(500)
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    expect(clock.now() - from).toBeGreaterThanOrEqual(10_000)
+    expect(await told.promise).toMatchObject({ transaction_id: tx.id, status: 'rolled_back', reason: 'Nothing happened in it for 10 s' })
+    expect(world.tickets.size).toBe(0)
+    expect(await tx.callTool('create', { title: 'c' })).toMatchObject({ problem: { code: 'TRANSACTION_CONFLICT' } })
+  })
+
+  test('E5-16: a step that runs when its transaction is rolled back is told to stop, awaited, and taken back', async () => {
+    const { mcp, world } = await begin(revision)
+    const tx = await mcp.transaction()
+    const entered = Promise.withResolvers<void>()
+    let waited = false
+    world.on = async (tool, _, signal) => {
+      if (tool !== 'create') return
+      entered.resolve()
+      await new Promise(resolve => signal.addEventListener('abort', resolve))
+      waited = true
+    }
+    const step = tx.callTool('create', { title: 'a' })
+    await entered.promise
+    const report = await tx.rollback()
+    expect(waited).toBe(true)
+    await step
+    expect(report).toMatchObject({ status: 'rolled_back', steps: [{ status: 'compensated' }] })
+    expect(world.log).toEqual(['create T-1', 'delete T-1'])
+  })
+
+  test('E5-13: an unknown outcome is undone by what was known before, or reported', async () => {
+    const world = newWorld()
+    const url = urlOf('sqlite')
+    const server = tracker(world, { store: url })
+    server.tool(
+      'slow',
+      { timeout: 20, undo: { tool: 'delete', arguments: ({ key }) => (key === undefined ? undefined : { id: key }) } },
+      async (_, ctx) => {
+        await new Promise(resolve => ctx.signal.addEventListener('abort', resolve))
+        world.tickets.set(ctx.idempotencyKey ?? '', 'slow')
+      },
+    )
+    server.tool(
+      'vague',
+      { timeout: 20, undo: { tool: 'delete', arguments: ({ result }) => result as never } },
+      async (_, ctx) => {
+        await new Promise(resolve => ctx.signal.addEventListener('abort', resolve))
+      },
+    )
+    const mcp = await connectInMemory(server, { revision, retry: false })
+    cleanups.push(
+      () => server.close(),
+      () => mcp.close(),
+    )
+    const tx = await mcp.transaction()
+    await tx.callTool('slow', {}, { idempotencyKey: 'op-slow' })
+    await tx.callTool('vague')
+    expect(await refusal(tx.commit())).toMatchObject({ code: 'TRANSACTION_CONFLICT', category: 'permanent' })
+    const report = await tx.rollback()
+    expect(report.steps).toMatchObject([
+      { status: 'compensated' },
+      { status: 'compensation_failed', error: { code: 'OUTCOME_UNKNOWN' } },
+    ])
+    expect(world.tickets.size).toBe(0)
+  })
+
+  test('E5-17: a compensation carries a key of its own, so that it can be looked up', async () => {
+    const { mcp } = await begin(revision)
+    const tx = await mcp.transaction({ id: 'tx-1' })
+    await tx.callTool('create', { title: 'a' }, { step: 'make' })
+    await tx.rollback()
+    expect(await mcp.callStatus('compensate-tx-1-make')).toMatchObject({ status: 'done', tool: 'delete' })
+  })
+
+  test('E5-19: what a process left half rolled back is ended by the next one, at the first step without outcome', async () => {
+    const world = newWorld()
+    const store = await openStore(urlOf('sqlite'))
+    cleanups.push(() => store.close())
+    const clock = fakeClock(Date.now())
+    const first = tracker(world, { store, clock })
+    const mcp = await connectInMemory(first, { revision, retry: false })
+    const tx = await mcp.transaction()
+    for (const title of ['a', 'b', 'c']) await tx.callTool('create', { title })
+    const stuck = Promise.withResolvers<void>()
+    world.on = (tool, { id }) => {
+      if (tool !== 'delete' || id !== 'T-2') return undefined
+      stuck.resolve()
+      // As if it died here: the store gets nothing of it any more.
+      return new Promise(() => {})
+    }
+    tx.rollback().catch(() => {})
+    await stuck.promise
+    await first.close()
+    world.on = () => undefined
+    const told = Promise.withResolvers<{ status: string }>()
+    const second = tracker(world, { store, transactions: { onRolledBack: told.resolve } })
+    cleanups.push(() => second.close())
+    const report = await told.promise
+    expect(report).toMatchObject({ transaction_id: tx.id, status: 'rolled_back' })
+    expect(world.log.slice(3)).toEqual(['delete T-3', 'delete T-2', 'delete T-1'])
+  }, 20_000)
+})
