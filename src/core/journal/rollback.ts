@@ -197,11 +197,13 @@ export interface Owned {
   readonly unit: Unit
 }
 
-async function* listed(units: Units, prefix: string): AsyncGenerator<Owned, void, undefined> {
+/** The units that an index names; of one owner where the prefix is within that owner's part. */
+export async function* listed(units: Units, prefix: string): AsyncGenerator<Owned, void, undefined> {
+  const index = prefix.indexOf('/') + 1
   for (let after: string | undefined; ; ) {
     const page = await units.store.scan(prefix, after === undefined ? {} : { after })
     for (const { key } of page) {
-      const [owner = '', ...rest] = key.slice(prefix.length).split('/')
+      const [owner = '', ...rest] = key.slice(index).split('/')
       const entry = await units.store.get(unitKey(owner, rest.join('/')))
       if (entry !== undefined) yield { owner, unit: readUnit(entry.value) }
     }

@@ -233,7 +233,11 @@ describe.each(eras)('transactions at %s', revision => {
       await new Promise(resolve => setImmediate(resolve))
     }
     expect(clock.now() - from).toBeGreaterThanOrEqual(10_000)
-    expect(await told.promise).toMatchObject({ transaction_id: tx.id, status: 'rolled_back', reason: 'Nothing happened in it for 10 s' })
+    expect(await told.promise).toMatchObject({
+      transaction_id: tx.id,
+      status: 'rolled_back',
+      reason: 'Nothing happened in it for 10 s',
+    })
     expect(world.tickets.size).toBe(0)
     expect(await tx.callTool('create', { title: 'c' })).toMatchObject({ problem: { code: 'TRANSACTION_CONFLICT' } })
   })
