@@ -27,7 +27,7 @@ const settleMs = 10_000
 /** How long a caller waits for a rollback that another process is at. */
 const joinMs = 30_000
 const lookMs = 250
-const sweepMs = 1000
+const sweepMs = 500
 /** Sweeps take at most so large a part of the time. */
 const restFactor = 20
 /** Rollbacks of a sweep that run at once. */

@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startPostgres, type TestPostgres } from '../../../../test/real-postgres.ts'
+import { type Client, connect, type SagaReport, saga } from '../../../client/index.ts'
+import { things } from '../../../client/saga-process.ts'
+import type { RevisionId } from '../../../revisions/index.ts'
+import { openStore } from '../../../stores/index.ts'
+
+const tracker = join(import.meta.dirname, 'tracker-process.ts')
+const sagas = join(import.meta.dirname, '../../../client/saga-process.ts')
+const quiet = '--disable-warning=ExperimentalWarning'
+/** The lease of a process, and what another may take to notice that it is over and to end what was left. */
+const inTime = 6_000 + 2_000
+let postgres: TestPostgres
+let folder: string
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'vivarium-tx-processes-'))
+  postgres = await startPostgres()
+}, 60_000)
+afterAll(async () => {
+  await postgres?.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Lines of a file that others write. */
+function effectsIn(file: string) {
+  const lines = (): string[] => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [])
+  const line = async (start: string): Promise<string> => {
+    for (;;) {
+      const found = lines().find(each => each.startsWith(start))
+      if (found !== undefined) return found
+      await wait(10)
+    }
+  }
+  return { lines, line, pidOf: async (start: string) => Number((await line(start)).split(' ').at(-1)) }
+}
+
+let worlds = 0
+function world(): { readonly url: string; readonly file: string } {
+  const schema = `tx_${++worlds}`
+  return { url: `${postgres.url}?schema=${schema}`, file: join(folder, schema) }
+}
+
+describe.each<RevisionId>(['2025-11-25', '2026-07-28'])('two processes on one Postgres at %s', revision => {
+  it('E5-19: a rollback whose process is killed in the midst of it is ended by the other, in time', async () => {
+    const { url, file } = world()
+    const { lines, line, pidOf } = effectsIn(file)
+    const start = (...more: string[]): Promise<Client> =>
+      connect({ command: process.execPath, args: [quiet, tracker, url, file, ...more] }, { revisions: [revision], retry: false })
+    await using other = await start()
+    await using one = await start('2')
+    const tx = await one.transaction({ id: 'tx-1' })
+    for (const id of ['1', '2', '3']) await tx.callTool('make', { id })
+    const lost = tx.rollback().catch(() => 'lost')
+    const pid = await pidOf('hang 2')
+    const killed = Date.now()
+    process.kill(pid, 'SIGKILL')
+    expect(await lost).toBe('lost')
+    await line('unmake 1')
+    expect(Date.now() - killed).toBeLessThan(inTime)
+    const undone = lines().filter(each => each.startsWith('unmake'))
+    expect(undone.map(each => each.split(' ')[1])).toEqual(['3', '2', '1'])
+    // Belongs to whoever began it, which on a pipe is whoever runs the process: the other one tells how it ended.
+    const stray = { meta: { 'dev.vivarium/transactions': { transaction_id: 'tx-1' } } }
+    expect(await other.callTool('make', { id: '4' }, stray)).toMatchObject({ problem: { code: 'TRANSACTION_CONFLICT' } })
+  }, 40_000)
+
+  it('E5-20: a saga whose process is killed is taken back by the other, in time', async () => {
+    const { url, file } = world()
+    const { lines, pidOf } = effectsIn(file)
+    const child = spawn(process.execPath, [quiet, sagas, url, file, revision], { stdio: ['ignore', 'inherit', 'inherit'] })
+    const pid = await pidOf('ready')
+    expect(pid).toBe(child.pid)
+    const store = await openStore(url)
+    const clients = { one: await things('one', file, revision), two: await things('two', file, revision) }
+    expect(await saga.resume({ store, clients })).toEqual([])
+    const killed = Date.now()
+    child.kill('SIGKILL')
+    let reports: readonly SagaReport[] = []
+    while (reports.length === 0) {
+      await wait(200)
+      reports = await saga.resume({ store, clients })
+    }
+    expect(Date.now() - killed).toBeLessThan(inTime)
+    expect(reports).toMatchObject([
+      {
+        status: 'rolled_back',
+        steps: [
+          { server: 'one', status: 'compensated' },
+          { server: 'two', status: 'compensated' },
+        ],
+      },
+    ])
+    const undone = lines().filter(each => each.includes('unmake'))
+    expect(undone).toEqual([`two unmake b ${process.pid}`, `one unmake a ${process.pid}`])
+    await Promise.all([clients.one.close(), clients.two.close(), store.close()])
+  }, 40_000)
+})
