@@ -20,6 +20,7 @@ import { rootsChanged } from '../features/mcp/roots/messages.ts'
 import { finishTask } from '../features/mcp/tasks/client.ts'
 import { listTools, type Tool } from '../features/mcp/tools/messages.ts'
 import { type CallStatus, callStatus, getKey } from '../features/reliability/idempotency/client.ts'
+import { getTransaction, type TransactionReport, transactionReport } from '../features/reliability/transactions/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
@@ -148,6 +149,11 @@ export class Client {
       { session, retries, send: this.#plain, call: (name, args, more) => callToolOn(this.#caller, name, args, more) },
       options,
     )
+  }
+
+  /** How a transaction of ours stands, whichever process began it. */
+  async transactionStatus(id: string, options: RequestOptions = standard): Promise<TransactionReport> {
+    return transactionReport(await this.#parts.session.request(getTransaction, { transaction_id: id }, this.#send(options)))
   }
 
   /** What a server that knows idempotency keys knows of the call that was made under one. */

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { createServer, type RevisionId } from '../server/index.ts'
-import { openStore, type Store } from '../stores/index.ts'
-import { connectInMemory, fakeClock } from '../testing/index.ts'
-import { type Client, saga } from './index.ts'
+import { type Client, saga } from '../../src/client/index.ts'
+import { createServer, type RevisionId } from '../../src/server/index.ts'
+import { openStore, type Store } from '../../src/stores/index.ts'
+import { connectInMemory, fakeClock } from '../../src/testing/index.ts'
 
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {

@@ -3,15 +3,15 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startPostgres, type TestPostgres } from '../../../../test/real-postgres.ts'
-import { type Client, connect, type SagaReport, saga } from '../../../client/index.ts'
-import { things } from '../../../client/saga-process.ts'
-import type { RevisionId } from '../../../revisions/index.ts'
-import { openStore } from '../../../stores/index.ts'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { type Client, connect, type SagaReport, saga } from '../../src/client/index.ts'
+import type { RevisionId } from '../../src/revisions/index.ts'
+import { openStore } from '../../src/stores/index.ts'
+import { startPostgres, type TestPostgres } from '../real-postgres.ts'
+import { things } from './saga-process.ts'
 
 const tracker = join(import.meta.dirname, 'tracker-process.ts')
-const sagas = join(import.meta.dirname, '../../../client/saga-process.ts')
+const sagas = join(import.meta.dirname, './saga-process.ts')
 const quiet = '--disable-warning=ExperimentalWarning'
 /** The lease of a process, and what another may take to notice that it is over and to end what was left. */
 const inTime = 6_000 + 2_000
@@ -73,6 +73,7 @@ describe.each<RevisionId>(['2025-11-25', '2026-07-28'])('two processes on one Po
     const { url, file } = world()
     const { lines, pidOf } = effectsIn(file)
     const child = spawn(process.execPath, [quiet, sagas, url, file, revision], { stdio: ['ignore', 'inherit', 'inherit'] })
+    onTestFinished(() => void child.kill('SIGKILL'))
     const pid = await pidOf('ready')
     expect(pid).toBe(child.pid)
     const store = await openStore(url)

@@ -1,6 +1,6 @@
 /** A small tracker for tests: what it did is kept outside of it, as the world keeps it, whatever becomes of the process. */
 import { z } from 'zod'
-import { createServer, type Server, type ServerOptions } from '../../../server/index.ts'
+import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts'
 
 export interface World {
   readonly tickets: Map<string, string>

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Client, Problem } from '../../../client/index.ts'
-import { classify } from '../../../client/index.ts'
-import type { RevisionId, ServerOptions } from '../../../server/index.ts'
-import { openStore } from '../../../stores/index.ts'
-import { connectInMemory, fakeClock } from '../../../testing/index.ts'
+import type { Client, Problem } from '../../src/client/index.ts'
+import { classify } from '../../src/client/index.ts'
+import type { RevisionId, ServerOptions } from '../../src/server/index.ts'
+import { openStore } from '../../src/stores/index.ts'
+import { connectInMemory, fakeClock } from '../../src/testing/index.ts'
 import { newWorld, tracker, type World } from './tracker.ts'
 
 const eras: readonly RevisionId[] = ['2025-11-25', '2026-07-28']
@@ -208,7 +208,7 @@ describe.each(eras)('transactions at %s', revision => {
     const tx = await mcp.transaction()
     await tx.callTool('create', { title: 'a' })
     let failures = 1
-    const { problem } = await import('../../../server/index.ts')
+    const { problem } = await import('../../src/server/index.ts')
     world.on = tool => {
       if (tool === 'delete' && failures-- > 0) throw problem('SERVER_UNAVAILABLE', 'busy')
     }

@@ -1,10 +1,10 @@
 /** A saga in a process of its own, for tests of what survives it: `node saga-process.ts STORE FILE REVISION`. Never ends by itself. */
 import { appendFileSync } from 'node:fs'
 import { z } from 'zod'
-import { createServer, type RevisionId } from '../server/index.ts'
-import { openStore } from '../stores/index.ts'
-import { connectInMemory } from '../testing/index.ts'
-import { type Client, saga } from './index.ts'
+import { type Client, saga } from '../../src/client/index.ts'
+import { createServer, type RevisionId } from '../../src/server/index.ts'
+import { openStore } from '../../src/stores/index.ts'
+import { connectInMemory } from '../../src/testing/index.ts'
 
 const [url = '', file = '', revision = ''] = process.argv.slice(2)
 

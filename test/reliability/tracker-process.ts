@@ -2,7 +2,7 @@
  * the file; taking back the thing of that id never ends here. */
 import { appendFileSync } from 'node:fs'
 import { z } from 'zod'
-import { createServer } from '../../../server/index.ts'
+import { createServer } from '../../src/server/index.ts'
 
 const [store = '', file = '', stubborn] = process.argv.slice(2)
 const server = createServer({ name: 'process', version: '1.0.0', store })
