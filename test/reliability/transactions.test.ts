@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Client, Problem } from '../../src/client/index.ts'
-import { classify } from '../../src/client/index.ts'
-import type { RevisionId, ServerOptions } from '../../src/server/index.ts'
+import { z } from 'zod'
+import { type Client, classify, connect, type Problem } from '../../src/client/index.ts'
+import { createServer, type Principal, type RevisionId, type Server, type ServerOptions } from '../../src/server/index.ts'
 import { openStore } from '../../src/stores/index.ts'
-import { connectInMemory, fakeClock } from '../../src/testing/index.ts'
+import { connectInMemory, fakeClock, memoryPair } from '../../src/testing/index.ts'
+import { expectFits } from '../extension-schemas.ts'
 import { newWorld, tracker, type World } from './tracker.ts'
 
 const eras: readonly RevisionId[] = ['2025-11-25', '2026-07-28']
@@ -38,6 +39,21 @@ async function begin(
     () => mcp.close(),
   )
   return { mcp, world, server }
+}
+
+/** Somebody who is known, on a connection of his own. */
+async function connectAs(server: Server, revision: RevisionId, principal: Principal): Promise<Client> {
+  const [near, far] = memoryPair()
+  server.door.accept({
+    carrier: far.carrier,
+    caller: { carrier: 'websocket', connection: {}, principal },
+    start: sink => far.start(sink),
+    send: (frame, outgoing) => far.send(frame, outgoing),
+    close: () => far.close(),
+  })
+  const mcp = await connect(near, { revisions: [revision], retry: false })
+  cleanups.push(() => mcp.close())
+  return mcp
 }
 
 async function refusal(work: Promise<unknown>): Promise<Problem> {
@@ -304,6 +320,115 @@ describe.each(eras)('transactions at %s', revision => {
     await tx.callTool('create', { title: 'a' }, { step: 'make' })
     await tx.rollback()
     expect(await mcp.callStatus('compensate-tx-1-make')).toMatchObject({ status: 'done', tool: 'delete' })
+  })
+
+  test('E5-17: a compensation runs with what its caller was allowed when the step was made, and nobody is asked', async () => {
+    const world = newWorld()
+    const server = tracker(world)
+    const input = z.object({ id: z.string() })
+    server.tool('open', { input, undo: { tool: 'close' } }, () => 'opened')
+    server.tool('close', { input, scopes: ['doors'] }, ({ id }, ctx) => {
+      world.log.push(`close ${id} as ${ctx.principal?.subject}`)
+      return 'closed'
+    })
+    cleanups.push(() => server.close())
+    const as = (...scopes: string[]) => connectAs(server, revision, { id: 'issuer ann', subject: 'ann', scopes })
+    const [rich, poor] = [await as('doors'), await as()]
+    const meta = (transaction_id: string) => ({ meta: { 'dev.vivarium/transactions': { transaction_id } } })
+    const tx = await rich.transaction({ id: 'tx-1' })
+    await tx.callTool('open', { id: 'a' })
+    // The same caller, who has lost the scope since.
+    await poor.callTool('open', { id: 'b' }, meta('tx-1'))
+    expect((await poor.transactionStatus('tx-1')).steps).toHaveLength(2)
+    const report = await rich.transactionStatus('tx-1').then(() => tx.rollback())
+    expect(report.steps).toMatchObject([
+      { status: 'compensated' },
+      { status: 'compensation_failed', error: { code: 'SCOPE_INSUFFICIENT' } },
+    ])
+    expect(world.log).toEqual(['close a as ann'])
+  })
+
+  test('C8: a transaction of somebody else is as unknown as one that never was', async () => {
+    const world = newWorld()
+    const server = tracker(world)
+    cleanups.push(() => server.close())
+    const as = (id: string) => connectAs(server, revision, { id })
+    const [ann, bob] = [await as('ann'), await as('bob')]
+    await ann.transaction({ id: 'tx-1' })
+    expect(await refusal(bob.transactionStatus('tx-1'))).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+    await bob.transaction({ id: 'tx-1' })
+    expect(await refusal(ann.transactionStatus('never'))).toMatchObject({ code: 'RESOURCE_NOT_FOUND' })
+  })
+
+  test('what is answered fits the schemas of the extension', async () => {
+    const { mcp, world } = await begin(revision)
+    const frames: Record<string, unknown>[] = []
+    mcp.use(async (call, next) => {
+      const result = await next(call)
+      frames.push({ method: call.method, params: call.params, result })
+      return result
+    })
+    const tx = await mcp.transaction({ description: 'two', timeout: '1m' })
+    await tx.callTool('create', { title: 'a' })
+    world.on = tool => {
+      if (tool === 'delete') throw new Error('It is locked')
+    }
+    await tx.rollback('enough')
+    const [begun, step, back] = frames
+    expectFits(begun?.['params'], 'transactions.schema.json', 'TransactionBegin')
+    expect(step?.['result']).toMatchObject({
+      _meta: { 'dev.vivarium/transactions': { status: 'ok', compensation: { parameters: { id: 'T-1' } } } },
+    })
+    expectFits(back?.['params'], 'transactions.schema.json', 'TransactionRollback')
+    expect(back?.['result']).toMatchObject({
+      steps_compensated: [{ step_id: '1', status: 'compensation_failed', error: { code: 'SERVER_ERROR' } }],
+    })
+    expectFits(back?.['result'], 'transactions.schema.json', 'TransactionRollbackResult')
+  })
+
+  test('a server without undo knows no transactions, and a client is told of sagas', async () => {
+    const server = createServer({ name: 'plain', version: '1.0.0' })
+    server.tool('create', {}, () => 'created')
+    const mcp = await connectInMemory(server, { revision })
+    cleanups.push(
+      () => server.close(),
+      () => mcp.close(),
+    )
+    expect(await refusal(mcp.transaction())).toMatchObject({ code: 'UNSUPPORTED', suggestion: expect.stringMatching(/saga/) })
+    await expect(mcp.transactionStatus('x')).rejects.toMatchObject({ code: -32601 })
+    const stray = await mcp.callTool('create', {}, { meta: { 'dev.vivarium/transactions': { transaction_id: 'x' } } })
+    expect(stray).toMatchObject({ isError: true, problem: { code: 'RESOURCE_NOT_FOUND' } })
+  })
+
+  test('a step that asks something goes on as the same step when the answer comes', async () => {
+    const world = newWorld()
+    const server = tracker(world)
+    server.tool('ask', { undo: { tool: 'delete', arguments: ({ result }) => ({ id: String(result) }) } }, async (_, ctx) => {
+      await ctx.confirm('Really?')
+      world.log.push('asked')
+      return 'T-9'
+    })
+    const mcp = await connectInMemory(server, { revision, retry: false, onElicit: () => ({ action: 'accept' }) })
+    cleanups.push(
+      () => server.close(),
+      () => mcp.close(),
+    )
+    const tx = await mcp.transaction()
+    expect(await tx.callTool('ask')).toMatchObject({ isError: false, text: 'T-9' })
+    expect((await tx.status()).steps).toMatchObject([{ id: '1', status: 'ok' }])
+    await tx.rollback()
+    expect(world.log).toEqual(['asked', 'delete T-9'])
+  })
+
+  test('ids that are none are refused, with the rule', async () => {
+    const { mcp } = await begin(revision)
+    await expect(mcp.transaction({ id: 'a/b' })).rejects.toMatchObject({
+      code: -32602,
+      message: expect.stringMatching(/1 to 128/),
+    })
+    await mcp.transaction({ id: 'tx-1' })
+    const bad = { meta: { 'dev.vivarium/transactions': { transaction_id: 'tx-1', step_id: '' } } }
+    await expect(mcp.callTool('create', { title: 'x' }, bad)).rejects.toMatchObject({ code: -32602 })
   })
 
   test('E5-19: what a process left half rolled back is ended by the next one, at the first step without outcome', async () => {

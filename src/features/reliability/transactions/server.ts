@@ -18,7 +18,6 @@ import {
   type WireRolledBack,
 } from './messages.ts'
 import type { Methods } from './methods.ts'
-import { takesPart } from './taking-part.ts'
 import { undoMeta } from './undo.ts'
 
 /** A transaction that could not be taken back whole, or is being taken back. */
@@ -132,4 +131,10 @@ export function transactionsServer(parts: TransactionsParts): TransactionsServer
       methods?.works.close()
     },
   }
+}
+
+/** Whether a call takes part in a transaction. Cheap: every call is asked. */
+function takesPart({ meta, carried }: Exchange): boolean {
+  if (carried !== undefined && transactionsExtension in carried) return true
+  return meta !== undefined && Object.hasOwn(meta, transactionsExtension)
 }
