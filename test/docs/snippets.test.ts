@@ -18,6 +18,7 @@ describe('the programs in the documentation', () => {
     'docs/guide/hardening.md',
     'docs/guide/idempotency.md',
     'docs/guide/stores.md',
+    'docs/guide/transactions.md',
   ])('%s runs to its end as one program', async page => {
     const file = await writeProgram(page)
     const { stderr } = await promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', file], {

@@ -1,6 +1,6 @@
 /** Using transactions: what a client declares, what its calls carry, and reports as objects of its own. */
 import type { SendOptions } from '../../../engine/calls.ts'
-import { declared } from '../../../engine/extensions.ts'
+import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Peer } from '../../../revisions/index.ts'
 import {
@@ -15,7 +15,7 @@ import {
 export { beginTransaction, commitTransaction, getTransaction, rollbackTransaction } from './messages.ts'
 
 export function transactionsClient(): Side {
-  return { capabilities: ({ id }) => (id === 's3' ? {} : { extensions: { [transactionsExtension]: {} } }) }
+  return { capabilities: revision => declaration(revision, transactionsExtension) }
 }
 
 export function knowsTransactions(peer: Peer | undefined): boolean {

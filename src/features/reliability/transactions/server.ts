@@ -3,11 +3,14 @@ import type { Clock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log-trace.ts'
+import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Problem } from '../../../core/problem.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import {
   beginTransaction,
@@ -16,9 +19,10 @@ import {
   rollbackTransaction,
   transactionsExtension,
   type WireRolledBack,
+  type WireUndo,
 } from './messages.ts'
 import type { Methods } from './methods.ts'
-import { undoMeta } from './undo.ts'
+import type { UndoFacts } from './undo.ts'
 
 /** A transaction that could not be taken back whole, or is being taken back. */
 export interface StuckTransaction extends WireRolledBack {
@@ -114,7 +118,7 @@ export function transactionsServer(parts: TransactionsParts): TransactionsServer
           run: async (exchange, next) => (await load()).step(exchange, next),
         },
       ],
-      capabilities: ({ id }) => (used && id !== 's3' ? { extensions: { [transactionsExtension]: {} } } : {}),
+      capabilities: revision => (used ? declaration(revision, transactionsExtension) : {}),
     },
     undoable: (name, undo) => {
       const meta = undoMeta(name, undo)
@@ -131,6 +135,20 @@ export function transactionsServer(parts: TransactionsParts): TransactionsServer
       methods?.works.close()
     },
   }
+}
+
+const kinds: KindsOf<UndoFacts> = { tool: 'string', arguments: 'function', description: 'string' }
+
+/** What a list of tools says of it. Throws where it makes no sense. */
+function undoMeta(name: string, undo: unknown): Readonly<Record<string, unknown>> | undefined {
+  if (undo === undefined) return undefined
+  const facts = isRecord(undo) ? undo : {}
+  const { tool, description } = facts
+  if (typeof tool !== 'string')
+    throw new TypeError(`The undo of tool "${name}" must name a tool: undo: { tool: 'delete_it', arguments: ({ result }) => … }`)
+  checkOptions(`The undo of tool "${name}"`, facts, kinds)
+  const meta: WireUndo = { compensation: { tool, ...(typeof description === 'string' ? { description } : {}) } }
+  return { [transactionsExtension]: meta }
 }
 
 /** Whether a call takes part in a transaction. Cheap: every call is asked. */

@@ -1,9 +1,7 @@
 /** What an author says of undoing a tool, and what is written down of it: data, so that any process can do it at any time. */
 import type { Inverse } from '../../../core/journal/unit.ts'
-import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { CallToolResult } from '../../mcp/tools/messages.ts'
-import { transactionsExtension, type WireUndo } from './messages.ts'
 
 /** What a call was, for whoever has to say how it is undone. */
 export interface UndoneCall<A = Readonly<Record<string, unknown>>, R = unknown> {
@@ -30,20 +28,6 @@ export interface UndoFacts<A = Readonly<Record<string, unknown>>, R = unknown> {
 export interface UndoableTool {
   readonly name: string
   readonly facts: { readonly undo?: UndoFacts; readonly annotations?: { readonly readOnlyHint?: boolean } }
-}
-
-const kinds: KindsOf<UndoFacts> = { tool: 'string', arguments: 'function', description: 'string' }
-
-/** What a list of tools says of it. Throws where it makes no sense. */
-export function undoMeta(name: string, undo: unknown): Readonly<Record<string, unknown>> | undefined {
-  if (undo === undefined) return undefined
-  const facts = isRecord(undo) ? undo : {}
-  const { tool, description } = facts
-  if (typeof tool !== 'string')
-    throw new TypeError(`The undo of tool "${name}" must name a tool: undo: { tool: 'delete_it', arguments: ({ result }) => … }`)
-  checkOptions(`The undo of tool "${name}"`, facts, kinds)
-  const meta: WireUndo = { compensation: { tool, ...(typeof description === 'string' ? { description } : {}) } }
-  return { [transactionsExtension]: meta }
 }
 
 /** What is known of the inverse before the call is made. */
