@@ -16,7 +16,12 @@ const reply = { role: 'assistant' as const, content: { type: 'text' as const, te
 
 describe('what a client declares', () => {
   /** Always there: what the client itself knows to read or to send. */
-  const extensions = { 'dev.vivarium/problem': {}, 'dev.vivarium/idempotency': {}, 'dev.vivarium/transactions': {} }
+  const extensions = {
+    'dev.vivarium/problem': {},
+    'dev.vivarium/idempotency': {},
+    'dev.vivarium/transactions': {},
+    'dev.vivarium/permissions': {},
+  }
   const all: ConnectOptions = { onElicit: () => ({ action: 'cancel' }), onSample: () => reply, sampleTools: true, roots: [] }
 
   it.each<[RevisionId, Frame]>([

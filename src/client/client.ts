@@ -19,7 +19,10 @@ import {
 import { rootsChanged } from '../features/mcp/roots/messages.ts'
 import { finishTask } from '../features/mcp/tasks/client.ts'
 import { listTools, type Tool } from '../features/mcp/tools/messages.ts'
+import type { ConfirmationClient } from '../features/reliability/confirmation/client.ts'
+import { confirmationExtension } from '../features/reliability/confirmation/messages.ts'
 import { type CallStatus, callStatus, getKey } from '../features/reliability/idempotency/client.ts'
+import { Permissions } from '../features/reliability/permissions/client.ts'
 import { getTransaction, type TransactionReport, transactionReport } from '../features/reliability/transactions/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
@@ -45,6 +48,7 @@ export interface ClientParts {
   readonly log: LogWish
   readonly clock: Clock
   readonly answerers: Answerers
+  readonly confirmation: ConfirmationClient
   readonly timeoutMs: number
   readonly completionMs: number
   readonly completionDelayMs: number
@@ -74,11 +78,14 @@ export class Client {
   readonly #completions: Completions
   /** What most calls are sent with. */
   readonly #plain: SendOptions
+  /** What a server that knows permissions would allow, and asking it for more. */
+  readonly permissions: Permissions
 
   constructor(parts: ClientParts) {
     const { session, cache, answerers, validateArguments, timeoutMs } = parts
     this.#parts = parts
     this.#plain = { timeoutMs }
+    this.permissions = new Permissions((method, params) => session.request(method, params, this.#send(standard)))
     this.#lister = { session, cache, limits: parts.listLimits }
     this.#completions = new Completions({
       send: (question, options) => session.request(complete, question, options),
@@ -136,7 +143,25 @@ export class Client {
   ): Promise<ToolOutcome<InferOutput<S>>>
   callTool(name: string, args?: Params, options?: CallToolOptions): Promise<ToolOutcome>
   callTool(name: string, args?: Params, options: CallToolOptions = standard): Promise<ToolOutcome> {
-    return callToolOn(this.#caller, name, args, options)
+    const { session, confirmation } = this.#parts
+    const about = this.#caller.book.get(name)?.tool._meta?.[confirmationExtension]
+    if (about === undefined && !confirmation.asks(session.opened)) return callToolOn(this.#caller, name, args, options)
+    return this.#callConfirmed(name, args, options)
+  }
+
+  /** The tool must be known before it is called: its user may have to agree first. */
+  async #callConfirmed(name: string, args: Params = {}, options: CallToolOptions): Promise<ToolOutcome> {
+    const { book, list } = this.#caller
+    if (book.get(name) === undefined) await list(false, options.signal)
+    return this.#parts.confirmation.call({
+      server: this.server?.name ?? '',
+      tool: name,
+      arguments: args,
+      about: book.get(name)?.tool._meta,
+      signal: options.signal,
+      send: meta =>
+        callToolOn(this.#caller, name, args, meta === undefined ? options : { ...options, meta: { ...options.meta, ...meta } }),
+    })
   }
 
   /**
@@ -146,7 +171,7 @@ export class Client {
   transaction(options: TransactionOptions = {}): Promise<Transaction> {
     const { session, retries } = this.#parts
     return Transaction.begin(
-      { session, retries, send: this.#plain, call: (name, args, more) => callToolOn(this.#caller, name, args, more) },
+      { session, retries, send: this.#plain, call: (name, args, more) => this.callTool(name, args, more) },
       options,
     )
   }
@@ -264,8 +289,10 @@ export class Client {
     for await (const _ of this.tools(signal === undefined ? standard : { signal }));
   }
 
-  #send({ signal, timeout, meta }: RequestOptions): SendOptions {
-    if (signal === undefined && timeout === undefined && meta === undefined) return this.#plain
+  #send({ signal, timeout, meta: own }: RequestOptions): SendOptions {
+    const granted = this.permissions.meta
+    if (signal === undefined && timeout === undefined && own === undefined && granted === undefined) return this.#plain
+    const meta = granted === undefined ? own : { ...granted, ...own }
     return {
       timeoutMs: timeout === undefined ? this.#parts.timeoutMs : toMilliseconds(timeout, 'timeout'),
       ...(signal === undefined ? {} : { signal }),

@@ -16,7 +16,9 @@ import { subscriptionsClient } from '../features/mcp/subscriptions/client.ts'
 import { tasksClient } from '../features/mcp/tasks/client.ts'
 import { questionTasks } from '../features/mcp/tasks/questions.ts'
 import { toolsClient } from '../features/mcp/tools/client.ts'
+import { confirmationClient } from '../features/reliability/confirmation/client.ts'
 import { idempotencyClient } from '../features/reliability/idempotency/client.ts'
+import { permissionsClient } from '../features/reliability/permissions/client.ts'
 import { problemClient } from '../features/reliability/problem/client.ts'
 import { transactionsClient } from '../features/reliability/transactions/client.ts'
 import { Spoken } from '../revisions/index.ts'
@@ -51,7 +53,13 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const hub = new Hub()
   const cache = new ResultCache(clock)
   const resources = new ResourceBook()
-  const answering = answeringSides(options, clock)
+  const { onElicit, onConfirm } = options
+  const confirmation = confirmationClient({ onConfirm, elicits: onElicit !== undefined })
+  const asked: ConnectOptions =
+    onElicit === undefined || onConfirm === undefined
+      ? options
+      : { ...options, onElicit: (question, context) => confirmation.answered(question) ?? onElicit(question, context) }
+  const answering = answeringSides(asked, clock)
   const questions = questionTasks({
     clock,
     sampling: options.onSample !== undefined,
@@ -60,6 +68,8 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   let changes: Changes | undefined
   const engine = engineFor(target, options, settings, [
     ...answering.sides,
+    confirmation.side,
+    permissionsClient(),
     questions.side,
     ...changeSides(hub, cache, resources),
     subscriptionsClient({ onAcknowledged: (honoured, id) => changes?.acknowledge(honoured, id) }),
@@ -93,6 +103,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     changes,
     log,
     answerers: answering.answerers,
+    confirmation,
     validateArguments,
     retries: retriesOf(options, clock),
     stop,

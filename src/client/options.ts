@@ -9,6 +9,7 @@ import type { LogMessage } from '../features/mcp/logging/client.ts'
 import type { LogLevel } from '../features/mcp/logging/messages.ts'
 import type { Roots } from '../features/mcp/roots/client.ts'
 import type { OnSample } from '../features/mcp/sampling/client.ts'
+import type { OnConfirm } from '../features/reliability/confirmation/client.ts'
 import type { Implementation, RevisionId } from '../revisions/index.ts'
 import type { OnAuthRequired, OnProblem, RetryOptions } from './retries.ts'
 
@@ -33,6 +34,11 @@ export interface ConnectOptions {
   readonly revisions?: readonly RevisionId[]
   /** Answers the server's questions to the user; declares `elicitation`. */
   readonly onElicit?: OnElicit
+  /**
+   * Asked before a tool is called that needs the user's yes; such a call is not sent before. Without it the server asks, where
+   * there is `onElicit`; without both the call is refused.
+   */
+  readonly onConfirm?: OnConfirm
   /** Whether pages may be asked for, beside forms. Default true with `onElicit`. */
   readonly elicitUrl?: boolean
   /** Answers the server's questions to a model; declares `sampling`. */

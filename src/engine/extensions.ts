@@ -5,7 +5,10 @@ import { capabilityMissing } from './asking.ts'
 import type { Layer } from './stages.ts'
 
 /** The settings that the peer declared for an extension; undefined where it declared none. */
-export function declared(peer: Peer, id: string): Readonly<Record<string, unknown>> | undefined {
+export function declared(
+  peer: Pick<Peer, 'capabilities' | 'revision'>,
+  id: string,
+): Readonly<Record<string, unknown>> | undefined {
   const { capabilities, revision } = peer
   const settings = member(capabilities, 'extensions', id)
   // Wires without a place for extensions let peers declare them among the experimental ones.

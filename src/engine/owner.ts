@@ -32,3 +32,8 @@ async function ownerOfConversation(conversation: Conversation): Promise<string> 
 export function ownedBy(conversation: Conversation, owner: string): void {
   conversation.recall(nameless).owner = owner
 }
+
+/** Whether a key stands for all those who are not known: then nothing can be theirs without a handle that says so. */
+export function isNobody(owner: string): boolean {
+  return owner === anonymous
+}

@@ -9,6 +9,7 @@ import type { ResourceFacts } from '../features/mcp/resources/entry.ts'
 import type { TemplateVariables, VariableName } from '../features/mcp/resources/variables.ts'
 import type { Reply } from '../features/mcp/tools/result.ts'
 import type { ToolFacts } from '../features/mcp/tools/server.ts'
+import type { Approvals } from '../features/reliability/confirmation/approvals.ts'
 import type { UndoFacts } from '../features/reliability/transactions/undo.ts'
 import type { Door } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
@@ -17,10 +18,10 @@ import type { Listening } from '../transports/http/listen.ts'
 import type { Context } from './context.ts'
 import type { ServerMiddleware } from './middleware.ts'
 import type { Registration } from './registration.ts'
-import type { Transactions } from './reliability.ts'
+import type { PermissionsControl, ReliableFacts, Transactions } from './reliability.ts'
 import type { FetchOptions, ServeHttpOptions } from './serve.ts'
 
-export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<ToolFacts, 'input' | 'output'> {
+export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<ToolFacts, 'input' | 'output'>, ReliableFacts {
   readonly input?: I
   readonly output?: O
   /** How a call of this tool is taken back: by which tool, and with which arguments. With it the tool takes part in transactions. */
@@ -75,6 +76,10 @@ export interface Server {
   resourceUpdated(uri: string): void
   /** What has become of transactions that somebody should look at. */
   readonly transactions: Transactions
+  /** For the page that approves calls of tools whose `confirm` has the channel `url`. */
+  readonly confirmations: Pick<Approvals, 'find' | 'approve'>
+  /** What was granted to callers: who holds it, what more they get, and its end. */
+  readonly permissions: PermissionsControl
   /** Wraps every request from now on. */
   use(middleware: ServerMiddleware): Server
   /** Serves one client on standard input and output; settles when it has gone. */

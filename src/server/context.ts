@@ -21,12 +21,14 @@ import type { SamplingParams, SamplingResult } from '../features/mcp/sampling/me
 import { type SampleOptions, sample } from '../features/mcp/sampling/server.ts'
 import type { TaskWish } from '../features/mcp/tasks/messages.ts'
 import { background, currentTask } from '../features/mcp/tasks/server.ts'
+import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
 import { idempotencyExtension } from '../features/reliability/idempotency/messages.ts'
 import type { Principal } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
 import { envelopeKeys } from '../revisions/index.ts'
 import type { Rates } from './rates.ts'
+import type { Reliability } from './reliability.ts'
 
 type CurrentTask = NonNullable<ReturnType<typeof currentTask>>
 
@@ -36,10 +38,12 @@ export type Log = (level: LogLevel, data: unknown, logger?: string) => void
 export class Context {
   readonly #exchange: Exchange
   readonly #rates: Rates
+  readonly #reliable: Pick<Reliability, 'allow'>
 
-  constructor(exchange: Exchange, rates: Rates) {
+  constructor(exchange: Exchange, rates: Rates, reliable: Pick<Reliability, 'allow'>) {
     this.#exchange = exchange
     this.#rates = rates
+    this.#reliable = reliable
   }
 
   /** Aborted when the caller cancels or goes away. */
@@ -110,6 +114,14 @@ export class Context {
   confirm(message: string, options: CallOptions & { key?: string; task?: TaskWish } = {}): Promise<boolean> {
     const answer = elicitForm(this.#exchange, { message, ...options }, courier(options.task))
     return held(answer.then(({ action }) => action === 'accept'))
+  }
+
+  /**
+   * The user has agreed to many calls of a tool at once: for them its `confirm` does not ask again. Each is counted.
+   * @example if (await ctx.confirm('Delete 3 tickets?')) await ctx.allowCalls('delete_ticket', { calls: ids.map(id => ({ id })) })
+   */
+  allowCalls(tool: string, approved: ApprovedCalls): Promise<void> {
+    return this.#reliable.allow(this.#exchange, tool, approved)
   }
 
   /** Asks the client's model. */

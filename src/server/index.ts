@@ -34,6 +34,16 @@ export type { SamplingMessage, SamplingParams, SamplingResult, SamplingTool } fr
 export type { TaskFacts, TaskWish } from '../features/mcp/tasks/messages.ts'
 export type { ToolAnnotations } from '../features/mcp/tools/messages.ts'
 export { type Reply, type ReplyParts, reply } from '../features/mcp/tools/result.ts'
+export type { ApprovedCalls, PendingApproval } from '../features/reliability/confirmation/approvals.ts'
+export type { ConfirmFacts, PageRequest } from '../features/reliability/confirmation/facts.ts'
+export type { Risk } from '../features/reliability/confirmation/messages.ts'
+export type {
+  PermissionAnswer,
+  PermissionRequest,
+  PermissionsOptions,
+  Refused,
+} from '../features/reliability/permissions/server.ts'
+export type { SessionFacts } from '../features/reliability/permissions/sessions.ts'
 export type { WireRolledBack } from '../features/reliability/transactions/messages.ts'
 export type { StuckTransaction, TransactionsOptions } from '../features/reliability/transactions/server.ts'
 export type { UndoFacts, UndoneCall } from '../features/reliability/transactions/undo.ts'

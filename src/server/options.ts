@@ -5,6 +5,7 @@ import { checkLogOption, type LogOption } from '../core/log-trace.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
 import type { IdempotencyOptions } from '../features/reliability/idempotency/server.ts'
+import type { PermissionsOptions } from '../features/reliability/permissions/server.ts'
 import type { TransactionsOptions } from '../features/reliability/transactions/server.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
@@ -42,6 +43,8 @@ export interface ServerOptions {
   readonly idempotency?: IdempotencyOptions
   /** How transactions are kept. There are some as soon as a tool has an `undo`. */
   readonly transactions?: TransactionsOptions
+  /** What callers may be granted beyond what their token says, and for how long. */
+  readonly permissions?: PermissionsOptions
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
   /**
@@ -71,11 +74,14 @@ const kinds: KindsOf<ServerOptions> = {
   store: 'any',
   idempotency: 'object',
   transactions: 'object',
+  permissions: 'object',
   askTimeout: 'any',
   log: 'any',
   onTrace: 'function',
   clock: 'object',
 }
+
+const permissionKinds: KindsOf<PermissionsOptions> = { grant: 'function', elevationUrl: 'function', ttl: 'any', idle: 'any' }
 
 /** What the compiler cannot see, or nobody asked it. */
 export function checkServerOptions(options: ServerOptions): void {
@@ -83,6 +89,7 @@ export function checkServerOptions(options: ServerOptions): void {
     throw new TypeError("createServer needs a name and a version: createServer({ name: 'tickets', version: '1.0.0' })")
   }
   checkOptions('createServer', options, kinds)
+  if (options.permissions !== undefined) checkOptions('permissions', options.permissions, permissionKinds)
   const { pageSize, log } = options
   checkLogOption(log)
   checkStore(options.store)

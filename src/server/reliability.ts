@@ -1,27 +1,80 @@
 /** The reliability features of a server, and how they hang together. The only place that knows them all; each loads its works when first used. */
+import type { Catalog } from '../core/catalog.ts'
 import type { Clock } from '../core/clock.ts'
+import type { Grants } from '../core/grant/grants.ts'
+import type { Seal } from '../core/handle.ts'
 import type { Journal } from '../core/journal/journal.ts'
 import type { Trace } from '../core/log-trace.ts'
+import { ownerKey } from '../core/owner.ts'
+import { checkScopes } from '../core/scope.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
+import { ownerOf } from '../engine/owner.ts'
 import type { Side } from '../engine/plan.ts'
+import type { Scopes } from '../features/mcp/authorization/messages.ts'
 import type { Explain } from '../features/mcp/tools/failed.ts'
-import type { ToolExtras } from '../features/mcp/tools/server.ts'
+import type { ToolEntry, ToolExtras, ToolFacts } from '../features/mcp/tools/server.ts'
+import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
+import { type Confirmable, confirmFacts, confirmMeta, worstRisk } from '../features/reliability/confirmation/facts.ts'
+import { type ConfirmationServer, confirmationServer } from '../features/reliability/confirmation/server.ts'
 import { idempotencyServer } from '../features/reliability/idempotency/server.ts'
+import { permissionsExtension } from '../features/reliability/permissions/messages.ts'
+import { type Aim, type PermissionsServer, permissionsServer, type Scoped } from '../features/reliability/permissions/server.ts'
+import type { SessionFacts, Sessions } from '../features/reliability/permissions/sessions.ts'
 import { problemOfFailure } from '../features/reliability/problem/failures.ts'
 import { explainFailure, problemMeta, problemServer } from '../features/reliability/problem/server.ts'
 import { type StuckTransaction, transactionsServer } from '../features/reliability/transactions/server.ts'
+import type { Params } from '../jsonrpc/message.ts'
+import type { Server } from './api.ts'
 import type { ServerOptions } from './options.ts'
 import { type LazyStore, lazyStore } from './store.ts'
 
+/** What the features let an author say of a tool. */
+export interface ReliableFacts extends Confirmable, Scoped, Pick<ToolFacts, 'scopes'> {}
+
+export interface ReliabilityParts {
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly seal: Seal
+  /** How long a call that has asked its caller something may wait for the answer. */
+  readonly askMs: number
+  readonly tools: () => Catalog<ToolEntry<never>>
+  /** By method: the scopes of what a request aims at. */
+  readonly needs: Readonly<Record<string, (params: Params) => Scopes>>
+  /** Whether anything has scopes. */
+  readonly scoped: () => boolean
+  /** Called when a feature begins to look at calls. */
+  readonly began: () => void
+  readonly engine: () => Engine
+  /** Whether there is a tool of that name. */
+  readonly offers: (tool: string) => boolean
+}
+
+/** What an author can do about what was granted. */
+export interface PermissionsControl {
+  /** All that a principal holds, by its id; without one what the owner of this process holds, over stdio and in memory. */
+  sessions(principal?: string): Promise<readonly SessionFacts[]>
+  /** Gives more to a session that lives; false where it does not. */
+  extend(session: string, scopes: readonly string[]): Promise<boolean>
+  /** Ends a session now, also for calls that are under way; false where there is none. */
+  revoke(session: string): Promise<boolean>
+}
+
 export interface Reliability {
   readonly sides: readonly Side[]
+  readonly toolExtras: ToolExtras
+  readonly confirmations: Server['confirmations']
+  readonly permissions: PermissionsControl
+  /** Whether more than the caller's token decides on a request. */
+  decides(exchange: Exchange): boolean
+  /** A tool is offered. */
+  declare(tool: string, facts: ReliableFacts): void
+  /** The user behind a call has agreed to calls of a tool. */
+  allow(exchange: Exchange, tool: string, approved: ApprovedCalls): Promise<void>
   /** What a failed call's result says of its problem. */
   readonly problemMeta: Explain
   /** The failure that a request is answered with. */
   readonly explain: (exchange: Exchange, thrown: unknown) => unknown
-  /** What the features let an author say of a tool. */
-  readonly extras: ToolExtras
   readonly transactions: Transactions
   close(): Promise<void>
 }
@@ -32,17 +85,8 @@ export interface Transactions {
   stuck(): Promise<readonly StuckTransaction[]>
 }
 
-export interface ReliabilityParts {
-  readonly clock: Clock
-  readonly trace: Trace
-  /** How long a client may take to answer what a call asked. */
-  readonly askMs: number
-  readonly engine: () => Engine
-  /** Whether there is a tool of that name. */
-  readonly offers: (tool: string) => boolean
-}
-
-export function reliability(options: ServerOptions, { clock, trace, askMs, engine, offers }: ReliabilityParts): Reliability {
+export function reliability(options: ServerOptions, parts: ReliabilityParts): Reliability {
+  const { clock, trace, askMs, engine, offers } = parts
   const store = lazyStore(options.store, clock)
   const journal = lazyJournal(store, clock, options)
   const idempotency = idempotencyServer({
@@ -64,11 +108,22 @@ export function reliability(options: ServerOptions, { clock, trace, askMs, engin
     offers,
     problemOf: problemOfFailure,
   })
+  const grants = lazyGrants(store, clock)
+  const confirmation = confirming(options, parts, store, grants)
+  const permissions = permitting(options, parts, store, grants)
   return {
-    sides: [problemServer(), idempotency, transactions.side],
-    extras: { kinds: { undo: 'object' }, meta: (name, facts) => transactions.undoable(name, (facts as UndoableFacts).undo) },
+    sides: [problemServer(), idempotency, permissions.side, confirmation.side, transactions.side],
     transactions: { stuck: transactions.stuck },
     problemMeta,
+    toolExtras: extrasOf(transactions.undoable),
+    decides: permissions.decides,
+    permissions: controlOf(permissions),
+    declare: confirmation.declare,
+    confirmations: {
+      find: async id => (await confirmation.approvals()).find(id),
+      approve: async id => (await confirmation.approvals()).approve(id),
+    },
+    allow: async (exchange, tool, approved) => (await confirmation.approvals()).allow(await ownerOf(exchange), tool, approved),
     explain: explainFailure,
     close: async () => {
       await transactions.close()
@@ -80,6 +135,101 @@ export function reliability(options: ServerOptions, { clock, trace, askMs, engin
 
 interface UndoableFacts {
   readonly undo?: unknown
+}
+
+type Undoable = (name: string, undo: unknown) => Readonly<Record<string, unknown>> | undefined
+
+const extrasOf = (undoable: Undoable): ToolExtras => ({
+  kinds: { confirm: 'any', scopesFor: 'function', undo: 'object' },
+  meta: (name, facts: ReliableFacts & UndoableFacts) => {
+    const undo = undoable(name, facts.undo)
+    const confirm = confirmFacts(facts)
+    const needs = facts.scopes === undefined ? undefined : { [permissionsExtension]: { required_scopes: facts.scopes } }
+    const consent = confirm === undefined ? needs : { ...needs, ...confirmMeta(confirm) }
+    return undo === undefined ? consent : { ...consent, ...undo }
+  },
+  annotations: (facts: ReliableFacts) => {
+    const confirm = confirmFacts(facts)
+    return confirm === undefined ? undefined : { destructiveHint: worstRisk(confirm) === 'destructive' }
+  },
+})
+
+function confirming(
+  { name }: ServerOptions,
+  { tools, ...parts }: ReliabilityParts,
+  store: LazyStore,
+  grants: () => Promise<Grants>,
+): ConfirmationServer {
+  const { clock } = parts
+  const factsOf = (tool: string): ReliableFacts | undefined => tools().get(tool)?.facts
+  return confirmationServer({
+    ...parts,
+    server: name,
+    problemMeta,
+    grants,
+    spending: async () => {
+      const [{ Spending }, opened] = await Promise.all([import('../core/spending.ts'), store.open()])
+      return new Spending({ store: opened, clock })
+    },
+    facts: tool => {
+      const facts = factsOf(tool)
+      return facts === undefined ? undefined : confirmFacts(facts)
+    },
+    definition: tool => tools().digestOf(tool),
+  })
+}
+
+function permitting(
+  { permissions }: ServerOptions,
+  { seal, clock, tools, needs, scoped }: ReliabilityParts,
+  store: LazyStore,
+  grants: () => Promise<Grants>,
+): PermissionsServer {
+  const tool = (name: string): Aim | undefined => {
+    const facts: ReliableFacts | undefined = tools().get(name)?.facts
+    return facts === undefined ? undefined : { name, scopes: facts.scopes, scopesFor: facts.scopesFor }
+  }
+  const aims = Object.entries(needs).map(([method, scopesOf]) => {
+    const aim = (params: Params): Aim | undefined => {
+      const name = String(params['name'] ?? params['uri'] ?? '')
+      const found = method === 'tools/call' ? tool(name) : { name, scopes: scopesOf(params), scopesFor: undefined }
+      return found?.scopes === undefined && found?.scopesFor === undefined ? undefined : found
+    }
+    return [method, aim] as const
+  })
+  return permissionsServer({
+    ...permissions,
+    seal,
+    clock,
+    store: store.open,
+    grants,
+    aims: Object.fromEntries(aims),
+    tool,
+    offered: scoped,
+  })
+}
+
+function controlOf({ rights }: PermissionsServer): PermissionsControl {
+  const sessions = async (): Promise<Sessions> => (await rights()).sessions
+  return {
+    sessions: async principal => {
+      const caller = { carrier: 'memory', ...(principal === undefined ? {} : { principal: { id: principal } }) } as const
+      return (await sessions()).list((await ownerKey(caller)) as string)
+    },
+    extend: async (session, scopes) => {
+      checkScopes(scopes, 'permissions.extend')
+      return (await sessions()).extend(session, scopes)
+    },
+    revoke: async session => (await sessions()).revoke(session),
+  }
+}
+
+/** One book of grants for all features that decide by them. */
+function lazyGrants(store: LazyStore, clock: Clock): () => Promise<Grants> {
+  return async () => {
+    const [{ Grants }, opened] = await Promise.all([import('../core/grant/grants.ts'), store.open()])
+    return new Grants({ store: opened, clock, id: () => crypto.randomUUID() })
+  }
 }
 
 /** One journal for all features that write into it, begun with the first record. */

@@ -27,6 +27,7 @@ import type { PlaceLimits } from '../features/mcp/tasks/places.ts'
 import { tasksServer } from '../features/mcp/tasks/server.ts'
 import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
 import type { Carrier } from '../jsonrpc/connection.ts'
+import type { Params } from '../jsonrpc/message.ts'
 import { type Implementation, Spoken } from '../revisions/index.ts'
 import type { Listening } from '../transports/http/listen.ts'
 import type { Server } from './api.ts'
@@ -51,12 +52,24 @@ export function createServer(options: ServerOptions): Server {
   const { log, trace } = serverLog(options)
   const cache = cacheHint(options.cache)
   const paging = createPaging({ seal, pageSize: options.pageSize ?? 500, cache, cursorMs: 3_600_000, now: clock.now })
-  const context = (exchange: Exchange): Context => new Context(exchange, rates)
+  const context = (exchange: Exchange): Context => new Context(exchange, rates, reliable)
   const replay = { seal, clock, expiresMs: toMilliseconds(options.askTimeout ?? '10m'), rounds: 16 }
+  const needs = {
+    'tools/call': ({ name }: Params) => tools.catalog.get(name as string)?.facts.scopes,
+    'prompts/get': ({ name }: Params) => prompts.catalog.get(name as string)?.scopes,
+    'resources/read': ({ uri }: Params) => resources.scopes(uri as string),
+    'resources/subscribe': ({ uri }: Params) => resources.scopes(uri as string),
+    'completion/complete': ({ ref }: Params) => completedScopes(ref, prompts, resources),
+  }
   const reliable = reliability(options, {
+    needs,
+    scoped: () => authorization.declared,
     clock,
     trace,
+    seal,
     askMs: replay.expiresMs,
+    tools: () => tools.catalog,
+    began: () => engine.replan(),
     engine: () => engine,
     offers: name => tools.catalog.get(name) !== undefined,
   })
@@ -67,8 +80,8 @@ export function createServer(options: ServerOptions): Server {
     admit: rates.call,
     failed: (tool, error, caller, correlationId) =>
       trace('tool-failed', { tool, error, ...(correlationId && { correlationId }) }, caller),
+    more: reliable.toolExtras,
     explain: reliable.problemMeta,
-    more: reliable.extras,
   })
   const resources = resourcesServer<Context>({ paging, cache, context, subscriptions: limits.subscriptions })
   const prompts = promptsServer<Context>({ paging, context })
@@ -84,7 +97,7 @@ export function createServer(options: ServerOptions): Server {
     clock,
     limits,
     subscribers: resources.subscribers.of,
-    watchable: ({ caller }, uri) => permits(caller, resources.scopes(uri)),
+    watchable: ({ caller }, uri) => permits(caller, resources.scopes(uri), options.permissions?.grant === undefined),
     offered: {
       tools: () => tools.catalog.snapshot.entries.map(({ tool }) => tool),
       resources: () => resources.resources.snapshot.entries.map(({ resource }) => resource),
@@ -97,13 +110,8 @@ export function createServer(options: ServerOptions): Server {
   resources.resources.onChange(() => subscriptions.changed('resources'))
   resources.templates.onChange(() => subscriptions.changed('resources'))
   const authorization = authorizationServer({
-    needs: {
-      'tools/call': ({ name }) => tools.catalog.get(name as string)?.facts.scopes,
-      'prompts/get': ({ name }) => prompts.catalog.get(name as string)?.scopes,
-      'resources/read': ({ uri }) => resources.scopes(uri as string),
-      'resources/subscribe': ({ uri }) => resources.scopes(uri as string),
-      'completion/complete': ({ ref }) => completedScopes(ref, prompts, resources),
-    },
+    needs,
+    elsewhere: reliable.decides,
     began: () => engine.replan(),
   })
   const middleware: Layer[] = log.level === 'debug' ? [callLayer(log, clock)] : []
@@ -144,7 +152,8 @@ export function createServer(options: ServerOptions): Server {
     engine,
     tool: (name, facts, handler) =>
       register(tools.catalog, name, facts, now => {
-        authorization.declare(now.scopes, 'a tool')
+        authorization.declare(now.scopes ?? (now.scopesFor && []), 'a tool')
+        reliable.declare(name, now)
         return tools.compile(name, now, handler as ToolHandler<Context>)
       }),
     resource: (address, facts, handler) =>
@@ -156,6 +165,8 @@ export function createServer(options: ServerOptions): Server {
       }),
     resourceUpdated: subscriptions.updated,
     transactions: reliable.transactions,
+    confirmations: reliable.confirmations,
+    permissions: reliable.permissions,
     use: layer => {
       middleware.push(middlewareLayer(layer, context))
       engine.replan()

@@ -16,6 +16,8 @@ export interface PeerOptions {
   readonly capabilities?: Frame
   /** Authenticated as this. */
   readonly principal?: string
+  /** What its token allows. */
+  readonly scopes?: readonly string[]
   /** Answers to what the server asks by request. */
   readonly answers?: Readonly<Record<string, (params: Frame) => unknown>>
   /** Without it the connection stays as it was opened: no handshake. */
@@ -71,7 +73,7 @@ export async function speak(server: { readonly door: Door }, revision: RevisionI
   const taken = new Set<Frame>()
   const wake: (() => void)[] = []
   let nextId = 1000
-  server.door.accept(identified(far, options.principal))
+  server.door.accept(identified(far, options.principal, options.scopes))
   const send = (frame: unknown): void => {
     void near.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
   }
@@ -129,9 +131,9 @@ export async function speak(server: { readonly door: Door }, revision: RevisionI
 }
 
 /** The same connection, of somebody. */
-export function identified(connection: Connection, principal: string | undefined): Connection {
+export function identified(connection: Connection, principal: string | undefined, scopes?: readonly string[]): Connection {
   if (principal === undefined) return connection
-  const caller: Caller = { carrier: connection.carrier, connection, principal: { id: principal } }
+  const caller: Caller = { carrier: connection.carrier, connection, principal: { id: principal, scopes } }
   return {
     carrier: connection.carrier,
     caller,

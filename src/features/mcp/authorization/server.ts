@@ -3,15 +3,16 @@
  * (2025-11-25 basic/authorization, "Scope Challenge Handling"), elsewhere an error with the same scopes in its data.
  */
 import { checkScopes } from '../../../core/scope.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Layer } from '../../../engine/stages.ts'
-import type { Caller } from '../../../jsonrpc/connection.ts'
-import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { permits, type Scopes } from './messages.ts'
+import { insufficient, permits, type Scopes } from './messages.ts'
 
 export interface AuthorizationServer {
   readonly side: Side
+  /** Whether anything is. */
+  readonly declared: boolean
   /** Something with these scopes is offered. */
   declare(scopes: Scopes, what: string): void
 }
@@ -19,24 +20,29 @@ export interface AuthorizationServer {
 export interface AuthorizationOptions {
   /** By method: the scopes of what a request aims at. */
   readonly needs: Readonly<Record<string, (params: Params) => Scopes>>
+  /** Whether more than the token has a say in a request: then it is decided there. */
+  readonly elsewhere: (exchange: Exchange) => boolean
   /** Called when scopes are first declared: until then no call is looked at. */
   readonly began: () => void
 }
 
-export function authorizationServer({ needs, began }: AuthorizationOptions): AuthorizationServer {
+export function authorizationServer({ needs, began, elsewhere }: AuthorizationOptions): AuthorizationServer {
   let declared = false
   const table = new Map(Object.entries(needs))
   const layer: Layer = {
     stage: 'decide',
     methods: [...table.keys()],
-    when: ({ route, params }) => table.get(route.method.name)?.(params) !== undefined,
+    when: exchange => table.get(exchange.route.method.name)?.(exchange.params) !== undefined && !elsewhere(exchange),
     run: ({ route, params, caller }, next) => {
       const needed = table.get(route.method.name)?.(params)
-      if (!permits(caller, needed)) throw lacking(needed ?? [], caller)
+      if (!permits(caller, needed)) throw insufficient(needed ?? [], caller)
       return next()
     },
   }
   return {
+    get declared() {
+      return declared
+    },
     declare: (scopes, what) => {
       if (scopes === undefined) return
       checkScopes(scopes, `The scopes of ${what}`)
@@ -50,12 +56,4 @@ export function authorizationServer({ needs, began }: AuthorizationOptions): Aut
       },
     },
   }
-}
-
-function lacking(scopes: readonly string[], { principal }: Caller): McpError {
-  const remedy =
-    principal === undefined
-      ? 'this server was opened without authorization: serve it with auth: oauth({ … })'
-      : 'ask the authorization server for a token that has them'
-  return new McpError('insufficient-scope', `This needs the scopes ${scopes.join(' ')}; ${remedy}`, { data: { scopes } })
 }

@@ -2,7 +2,7 @@
 import { notification, officialIds, request } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
-import type { Wire } from '../../../revisions/index.ts'
+import type { Peer, Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
 export type ElicitValue = string | number | boolean | readonly string[]
@@ -30,6 +30,14 @@ export const elicit = request<ElicitResult>()({
     '2025-06-18': params => oldForm(without(params, 'mode')),
   },
 })
+
+/** Whether a client takes such questions. Forms are what a bare `elicitation: {}` declares; pages must be named, and 2025-06-18 has none. */
+export function takesElicitation({ capabilities, revision }: Peer, mode: 'form' | 'url'): boolean {
+  const declared = capabilities['elicitation']
+  if (!isRecord(declared) || !elicit.in.includes(revision.id)) return false
+  if (mode === 'url') return isRecord(declared['url']) && revision.id !== '2025-06-18'
+  return isRecord(declared['form']) || declared['url'] === undefined
+}
 
 /** The page of a URL elicitation has done its work. */
 export const elicitationComplete = notification({

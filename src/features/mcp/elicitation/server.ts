@@ -5,9 +5,8 @@ import type { CallOptions } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, isThenable } from '../../../jsonrpc/message.ts'
-import type { Peer } from '../../../revisions/index.ts'
 import type { TaskWish } from '../tasks/messages.ts'
-import { type ElicitResult, elicit, elicitationComplete } from './messages.ts'
+import { type ElicitResult, elicit, elicitationComplete, takesElicitation } from './messages.ts'
 
 export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
   readonly message: string
@@ -29,14 +28,6 @@ export interface UrlQuestion extends CallOptions {
 
 export type Elicited<T> = { readonly action: 'accept'; readonly content: T } | { readonly action: 'decline' | 'cancel' }
 
-/** Forms are what a bare `elicitation: {}` declares; pages must be named, and 2025-06-18 has none. */
-function declares({ capabilities, revision }: Peer, mode: 'form' | 'url'): boolean {
-  const declared = capabilities['elicitation']
-  if (!isRecord(declared)) return false
-  if (mode === 'url') return isRecord(declared['url']) && revision.id !== '2025-06-18'
-  return isRecord(declared['form']) || declared['url'] === undefined
-}
-
 const empty = { type: 'object', properties: {} } as const
 
 export async function elicitForm<S extends Schema>(
@@ -47,7 +38,8 @@ export async function elicitForm<S extends Schema>(
   const { message, schema, key, task, ...options } = question
   const compiled = schema === undefined ? undefined : compileSchema(schema)
   const requestedSchema = compiled === undefined ? empty : flat(compiled.json)
-  const allowed = declares(exchange.peer, 'form') && !(exchange.peer.revision.id === '2025-06-18' && hasLists(requestedSchema))
+  const allowed =
+    takesElicitation(exchange.peer, 'form') && !(exchange.peer.revision.id === '2025-06-18' && hasLists(requestedSchema))
   const answer = await exchange.ask(
     elicit,
     { mode: 'form', message, requestedSchema },
@@ -83,7 +75,7 @@ export async function elicitUrl(
       key,
       by,
       requires: { elicitation: { url: {} } },
-      allowed: declares(exchange.peer, 'url'),
+      allowed: takesElicitation(exchange.peer, 'url'),
       accepts: isAnswer,
     },
   )

@@ -93,6 +93,8 @@ export interface ToolExtras {
   readonly kinds: Readonly<Record<string, Kind>>
   /** Goes into the tool's `_meta`. Throws where what was said makes no sense. */
   meta(name: string, facts: ToolFacts): Readonly<Record<string, unknown>> | undefined
+  /** Hints that follow from it. */
+  annotations?(facts: ToolFacts): ToolAnnotations | undefined
 }
 
 const kinds: KindsOf<ToolFacts> = {
@@ -170,7 +172,7 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, opt
   const mirrored = mirroredParams(inputSchema)
   if ('fault' in mirrored) throw new TypeError(`The input schema of tool "${name}": ${mirrored.fault}`)
   const { title, description, icons } = facts
-  const annotations = annotationsOf(facts)
+  const annotations = annotationsOf(facts, more?.annotations?.(facts))
   const extra = more?.meta(name, facts)
   const meta = extra === undefined ? facts.meta : { ...extra, ...facts.meta }
   const support = taskFacts(facts.task)?.support
@@ -191,8 +193,9 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, opt
 }
 
 /** What an author says in so many words stands before what follows from it. */
-function annotationsOf({ annotations, idempotent }: ToolFacts): ToolAnnotations | undefined {
-  return idempotent === undefined ? annotations : { idempotentHint: idempotent, ...annotations }
+function annotationsOf({ annotations, idempotent }: ToolFacts, extra: ToolAnnotations | undefined): ToolAnnotations | undefined {
+  const known = extra === undefined ? annotations : { ...extra, ...annotations }
+  return idempotent === undefined ? known : { idempotentHint: idempotent, ...known }
 }
 
 function resolve<C>(catalog: Catalog<ToolEntry<C>>, exchange: Exchange): ToolEntry<C> {

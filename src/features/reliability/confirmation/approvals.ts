@@ -1,0 +1,81 @@
+/** Approvals that are given outside of the call that they are for: by a page, or for many calls at once. */
+import { binding } from '../../../core/call.ts'
+import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import type { Opened } from '../../../core/handle.ts'
+import { problem } from '../../../core/problem.ts'
+import { isNobody } from '../../../engine/owner.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { approvalMs, obligation } from './call.ts'
+import type { Risk } from './messages.ts'
+import { pageKind } from './page.ts'
+import type { ConfirmationParts } from './server.ts'
+
+/** What a page has to show. */
+export interface PendingApproval {
+  readonly tool: string
+  readonly message: string
+  readonly risk: Risk
+}
+
+/** The calls that one approval covers: these, each once, or any, so often. */
+export type ApprovedCalls = ({ readonly calls: readonly Params[] } | { readonly uses: number }) & {
+  /** Default 5 minutes; at most a day. */
+  readonly ttl?: Duration
+}
+
+export interface Approvals {
+  /** Undefined where there is no such request, or it is over. */
+  find(id: string): Promise<PendingApproval | undefined>
+  /** The person at the page has agreed. False where there is no such request, it is over, or was agreed to before. */
+  approve(id: string): Promise<boolean>
+  /** The user has agreed to these calls of a tool. */
+  allow(owner: string, tool: string, approved: ApprovedCalls): Promise<void>
+}
+
+interface Page extends PendingApproval {
+  readonly owner: string
+  readonly binding: string
+}
+
+export function createApprovals(parts: ConfirmationParts): Approvals {
+  const open = async (id: string): Promise<{ readonly handle: Opened; readonly page: Page } | undefined> => {
+    const handle = await parts.seal.read(id, { kind: pageKind }).catch(() => undefined)
+    if (handle === undefined || !isRecord(handle.data) || (await (await parts.spending()).isSpent(handle))) return undefined
+    return { handle, page: handle.data as unknown as Page }
+  }
+  return {
+    find: async id => {
+      const found = await open(id)
+      if (found === undefined) return undefined
+      const { tool, message, risk } = found.page
+      return { tool, message, risk }
+    },
+    approve: async id => {
+      const found = await open(id)
+      if (found === undefined || !(await (await parts.spending()).spend(found.handle))) return false
+      const { owner, tool, binding: bound } = found.page
+      await (await parts.grants()).issue(owner, { ...fulfils(tool), bound: [bound], source: 'page' }, approvalMs)
+      return true
+    },
+    allow: async (owner, tool, approved) => {
+      if (isNobody(owner))
+        throw problem('UNSUPPORTED', 'An approval of many calls needs somebody whose it is', {
+          suggestion: 'Serve it with authorization, or with sessions',
+          actor: 'operator',
+        })
+      const definition = await parts.definition(tool)
+      if (definition === undefined) throw new TypeError(`There is no tool "${tool}" to approve calls of`)
+      const terms =
+        'calls' in approved
+          ? { bound: await Promise.all(approved.calls.map(args => binding(tool, args, definition))) }
+          : { uses: approved.uses }
+      const ttlMs = toMilliseconds(approved.ttl ?? approvalMs, 'ttl')
+      await (await parts.grants()).issue(owner, { ...fulfils(tool), ...terms, source: 'batch' }, ttlMs)
+    },
+  }
+}
+
+function fulfils(tool: string) {
+  // A name may hold no star, so it matches itself alone.
+  return { effect: 'fulfil', action: obligation, resource: tool, standing: true } as const
+}

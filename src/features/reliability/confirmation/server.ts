@@ -1,0 +1,71 @@
+/** Tools that need a yes from the user. What asks for it is loaded with the first such call. */
+import type { Clock } from '../../../core/clock.ts'
+import type { Grants } from '../../../core/grant/grants.ts'
+import type { Seal } from '../../../core/handle.ts'
+import type { Problem } from '../../../core/problem.ts'
+import type { Spending } from '../../../core/spending.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration } from '../../../engine/extensions.ts'
+import type { Side } from '../../../engine/plan.ts'
+import type { Layer } from '../../../engine/stages.ts'
+import { callTool } from '../../mcp/tools/messages.ts'
+import type { Approvals } from './approvals.ts'
+import { type Confirmable, type ConfirmFacts, checkConfirm, confirmFacts } from './facts.ts'
+import { confirmationExtension } from './messages.ts'
+
+export interface ConfirmationParts {
+  /** The name of the server, as its user knows it. */
+  readonly server: string
+  readonly seal: Seal
+  readonly clock: Clock
+  readonly grants: () => Promise<Grants>
+  readonly spending: () => Promise<Spending>
+  /** What a tool says of it; undefined where it needs no yes. */
+  readonly facts: (tool: string) => ConfirmFacts | undefined
+  /** The digest of a tool as it is offered now. */
+  readonly definition: (tool: string) => Promise<string> | undefined
+  /** What a refusal's `_meta` says of its problem. */
+  readonly problemMeta: (exchange: Exchange, problem: Problem) => Readonly<Record<string, unknown>> | undefined
+  /** How long a call that goes on may wait for answers. */
+  readonly askMs: number
+  /** Called when the first tool declares it: until then no call is looked at. */
+  readonly began: () => void
+}
+
+export interface ConfirmationServer {
+  readonly side: Side
+  /** A tool is offered that says this of itself. Throws where it makes no sense. */
+  declare(tool: string, facts: Confirmable): void
+  readonly approvals: () => Promise<Approvals>
+}
+
+export function confirmationServer(parts: ConfirmationParts): ConfirmationServer {
+  let declared = false
+  const layer: Layer = {
+    stage: 'oblige',
+    methods: [callTool.name],
+    // What takes back a step was agreed to with the step.
+    when: ({ params, unwinds }) => !unwinds && parts.facts(params['name'] as string) !== undefined,
+    run: async (exchange, next) => {
+      const facts = parts.facts(exchange.params['name'] as string)
+      if (facts === undefined) return next()
+      const { obliged } = await import('./oblige.ts')
+      return obliged(parts, exchange, facts, next)
+    },
+  }
+  return {
+    approvals: async () => (await import('./approvals.ts')).createApprovals(parts),
+    declare: (tool, facts) => {
+      checkConfirm(tool, facts)
+      if (declared || confirmFacts(facts) === undefined) return
+      declared = true
+      parts.began()
+    },
+    side: {
+      get layers() {
+        return declared ? [layer] : []
+      },
+      capabilities: revision => (declared ? declaration(revision, confirmationExtension) : {}),
+    },
+  }
+}

@@ -1,0 +1,71 @@
+/** Permissions on the wire: asking what would be allowed, and for scopes; the token of what was granted goes in `_meta`. */
+import { NS } from '../../../core/namespace.ts'
+import { officialIds, request } from '../../../engine/method.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
+
+export const permissionsExtension = `${NS}/permissions`
+
+/** In a tool's `_meta`. */
+export interface WireNeeds {
+  readonly required_scopes: readonly string[]
+}
+
+/** In the `_meta` of requests. It proves nothing of who asks; it says which grant is meant. */
+export interface WirePresented {
+  readonly session_token: string
+}
+
+/** `scopes_held` is what the caller believes, and decides nothing. */
+export interface WireCheck {
+  readonly tool: string
+  readonly parameters?: Params | undefined
+  readonly scopes_held?: readonly string[] | undefined
+}
+
+export interface WireChecked {
+  readonly allowed: boolean
+  readonly missing_scopes?: readonly string[]
+  readonly elevation_url?: string
+  readonly reason?: string
+}
+
+export interface WireSession {
+  readonly token: string
+  readonly scopes: readonly string[]
+  readonly expires_at: string
+  readonly inactivity_timeout_seconds?: number
+}
+
+export interface WireNegotiated {
+  readonly granted_scopes: readonly string[]
+  readonly denied_scopes: readonly { readonly scope: string; readonly reason: string }[]
+  /** Only where something was granted. */
+  readonly session?: WireSession
+}
+
+const check = { tool: string, parameters: optional(record), scopes_held: optional(array(string)) }
+
+/** One check, or a list of them, answered as a list in the same order. */
+export const checkPermissions = request<WireChecked | { readonly checks: readonly WireChecked[] }>()({
+  name: 'permissions/check',
+  to: 'server',
+  in: officialIds,
+  extension: permissionsExtension,
+  params: object({ ...check, tool: optional(string), checks: optional(array(object(check))) }),
+})
+
+export const negotiatePermissions = request<WireNegotiated>()({
+  name: 'permissions/negotiate',
+  to: 'server',
+  in: officialIds,
+  extension: permissionsExtension,
+  params: object({ requested_scopes: array(string), justification: optional(string), ttl_seconds: optional(integer) }),
+})
+
+/** The token that a request presents; undefined where it presents none. What is no text is presented too, and is no token. */
+export function presentedIn(meta: Params | undefined): unknown {
+  if (meta === undefined || !Object.hasOwn(meta, permissionsExtension)) return undefined
+  const said = meta[permissionsExtension]
+  return isRecord(said) ? said['session_token'] : null
+}

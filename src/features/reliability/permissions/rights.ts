@@ -1,0 +1,178 @@
+/** The works of permissions: one judgement, for the call itself and for whoever asks beforehand what it would be. */
+import type { Decision, Denial, GrantUse } from '../../../core/grant/decide.ts'
+import { refusal } from '../../../core/grant/decide.ts'
+import { problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { ownerOf } from '../../../engine/owner.ts'
+import type { Next } from '../../../engine/stages.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import { insufficient, isTrusted } from '../../mcp/authorization/messages.ts'
+import { elevationOf, offerElevation } from './elevation.ts'
+import { presentedIn, type WireCheck, type WireChecked, type WireNegotiated } from './messages.ts'
+import { negotiated } from './negotiate.ts'
+import type { Aim, PermissionsParts } from './server.ts'
+import { nothing, Sessions, sessionName } from './sessions.ts'
+
+export interface Rights {
+  readonly sessions: Sessions
+  /** Goes on where the caller may; what comes of it is given only where it still may. */
+  run(exchange: Exchange, aim: Aim, next: Next): Promise<unknown>
+  /** Throws where a caller that was let in would not be any more. */
+  confirmStill(exchange: Exchange, aim: Aim): Promise<void>
+  check(exchange: Exchange): Promise<WireChecked | { readonly checks: readonly WireChecked[] }>
+  negotiate(exchange: Exchange): Promise<WireNegotiated>
+}
+
+export interface Judgement {
+  readonly decision: Decision
+  /** The uses to count, that of the session among them. */
+  readonly uses: readonly GrantUse[]
+  readonly needs: readonly string[]
+  /** What the caller's own token lacks. */
+  readonly short: readonly string[]
+  /** Where a session was presented, and lives. */
+  readonly session: string | undefined
+}
+
+const checksLimit = 100
+
+export function createRights(parts: PermissionsParts): Rights {
+  const sessions = new Sessions(parts)
+  const judge = (exchange: Exchange, aim: Aim, args: Params): Promise<Judgement> => judged(parts, sessions, exchange, aim, args)
+  const confirmStill = async (exchange: Exchange, aim: Aim): Promise<void> => {
+    if (presentedIn(exchange.meta) === undefined) return
+    const { decision } = await judge(exchange, aim, argumentsOf(exchange))
+    if (decision.kind === 'deny') throw endedMeanwhile(aim, decision)
+  }
+  return {
+    sessions,
+    confirmStill,
+    run: async (exchange, aim, next) => {
+      await admit(parts, judge, exchange, aim)
+      const result = await next()
+      // What has become a task is judged when the task ends.
+      if (exchange.outlet === undefined) await confirmStill(exchange, aim)
+      return result
+    },
+    check: async exchange => {
+      const { checks, ...one } = exchange.params as unknown as Partial<WireCheck> & { readonly checks?: readonly WireCheck[] }
+      if (checks !== undefined && checks.length > checksLimit)
+        throw new McpError('invalid-params', `params.checks has ${checks.length} entries; the limit is ${checksLimit}`)
+      const answer = (check: WireCheck): Promise<WireChecked> => checked(parts, judge, exchange, check)
+      if (checks !== undefined) return { checks: await Promise.all(checks.map(answer)) }
+      if (one.tool === undefined) throw new McpError('invalid-params', 'params.tool must be a string, or params.checks a list')
+      return answer({ ...one, tool: one.tool })
+    },
+    negotiate: exchange => negotiated(parts, sessions, exchange),
+  }
+}
+
+type Judge = (exchange: Exchange, aim: Aim, args: Params) => Promise<Judgement>
+
+async function judged(
+  parts: PermissionsParts,
+  sessions: Sessions,
+  exchange: Exchange,
+  aim: Aim,
+  args: Params,
+): Promise<Judgement> {
+  const { principal } = exchange.caller
+  const token = presentedIn(exchange.meta)
+  let needs: readonly string[]
+  try {
+    needs = [...new Set([...(aim.scopes ?? []), ...((await aim.scopesFor?.(args)) ?? [])])]
+  } catch (cause) {
+    const why = `Which scopes ${clip(aim.name)} needs cannot be told now`
+    return {
+      decision: { kind: 'deny', reason: 'evaluation_error', missing: [], why, cause },
+      uses: [],
+      needs: [],
+      short: [],
+      session: undefined,
+    }
+  }
+  const trusted = isTrusted(exchange.caller) && parts.grant === undefined
+  if (trusted && token === undefined)
+    return { decision: { kind: 'allow', uses: [] }, uses: [], needs, short: [], session: undefined }
+  const owner = await ownerOf(exchange)
+  const found = token === undefined ? undefined : await sessions.find(owner, token)
+  const presented = found === undefined ? [nothing] : await sessions.permits(found.grant.id, needs)
+  const decision = await (await parts.grants()).decide({
+    owner,
+    action: 'call',
+    resource: aim.name,
+    needs,
+    scopes: principal?.scopes,
+    presented: token === undefined ? [] : presented,
+  })
+  const held = principal?.scopes ?? (token !== undefined || parts.grant !== undefined || trusted ? needs : [])
+  return {
+    decision,
+    uses: decision.kind === 'allow' ? [...decision.uses, ...(found === undefined ? [] : [{ ...found, binding: undefined }])] : [],
+    needs,
+    short: needs.filter(need => !held.includes(need)),
+    session: found === undefined ? undefined : sessionName(owner, found.grant.id),
+  }
+}
+
+/** Throws unless the caller may. What the user can grant on a page is offered once. */
+async function admit(parts: PermissionsParts, judge: Judge, exchange: Exchange, aim: Aim): Promise<void> {
+  let offered = false
+  for (;;) {
+    const judgement = await judge(exchange, aim, argumentsOf(exchange))
+    const { decision, uses } = judgement
+    if (decision.kind === 'allow') {
+      // Otherwise it has ended between the look and the use: look again.
+      if (uses.length === 0 || (await (await parts.grants()).use(uses))) return
+      continue
+    }
+    if (decision.kind === 'ask') throw new McpError('internal', 'A grant of a scope has an obligation that nothing here meets')
+    if (judgement.short.length > 0) throw insufficient(judgement.needs, exchange.caller, refusal(decision))
+    const url = decision.reason === 'missing' ? elevationOf(parts, exchange, aim, judgement, decision) : undefined
+    if (url === undefined) throw told(exchange, decision, undefined)
+    if (offered || !(await offerElevation(exchange, aim, decision, url))) throw told(exchange, decision, url)
+    offered = true
+  }
+}
+
+/** A result is where a tool's refusal stands; elsewhere it is an error with the same numbers as that of a token. */
+function told(exchange: Exchange, denial: Denial, url: string | undefined): Error {
+  const { code, message, suggestion, actor, details, category } = refusal(denial)
+  const more = url === undefined ? details : { ...details, elevation_url: url }
+  const refused = problem(code, message, { suggestion, actor, category, details: more, cause: denial.cause })
+  if (exchange.route.method.name === 'tools/call') return refused
+  return new McpError('insufficient-scope', message, { cause: refused, data: { missing_scopes: denial.missing } })
+}
+
+function endedMeanwhile({ name }: Aim, denial: Denial) {
+  const { code, category, details } = refusal(denial)
+  return problem(code, `The right to call ${clip(name)} ended while it ran: it was done, but its result is withheld`, {
+    category,
+    details: { ...details, executed: true },
+    actor: 'user',
+    suggestion: 'Ask for the right again before repeating anything',
+  })
+}
+
+async function checked(parts: PermissionsParts, judge: Judge, exchange: Exchange, check: WireCheck): Promise<WireChecked> {
+  const aim = parts.tool(check.tool)
+  if (aim === undefined) return { allowed: false, reason: `There is no tool "${clip(check.tool)}"` }
+  const judgement = await judge(exchange, aim, check.parameters ?? {})
+  const { decision } = judgement
+  if (decision.kind === 'allow') return { allowed: true }
+  if (decision.kind === 'ask') return { allowed: false, reason: 'A grant has an obligation that nothing here meets' }
+  if (decision.reason !== 'missing') return { allowed: false, reason: `${decision.reason}: ${decision.why}` }
+  const url = judgement.short.length > 0 ? undefined : elevationOf(parts, exchange, aim, judgement, decision)
+  return {
+    allowed: false,
+    missing_scopes: decision.missing,
+    reason: decision.why,
+    ...(url === undefined ? {} : { elevation_url: url }),
+  }
+}
+
+function argumentsOf({ params }: Exchange): Params {
+  return (params['arguments'] ?? {}) as Params
+}

@@ -1,0 +1,137 @@
+/** Holding calls to what was granted, and granting it. What that takes is loaded with the first request that needs it. */
+import type { Clock } from '../../../core/clock.ts'
+import type { Duration } from '../../../core/duration.ts'
+import type { Grants } from '../../../core/grant/grants.ts'
+import type { Seal } from '../../../core/handle.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration } from '../../../engine/extensions.ts'
+import type { Side } from '../../../engine/plan.ts'
+import type { Layer } from '../../../engine/stages.ts'
+import type { Principal } from '../../../jsonrpc/connection.ts'
+import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
+import type { Store } from '../../../stores/store.ts'
+import type { Scopes } from '../../mcp/authorization/messages.ts'
+import { checkPermissions, negotiatePermissions, permissionsExtension, presentedIn } from './messages.ts'
+import type { Rights } from './rights.ts'
+
+/** What a client asks for. */
+export interface PermissionRequest {
+  readonly scopes: readonly string[]
+  /** Why, in the client's words. Describes, never permits. */
+  readonly justification: string | undefined
+  /** Names what will be granted: `server.permissions` takes it. */
+  readonly session: string
+  readonly principal: Principal | undefined
+}
+
+export interface PermissionAnswer {
+  /** Those that are granted. Others than were asked for, or than the caller's token has, are not. */
+  readonly scopes: readonly string[]
+  /** Why others are not, by scope. */
+  readonly reasons?: Readonly<Record<string, string>>
+  /** Default: that of the server. A client may ask for less, not for more. */
+  readonly ttl?: Duration
+}
+
+/** Who was refused what. */
+export interface Refused {
+  readonly tool: string
+  readonly principal: Principal | undefined
+  /** What was granted so far, where anything was: `server.permissions.extend` takes it. */
+  readonly session: string | undefined
+}
+
+export interface PermissionsOptions {
+  /**
+   * Decides what a client is granted. Where it is given, nobody has a scope who has neither a token nor a grant, also not
+   * in memory and over stdio. Default: what the caller's token has.
+   */
+  readonly grant?: (request: PermissionRequest) => Awaitable<PermissionAnswer | readonly string[]>
+  /** The page on which a user can grant what is missing: https. Offered to clients that open pages. */
+  readonly elevationUrl?: (missing: readonly string[], refused: Refused) => string | undefined
+  /** The longest that a grant lasts. Default 1 h. */
+  readonly ttl?: Duration
+  /** Ends a grant that was not used for so long. Default 15 min. */
+  readonly idle?: Duration
+}
+
+/** The option of a tool. */
+export interface Scoped {
+  /** Further scopes that a call with these arguments needs. Where it throws, the call is refused. */
+  readonly scopesFor?: (args: Params) => Awaitable<readonly string[]>
+}
+
+/** What a request aims at, and what that needs. */
+export interface Aim {
+  readonly name: string
+  readonly scopes: Scopes
+  readonly scopesFor: Scoped['scopesFor']
+}
+
+export interface PermissionsParts extends PermissionsOptions {
+  readonly seal: Seal
+  readonly clock: Clock
+  readonly store: () => Promise<Store>
+  readonly grants: () => Promise<Grants>
+  /** By method: what a request aims at; undefined where that needs nothing. */
+  readonly aims: Readonly<Record<string, (params: Params) => Aim | undefined>>
+  /** Undefined where there is no such tool. */
+  readonly tool: (name: string) => Aim | undefined
+  /** Whether anything here has scopes. */
+  readonly offered: () => boolean
+}
+
+export interface PermissionsServer {
+  readonly side: Side
+  /** Whether this decides on a request, instead of the token alone. */
+  decides(exchange: Exchange): boolean
+  readonly rights: () => Promise<Rights>
+}
+
+export function permissionsServer(parts: PermissionsParts): PermissionsServer {
+  const granting = parts.grant !== undefined
+  const aims = new Map(Object.entries(parts.aims))
+  let loading: Promise<Rights> | undefined
+  const rights = (): Promise<Rights> => {
+    loading ??= import('./rights.ts').then(({ createRights }) => createRights(parts))
+    return loading
+  }
+  const aimOf = ({ route, params }: Exchange): Aim | undefined => aims.get(route.method.name)?.(params)
+  const decides = (exchange: Exchange): boolean => {
+    const aim = aimOf(exchange)
+    if (aim === undefined) return false
+    return granting || aim.scopesFor !== undefined || presentedIn(exchange.meta) !== undefined
+  }
+  const layer: Layer = {
+    stage: 'decide',
+    methods: [...aims.keys()],
+    when: decides,
+    run: async (exchange, next) => (await rights()).run(exchange, aimOf(exchange) as Aim, next),
+  }
+  // Inside of what makes tasks of calls: their results come long after the decision.
+  const late: Layer = {
+    stage: 'execute',
+    methods: ['tools/call'],
+    when: decides,
+    run: async (exchange, next) => {
+      const result = await next()
+      if (exchange.outlet !== undefined) await (await rights()).confirmStill(exchange, aimOf(exchange) as Aim)
+      return result
+    },
+  }
+  const offered = (): boolean => granting || parts.offered()
+  return {
+    decides,
+    rights,
+    side: {
+      handlers: [
+        [checkPermissions, { offered, execute: async (exchange: Exchange) => (await rights()).check(exchange) }],
+        [negotiatePermissions, { offered, execute: async (exchange: Exchange) => (await rights()).negotiate(exchange) }],
+      ],
+      get layers() {
+        return offered() ? [layer, late] : []
+      },
+      capabilities: revision => (offered() ? declaration(revision, permissionsExtension) : {}),
+    },
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * What was granted in one negotiation: a grant that stands for the whole, which ends it by its end, by time, by not being used
+ * and by being revoked; and one grant for each scope, found by the scope. Named to its holder by a sealed token.
+ */
+import { digestText } from '../../../core/digest.ts'
+import { type Counting, Grants } from '../../../core/grant/grants.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import type { PermissionsParts } from './server.ts'
+
+/** A name that no grant has: what is presented gives nothing. */
+export const nothing = '~none'
+
+export interface SessionFacts {
+  /** Names it to `revoke` and `extend`. */
+  readonly session: string
+  readonly scopes: readonly string[]
+  /** Milliseconds since the epoch. */
+  readonly expires: number
+}
+
+const kind = 'permissions'
+const source = 'negotiation'
+
+export class Sessions {
+  readonly #parts: PermissionsParts
+
+  constructor(parts: PermissionsParts) {
+    this.#parts = parts
+  }
+
+  /** The token of a new session. */
+  async open(owner: string, id: string, scopes: readonly string[], ttlMs: number, idleMs: number) {
+    for (const scope of scopes) await this.#permit(owner, id, scope, ttlMs)
+    // Last, so that there is no session with a part of its scopes.
+    const terms = { effect: 'permit', action: 'session', resource: 'session', idleMs, source } as const
+    const { expires } = await (await this.#grants(id)).issue(owner, terms, ttlMs)
+    const token = await this.#parts.seal.seal({ kind, principal: owner, expiresAt: expires, data: { id } })
+    return { token, expires }
+  }
+
+  /** The session of a token that this owner presents; undefined for what is unknown, another's, revoked, or over. */
+  async find(owner: string, token: unknown): Promise<Counting | undefined> {
+    const data = await this.#parts.seal.open(token, { kind, principal: owner }).catch(() => undefined)
+    const id = isRecord(data) ? data['id'] : undefined
+    return typeof id === 'string' ? this.#anchor(owner, id) : undefined
+  }
+
+  /** The names of the grants of scopes in a session, whether they exist or not. */
+  permits(id: string, scopes: readonly string[]): Promise<readonly string[]> {
+    return Promise.all(scopes.map(scope => permitId(id, scope)))
+  }
+
+  async extend(session: string, scopes: readonly string[]): Promise<boolean> {
+    const { owner, id } = split(session)
+    const found = await this.#anchor(owner, id)
+    if (found === undefined) return false
+    const left = found.grant.expires - this.#parts.clock.now()
+    const grants = await this.#parts.grants()
+    for (const scope of scopes)
+      if ((await grants.find(owner, await permitId(id, scope))) === undefined) await this.#permit(owner, id, scope, left)
+    return true
+  }
+
+  /** Counts from the next decision on, and for what is under way. */
+  async revoke(session: string): Promise<boolean> {
+    const { owner, id } = split(session)
+    const grants = await this.#parts.grants()
+    const revoked = await grants.revoke(owner, id)
+    for (const grant of await grants.list(owner)) if (grant.id.startsWith(`${id}.`)) await grants.revoke(owner, grant.id)
+    return revoked
+  }
+
+  async list(owner: string): Promise<readonly SessionFacts[]> {
+    const all = (await (await this.#parts.grants()).list(owner)).filter(grant => grant.source === source)
+    return all
+      .filter(({ id }) => !id.includes('.'))
+      .map(({ id, expires }) => {
+        const scopes = all.filter(grant => grant.id.startsWith(`${id}.`)).map(({ action }) => action)
+        return { session: sessionName(owner, id), scopes, expires }
+      })
+  }
+
+  async #anchor(owner: string, id: string): Promise<Counting | undefined> {
+    const counting = await (await this.#parts.grants()).counting(owner, [id])
+    return counting.find(({ grant }) => grant.id === id)
+  }
+
+  async #permit(owner: string, id: string, scope: string, ttlMs: number): Promise<void> {
+    // As a pattern it would stand for others too.
+    if (scope.includes('*')) throw new TypeError(`"${clip(scope)}" is no scope to grant: a star stands for more than itself`)
+    const grants = await this.#grants(await permitId(id, scope))
+    await grants.issue(owner, { effect: 'permit', action: scope, resource: '*', source }, ttlMs)
+  }
+
+  /** Grants that get this id. */
+  async #grants(id: string): Promise<Grants> {
+    return new Grants({ store: await this.#parts.store(), clock: this.#parts.clock, id: () => id })
+  }
+}
+
+export function sessionName(owner: string, id: string): string {
+  return `${owner}/${id}`
+}
+
+function split(session: string): { readonly owner: string; readonly id: string } {
+  const [owner, id, more] = session.split('/')
+  if (!owner || !id || more !== undefined) throw new TypeError(`"${clip(session)}" names no session of permissions`)
+  return { owner, id }
+}
+
+async function permitId(id: string, scope: string): Promise<string> {
+  return `${id}.${(await digestText(scope)).slice(0, 22)}`
+}
