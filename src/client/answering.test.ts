@@ -21,6 +21,7 @@ describe('what a client declares', () => {
     'dev.vivarium/idempotency': {},
     'dev.vivarium/transactions': {},
     'dev.vivarium/permissions': {},
+    'dev.vivarium/state': {},
   }
   const all: ConnectOptions = { onElicit: () => ({ action: 'cancel' }), onSample: () => reply, sampleTools: true, roots: [] }
 

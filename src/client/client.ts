@@ -1,6 +1,7 @@
 /** `Client`: a thin façade over the features' client sides, for one server. */
 import type { Clock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
+import type { Problem } from '../core/problem.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import { type Completion, complete } from '../features/mcp/completion/messages.ts'
@@ -23,6 +24,8 @@ import type { ConfirmationClient } from '../features/reliability/confirmation/cl
 import { confirmationExtension } from '../features/reliability/confirmation/messages.ts'
 import { type CallStatus, callStatus, getKey } from '../features/reliability/idempotency/client.ts'
 import { Permissions } from '../features/reliability/permissions/client.ts'
+import { classify } from '../features/reliability/problem/client.ts'
+import { StateTokens } from '../features/reliability/session-state/client.ts'
 import { getTransaction, type TransactionReport, transactionReport } from '../features/reliability/transactions/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
@@ -76,6 +79,7 @@ export class Client {
   readonly #caller: ToolCaller
   readonly #lister: Lister
   readonly #completions: Completions
+  readonly #states: StateTokens
   /** What most calls are sent with. */
   readonly #plain: SendOptions
   /** What a server that knows permissions would allow, and asking it for more. */
@@ -84,6 +88,7 @@ export class Client {
   constructor(parts: ClientParts) {
     const { session, cache, answerers, validateArguments, timeoutMs } = parts
     this.#parts = parts
+    this.#states = new StateTokens((event, detail) => session.engine.trace(event, detail))
     this.#plain = { timeoutMs }
     this.permissions = new Permissions((method, params) => session.request(method, params, this.#send(standard)))
     this.#lister = { session, cache, limits: parts.listLimits }
@@ -143,6 +148,10 @@ export class Client {
   ): Promise<ToolOutcome<InferOutput<S>>>
   callTool(name: string, args?: Params, options?: CallToolOptions): Promise<ToolOutcome>
   callTool(name: string, args?: Params, options: CallToolOptions = standard): Promise<ToolOutcome> {
+    return this.#stateful(options, echoing => this.#called(name, args, echoing))
+  }
+
+  #called(name: string, args: Params | undefined, options: CallToolOptions): Promise<ToolOutcome> {
     const { session, confirmation } = this.#parts
     const about = this.#caller.book.get(name)?.tool._meta?.[confirmationExtension]
     if (about === undefined && !confirmation.asks(session.opened)) return callToolOn(this.#caller, name, args, options)
@@ -181,6 +190,11 @@ export class Client {
     return transactionReport(await this.#parts.session.request(getTransaction, { transaction_id: id }, this.#send(options)))
   }
 
+  /** What servers keep for a conversation is left behind: its next call begins without. */
+  forgetState(conversation?: string): void {
+    this.#states.forget(conversation)
+  }
+
   /** What a server that knows idempotency keys knows of the call that was made under one. */
   async callStatus(idempotencyKey: string, options: RequestOptions = standard): Promise<CallStatus> {
     return callStatus(await this.#parts.session.request(getKey, { idempotency_key: idempotencyKey }, this.#send(options)))
@@ -212,7 +226,11 @@ export class Client {
     yield* listAll(this.#lister, lists.prompts, this.#send(options))
   }
 
-  async readResource(uri: string, options: RequestOptions = standard): Promise<ReadResourceResult> {
+  readResource(uri: string, options: RequestOptions = standard): Promise<ReadResourceResult> {
+    return this.#stateful(options, echoing => this.#readResource(uri, echoing))
+  }
+
+  async #readResource(uri: string, options: RequestOptions): Promise<ReadResourceResult> {
     const send = this.#send(options)
     const params = { uri }
     const first = await fetchKept(this.#lister, readResource, params, send)
@@ -221,10 +239,14 @@ export class Client {
     return withArray<ReadResourceResult>(await this.#driven(first, again, send), readResource.name, 'contents')
   }
 
-  async getPrompt(
+  getPrompt(name: string, args?: Readonly<Record<string, string>>, options: RequestOptions = standard): Promise<GetPromptResult> {
+    return this.#stateful(options, echoing => this.#getPrompt(name, args, echoing))
+  }
+
+  async #getPrompt(
     name: string,
-    args?: Readonly<Record<string, string>>,
-    options: RequestOptions = standard,
+    args: Readonly<Record<string, string>> | undefined,
+    options: RequestOptions,
   ): Promise<GetPromptResult> {
     const send = this.#send(options)
     const params = args === undefined ? { name } : { name, arguments: args }
@@ -284,6 +306,25 @@ export class Client {
     return this.close()
   }
 
+  /** Sends the state of the conversation along, and keeps what the answer makes of it. */
+  #stateful<T extends object, O extends RequestOptions>(options: O, work: (options: O) => Promise<T>): Promise<T> {
+    const states = this.#states
+    const { conversation } = options
+    const state = states.metaFor(conversation)
+    return work(state === undefined ? options : { ...options, meta: { ...state, ...options.meta } }).then(
+      answer => {
+        const { meta, _meta, isError, problem } = answer as Answered
+        states.learn(conversation, meta ?? _meta)
+        if (isError === true) states.failed(conversation, problem?.code)
+        return answer
+      },
+      error => {
+        if (state !== undefined) states.failed(conversation, classify(error).code)
+        throw error
+      },
+    )
+  }
+
   async #readTools(anew: boolean, signal: AbortSignal | undefined): Promise<void> {
     if (anew) this.#parts.cache.drop(listTools.name)
     for await (const _ of this.tools(signal === undefined ? standard : { signal }));
@@ -306,6 +347,14 @@ export class Client {
     if (isFinal(first) || session.opened.revision.asks !== 'result') return first
     return drive(first, again, { answerers, rounds, signal })
   }
+}
+
+/** Of answers only what matters to the state. */
+interface Answered {
+  readonly meta?: Params | undefined
+  readonly _meta?: Params
+  readonly isError?: boolean
+  readonly problem?: Problem | undefined
 }
 
 function withArray<T>(result: unknown, method: string, member: string): T {

@@ -20,6 +20,7 @@ import { confirmationClient } from '../features/reliability/confirmation/client.
 import { idempotencyClient } from '../features/reliability/idempotency/client.ts'
 import { permissionsClient } from '../features/reliability/permissions/client.ts'
 import { problemClient } from '../features/reliability/problem/client.ts'
+import { stateClient } from '../features/reliability/session-state/client.ts'
 import { transactionsClient } from '../features/reliability/transactions/client.ts'
 import { Spoken } from '../revisions/index.ts'
 import { answeringSides } from './answering.ts'
@@ -154,6 +155,7 @@ function engineFor(
       problemClient(),
       idempotencyClient(),
       transactionsClient(),
+      stateClient(),
       { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
     ],
     clock,

@@ -98,6 +98,8 @@ export interface ConnectOptions {
 }
 
 export interface RequestOptions {
+  /** Which of several conversations over this client it belongs to: the state that a server keeps is each one's own. */
+  readonly conversation?: string
   readonly signal?: AbortSignal
   readonly timeout?: Duration
   readonly meta?: Readonly<Record<string, unknown>>

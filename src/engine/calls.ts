@@ -42,7 +42,17 @@ export interface Progress {
 
 export class Calls {
   readonly #waiting = new Waiting<Waiter>()
-  #next = 1
+  #next: number
+
+  /** Ids begin after `base`, so that those of several processes that ask in one session differ. */
+  constructor(base = 0) {
+    this.#next = base + 1
+  }
+
+  /** Whether anybody waits. */
+  get open(): boolean {
+    return this.#waiting.all().length > 0
+  }
 
   nextId(): number {
     return this.#next++

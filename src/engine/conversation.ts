@@ -11,6 +11,11 @@ import type { Exchange } from './exchange.ts'
 /** Names a piece of per-conversation state that a feature keeps. */
 export interface Memory<T> {
   readonly make: (conversation: Conversation) => T
+  /** Where other processes may go on with the conversation: the name and JSON form of it, */
+  readonly key?: string
+  save?(value: T): unknown
+  /** and how a value becomes what was saved. */
+  restore?(value: T, saved: unknown, conversation: Conversation): void
 }
 
 export class Conversation {
@@ -25,6 +30,8 @@ export class Conversation {
   push: Lane | undefined
   /** The duplex or client-side connection under it, where there is one. */
   connection: Connection | undefined = undefined
+  /** Makes what has changed known to other processes, where any may go on with it: that of a memory, or that it is there. */
+  persist: ((memory?: Memory<unknown>) => Promise<void>) | undefined = undefined
   lastSeen = 0
   ended = false
   /** Why it ended. */

@@ -12,7 +12,7 @@ import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, Revision, Spoken } from '../revisions/index.ts'
 import { type Asking, pushAsking } from './asking.ts'
 import type { SendOptions } from './calls.ts'
-import { Conversation } from './conversation.ts'
+import { Conversation, type Memory } from './conversation.ts'
 import type { Exchange } from './exchange.ts'
 import { InFlight } from './in-flight.ts'
 import { DuplexLane } from './lanes.ts'
@@ -21,10 +21,11 @@ import type { Method, Role } from './method.ts'
 import { Outcome } from './outcome.ts'
 import { Plan, type Side } from './plan.ts'
 import { type Delivery, receiveFrame, refuse } from './receive.ts'
-import { Seating } from './seating.ts'
+import { Seating, sessionHeader } from './seating.ts'
 import { sendNotification, sendRequest } from './send.ts'
 import { memorySessions, type Sessions } from './sessions.ts'
-import type { Layer } from './stages.ts'
+import { type Shared, Sharing } from './sharing.ts'
+import { closed, type Layer } from './stages.ts'
 import { likelyRevision } from './unplaced.ts'
 
 export interface EngineOptions {
@@ -39,6 +40,8 @@ export interface EngineOptions {
   readonly newId?: () => string
   /** False: session wires are served over HTTP without sessions. */
   readonly sessions?: boolean
+  /** Where other processes serve the same sessions: begun with the first of them. */
+  readonly shared?: () => Promise<Shared>
   readonly trace?: Trace
   /** Tells the other end that we gave up on a call. */
   readonly sendCancel?: (engine: Engine, conversation: Conversation, id: Id, reason: string) => void
@@ -68,6 +71,8 @@ export class Engine implements Door {
   /** The wire in which we answer what could not be placed on any. */
   readonly fallback: Revision
   readonly trace: Trace
+  /** Undefined where no other process serves the same sessions. */
+  readonly sharing: Sharing | undefined
   readonly #options: EngineOptions
   readonly #metas: (Record<string, unknown> | undefined)[] = []
   #plan: Plan | undefined = undefined
@@ -90,6 +95,7 @@ export class Engine implements Door {
     this.seating = new Seating(options.spoken, this.sessions, options)
     this.fallback = (options.spoken.requests[0] ?? options.spoken.sessions[0] ?? options.spoken.all[0]) as Revision
     this.trace = options.trace ?? (() => {})
+    this.sharing = options.shared === undefined ? undefined : new Sharing(this, options.shared)
   }
 
   /** Compiled at the first message, so that what is registered before it is in. */
@@ -117,10 +123,21 @@ export class Engine implements Door {
   // ── carriers ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   deliver(text: string, caller: Caller, reply: Lane): void {
-    receiveFrame(this, text, caller, reply)
+    if (this.sharing === undefined || caller.header?.(sessionHeader) === undefined) receiveFrame(this, text, caller, reply)
+    else this.sharing.prepare(caller, reply, () => receiveFrame(this, text, caller, reply))
   }
 
   listen(caller: Caller, lane: Lane): void {
+    if (this.sharing === undefined) this.#listen(caller, lane)
+    else this.sharing.prepare(caller, lane, () => this.#listen(caller, lane))
+  }
+
+  leave(caller: Caller, reply: Lane): void {
+    if (this.sharing === undefined) this.#leave(caller, reply)
+    else this.sharing.prepare(caller, reply, () => this.#leave(caller, reply))
+  }
+
+  #listen(caller: Caller, lane: Lane): void {
     try {
       const conversation = this.seating.seated(caller)
       const last = caller.header?.('last-event-id')
@@ -137,14 +154,21 @@ export class Engine implements Door {
     }
   }
 
-  leave(caller: Caller, reply: Lane): void {
+  #leave(caller: Caller, reply: Lane): void {
     try {
       const conversation = this.seating.seated(caller)
-      this.sessions.delete(conversation.session as string)
-      reply.end({ status: 200 })
+      const { session = '' } = conversation
+      this.sessions.delete(session)
+      if (this.sharing === undefined) reply.end({ status: 200 })
+      else this.sharing.end(session, caller, reply)
     } catch (error) {
       refuse(this, reply, undefined, error, likelyRevision(this, caller, undefined))
     }
+  }
+
+  /** What features remember of a conversation and others may go on with. */
+  get memories(): readonly Memory<unknown>[] {
+    return this.#options.sides.flatMap(({ memories = [] }) => memories)
   }
 
   /** Calls back for every session that ends, so that carriers let go of what they keep for it. */
@@ -216,6 +240,8 @@ export class Engine implements Door {
       this.trace('suspension-swallowed', exchange.route.name)
       return this.#conclude(exchange, exchange.asking)
     }
+    // Where layers wrap the handler it is done below them.
+    if (exchange.closing !== undefined && !exchange.begun) return this.#close(exchange, result)
     if (!this.#finish(exchange)) return
     let frame: string
     try {
@@ -235,6 +261,14 @@ export class Engine implements Door {
     if (!this.#finish(exchange)) return
     const told = this.#options.explain === undefined ? error : this.#options.explain(exchange, error)
     refuse(this, exchange.reply, exchange.id, told, exchange.peer.revision, exchange.caller)
+  }
+
+  #close(exchange: Exchange, result: unknown): void {
+    this.began(exchange)
+    Promise.resolve(closed(exchange, result)).then(
+      done => this.succeed(exchange, done),
+      error => this.fail(exchange, error),
+    )
   }
 
   #conclude(exchange: Exchange, asking: Asking): void {
@@ -338,6 +372,7 @@ export class Engine implements Door {
 
   async close(): Promise<void> {
     this.sessions.close()
+    await this.sharing?.close()
     await Promise.all([...this.connected].map(conversation => conversation.connection?.close()))
   }
 }

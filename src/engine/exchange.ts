@@ -39,6 +39,10 @@ export class Exchange {
   carried: Record<string, string> | undefined = undefined
   /** Its handler was entered, as far as layers can see: from here on it may have had effects. */
   begun = false
+  /** What is to be done with the result before anybody gets it. Set by what a handler touches; once, then it is gone. */
+  closing: ((result: unknown) => Awaitable<unknown>) | undefined = undefined
+  /** The state that was there before this call wrote another: unwinding goes back to it. */
+  stateBefore: { readonly session: string; readonly version: number } | undefined = undefined
   /** What its handler still does after it was answered for it. */
   lingers: PromiseLike<unknown> | undefined = undefined
   /** Set where the runtime itself calls, to take back what was done for its caller: agreed to when that was done, so nobody is asked anew. */

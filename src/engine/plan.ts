@@ -7,6 +7,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import { type Revision, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
+import type { Memory } from './conversation.ts'
 import { extensionGate } from './extensions.ts'
 import { type Method, type Role, wireName } from './method.ts'
 import { compose, type Handler, type Layer, type Runner } from './stages.ts'
@@ -17,6 +18,8 @@ export interface Side {
   readonly layers?: readonly Layer[]
   /** Capabilities that this side declares to a peer at this revision; `caller` is who asks, where that is known. */
   capabilities?(revision: Revision, caller?: Caller): Readonly<Record<string, unknown>>
+  /** What it remembers of a conversation, where other processes may go on with that. */
+  readonly memories?: readonly Memory<unknown>[]
   /** Numbers for the feature's own failure kinds: canonical first, other wires by id. */
   readonly errors?: ErrorNumbers
 }

@@ -165,6 +165,8 @@ function settle(engine: Engine, message: Readonly<Record<string, unknown>>, deli
   const conversation = delivery.conversation ?? engine.seating.answering(delivery)
   if (conversation.calls?.settle(message, delivery.status) !== true) {
     if (!('result' in message) && !('error' in message)) throw malformed('one with a method, a result or an error')
+    if (engine.sharing !== undefined && conversation.session !== undefined)
+      return engine.sharing.passOn(conversation, message, delivery.reply)
     engine.trace('answer-to-nothing', isId(message['id']) ? clip(String(message['id'])) : typeof message['id'])
   }
   delivery.reply.end()

@@ -17,7 +17,7 @@ import type { Exchange } from './exchange.ts'
 import type { Delivery } from './receive.ts'
 import type { Sessions } from './sessions.ts'
 
-const sessionHeader = 'mcp-session-id'
+export const sessionHeader = 'mcp-session-id'
 
 export interface SeatingOptions {
   /** False: session wires are served over HTTP without sessions. */

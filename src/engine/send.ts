@@ -53,7 +53,7 @@ export function sendRequest(
   if (!method.in.includes(revision.id)) {
     return Promise.reject(new McpError('method-not-found', `Revision ${revision.id} has no ${method.name}`))
   }
-  conversation.calls ??= new Calls()
+  conversation.calls ??= new Calls(engine.sharing?.base)
   const { calls } = conversation
   const route = outbound(method, revision)
   const id = calls.nextId()

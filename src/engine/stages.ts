@@ -88,7 +88,8 @@ function whole(handler: Handler): Runner {
   if (finish === undefined || rescue === undefined)
     return exchange => {
       exchange.begun = true
-      return handler.execute(exchange)
+      const value = handler.execute(exchange)
+      return isThenable(value) ? value.then(done => closed(exchange, done)) : closed(exchange, value)
     }
   return async exchange => {
     exchange.begun = true
@@ -98,8 +99,16 @@ function whole(handler: Handler): Runner {
     } catch (error) {
       return rescue.call(handler, exchange, error)
     }
-    return finish.call(handler, exchange, value)
+    return closed(exchange, await finish.call(handler, exchange, value))
   }
+}
+
+/** The result as what the handler touched leaves it. */
+export function closed(exchange: Exchange, result: unknown): Awaitable<unknown> {
+  const { closing } = exchange
+  if (closing === undefined) return result
+  exchange.closing = undefined
+  return closing(result)
 }
 
 function wrap(handler: Handler, layers: readonly Layer[]): Runner {

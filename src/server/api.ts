@@ -10,6 +10,7 @@ import type { TemplateVariables, VariableName } from '../features/mcp/resources/
 import type { Reply } from '../features/mcp/tools/result.ts'
 import type { ToolFacts } from '../features/mcp/tools/server.ts'
 import type { Approvals } from '../features/reliability/confirmation/approvals.ts'
+import type { States } from '../features/reliability/session-state/server.ts'
 import type { UndoFacts } from '../features/reliability/transactions/undo.ts'
 import type { Door } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
@@ -80,6 +81,8 @@ export interface Server {
   readonly confirmations: Pick<Approvals, 'find' | 'approve'>
   /** What was granted to callers: who holds it, what more they get, and its end. */
   readonly permissions: PermissionsControl
+  /** The sessions of `ctx.state`: what happens to them, and how one is taken back. */
+  readonly states: States
   /** Wraps every request from now on. */
   use(middleware: ServerMiddleware): Server
   /** Serves one client on standard input and output; settles when it has gone. */

@@ -23,6 +23,7 @@ import type { TaskWish } from '../features/mcp/tasks/messages.ts'
 import { background, currentTask } from '../features/mcp/tasks/server.ts'
 import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
 import { idempotencyExtension } from '../features/reliability/idempotency/messages.ts'
+import type { CallState, StateServer } from '../features/reliability/session-state/server.ts'
 import type { Principal } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
@@ -38,9 +39,9 @@ export type Log = (level: LogLevel, data: unknown, logger?: string) => void
 export class Context {
   readonly #exchange: Exchange
   readonly #rates: Rates
-  readonly #reliable: Pick<Reliability, 'allow'>
+  readonly #reliable: Pick<Reliability, 'allow' | 'state'>
 
-  constructor(exchange: Exchange, rates: Rates, reliable: Pick<Reliability, 'allow'>) {
+  constructor(exchange: Exchange, rates: Rates, reliable: Pick<Reliability, 'allow' | 'state'>) {
     this.#exchange = exchange
     this.#rates = rates
     this.#reliable = reliable
@@ -137,6 +138,11 @@ export class Context {
   /** Does something at most once per call, however often the handler is entered for it: the result must be JSON. */
   once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
     return this.#exchange.once(key, fn)
+  }
+
+  /** What lasts from call to call of one conversation, on any replica. Written when the call has succeeded. */
+  get state(): CallState {
+    return this.#reliable.state.of(this.#exchange)
   }
 
   /** The task that this call has become, where it has. */

@@ -6,6 +6,7 @@ import { checkOptions, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
 import type { IdempotencyOptions } from '../features/reliability/idempotency/server.ts'
 import type { PermissionsOptions } from '../features/reliability/permissions/server.ts'
+import type { StateOptions } from '../features/reliability/session-state/server.ts'
 import type { TransactionsOptions } from '../features/reliability/transactions/server.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
@@ -45,6 +46,8 @@ export interface ServerOptions {
   readonly transactions?: TransactionsOptions
   /** What callers may be granted beyond what their token says, and for how long. */
   readonly permissions?: PermissionsOptions
+  /** How long `ctx.state` lasts. */
+  readonly state?: StateOptions
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
   /**
@@ -75,6 +78,7 @@ const kinds: KindsOf<ServerOptions> = {
   idempotency: 'object',
   transactions: 'object',
   permissions: 'object',
+  state: 'object',
   askTimeout: 'any',
   log: 'any',
   onTrace: 'function',

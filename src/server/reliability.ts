@@ -23,8 +23,10 @@ import { type Aim, type PermissionsServer, permissionsServer, type Scoped } from
 import type { SessionFacts, Sessions } from '../features/reliability/permissions/sessions.ts'
 import { problemOfFailure } from '../features/reliability/problem/failures.ts'
 import { explainFailure, problemMeta, problemServer } from '../features/reliability/problem/server.ts'
+import { type StateRule, type StateServer, stateServer } from '../features/reliability/session-state/server.ts'
 import { type StuckTransaction, transactionsServer } from '../features/reliability/transactions/server.ts'
 import type { Params } from '../jsonrpc/message.ts'
+import type { Store } from '../stores/store.ts'
 import type { Server } from './api.ts'
 import type { ServerOptions } from './options.ts'
 import { type LazyStore, lazyStore } from './store.ts'
@@ -45,6 +47,10 @@ export interface ReliabilityParts {
   readonly scoped: () => boolean
   /** Called when a feature begins to look at calls. */
   readonly began: () => void
+  /** What a tool says of its state. */
+  readonly stateRule: (tool: string) => StateRule | undefined
+  /** Whether any does. */
+  readonly usesState: () => boolean
   readonly engine: () => Engine
   /** Whether there is a tool of that name. */
   readonly offers: (tool: string) => boolean
@@ -71,6 +77,9 @@ export interface Reliability {
   declare(tool: string, facts: ReliableFacts): void
   /** The user behind a call has agreed to calls of a tool. */
   allow(exchange: Exchange, tool: string, approved: ApprovedCalls): Promise<void>
+  readonly state: StateServer
+  /** The store that was given, for what processes share. */
+  readonly shared: (() => Promise<Store>) | undefined
   /** What a failed call's result says of its problem. */
   readonly problemMeta: Explain
   /** The failure that a request is answered with. */
@@ -86,7 +95,7 @@ export interface Transactions {
 }
 
 export function reliability(options: ServerOptions, parts: ReliabilityParts): Reliability {
-  const { clock, trace, askMs, engine, offers } = parts
+  const { clock, trace, askMs, seal, engine, offers } = parts
   const store = lazyStore(options.store, clock)
   const journal = lazyJournal(store, clock, options)
   const idempotency = idempotencyServer({
@@ -111,9 +120,22 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
   const grants = lazyGrants(store, clock)
   const confirmation = confirming(options, parts, store, grants)
   const permissions = permitting(options, parts, store, grants)
+  const state = stateServer({
+    ...options.state,
+    store: store.open,
+    shared: options.store !== undefined,
+    seal,
+    audience: options.name,
+    clock,
+    trace,
+    rule: parts.stateRule,
+    used: parts.usesState,
+  })
   return {
-    sides: [problemServer(), idempotency, permissions.side, confirmation.side, transactions.side],
+    sides: [problemServer(), idempotency, permissions.side, confirmation.side, transactions.side, state.side],
     transactions: { stuck: transactions.stuck },
+    state,
+    shared: options.store === undefined ? undefined : store.open,
     problemMeta,
     toolExtras: extrasOf(transactions.undoable),
     decides: permissions.decides,

@@ -7,6 +7,7 @@ import type { Exchange } from '../engine/exchange.ts'
 import type { Limits } from '../engine/limits.ts'
 import { createPaging } from '../engine/paging.ts'
 import type { Side } from '../engine/plan.ts'
+import type { Shared } from '../engine/sharing.ts'
 import type { Layer } from '../engine/stages.ts'
 import { permits } from '../features/mcp/authorization/messages.ts'
 import { type AuthorizationServer, authorizationServer } from '../features/mcp/authorization/server.ts'
@@ -26,9 +27,11 @@ import { subscriptionsServer } from '../features/mcp/subscriptions/server.ts'
 import type { PlaceLimits } from '../features/mcp/tasks/places.ts'
 import { tasksServer } from '../features/mcp/tasks/server.ts'
 import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
+import type { StateRule } from '../features/reliability/session-state/server.ts'
 import type { Carrier } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import { type Implementation, Spoken } from '../revisions/index.ts'
+import type { Store } from '../stores/store.ts'
 import type { Listening } from '../transports/http/listen.ts'
 import type { Server } from './api.ts'
 import { Context } from './context.ts'
@@ -61,7 +64,14 @@ export function createServer(options: ServerOptions): Server {
     'resources/subscribe': ({ uri }: Params) => resources.scopes(uri as string),
     'completion/complete': ({ ref }: Params) => completedScopes(ref, prompts, resources),
   }
+  const stateRule = (tool: string): StateRule | undefined => tools.catalog.get(tool)?.facts.state
+  const usesState = (): boolean =>
+    tools.catalog.snapshot.memo('state tools', () =>
+      tools.catalog.snapshot.entries.some(({ facts }) => facts.state !== undefined),
+    )
   const reliable = reliability(options, {
+    stateRule,
+    usesState,
     needs,
     scoped: () => authorization.declared,
     clock,
@@ -103,7 +113,9 @@ export function createServer(options: ServerOptions): Server {
       resources: () => resources.resources.snapshot.entries.map(({ resource }) => resource),
     },
   })
-  const tasks = tasksServer({ clock, seal, tools: tools.catalog, limits: placesOf(limits) })
+  const { shared } = reliable
+  const store = shared === undefined ? {} : { store: shared }
+  const tasks = tasksServer({ clock, seal, tools: tools.catalog, limits: placesOf(limits), ...store })
   subscriptions.kind(tasks.listening)
   tools.catalog.onChange(() => subscriptions.changed('tools'))
   prompts.catalog.onChange(() => subscriptions.changed('prompts'))
@@ -145,6 +157,7 @@ export function createServer(options: ServerOptions): Server {
     asking: replayAsking(replay),
     askTimeoutMs: replay.expiresMs,
     explain: reliable.explain,
+    ...(shared === undefined || options.sessions === false ? {} : { shared: () => shareSessions(engine, shared) }),
   })
   const listening = new Set<Listening>()
   const server: Server = {
@@ -154,6 +167,7 @@ export function createServer(options: ServerOptions): Server {
       register(tools.catalog, name, facts, now => {
         authorization.declare(now.scopes ?? (now.scopesFor && []), 'a tool')
         reliable.declare(name, now)
+        reliable.state.declare(now.state)
         return tools.compile(name, now, handler as ToolHandler<Context>)
       }),
     resource: (address, facts, handler) =>
@@ -167,6 +181,7 @@ export function createServer(options: ServerOptions): Server {
     transactions: reliable.transactions,
     confirmations: reliable.confirmations,
     permissions: reliable.permissions,
+    states: reliable.state.states,
     use: layer => {
       middleware.push(middlewareLayer(layer, context))
       engine.replan()
@@ -215,6 +230,13 @@ function completedScopes(
   const { name, uri } = ref as { name?: string; uri?: string }
   if (name !== undefined) return prompts.catalog.get(name)?.scopes
   return uri === undefined ? undefined : templates.get(uri)?.scopes
+}
+
+/** Loaded with the first session. */
+async function shareSessions(engine: Engine, shared: () => Promise<Store>): Promise<Shared> {
+  const [{ sharedSessions }, store] = await Promise.all([import('../engine/shared-sessions.ts'), shared()])
+  const { clock, limits, memories } = engine
+  return sharedSessions({ engine, store, clock, idleMs: limits.sessionIdleMs, memories })
 }
 
 function placesOf({ runningTasks, runningTasksPerCaller }: Limits): PlaceLimits {

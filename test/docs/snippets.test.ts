@@ -19,6 +19,7 @@ describe('the programs in the documentation', () => {
     'docs/guide/errors.md',
     'docs/guide/hardening.md',
     'docs/guide/idempotency.md',
+    'docs/guide/state.md',
     'docs/guide/stores.md',
     'docs/guide/transactions.md',
   ])('%s runs to its end as one program', async page => {

@@ -3,6 +3,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Carrier } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Implementation } from '../../../revisions/index.ts'
 import { discover, exit, type InitializeResult, initialize, initialized, initializedDialect, ping, shutdown } from './messages.ts'
 
@@ -66,7 +67,7 @@ function ready({ conversation }: Exchange): void {
   conversation.ready = true
 }
 
-function open(exchange: Exchange, more: { instructions?: string }): InitializeResult {
+function open(exchange: Exchange, more: { instructions?: string }): Awaitable<InitializeResult> {
   const { engine, peer, params } = exchange
   const { revision } = peer
   const conversation = engine.seating.open(exchange)
@@ -76,10 +77,12 @@ function open(exchange: Exchange, more: { instructions?: string }): InitializeRe
     info: params['clientInfo'] as Implementation,
     logLevel: undefined,
   }
-  return {
+  const result = {
     protocolVersion: revision.wire,
     capabilities: engine.capabilities(revision, exchange.caller),
     serverInfo: engine.info,
     ...more,
   }
+  const { sharing } = engine
+  return sharing === undefined || conversation.session === undefined ? result : sharing.keep(conversation).then(() => result)
 }

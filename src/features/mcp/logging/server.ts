@@ -1,10 +1,18 @@
 /** Log messages from handlers to the client, in both models: a level per session, or per request and else silence. */
+import type { Memory } from '../../../engine/conversation.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { type LogLevel, levels, message, setLevel } from './messages.ts'
 
 /** Undefined until the client sets it: then everything from info up. */
-const level: { make: () => { least: LogLevel } } = { make: () => ({ least: 'info' }) }
+const level: Memory<{ least: LogLevel }> = {
+  make: () => ({ least: 'info' }),
+  key: 'log-level',
+  save: ({ least }) => least,
+  restore: (value, saved) => {
+    if (levels.includes(saved as LogLevel)) value.least = saved as LogLevel
+  },
+}
 
 export function loggingServer(): Side {
   return {
@@ -13,10 +21,11 @@ export function loggingServer(): Side {
         setLevel,
         ({ conversation, params }: Exchange) => {
           conversation.recall(level).least = params['level'] as LogLevel
-          return {}
+          return conversation.persist?.(level).then(() => ({})) ?? {}
         },
       ],
     ],
+    memories: [level],
     capabilities: revision => (revision.id === 's3' ? {} : { logging: {} }),
   }
 }

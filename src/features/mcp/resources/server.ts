@@ -88,6 +88,7 @@ export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServe
     scopes: uri => search(catalogs, uri)?.entry.scopes,
     side: {
       handlers: handlersOf(catalogs, subscribers, options, () => everOffered),
+      memories: [subscribers.memory],
       capabilities: revision => (everOffered ? { resources: declared(revision) } : {}),
       errors: resourceErrors,
     },
@@ -129,12 +130,14 @@ function handlersOf<C>(
       subscribe,
       gated(({ conversation, params }) => {
         subscribers.add(conversation, params['uri'] as string)
+        return conversation.persist?.(subscribers.memory)
       }),
     ],
     [
       unsubscribe,
       gated(({ conversation, params }) => {
         subscribers.remove(conversation, params['uri'] as string)
+        return conversation.persist?.(subscribers.memory)
       }),
     ],
   ]

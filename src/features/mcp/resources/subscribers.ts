@@ -7,6 +7,7 @@ export interface Subscribers {
   add(conversation: Conversation, uri: string): void
   remove(conversation: Conversation, uri: string): void
   of(uri: string): Iterable<Conversation>
+  readonly memory: Memory<unknown>
 }
 
 const nobody: ReadonlySet<Conversation> = new Set()
@@ -26,8 +27,21 @@ export function createSubscribers(limit: number): Subscribers {
       })
       return uris
     },
+    key: 'subscriptions',
+    save: uris => [...uris],
+    restore: (uris, saved, conversation) => {
+      const wanted = new Set(Array.isArray(saved) ? saved.filter(uri => typeof uri === 'string') : [])
+      for (const uri of uris) if (!wanted.has(uri)) drop(conversation, uri)
+      uris.clear()
+      for (const uri of wanted) watch(conversation, uris, uri)
+    },
+  }
+  const watch = (conversation: Conversation, uris: Set<string>, uri: string): void => {
+    uris.add(uri)
+    watchers.set(uri, (watchers.get(uri) ?? new Set()).add(conversation))
   }
   return {
+    memory: watched,
     add: (conversation, uri) => {
       // Nothing can be pushed to a request that stands alone, and nothing would ever end it.
       if (conversation.connection === undefined && conversation.session === undefined) {
@@ -48,8 +62,7 @@ export function createSubscribers(limit: number): Subscribers {
           'busy',
           `${limit} subscriptions are open, which is the limit (subscriptions); unsubscribe from one first`,
         )
-      uris.add(uri)
-      watchers.set(uri, (watchers.get(uri) ?? new Set()).add(conversation))
+      watch(conversation, uris, uri)
     },
     remove: (conversation, uri) => {
       if (conversation.remembered(watched)?.delete(uri) === true) drop(conversation, uri)

@@ -7,7 +7,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { runTask } from './layer.ts'
 import { type ListenKind, TaskListeners, taskListening } from './listen.ts'
-import { type ListTasksResult, listTasks, relatedTaskKey, type TaskFacts, taskStatus } from './messages.ts'
+import { isTerminal, type ListTasksResult, listTasks, relatedTaskKey, type TaskFacts, taskStatus } from './messages.ts'
 import { cancelCore, find, look, result, visible } from './receiver.ts'
 import { Runner, taskLimits } from './runner.ts'
 import { hears, type RunningTask } from './running.ts'
@@ -58,8 +58,10 @@ export function createMachinery(options: TasksOptions): Machinery {
 async function update(runner: Runner, exchange: Exchange, id: unknown): Promise<Record<string, never>> {
   const record = await find(runner, exchange, id as string)
   const task = runner.running(record.id)
-  task?.answer(exchange.params['inputResponses'] as Params)
+  const answers = exchange.params['inputResponses'] as Params
+  task?.answer(answers)
   await task?.saved
+  if (task === undefined && !isTerminal(record.status)) await runner.table.post?.(record.id, answers)
   return {}
 }
 

@@ -34,7 +34,7 @@ export async function cancelCore(runner: Runner, exchange: Exchange): Promise<ob
 
 export async function result(runner: Runner, exchange: Exchange): Promise<unknown> {
   const record = await find(runner, exchange)
-  return answerResult(exchange, record, runner.running(record.id), () => find(runner, exchange))
+  return answerResult(exchange, record, runner.running(record.id), () => find(runner, exchange), runner.table.durable)
 }
 
 /** How long a caller wants its task kept, in milliseconds; undefined: as long as we like. */

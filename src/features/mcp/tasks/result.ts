@@ -19,8 +19,10 @@ export async function answerResult(
   record: TaskRecord,
   task: RunningTask | undefined,
   read: () => Promise<TaskRecord>,
+  durable: boolean,
 ): Promise<CallToolResult | InputRequiredResult> {
   if (isTerminal(record.status)) return finalResult(record)
+  if (task === undefined && durable) return elsewhere(exchange, record, read)
   if (task === undefined) throw new McpError('internal', 'The task was given up: the process that worked on it is gone')
   await attend(exchange, task, record.createdAt + record.ttlMs)
   const asks = [...task.questions].map(([key, { request }]) => [key, request] as const)
@@ -29,6 +31,25 @@ export async function answerResult(
     return { ...questions, _meta: related(task.id) } as InputRequiredResult
   }
   return finalResult(await read())
+}
+
+const lookEveryMs = 500
+
+/** Another process works on it: its end is looked for until its time is over. */
+async function elsewhere(
+  { engine, reply, peer, signal }: Exchange,
+  first: TaskRecord,
+  read: () => Promise<TaskRecord>,
+): Promise<CallToolResult | InputRequiredResult> {
+  for (let record = first; ; record = await read()) {
+    if (isTerminal(record.status)) return finalResult(record)
+    if (peer.revision.asks !== 'push' && Object.keys(record.questions).length > 0) {
+      const questions: InputRequiredResult = { resultType: 'input_required', inputRequests: record.questions }
+      return { ...questions, _meta: related(record.id) } as InputRequiredResult
+    }
+    await new Promise<void>(resolve => engine.clock.setTimeout(resolve, lookEveryMs))
+    if (signal.aborted || reply.closed) throw new McpError('caller-gone', 'The caller has gone away')
+  }
 }
 
 /** Settles when the task is over, or has questions that the answer itself must carry; rejects when the caller has gone. */

@@ -7,7 +7,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { CallToolResult } from '../tools/messages.ts'
 import { becomes } from './current.ts'
-import type { TaskFacts } from './messages.ts'
+import { isTerminal, type TaskFacts } from './messages.ts'
 import { type PlaceLimits, Places } from './places.ts'
 import { RunningTask } from './running.ts'
 import type { TaskFailure, TaskRecord, TaskTable } from './table.ts'
@@ -44,6 +44,8 @@ export interface RunnerOptions {
 
 type Change = (record: TaskRecord) => TaskRecord
 
+/** How often a task that others may decide about is looked at. */
+const mindMs = 500
 /** Shorter lives would end before anybody can look. */
 const leastTtlMs = 1_000
 
@@ -102,7 +104,25 @@ export class Runner {
     becomes(exchange, task)
     this.#running.set(record.id, task)
     engine.deadlines.add(record.createdAt + record.ttlMs, () => this.#expire(engine, record.id))
+    if (this.table.durable) this.#mind(task)
     return { record, task }
+  }
+
+  /** Other processes may be told of its end, or get the answers to its questions. */
+  #mind(task: RunningTask): void {
+    const { engine } = task.exchange
+    const look = async (): Promise<void> => {
+      if (task.over) return
+      const record = await this.table.get(task.id)
+      if (record === undefined || isTerminal(record.status))
+        return task.closing ? undefined : this.#stop(task, 'The task has ended')
+      for (const answers of task.questions.size === 0 ? [] : ((await this.table.take?.(task.id)) ?? [])) task.answer(answers)
+    }
+    const again = (): void => {
+      if (!task.over) engine.clock.setTimeout(() => void look().catch(trouble).finally(again), mindMs, true)
+    }
+    const trouble = (error: unknown): void => engine.trace('task-not-minded', error)
+    again()
   }
 
   /** Does the work of a task that has begun. */

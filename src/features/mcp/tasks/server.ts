@@ -1,10 +1,11 @@
 /** Offering tasks, in both forms: two sets of methods that share no wire. What they do is loaded with the first task. */
 import type { Catalog } from '../../../core/catalog.ts'
-import type { Clock } from '../../../core/clock.ts'
+import { type Clock, realClock } from '../../../core/clock.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import type { Layer } from '../../../engine/stages.ts'
+import type { Store } from '../../../stores/store.ts'
 import { callTool, type TaskSupport } from '../tools/messages.ts'
 import { requireExtension } from './declared.ts'
 import type { ListenKind } from './listen.ts'
@@ -34,6 +35,8 @@ export type { ListenKind } from './listen.ts'
 export interface TasksOptions {
   /** Default: in memory. */
   readonly table?: TaskTable
+  /** Where tasks are kept for all processes that share it. */
+  readonly store?: () => Promise<Store>
   readonly clock?: Clock
   /** Seals the cursors of `tasks/list`. */
   readonly seal: Seal
@@ -113,8 +116,8 @@ function lazily(options: TasksOptions): Works {
       return loaded
     },
     load: () => {
-      loading ??= import('./machinery.ts').then(({ createMachinery }) => {
-        loaded = createMachinery(options)
+      loading ??= Promise.all([import('./machinery.ts'), tableOf(options)]).then(([{ createMachinery }, table]) => {
+        loaded = createMachinery({ ...options, ...(table === undefined ? {} : { table }) })
         return loaded
       })
       return loading
@@ -124,6 +127,12 @@ function lazily(options: TasksOptions): Works {
       else loaded.close()
     },
   }
+}
+
+async function tableOf({ table, store, clock = realClock }: TasksOptions): Promise<TaskTable | undefined> {
+  if (table !== undefined || store === undefined) return table
+  const { storeTasks } = await import('./store-table.ts')
+  return storeTasks(store, clock)
 }
 
 /** The layer on `tools/call`. Where tasks are not declared at all, a caller's wish for one is ignored. */

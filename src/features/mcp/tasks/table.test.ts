@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { memoryStore } from '../../../stores/memory.ts'
 import { ManualClock } from './fixture.ts'
-import { memoryTasks, type TaskRecord, tableLimits } from './table.ts'
+import { storeTasks } from './store-table.ts'
+import { memoryTasks, type TableLimits, type TaskRecord, type TaskTable, tableLimits } from './table.ts'
 
 const clock = new ManualClock()
 
@@ -20,9 +22,18 @@ function record(id: string, more: Partial<TaskRecord> = {}): TaskRecord {
   }
 }
 
-describe('the table of tasks in memory', () => {
+const memory = (limits?: TableLimits): TaskTable => memoryTasks(clock, limits)
+const onStore = (limits?: TableLimits): TaskTable => {
+  const store = memoryStore({ now: clock.now })
+  return storeTasks(async () => store, clock, limits)
+}
+
+describe.each([
+  ['in memory', memory],
+  ['on a store', onStore],
+])('the table of tasks %s', (_, open) => {
   it('gives back what was added until its time is over, and is without it at once then (rev D §1.6)', async () => {
-    const table = memoryTasks(clock)
+    const table = open()
     await table.add(record('a', { ttlMs: 1_000 }))
     expect(await table.get('a')).toMatchObject({ id: 'a' })
     clock.advance(999)
@@ -32,7 +43,7 @@ describe('the table of tasks in memory', () => {
   })
 
   it('never changes a task that has ended (rev D §1.6)', async () => {
-    const table = memoryTasks(clock)
+    const table = open()
     await table.add(record('a'))
     expect(await table.change('a', before => ({ ...before, status: 'cancelled' }))).toMatchObject({ status: 'cancelled' })
     expect(await table.change('a', before => ({ ...before, status: 'completed' }))).toBeUndefined()
@@ -40,44 +51,44 @@ describe('the table of tasks in memory', () => {
   })
 
   it('leaves a record that the change does not want to touch', async () => {
-    const table = memoryTasks(clock)
+    const table = open()
     await table.add(record('a'))
     expect(await table.change('a', () => undefined)).toBeUndefined()
     expect(await table.change('nobody', before => before)).toBeUndefined()
   })
 
   it('refuses a task too many instead of forgetting one, and says so', async () => {
-    const table = memoryTasks(clock, { ...tableLimits, tasks: 2 })
+    const table = open({ ...tableLimits, tasks: 2 })
     await table.add(record('a'))
     await table.add(record('b', { ttlMs: 10 }))
-    expect(() => table.add(record('c'))).toThrow('2 tasks are kept, which is the limit')
+    await expect((async () => table.add(record('c')))()).rejects.toThrow('2 tasks are kept, which is the limit')
     clock.advance(10)
     await table.add(record('c'))
     expect(await table.get('a')).toBeDefined()
   })
 
   it('counts the tasks of each principal by themselves', async () => {
-    const table = memoryTasks(clock, { ...tableLimits, tasksPerPrincipal: 1 })
+    const table = open({ ...tableLimits, tasksPerPrincipal: 1 })
     await table.add(record('a'))
     await table.add(record('b', { owner: 'bob' }))
     await table.add(record('c', { owner: undefined }))
     await table.add(record('d', { owner: undefined }))
-    expect(() => table.add(record('e'))).toThrow('1 tasks of yours are kept')
+    await expect((async () => table.add(record('e')))()).rejects.toThrow('1 tasks of yours are kept')
   })
 
   it('refuses results that together take too much, and has the room again when they are gone', async () => {
-    const table = memoryTasks(clock, { ...tableLimits, bytes: 100 })
+    const table = open({ ...tableLimits, bytes: 100 })
     await table.add(record('a'))
     await table.add(record('b'))
     const done = (before: TaskRecord): TaskRecord => ({ ...before, status: 'completed', bytes: 60 })
     await table.change('a', done)
-    expect(() => table.change('b', done)).toThrow('which is the limit')
+    await expect((async () => table.change('b', done))()).rejects.toThrow('which is the limit')
     await table.delete('a')
     expect(await table.change('b', done)).toMatchObject({ status: 'completed' })
   })
 
   it('lists the tasks of one principal on one wire in pages that stay good while tasks come and go', async () => {
-    const table = memoryTasks(clock)
+    const table = open()
     for (const id of ['a', 'b', 'c']) await table.add(record(id))
     await table.add(record('x', { owner: 'bob' }))
     await table.add(record('y', { revision: 'draft-2026-v1' }))

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../../core/clock.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { Awaitable } from '../../../jsonrpc/message.ts'
+import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import type { InputRequest } from '../input-required/messages.ts'
 import type { CallToolResult } from '../tools/messages.ts'
@@ -63,6 +63,10 @@ export interface TaskTable {
     page: { readonly after?: string | undefined; readonly limit: number },
   ): Awaitable<TaskPage>
   delete(id: string): Awaitable<void>
+  /** Leaves answers for the process that works on a task, where that may be another one. */
+  post?(id: string, answers: Params): Promise<void>
+  /** The answers that were left, each once. */
+  take?(id: string): Promise<readonly Params[]>
 }
 
 export interface TableLimits {
@@ -155,6 +159,7 @@ class MemoryTasks implements TaskTable {
   }
 }
 
-function full(what: string): McpError {
+/** The refusal of one task, or result, too many. */
+export function full(what: string): McpError {
   return new McpError('busy', `${what}, which is the limit; wait until some have expired`, { data: { retryAfterMs: 10_000 } })
 }

@@ -46,6 +46,11 @@ export interface ToolFacts {
   readonly timeout?: Duration
   /** Done twice it has the same effect as done once, so that a call whose outcome is unknown may be made again. */
   readonly idempotent?: boolean
+  /**
+   * What becomes of two calls that wrote on the same state: a state each (`branch`, the default), or a refusal for the later one
+   * (`conflict`). Said here, a call whose state is no longer good is refused before it does anything.
+   */
+  readonly state?: 'branch' | 'conflict'
   /** How often one caller may call this tool, instead of the server's common limit. */
   readonly rate?: { readonly perSecond: number; readonly burst?: number }
   readonly meta?: Readonly<Record<string, unknown>>
@@ -108,6 +113,7 @@ const kinds: KindsOf<ToolFacts> = {
   timeout: 'any',
   rate: 'object',
   idempotent: 'boolean',
+  state: 'string',
   meta: 'object',
   scopes: 'list',
 }

@@ -1,0 +1,191 @@
+/**
+ * Sessions that several processes serve: what is known of one lies on a store, and is read wherever the session is next named.
+ * Under the digests of their ids, because an id is all that a caller needs. What a client answers goes to the process that asked.
+ */
+import type { Clock } from '../core/clock.ts'
+import { digestText } from '../core/digest.ts'
+import type { Caller } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { type Id, isRecord } from '../jsonrpc/message.ts'
+import { type Capabilities, type Implementation, revisionById } from '../revisions/index.ts'
+import { put, remove } from '../stores/ops.ts'
+import type { Entry, Store } from '../stores/store.ts'
+import { Conversation, type Memory } from './conversation.ts'
+import type { Engine } from './engine.ts'
+import { createMailbox, type Mailbox } from './mailbox.ts'
+import { sessionHeader } from './seating.ts'
+import type { Shared } from './sharing.ts'
+
+interface Kept {
+  readonly owner?: string
+  readonly revision: string
+  readonly capabilities: Capabilities
+  readonly info?: Implementation
+  /** What features remember, by key. */
+  readonly parts: Readonly<Record<string, unknown>>
+}
+
+export interface SharedSessionsOptions {
+  readonly engine: Engine
+  readonly store: Store
+  readonly clock: Clock
+  readonly idleMs: number
+  readonly memories: readonly Memory<unknown>[]
+}
+
+const tries = 20
+
+export async function sharedSessions(options: SharedSessionsOptions): Promise<Shared> {
+  const known = new Map<string, Conversation>()
+  const mailbox = await createMailbox({
+    ...options,
+    deliver: (session, message) => known.get(session)?.calls?.settle(message, undefined) === true,
+    awaited: () => [...known.values()].some(({ calls }) => calls?.open === true),
+  })
+  return new SharedSessions(options, known, mailbox)
+}
+
+class SharedSessions implements Shared {
+  readonly #options: SharedSessionsOptions
+  readonly #known: Map<string, Conversation>
+  readonly #mailbox: Mailbox
+  /** Which version of what is kept a conversation is level with. */
+  readonly #versions = new WeakMap<Conversation, number>()
+  readonly #stop: () => void
+
+  constructor(options: SharedSessionsOptions, known: Map<string, Conversation>, mailbox: Mailbox) {
+    this.#options = options
+    this.#known = known
+    this.#mailbox = mailbox
+    let cancel = (): void => {}
+    const plan = (): void => {
+      cancel = options.clock.setTimeout(() => void this.#holdOn().finally(plan), options.idleMs / 4, true)
+    }
+    plan()
+    this.#stop = () => cancel()
+  }
+
+  get base(): number {
+    return this.#mailbox.base
+  }
+
+  async prepare(caller: Caller): Promise<void> {
+    const id = caller.header?.(sessionHeader)
+    if (id === undefined || id.length > longestId) return
+    const { engine, store, clock, idleMs } = this.#options
+    const key = await keyOf(id)
+    const entry = await store.get(key).catch(cause => {
+      throw new McpError('busy', 'Sessions cannot be read now; try again', { cause, data: { retryAfterMs: 1_000 } })
+    })
+    const owner = caller.principal?.id
+    const here = engine.sessions.get(id, owner)
+    // Ended by another process, or too old.
+    if (entry === undefined) return here?.persist === undefined ? undefined : engine.sessions.delete(id)
+    const kept: Kept = JSON.parse(entry.value)
+    if (kept.owner !== owner) return
+    this.#level(here ?? this.#restore(id, key, kept, caller), kept, entry)
+    if ((entry.expires ?? 0) - clock.now() < idleMs * 0.9) this.#prolong(entry)
+  }
+
+  opened(conversation: Conversation): void {
+    const { session } = conversation
+    if (session === undefined) return
+    conversation.persist = async memory => this.#persist(conversation, await keyOf(session), memory)
+    void keyOf(session).then(key => this.#remember(key, conversation))
+  }
+
+  async ended(id: string): Promise<void> {
+    await this.#options.store.commit([remove(await keyOf(id))])
+  }
+
+  async pass(conversation: Conversation, message: Readonly<Record<string, unknown>>): Promise<boolean> {
+    if (conversation.session === undefined) return false
+    return this.#mailbox.pass(await keyOf(conversation.session), message['id'] as Id, message)
+  }
+
+  close(): void {
+    this.#stop()
+    this.#mailbox.close()
+  }
+
+  #restore(id: string, key: string, kept: Kept, caller: Caller): Conversation {
+    const { engine } = this.#options
+    const conversation = new Conversation({ carrier: caller.carrier, principal: caller.principal, connection: {} }, id, undefined)
+    const revision = revisionById(kept.revision as Parameters<typeof revisionById>[0])
+    conversation.peer = { revision, capabilities: kept.capabilities, info: kept.info, logLevel: undefined }
+    conversation.ready = true
+    conversation.persist = memory => this.#persist(conversation, key, memory)
+    engine.sessions.add(conversation)
+    this.#remember(key, conversation)
+    return conversation
+  }
+
+  #remember(key: string, conversation: Conversation): void {
+    if (conversation.ended) return
+    this.#known.set(key, conversation)
+    conversation.onEnd(() => this.#known.delete(key))
+  }
+
+  /** What other processes changed meanwhile holds here too. */
+  #level(conversation: Conversation, { parts }: Kept, { version }: Entry): void {
+    if (this.#versions.get(conversation) === version) return
+    this.#versions.set(conversation, version)
+    for (const memory of this.#options.memories) {
+      if (memory.key === undefined || !Object.hasOwn(parts, memory.key)) continue
+      memory.restore?.(conversation.recall(memory), parts[memory.key], conversation)
+    }
+  }
+
+  async #persist(conversation: Conversation, key: string, memory: Memory<unknown> | undefined): Promise<void> {
+    const { store, idleMs } = this.#options
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const entry = await store.get(key)
+      const before: Kept = entry === undefined ? keptOf(conversation) : JSON.parse(entry.value)
+      const part = memory?.key === undefined ? {} : { [memory.key]: memory.save?.(conversation.recall(memory)) }
+      const expected = entry === undefined ? { ifAbsent: true } : { ifVersion: entry.version }
+      const value = JSON.stringify({ ...before, parts: { ...before.parts, ...part } })
+      const outcome = await store.commit([put(key, value, { ...expected, ttl: idleMs })])
+      if (!outcome.ok) continue
+      this.#versions.set(conversation, outcome.results[0]?.version ?? 0)
+      return
+    }
+    throw new McpError('busy', 'The session is changed by others over and over; try again', { data: { retryAfterMs: 1_000 } })
+  }
+
+  /** Fails only where somebody else wrote it, which prolongs it too. */
+  #prolong({ key, value, version }: Entry): void {
+    const { engine, store, idleMs } = this.#options
+    store
+      .commit([put(key, value, { ifVersion: version, ttl: idleMs })])
+      .catch(error => engine.trace('session-not-prolonged', error))
+  }
+
+  /** A session in which something runs, or on whose stream somebody listens, does not end for want of requests. */
+  async #holdOn(): Promise<void> {
+    const { engine, store } = this.#options
+    for (const [key, conversation] of [...this.#known]) {
+      if (!conversation.busy && !conversation.heard) continue
+      const entry = await store.get(key).catch(error => engine.trace('session-not-prolonged', error))
+      if (entry) this.#prolong(entry)
+    }
+  }
+}
+
+const longestId = 256
+
+async function keyOf(id: string): Promise<string> {
+  return `sessions/${await digestText(`session ${id}`)}`
+}
+
+function keptOf({ caller, peer }: Conversation): Kept {
+  if (peer === undefined) throw new McpError('internal', 'A session is kept before it is open')
+  const { revision, capabilities, info } = peer
+  const owner = caller.principal?.id
+  return {
+    ...(owner === undefined ? {} : { owner }),
+    revision: revision.id,
+    capabilities: isRecord(capabilities) ? capabilities : {},
+    ...(info === undefined ? {} : { info }),
+    parts: {},
+  }
+}

@@ -1,0 +1,96 @@
+/** What an engine does beside its own tables where other processes serve the same sessions. How they are kept is loaded with the first. */
+import type { Caller, Lane } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { Conversation } from './conversation.ts'
+import type { Engine } from './engine.ts'
+import { refuse } from './receive.ts'
+import { likelyRevision } from './unplaced.ts'
+
+export interface Shared {
+  /** Ids of what is asked begin after this. */
+  readonly base: number
+  /** Makes the session that a caller names known here, if it is one, and as others left it. */
+  prepare(caller: Caller): Promise<void>
+  /** A session was opened here. */
+  opened(conversation: Conversation): void
+  /** A session was ended by its client, for all. */
+  ended(id: string): Promise<void>
+  /** An answer that nobody here waits for: true when it went to the process that asked. */
+  pass(conversation: Conversation, message: Readonly<Record<string, unknown>>): Promise<boolean>
+  close(): void
+}
+
+export class Sharing {
+  readonly #engine: Engine
+  readonly #start: () => Promise<Shared>
+  #starting: Promise<Shared> | undefined = undefined
+  #shared: Shared | undefined = undefined
+
+  constructor(engine: Engine, start: () => Promise<Shared>) {
+    this.#engine = engine
+    this.#start = start
+  }
+
+  /** After which the ids of our own requests begin. */
+  get base(): number {
+    return this.#shared?.base ?? 0
+  }
+
+  /** Goes on when the session that the caller names is known here as others left it. */
+  prepare(caller: Caller, reply: Lane, go: () => void): void {
+    this.#open()
+      .then(shared => shared.prepare(caller))
+      .then(go, error => this.#refuse(caller, reply, error))
+  }
+
+  /** Makes a session that was opened here known to others. */
+  async keep(conversation: Conversation): Promise<void> {
+    const shared = await this.#open()
+    shared.opened(conversation)
+    await conversation.persist?.()
+  }
+
+  /** Ends a session for all. */
+  end(id: string, caller: Caller, reply: Lane): void {
+    this.#open()
+      .then(shared => shared.ended(id))
+      .then(
+        () => reply.end({ status: 200 }),
+        error => this.#refuse(caller, reply, error),
+      )
+  }
+
+  /** An answer that nobody here waits for. */
+  passOn(conversation: Conversation, message: Readonly<Record<string, unknown>>, reply: Lane): void {
+    this.#open()
+      .then(shared => shared.pass(conversation, message))
+      .then(passed => {
+        if (!passed) this.#engine.trace('answer-to-nothing', 'in all processes')
+      })
+      .catch(error => this.#engine.trace('answer-not-passed-on', error))
+      .finally(() => reply.end())
+  }
+
+  async close(): Promise<void> {
+    const started = await this.#starting?.catch(() => undefined)
+    started?.close()
+  }
+
+  #open(): Promise<Shared> {
+    this.#starting ??= this.#start().then(
+      shared => {
+        this.#shared = shared
+        return shared
+      },
+      cause => {
+        this.#starting = undefined
+        throw new McpError('busy', 'Sessions cannot be reached now; try again', { cause, data: { retryAfterMs: 1_000 } })
+      },
+    )
+    return this.#starting
+  }
+
+  #refuse(caller: Caller, reply: Lane, error: unknown): void {
+    refuse(this.#engine, reply, undefined, error, likelyRevision(this.#engine, caller, undefined), caller)
+  }
+}

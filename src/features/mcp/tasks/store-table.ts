@@ -1,0 +1,179 @@
+/** Tasks on a store, so that every process that shares it answers for them. Each ends by itself there: nothing is left behind. */
+import type { Clock } from '../../../core/clock.ts'
+import { digestText } from '../../../core/digest.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import type { RevisionId } from '../../../revisions/index.ts'
+import { put, remove } from '../../../stores/ops.ts'
+import type { Store } from '../../../stores/store.ts'
+import { type CallToolResult, wraps } from '../tools/messages.ts'
+import { isTerminal } from './messages.ts'
+import { full, type TableLimits, type TaskPage, type TaskRecord, type TaskTable, tableLimits } from './table.ts'
+
+export function storeTasks(open: () => Promise<Store>, clock: Clock, limits: TableLimits = tableLimits): TaskTable {
+  return new StoreTasks(open, clock, limits)
+}
+
+/** How often a change is tried anew because another one was faster. */
+const tries = 20
+const every = 'tasks/of/'
+
+class StoreTasks implements TaskTable {
+  readonly durable = true
+  readonly #open: () => Promise<Store>
+  readonly #clock: Clock
+  readonly #limits: TableLimits
+
+  constructor(open: () => Promise<Store>, clock: Clock, limits: TableLimits) {
+    this.#open = open
+    this.#clock = clock
+    this.#limits = limits
+  }
+
+  async add(record: TaskRecord): Promise<void> {
+    const { tasks, tasksPerPrincipal } = this.#limits
+    const store = await this.#open()
+    const owned = await prefixOf(record.owner)
+    if ((await this.#sizes(store, every, tasks)).length >= tasks) throw full(`${tasks} tasks are kept`)
+    if (record.owner !== undefined && (await this.#sizes(store, owned, tasksPerPrincipal)).length >= tasksPerPrincipal)
+      throw full(`${tasksPerPrincipal} tasks of yours are kept`)
+    const ttl = this.#left(record)
+    await store.commit([
+      put(keyOf(record.id), textOf(record), { ttl }),
+      put(placeOf(owned, record), String(record.bytes), { ttl }),
+    ])
+  }
+
+  async get(id: string): Promise<TaskRecord | undefined> {
+    return (await this.#find(await this.#open(), id))?.record
+  }
+
+  async change(id: string, change: (record: TaskRecord) => TaskRecord | undefined): Promise<TaskRecord | undefined> {
+    const store = await this.#open()
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const found = await this.#find(store, id)
+      if (found === undefined || isTerminal(found.record.status)) return undefined
+      const after = change(found.record)
+      if (after === undefined) return undefined
+      if (after.bytes > found.record.bytes) await this.#makeSure(store, after.bytes - found.record.bytes)
+      const ttl = this.#left(after)
+      const place = placeOf(await prefixOf(after.owner), after)
+      const outcome = await store.commit([
+        put(keyOf(id), textOf(after), { ifVersion: found.version, ttl }),
+        put(place, String(after.bytes), { ttl }),
+      ])
+      if (outcome.ok) return after
+    }
+    throw new McpError('busy', 'The task is changed by others over and over; try again', { data: { retryAfterMs: 1_000 } })
+  }
+
+  async list(
+    owner: string,
+    revision: RevisionId,
+    page: { readonly after?: string | undefined; readonly limit: number },
+  ): Promise<TaskPage> {
+    const store = await this.#open()
+    const owned = await prefixOf(owner)
+    const records: TaskRecord[] = []
+    for (let after = page.after; ; ) {
+      const places = await store.scan(owned, { limit: 100, ...(after === undefined ? {} : { after: owned + after }) })
+      for (const { key } of places) {
+        const record = (await this.#find(store, key.slice(key.lastIndexOf('/') + 1)))?.record
+        if (record?.revision === revision && record.owner === owner) {
+          if (records.length === page.limit) return { records, next: after }
+          records.push(record)
+        }
+        after = key.slice(owned.length)
+      }
+      if (places.length < 100) return { records, next: undefined }
+    }
+  }
+
+  async delete(id: string): Promise<void> {
+    const store = await this.#open()
+    const found = await this.#find(store, id)
+    if (found === undefined) return
+    await store.commit([remove(keyOf(id)), remove(placeOf(await prefixOf(found.record.owner), found.record))])
+  }
+
+  async post(id: string, answers: Params): Promise<void> {
+    const key = `${lettersOf(id)}${String(this.#clock.now()).padStart(15, '0')}-${crypto.randomUUID()}`
+    await (await this.#open()).commit([put(key, JSON.stringify(answers), { ttl: letterMs })])
+  }
+
+  async take(id: string): Promise<readonly Params[]> {
+    const store = await this.#open()
+    const letters = await store.scan(lettersOf(id))
+    if (letters.length > 0) await store.commit(letters.map(({ key }) => remove(key)))
+    return letters.map(({ value }) => JSON.parse(value))
+  }
+
+  async #find(store: Store, id: string): Promise<{ readonly record: TaskRecord; readonly version: number } | undefined> {
+    // Ids come from anywhere; what cannot be a key is none of ours.
+    if (!/^[\w-]{1,128}$/.test(id)) return undefined
+    const entry = await store.get(keyOf(id))
+    if (entry === undefined) return undefined
+    const record = recordOf(entry.value)
+    return this.#left(record) <= 0 ? undefined : { record, version: entry.version }
+  }
+
+  #left({ createdAt, ttlMs }: TaskRecord): number {
+    return createdAt + ttlMs - this.#clock.now()
+  }
+
+  async #makeSure(store: Store, more: number): Promise<void> {
+    const kept = (await this.#sizes(store, every, Number.POSITIVE_INFINITY)).reduce((sum, bytes) => sum + bytes, 0)
+    if (kept + more > this.#limits.bytes) throw full(`Results of ${kept} bytes are kept`)
+  }
+
+  /** The sizes of what is kept, at most so many. */
+  async #sizes(store: Store, prefix: string, most: number): Promise<readonly number[]> {
+    const sizes: number[] = []
+    for (let after: string | undefined; ; ) {
+      const page = await store.scan(prefix, after === undefined ? {} : { after })
+      for (const { value } of page) sizes.push(Number(value))
+      after = page.at(-1)?.key
+      if (after === undefined || sizes.length >= most) return sizes
+    }
+  }
+}
+
+/** Whoever works on a task looks far more often. */
+const letterMs = 60_000
+
+function lettersOf(id: string): string {
+  return `tasks/answers/${id}/`
+}
+
+function keyOf(id: string): string {
+  return `tasks/at/${id}`
+}
+
+async function prefixOf(owner: string | undefined): Promise<string> {
+  return `${every}${owner === undefined ? '~' : (await digestText(JSON.stringify(owner))).slice(0, 22)}/`
+}
+
+/** Sorts by age. */
+function placeOf(owned: string, { id, createdAt }: TaskRecord): string {
+  return `${owned}${String(createdAt).padStart(15, '0')}/${id}`
+}
+
+/** Whether older wires wrap a result is said beside it, because JSON holds no symbols. */
+interface Kept {
+  readonly record: TaskRecord
+  readonly wrapped?: true
+}
+
+function textOf(record: TaskRecord): string {
+  const wrapped = record.result !== undefined && wraps in record.result
+  const kept: Kept = { record, ...(wrapped ? { wrapped } : {}) }
+  return JSON.stringify(kept)
+}
+
+function recordOf(text: string): TaskRecord {
+  const { record, wrapped }: Kept = JSON.parse(text)
+  const { owner, result } = record
+  if (result === undefined || wrapped !== true) return { ...record, owner }
+  const marked: CallToolResult = Object.assign(result, { [wraps]: true })
+  return { ...record, owner, result: marked }
+}

@@ -1,0 +1,43 @@
+/** State on the wire: a sealed token in the `_meta` of a call and of its answer. Whoever keeps it need not be able to read it. */
+import { NS } from '../../../core/namespace.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+
+export const stateExtension = `${NS}/state`
+
+/** The longest token given out or kept, in characters. */
+export const tokenLimit = 64 * 1024
+
+/** In the `_meta` of a call and of its answer. */
+export interface WireState {
+  /** Absent in an answer: the one that the caller has stays good. */
+  readonly session_state?: string
+  readonly state_changed?: boolean
+  readonly expires_at?: string
+}
+
+/** What happens to a session of state, as subscribers hear of it. */
+export interface WireLifecycle {
+  readonly type: Lifecycle
+  readonly session_id: string
+  readonly timestamp: string
+  readonly reason?: string
+}
+
+export type Lifecycle = 'session_created' | 'session_renewed' | 'session_expired' | 'session_invalidated'
+
+/** What stands there, if anything does. Cheap: every call may be asked. */
+export function stateIn(meta: Params | undefined): unknown {
+  return meta !== undefined && Object.hasOwn(meta, stateExtension) ? meta[stateExtension] : undefined
+}
+
+/** Undefined where it is none. */
+export function readState(value: unknown): WireState | undefined {
+  if (!isRecord(value)) return undefined
+  const { session_state: token, state_changed: changed, expires_at: expires } = value
+  if (token !== undefined && typeof token !== 'string') return undefined
+  return {
+    ...(token === undefined ? {} : { session_state: token }),
+    ...(typeof changed === 'boolean' ? { state_changed: changed } : {}),
+    ...(typeof expires === 'string' ? { expires_at: expires } : {}),
+  }
+}

@@ -1,0 +1,233 @@
+/** Reading and writing the state of a call, wherever it is kept. Loaded when a handler first touches it. */
+import { digestText } from '../../../core/digest.ts'
+import { Feed } from '../../../core/feed/feed.ts'
+import type { Occurrence } from '../../../core/feed/occurrence.ts'
+import { problem } from '../../../core/problem.ts'
+import { problemOf } from '../../../core/problem-facts.ts'
+import { patched } from '../../../core/state/patch.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { ownerOf } from '../../../engine/owner.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { put } from '../../../stores/ops.ts'
+import { type Op, type Store, StoreError, storeLimits } from '../../../stores/store.ts'
+import type { Draft } from './call-state.ts'
+import { conversationKeeper, type Keeper, storeKeeper } from './keepers.ts'
+import { type Lifecycle, stateExtension, type WireState } from './messages.ts'
+import type { Keeping, StateParts } from './server.ts'
+import { createTokens, type Tokens } from './tokens.ts'
+import { firstVersion, invalidState, isCut, nextTag, type StateVersion, stateConflict, withCut } from './version.ts'
+
+export interface WorksParts extends StateParts {
+  readonly ttlMs: number
+  readonly opened: Store
+  readonly keeping: (exchange: Exchange) => Keeping
+}
+
+/** Where the state of one call was found. */
+export interface Place {
+  readonly value: unknown
+  readonly version: StateVersion
+  /** Undefined: nothing is kept beyond the call. */
+  readonly keeper: Keeper | undefined
+  /** For compare-and-set. */
+  readonly mark?: unknown
+}
+
+export interface Works {
+  readonly patched: typeof patched
+  open(exchange: Exchange): Promise<Place>
+  /** Writes what the call made of it; gives the result that tells of it. */
+  close(exchange: Exchange, place: Place, draft: Draft, result: unknown): Promise<unknown>
+  follow(after: number | undefined, signal: AbortSignal): AsyncGenerator<Occurrence, void>
+  rollback(session: string, version: number): Promise<void>
+}
+
+/** How long after its end a state is still known to have been: so long it is too old, then it is nothing. */
+export const graceMs = 7 * 86_400_000
+const tries = 20
+
+export function createWorks(parts: WorksParts): Works {
+  return new StateWorks(parts)
+}
+
+class StateWorks implements Works {
+  readonly patched = patched
+  readonly #parts: WorksParts
+  readonly #feed: Feed
+  readonly #tokens: Tokens
+
+  constructor(parts: WorksParts) {
+    const { opened: store, clock } = parts
+    this.#parts = parts
+    this.#feed = new Feed({ store, clock, id: () => crypto.randomUUID(), name: 'session-state' })
+    this.#tokens = createTokens({
+      ...parts,
+      cutsOf: session => this.#cutsOf(session),
+      tell: (name, session, owner, also) => this.#tell(name, session, owner, also),
+    })
+  }
+
+  open(exchange: Exchange): Promise<Place> {
+    return told(this.#open(exchange))
+  }
+
+  close(exchange: Exchange, place: Place, draft: Draft, result: unknown): Promise<unknown> {
+    return told(this.#close(exchange, place, draft, result))
+  }
+
+  async *follow(after: number | undefined, signal: AbortSignal): AsyncGenerator<Occurrence, void> {
+    for await (const page of this.#feed.follow(after, signal)) yield* page.occurrences
+  }
+
+  async rollback(session: string, version: number): Promise<void> {
+    const { opened: store, ttlMs } = this.#parts
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const entry = await store.get(cutKey(session))
+      const cuts = withCut(entry === undefined ? [] : JSON.parse(entry.value), version)
+      const expected = entry === undefined ? { ifAbsent: true } : { ifVersion: entry.version }
+      const cut = put(cutKey(session), JSON.stringify(cuts), { ...expected, ttl: ttlMs + graceMs })
+      const happening = { name: 'session_invalidated', data: { session_id: session, reason: 'rolled back' } }
+      if ((await this.#feed.publish(happening, [cut])) !== undefined) return
+    }
+    throw stateConflict()
+  }
+
+  async #open(exchange: Exchange): Promise<Place> {
+    const { opened: store, clock, ttlMs } = this.#parts
+    const keeping = this.#parts.keeping(exchange)
+    if (keeping === 'token') return this.#tokens.open(exchange)
+    if (keeping === 'call') return { value: undefined, version: firstVersion(), keeper: undefined }
+    const keeper =
+      keeping === 'conversation'
+        ? conversationKeeper(exchange.conversation)
+        : storeKeeper(store, keeping === 'session' ? await sessionKey(exchange) : await ownerOf(exchange), ttlMs)
+    const found = await keeper.read()
+    // Who has no token cannot start again without it: what is no longer good is as if it had never been.
+    const gone =
+      found === undefined ||
+      found.version.expires <= clock.now() ||
+      isCut(found.version, await this.#cutsOf(found.version.session))
+    const version = gone ? firstVersion() : found.version
+    return { value: version.data, version, keeper, mark: found?.mark }
+  }
+
+  async #close(exchange: Exchange, place: Place, draft: Draft, result: unknown): Promise<unknown> {
+    const { version, keeper } = place
+    const isToken = this.#parts.keeping(exchange) === 'token'
+    if (!isToken && (keeper === undefined || !draft.changed)) return result
+    if (!draft.changed && !(version.depth > 0 && this.#isAging(version)))
+      return version.depth > 0 ? stamped(result, { state_changed: false }) : result
+    exchange.stateBefore = { session: version.session, version: version.depth }
+    const [made, wire] = isToken
+      ? await this.#give(exchange, version, draft)
+      : ([await this.#keep(exchange, place, draft), undefined] as const)
+    const name = happened(version, made)
+    if (name !== undefined) await this.#tell(name, version.session, await ownerOf(exchange))
+    return wire === undefined ? result : stamped(result, wire)
+  }
+
+  /** Makes the token that the caller will bring along. */
+  async #give(exchange: Exchange, before: StateVersion, draft: Draft): Promise<readonly [StateVersion, WireState]> {
+    const { opened: store, ttlMs } = this.#parts
+    const made = await this.#after(before, draft.value)
+    if (draft.changed && ruleOf(this.#parts, exchange) === 'conflict') await claim(store, before, ttlMs)
+    const token = await this.#tokens.seal(exchange, made)
+    return [made, { session_state: token, state_changed: draft.changed, expires_at: new Date(made.expires).toISOString() }]
+  }
+
+  /** Writes it where the caller's next call will find it. */
+  async #keep(exchange: Exchange, place: Place, draft: Draft): Promise<StateVersion> {
+    let { version, mark } = place
+    let { value } = draft
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const made = await this.#after(version, value)
+      if (await place.keeper?.write(made, mark)) return made
+      // Steps can be done again on what others wrote; what was written whole would bury it.
+      if (draft.steps === undefined || ruleOf(this.#parts, exchange) === 'conflict') break
+      const now = await this.#open(exchange)
+      version = now.version
+      mark = now.mark
+      value = patched(now.value ?? {}, draft.steps)
+    }
+    throw stateConflict()
+  }
+
+  /** The version after one; its life begins anew where half of it is over. */
+  async #after(version: StateVersion, value: unknown): Promise<StateVersion> {
+    const { session, depth } = version
+    checkSize(value)
+    const expires = this.#isAging(version) ? this.#parts.clock.now() + this.#parts.ttlMs : version.expires
+    const cuts = depth === 0 ? [] : await this.#cutsOf(session)
+    if (isCut(version, cuts)) throw invalidState('The state that this call has read was undone meanwhile')
+    const data = value === undefined ? {} : { data: value }
+    return { session, depth: depth + 1, tag: nextTag(), epoch: cuts.length, expires, ...data }
+  }
+
+  #isAging({ expires }: StateVersion): boolean {
+    return expires - this.#parts.clock.now() < this.#parts.ttlMs / 2
+  }
+
+  async #tell(name: Lifecycle, session: string, owner: string, also: readonly Op[] = []): Promise<void> {
+    await this.#feed.publish({ name, data: { session_id: session }, origin: owner }, also)
+  }
+
+  async #cutsOf(session: string): Promise<readonly number[]> {
+    const entry = await this.#parts.opened.get(cutKey(session))
+    return entry === undefined ? [] : JSON.parse(entry.value)
+  }
+}
+
+function happened(before: StateVersion, after: StateVersion): Lifecycle | undefined {
+  if (before.depth === 0) return 'session_created'
+  if (after.data === undefined && after.elsewhere === undefined) return 'session_invalidated'
+  return after.expires > before.expires ? 'session_renewed' : undefined
+}
+
+function ruleOf(parts: StateParts, { route, params }: Exchange): 'branch' | 'conflict' {
+  const tool = route.method.name === 'tools/call' ? params['name'] : undefined
+  return (typeof tool === 'string' ? parts.rule(tool) : undefined) ?? 'branch'
+}
+
+/** Of those who build on one version and want no other beside them, the first does. */
+async function claim(store: Store, { session, depth, tag }: StateVersion, ttlMs: number): Promise<void> {
+  if (depth === 0) return
+  const key = `session-state/next/${session}/${tag}`
+  if (!(await store.commit([put(key, '', { ifAbsent: true, ttl: ttlMs + graceMs })])).ok) throw stateConflict()
+}
+
+/** A session is its own owner, whoever else its caller may be. */
+async function sessionKey({ conversation }: Exchange): Promise<string> {
+  return `session.${(await digestText(`session ${conversation.session}`)).slice(0, 22)}`
+}
+
+/** What is kept beside the value, as JSON. */
+const besideBytes = 1024
+
+function checkSize(value: unknown): void {
+  const text = JSON.stringify(value) ?? ''
+  const most = storeLimits.valueBytes - besideBytes
+  if (text.length * 3 <= most || new TextEncoder().encode(text).length <= most) return
+  throw problem('PAYLOAD_TOO_LARGE', `The state takes more than ${most} bytes`, {
+    suggestion: 'Keep large contents elsewhere and their address in the state',
+    actor: 'operator',
+  })
+}
+
+/** A store that fails is told like any other failure of the tool. */
+async function told<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    throw error instanceof StoreError ? problemOf(error) : error
+  }
+}
+
+function cutKey(session: string): string {
+  return `session-state/cut/${session}`
+}
+
+function stamped(result: unknown, wire: WireState): unknown {
+  const given: Readonly<Record<string, unknown>> = isRecord(result) ? result : {}
+  const meta = isRecord(given['_meta']) ? given['_meta'] : {}
+  return { ...given, _meta: { ...meta, [stateExtension]: wire } }
+}
