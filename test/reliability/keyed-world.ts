@@ -36,7 +36,7 @@ export function world(options: Partial<ServerOptions> = {}): World {
   const gate = gateOf()
   server.tool('create', { input: z.object({ title: z.string() }) }, ({ title }) => ({ title, number: ran('create') }))
   server.tool('say', {}, () => `said ${ran('say')}`)
-  server.tool('list', { output: { type: 'array' } }, () => [ran('list')])
+  server.tool('find', { output: { anyOf: [{ type: 'object' }, { type: 'null' }] } }, () => ({ found: ran('find') }))
   server.tool('gate', {}, async () => {
     const count = ran('gate')
     await gate.pass()
