@@ -27,7 +27,7 @@ export type Lifecycle = 'session_created' | 'session_renewed' | 'session_expired
 
 /** What stands there, if anything does. Cheap: every call may be asked. */
 export function stateIn(meta: Params | undefined): unknown {
-  return meta !== undefined && Object.hasOwn(meta, stateExtension) ? meta[stateExtension] : undefined
+  return isRecord(meta) && Object.hasOwn(meta, stateExtension) ? meta[stateExtension] : undefined
 }
 
 /** Undefined where it is none. */
