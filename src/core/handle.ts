@@ -4,6 +4,7 @@
  * Every failure to open is one and the same, so that a forger learns nothing.
  */
 import { fromBase64Url, toBase64Url } from './base64url.ts'
+import { joinBytes } from './bytes.ts'
 import { type Clock, realClock } from './clock.ts'
 import { problem } from './problem.ts'
 
@@ -91,7 +92,7 @@ export function createSeal({ secrets, clock = realClock, random = randomBytes }:
       const nonce = random(nonceLength)
       const additionalData = purposeBytes(newest.id, purpose)
       const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv: nonce, additionalData }, newest.key, text)
-      return toBase64Url(joined([versionByte, newest.id, nonce, new Uint8Array(sealed)]))
+      return toBase64Url(joinBytes([versionByte, newest.id, nonce, new Uint8Array(sealed)]))
     },
     open: async (token, purpose) => (await read(token, purpose)).data,
     read,
@@ -166,16 +167,6 @@ function secretBytes(secret: string | Uint8Array): Uint8Array<ArrayBuffer> {
   throw new TypeError(
     `A secret of ${secret.length} ${typeof secret === 'string' ? 'characters' : 'bytes'} can be guessed. Give at least 32 random ones, e.g. from: openssl rand -base64 32`,
   )
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
 }
 
 function randomBytes(length: number): Uint8Array<ArrayBuffer> {

@@ -1,4 +1,5 @@
 /** One commit in the making: reads through to the tables, writes aside, so that a conflict leaves no trace. */
+import { obstacle, sumOf } from './conditions.ts'
 import { lowerBound } from './key-order.ts'
 import { isOver, type MemoryLog, type MemoryTables, weight } from './memory-tables.ts'
 import type { Committed, Conflict, Entry, Op, OpResult, Position } from './store.ts'
@@ -74,26 +75,20 @@ export class Draft {
   }
 
   #put(op: Op & { op: 'put' }): Step {
-    const found = this.#find(op.key)
-    if (op.ifAbsent && found !== undefined) return 'present'
-    if (op.ifVersion !== undefined && found?.version !== op.ifVersion) return found === undefined ? 'absent' : 'version'
-    return { version: this.#write(op.key, op.value, op.ttl === undefined ? undefined : this.#now + op.ttl) }
+    const version = (): number => this.#write(op.key, op.value, op.ttl === undefined ? undefined : this.#now + op.ttl)
+    return obstacle(op, this.#find(op.key)) ?? { version: version() }
   }
 
   #delete(op: Op & { op: 'delete' }): Step {
-    const found = this.#find(op.key)
-    if (op.ifVersion !== undefined && found?.version !== op.ifVersion) return found === undefined ? 'absent' : 'version'
-    this.#set(op.key, undefined)
-    return {}
+    const reason = obstacle(op, this.#find(op.key))
+    if (reason === undefined) this.#set(op.key, undefined)
+    return reason ?? {}
   }
 
   #add(op: Op & { op: 'add' }): Step {
     const found = this.#find(op.key)
-    const before = found === undefined ? 0 : count(found.value)
-    if (before === undefined) return 'number'
-    const sum = before + op.by
-    if (!Number.isSafeInteger(sum) || (op.min !== undefined && sum < op.min) || (op.max !== undefined && sum > op.max))
-      return 'range'
+    const sum = sumOf(op, found)
+    if (typeof sum === 'string') return sum
     const fresh = op.ttl === undefined ? undefined : this.#now + op.ttl
     return { sum, version: this.#write(op.key, String(sum), found === undefined ? fresh : found.expires) }
   }
@@ -149,10 +144,4 @@ export class Draft {
     log.first += gone.length
     for (const value of gone) this.#tables.bytes -= weight('', value)
   }
-}
-
-/** A whole number as `add` writes it, or undefined. */
-function count(value: string): number | undefined {
-  const number = Number(value)
-  return Number.isSafeInteger(number) && String(number) === value ? number : undefined
 }

@@ -120,3 +120,8 @@ export class StoreError extends Error {
     this.kind = kind
   }
 }
+
+/** The words of whatever a driver or its database threw. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -2,7 +2,7 @@
  * Keys under which operations are done once: whoever comes with a known key gets what came of it, joins who is at it, or is
  * told that nobody knows. Written before the effect and after it, so that a crash in between is seen.
  */
-import { type PutOptions, put, remove } from '../../stores/ops.ts'
+import { type PutOptions, put } from '../../stores/ops.ts'
 import type { Entry, Op, Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
@@ -169,6 +169,8 @@ export class Claims {
     const ending = new AbortController()
     const cancel = clock.setTimeout(() => ending.abort(), ms)
     const changes = store.watch([place], ending.signal)[Symbol.asyncIterator]()
+    // One reader at a time: a turn that another cause ended leaves its reader to the next.
+    let change: Promise<unknown> | undefined
     try {
       while (!ending.signal.aborted) {
         const here = this.#running.get(place)
@@ -176,7 +178,10 @@ export class Claims {
         const now = entry === undefined ? undefined : readOperation(entry.value)
         if (now === undefined || now.id !== operation.id || now.status !== 'running') return true
         if (here === undefined && (now.runner === runners.id || !(await runners.isAlive(now.runner)))) return true
-        await Promise.race([...(here === undefined ? [] : [here]), changes.next(), pause(clock, LOOK_EVERY_MS, ending.signal)])
+        change ??= changes.next().finally(() => {
+          change = undefined
+        })
+        await firstOf(here === undefined ? [change] : [change, here], clock, ending.signal)
       }
       return false
     } finally {
@@ -190,17 +195,16 @@ function placeOf(owner: string, key: string): string {
   return `done/${owner}/${key}`
 }
 
-/** The step that forgets a key, for the commit that makes it free. */
-export function forget(owner: string, key: string): Op {
-  return remove(placeOf(owner, key))
-}
-
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    const cancel = clock.setTimeout(resolve, ms, true)
-    signal.addEventListener('abort', () => {
-      cancel()
-      resolve()
-    })
-  })
+/** Until one of them is there, or it is time to look again. */
+async function firstOf(causes: readonly Promise<unknown>[], clock: Clock, signal: AbortSignal): Promise<void> {
+  const { promise: over, resolve } = Promise.withResolvers<void>()
+  const end = (): void => resolve()
+  const cancel = clock.setTimeout(end, LOOK_EVERY_MS, true)
+  signal.addEventListener('abort', end)
+  try {
+    await Promise.race([over, ...causes])
+  } finally {
+    cancel()
+    signal.removeEventListener('abort', end)
+  }
 }

@@ -100,9 +100,9 @@ async function end(units: Units, owner: string, unit: Unit, steps: readonly Step
   const status = left ? 'partially_rolled_back' : 'rolled_back'
   const entry = await units.store.get(unitKey(owner, unit.id))
   if (entry === undefined) throw problem('RESOURCE_NOT_FOUND', 'The transaction was forgotten while it was rolled back')
-  const after: Unit = { ...readUnit(entry.value), status }
+  const after: Unit = { ...readUnit(entry.value), status, activeAt: units.clock.now() }
   const look = left ? [put(stuckKey(owner, unit.id), '', { ttl: units.retentionMs })] : []
-  await lease.commit([...units.ending(owner, unit.id, entry, steps, status, after), ...look])
+  await lease.commit([...units.ending(owner, after, steps, entry), ...look])
   return { unit: after, steps }
 }
 

@@ -176,22 +176,19 @@ export class Units {
           category: open?.status === 'indeterminate' ? 'permanent' : 'transient',
           suggestion: open?.status === 'indeterminate' ? 'Roll the transaction back' : 'Commit when every step has ended',
         })
-      return {
-        unit: { ...unit, status: 'committed', activeAt: this.clock.now() },
-        ops: this.ending(owner, id, entry, steps, 'committed', unit),
-      }
+      const after: Unit = { ...unit, status: 'committed', activeAt: this.clock.now() }
+      return { unit: after, ops: this.ending(owner, after, steps, entry) }
     })
     return { unit, steps }
   }
 
   /** What is written when a unit ends: from then on it is remembered for a while, with its steps. */
-  ending(owner: string, id: string, entry: Entry, steps: readonly Step[], status: Unit['status'], unit: Unit): readonly Op[] {
+  ending(owner: string, unit: Unit, steps: readonly Step[], { key, version }: Entry): readonly Op[] {
     const ttl = this.retentionMs
-    const after = { ...unit, status, activeAt: this.clock.now() }
     return [
-      put(entry.key, JSON.stringify(after), { ifVersion: entry.version, ttl }),
-      remove(unfinishedKey(owner, id)),
-      ...steps.map(step => put(stepKey(owner, id, step.order), JSON.stringify(step), { ttl })),
+      put(key, JSON.stringify(unit), { ifVersion: version, ttl }),
+      remove(unfinishedKey(owner, unit.id)),
+      ...steps.map(step => put(stepKey(owner, unit.id, step.order), JSON.stringify(step), { ttl })),
     ]
   }
 

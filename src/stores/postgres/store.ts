@@ -6,6 +6,7 @@ import {
   type Conflict,
   type Entry,
   type LogEntry,
+  messageOf,
   type Op,
   type ReadOptions,
   type ScanOptions,
@@ -158,8 +159,4 @@ class PostgresStore implements Store {
 function entryOf(row: Row): Entry {
   const entry = { key: row.key, value: row.value, version: Number(row.version) }
   return row.expires === null ? entry : { ...entry, expires: Number(row.expires) }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,5 +1,5 @@
 /** Gathers commits that are asked for at the same time into one statement; each still stands or falls by itself. */
-import { type Committed, type Conflict, type Op, StoreError } from '../store.ts'
+import { type Committed, type Conflict, messageOf, type Op, StoreError } from '../store.ts'
 import type { Pool } from './pg.ts'
 
 /** Beyond these a group gains nothing, and would hold too many locks at once. */
@@ -83,8 +83,4 @@ export class Writer {
       }
     }
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

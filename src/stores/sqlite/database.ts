@@ -1,6 +1,6 @@
 /** One open file: answers what came together, all its commits in one transaction, so that they share one sync to disk. */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import type { Committed, Conflict, Op } from '../store.ts'
+import { type Committed, type Conflict, messageOf, type Op } from '../store.ts'
 import type { Answer, Batch, Reply, Request } from './protocol.ts'
 import { prepare } from './schema.ts'
 import { Tables } from './tables.ts'
@@ -96,8 +96,4 @@ export class Database {
     this.#database.exec('RELEASE one')
     return outcome
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

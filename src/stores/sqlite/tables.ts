@@ -1,5 +1,6 @@
 /** Reads and the steps of commits, as statements on one open database. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { obstacle, sumOf } from '../conditions.ts'
 import { prefixEnd } from '../key-order.ts'
 import type { Committed, Conflict, Entry, LogEntry, Op, OpResult } from '../store.ts'
 
@@ -96,31 +97,21 @@ export class Tables {
   }
 
   #putStep(op: Op & { op: 'put' }): Step {
-    if (op.ifAbsent || op.ifVersion !== undefined) {
-      const found = this.get(op.key)
-      if (op.ifAbsent && found !== undefined) return 'present'
-      if (op.ifVersion !== undefined && found?.version !== op.ifVersion) return found === undefined ? 'absent' : 'version'
-    }
-    return { version: this.#write(op.key, op.value, op.ttl === undefined ? undefined : this.now + op.ttl) }
+    // A put without conditions need not know what it replaces.
+    const reason = op.ifAbsent || op.ifVersion !== undefined ? obstacle(op, this.get(op.key)) : undefined
+    return reason ?? { version: this.#write(op.key, op.value, op.ttl === undefined ? undefined : this.now + op.ttl) }
   }
 
   #deleteStep(op: Op & { op: 'delete' }): Step {
-    if (op.ifVersion !== undefined) {
-      const found = this.get(op.key)
-      if (found?.version !== op.ifVersion) return found === undefined ? 'absent' : 'version'
-    }
-    this.#delete.run(op.key)
-    return {}
+    const reason = op.ifVersion === undefined ? undefined : obstacle(op, this.get(op.key))
+    if (reason === undefined) this.#delete.run(op.key)
+    return reason ?? {}
   }
 
   #addStep(op: Op & { op: 'add' }): Step {
     const found = this.get(op.key)
-    const before = found === undefined ? 0 : Number(found.value)
-    if (found !== undefined && String(before) !== found.value) return 'number'
-    const sum = before + op.by
-    if (!Number.isSafeInteger(before)) return 'number'
-    if (!Number.isSafeInteger(sum) || (op.min !== undefined && sum < op.min) || (op.max !== undefined && sum > op.max))
-      return 'range'
+    const sum = sumOf(op, found)
+    if (typeof sum === 'string') return sum
     const fresh = op.ttl === undefined ? undefined : this.now + op.ttl
     return { sum, version: this.#write(op.key, String(sum), found === undefined ? fresh : found.expires) }
   }

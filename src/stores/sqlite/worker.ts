@@ -1,5 +1,6 @@
 /** The thread that owns the file. Whatever queued up while it was busy is one batch: that is the group commit. */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { messageOf } from '../store.ts'
 import type { Answer, Batch, Hello } from './protocol.ts'
 
 /** Enough to share a sync, little enough not to keep the first ones waiting. */
@@ -32,7 +33,7 @@ try {
   })
   port.postMessage({ ready: true } satisfies Hello)
 } catch (error) {
-  port.postMessage({ failed: error instanceof Error ? error.message : String(error) } satisfies Hello)
+  port.postMessage({ failed: messageOf(error) } satisfies Hello)
   port.close()
 }
 

@@ -3,6 +3,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { getCACertificates } from 'node:tls'
+import { joinBytes } from '../../core/bytes.ts'
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Destination, shown } from './destination.ts'
@@ -110,17 +111,7 @@ async function read(response: http.IncomingMessage, { to, method, maxBytes }: Ho
     if (size > maxBytes) throw tooLarge(to, maxBytes)
     chunks.push(chunk)
   }
-  return { status: response.statusCode ?? 0, headers, body: joined(chunks, size) }
-}
-
-function joined(chunks: readonly Buffer[], size: number): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    whole.set(chunk, at)
-    at += chunk.byteLength
-  }
-  return whole
+  return { status: response.statusCode ?? 0, headers, body: joinBytes(chunks) }
 }
 
 function tooLarge(to: Destination, maxBytes: number): OutboundError {

@@ -2,6 +2,7 @@
  * Bytes that come in pieces and are wanted whole. Large pieces are kept as they are and joined once, at the end; small ones share
  * blocks, so that a peer that sends byte by byte cannot make each byte cost an object. What is given up was never copied.
  */
+import { joinBytes } from '../../core/bytes.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 
 const none = new Uint8Array(0)
@@ -40,17 +41,9 @@ export class ByteBuffer {
     this.#seal()
     const pieces = this.#pieces.splice(0)
     const [only = none] = pieces
-    const length = this.#length
     this.#length = 0
     this.#block = none
-    if (pieces.length < 2) return only
-    const whole = new Uint8Array(length)
-    let at = 0
-    for (const piece of pieces) {
-      whole.set(piece, at)
-      at += piece.length
-    }
-    return whole
+    return pieces.length < 2 ? only : joinBytes(pieces)
   }
 
   /** The block grows up to its full size, then a new one is begun. */

@@ -4,8 +4,8 @@
  * limits and lanes as Streamable HTTP, behind a small door of its own.
  */
 import type { IncomingMessage } from 'node:http'
-import { type Caller, type Connection, ConnectionError, type Door, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
-import { createEndpoint, type Endpoint, type HttpDoor, type HttpOptions } from '../http/endpoint.ts'
+import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
+import type { Endpoint, HttpDoor } from '../http/endpoint.ts'
 import { endpointText } from '../http/event.ts'
 import type { HttpLane } from '../http/lane.ts'
 import type { NodeHttpHandler } from '../http/node.ts'
@@ -26,12 +26,7 @@ export interface SsePair {
   readonly post: NodeHttpHandler
 }
 
-/** Serves the pair on node:http, or inside any framework that stands on it. */
-export function sseHandlers(door: Door, options: HttpOptions & SsePairOptions): SsePair {
-  return ssePair(createEndpoint(door, options), options)
-}
-
-/** The same over an endpoint that several carriers share. */
+/** The pair on node:http, or inside any framework that stands on it, over an endpoint that several carriers share. */
 export function ssePair(shared: Endpoint, { messagePath, newSession = randomSession }: SsePairOptions): SsePair {
   const connections = new Map<string, SseConnection>()
   const endpoint = { ...shared, answersOnGet: true }

@@ -5,12 +5,6 @@ import { object, string } from '../../../jsonrpc/shape.ts'
 
 export const idempotencyExtension = `${NS}/idempotency`
 
-/** In a call's `_meta`. */
-export interface WireKey {
-  readonly idempotency_key: string
-  readonly idempotency_ttl_seconds?: number
-}
-
 /** In its result's. */
 export interface WireReplay {
   readonly idempotency_key: string

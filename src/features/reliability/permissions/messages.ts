@@ -6,16 +6,6 @@ import { array, integer, object, optional, record, string } from '../../../jsonr
 
 export const permissionsExtension = `${NS}/permissions`
 
-/** In a tool's `_meta`. */
-export interface WireNeeds {
-  readonly required_scopes: readonly string[]
-}
-
-/** In the `_meta` of requests. It proves nothing of who asks; it says which grant is meant. */
-export interface WirePresented {
-  readonly session_token: string
-}
-
 /** `scopes_held` is what the caller believes, and decides nothing. */
 export interface WireCheck {
   readonly tool: string

@@ -15,14 +15,6 @@ export interface WireState {
   readonly expires_at?: string
 }
 
-/** What happens to a session of state, as subscribers hear of it. */
-export interface WireLifecycle {
-  readonly type: Lifecycle
-  readonly session_id: string
-  readonly timestamp: string
-  readonly reason?: string
-}
-
 export type Lifecycle = 'session_created' | 'session_renewed' | 'session_expired' | 'session_invalidated'
 
 /** What stands there, if anything does. Cheap: every call may be asked. */
