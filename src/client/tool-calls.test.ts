@@ -94,6 +94,12 @@ describe('the result of a tool', () => {
     expect((await mcp.callTool('t')).text).toBe('\nok')
   })
 
+  it.each([null, 7, 'x', []])('whose meta is %j is read as one without', async _meta => {
+    const { mcp } = await open({ 'tools/call': () => ({ content: [], isError: true, _meta }) })
+    await using _ = mcp
+    expect(await mcp.callTool('t')).toMatchObject({ isError: true, meta: undefined, problem: undefined })
+  })
+
   it('with structure alone needs no content', async () => {
     const { mcp } = await open({ 'tools/call': () => ({ content: 'none', structuredContent: { n: 1 } }) })
     await using _ = mcp

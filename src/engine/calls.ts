@@ -91,7 +91,7 @@ export class Calls {
     const error = message['error']
     if (error !== undefined) waiter.reject(received(error, status))
     else if (!('result' in message)) waiter.reject(new McpError('invalid-result', 'The answer has neither result nor error'))
-    else waiter.resolve(message['result'])
+    else waiter.resolve(legible(message['result']))
     return true
   }
 
@@ -131,4 +131,11 @@ function received(error: unknown, status: number | undefined): McpError {
     ...(status === undefined ? {} : { status }),
     ...(isRecord(error) && error['data'] !== undefined ? { data: error['data'] } : {}),
   })
+}
+
+/** Metadata that is no object says nothing, so nobody who looks for something in it need ask what it is. */
+function legible(result: unknown): unknown {
+  if (!isRecord(result) || result['_meta'] === undefined || isRecord(result['_meta'])) return result
+  const { _meta, ...rest } = result
+  return rest
 }
