@@ -33,6 +33,7 @@ import type { Capabilities, Implementation, RevisionId } from '../revisions/inde
 import type { ResultCache } from './cache.ts'
 import type { ChangeKind, Changes } from './changes.ts'
 import { type CompletionQuestion, Completions } from './completions.ts'
+import { foreignTools, isForeignTool } from './foreign.ts'
 import { fetchKept, type Lister, type ListLimits, listAll } from './lists.ts'
 import type { LogWish } from './log-level.ts'
 import type { RequestOptions } from './options.ts'
@@ -204,9 +205,15 @@ export class Client {
   async *tools(options: RequestOptions = standard): AsyncGenerator<Tool, void, undefined> {
     const { revision, conversation } = this.#parts.session.opened
     const mirrors = revision.era === 'request' && conversation.caller.carrier === 'http'
+    let [fit, foreign] = [false, false]
     for await (const tool of listAll<Tool>(this.#lister, lists.tools, this.#send(options))) {
-      if (this.#caller.book.learn(tool, mirrors)) yield tool
+      if (this.#caller.book.learn(tool, mirrors)) {
+        fit = true
+        yield tool
+      } else foreign ||= isForeignTool(tool)
     }
+    // An empty list would hide that there are tools.
+    if (foreign && !fit) throw foreignTools()
   }
 
   async *resources(options: RequestOptions = standard): AsyncGenerator<Resource, void, undefined> {

@@ -22,12 +22,14 @@ import { permissionsClient } from '../features/reliability/permissions/client.ts
 import { problemClient } from '../features/reliability/problem/client.ts'
 import { stateClient } from '../features/reliability/session-state/client.ts'
 import { transactionsClient } from '../features/reliability/transactions/client.ts'
+import { clip } from '../jsonrpc/limits.ts'
 import { Spoken } from '../revisions/index.ts'
 import { answeringSides } from './answering.ts'
 import { authorizerOf } from './authorizing.ts'
 import { ResultCache } from './cache.ts'
 import { Changes } from './changes.ts'
 import { Client } from './client.ts'
+import { foreignOpening } from './foreign.ts'
 import { checkHealth } from './health.ts'
 import { Hub } from './hub.ts'
 import { LogWish } from './log-level.ts'
@@ -37,7 +39,7 @@ import type { ProbeOptions } from './probe.ts'
 import { ResourceBook } from './resource-book.ts'
 import { Retries } from './retries.ts'
 import { Session } from './session.ts'
-import { openerOf, type Target } from './target.ts'
+import { type Opener, openerOf, type Target } from './target.ts'
 
 /** How this client names itself unless it is told otherwise. */
 const defaultInfo = { name: 'vivarium', version }
@@ -78,7 +80,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const revisions = [...engine.spoken.requests, ...engine.spoken.sessions].map(({ id }) => id)
   const trace = (event: string, detail: unknown): void => engine.trace(event, detail)
   const authorizer = authorizerOf(target, options, { clock, clientName: engine.info.name, revisions, trace })
-  const opener = openerOf(target, { headers: options.headers, fetch: options.fetch, authorizer, limits })
+  const opener = profiled(openerOf(target, { headers: options.headers, fetch: options.fetch, authorizer, limits }), options)
   const session = await open({ engine, opener, probeTimeoutMs: settings.probeTimeoutMs, signal: options.signal })
   const { conversation } = session.opened
   changes = new Changes(session, hub)
@@ -166,6 +168,20 @@ function engineFor(
   return engine
 }
 
+/** The same server, in the words of the profile. */
+function profiled(opener: Opener, { profile }: ConnectOptions): Opener {
+  if (profile === undefined) return opener
+  if (profile !== 'davioe') throw new TypeError(`profile is "${clip(String(profile))}": there is 'davioe', or leave it out`)
+  return {
+    kind: opener.kind,
+    name: opener.name,
+    open: async () => {
+      const { DavioeConnection } = await import('../features/reliability/davioe/client.ts')
+      return new DavioeConnection(await opener.open())
+    },
+  }
+}
+
 /** Leaves nothing behind when it fails: no child, no socket. */
 async function open(probe: ProbeOptions): Promise<Session> {
   const { engine, signal } = probe
@@ -178,7 +194,7 @@ async function open(probe: ProbeOptions): Promise<Session> {
     return session
   } catch (error) {
     await engine.close()
-    throw signal?.aborted ? signal.reason : error
+    throw signal?.aborted ? signal.reason : foreignOpening(error)
   } finally {
     signal?.removeEventListener('abort', stop)
   }

@@ -52,6 +52,8 @@ export interface ConnectOptions {
   readonly logLevel?: LogLevel
   /** Told when the page of a URL question has done its work. */
   readonly onElicitationComplete?: (elicitationId: string) => void
+  /** The server speaks the form of another implementation: `davioe` is that of davioe/mcp-extension-proposals. Default: none. */
+  readonly profile?: 'davioe'
   /** Extensions this client declares, by their id. */
   readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** Gets credentials when the server asks for them: `oauth()`, `bearer(token)`, … Default: none. */

@@ -13,6 +13,7 @@ import { checkKey, knowsKeys, withKey } from '../features/reliability/idempotenc
 import { problemIn } from '../features/reliability/problem/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
+import { foreignResult } from './foreign.ts'
 import type { RequestOptions } from './options.ts'
 import { readOutput } from './output.ts'
 import type { Retries } from './retries.ts'
@@ -117,7 +118,7 @@ async function callOnce(
   const task = createdTask(result)
   if (task !== undefined) result = checkedResult(await caller.finishTask(task, untilEnd(send, options)))
   if (!Array.isArray(result.content) && result.structuredContent === undefined) {
-    throw new McpError('invalid-result', 'The server answered tools/call without content')
+    throw foreignResult(result) ?? new McpError('invalid-result', 'The server answered tools/call without content')
   }
   if (caller.book.get(name)?.tool.outputSchema !== undefined && isLarge(result.structuredContent)) await nextTurn()
   caller.book.checkOutput(name, result)

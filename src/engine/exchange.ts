@@ -22,7 +22,8 @@ export class Exchange {
   readonly caller: Caller
   readonly reply: Lane
   readonly route: Route
-  readonly peer: Peer
+  /** What is known of whoever asks; a layer at `enter` may know more than the handshake or the envelope said. */
+  peer: Peer
   /** Undefined for a notification. */
   readonly id: Id | undefined
   /** Canonical and checked. */

@@ -35,6 +35,14 @@ export function extensionGate(id: string): Layer {
   }
 }
 
+/** The same peer, as if it had declared these too. */
+export function declaring(peer: Peer, ids: readonly string[]): Peer {
+  const { capabilities } = peer
+  const said = isRecord(capabilities['extensions']) ? capabilities['extensions'] : {}
+  const more = Object.fromEntries(ids.filter(id => declared(peer, id) === undefined).map(id => [id, {}]))
+  return { ...peer, capabilities: { ...capabilities, extensions: { ...said, ...more } } }
+}
+
 function member(capabilities: Capabilities, place: string, id: string): Readonly<Record<string, unknown>> | undefined {
   const all = capabilities[place]
   const found = isRecord(all) && Object.hasOwn(all, id) ? all[id] : undefined

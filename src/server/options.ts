@@ -4,6 +4,7 @@ import type { Duration } from '../core/duration.ts'
 import { checkLogOption, type LogOption } from '../core/log-trace.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
+import { type FacadePart, facadeParts } from '../features/reliability/facade/facts.ts'
 import type { IdempotencyOptions } from '../features/reliability/idempotency/server.ts'
 import type { PermissionsOptions } from '../features/reliability/permissions/server.ts'
 import type { StateOptions } from '../features/reliability/session-state/server.ts'
@@ -48,6 +49,13 @@ export interface ServerOptions {
   readonly permissions?: PermissionsOptions
   /** How long `ctx.state` lasts. */
   readonly state?: StateOptions
+  /**
+   * For clients and models that know no extensions: what these have as methods and `_meta` is there as tools (`begin_transaction`,
+   * `check_permissions`, …) and as arguments of your tools (`transaction_id`, …). True: all of it. Default false.
+   */
+  readonly facade?: boolean | readonly FacadePart[]
+  /** Take calls also in the form of another implementation: `davioe` is that of davioe/mcp-extension-proposals. Default: none. */
+  readonly profile?: 'davioe'
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
   /**
@@ -79,6 +87,8 @@ const kinds: KindsOf<ServerOptions> = {
   transactions: 'object',
   permissions: 'object',
   state: 'object',
+  facade: 'any',
+  profile: 'string',
   askTimeout: 'any',
   log: 'any',
   onTrace: 'function',
@@ -94,7 +104,10 @@ export function checkServerOptions(options: ServerOptions): void {
   }
   checkOptions('createServer', options, kinds)
   if (options.permissions !== undefined) checkOptions('permissions', options.permissions, permissionKinds)
-  const { pageSize, log } = options
+  const { pageSize, log, profile } = options
+  facadeParts(options.facade)
+  if (profile !== undefined && profile !== 'davioe')
+    throw new TypeError(`profile is "${clip(String(profile))}": there is 'davioe', or leave it out`)
   checkLogOption(log)
   checkStore(options.store)
   if (pageSize !== undefined && !(Number.isSafeInteger(pageSize) && pageSize > 0)) {

@@ -17,6 +17,7 @@ import type { ToolEntry, ToolExtras, ToolFacts } from '../features/mcp/tools/ser
 import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
 import { type Confirmable, confirmFacts, confirmMeta, worstRisk } from '../features/reliability/confirmation/facts.ts'
 import { type ConfirmationServer, confirmationServer } from '../features/reliability/confirmation/server.ts'
+import { facadeParts } from '../features/reliability/facade/facts.ts'
 import { idempotencyServer } from '../features/reliability/idempotency/server.ts'
 import { permissionsExtension } from '../features/reliability/permissions/messages.ts'
 import { type Aim, type PermissionsServer, permissionsServer, type Scoped } from '../features/reliability/permissions/server.ts'
@@ -177,7 +178,7 @@ const extrasOf = (undoable: Undoable): ToolExtras => ({
 })
 
 function confirming(
-  { name }: ServerOptions,
+  { name, facade }: ServerOptions,
   { tools, ...parts }: ReliabilityParts,
   store: LazyStore,
   grants: () => Promise<Grants>,
@@ -187,6 +188,7 @@ function confirming(
   return confirmationServer({
     ...parts,
     server: name,
+    toEveryone: facadeParts(facade).has('confirmation'),
     problemMeta,
     grants,
     spending: async () => {

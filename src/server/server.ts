@@ -27,6 +27,7 @@ import { subscriptionsServer } from '../features/mcp/subscriptions/server.ts'
 import type { PlaceLimits } from '../features/mcp/tasks/places.ts'
 import { tasksServer } from '../features/mcp/tasks/server.ts'
 import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
+import { facadeParts } from '../features/reliability/facade/facts.ts'
 import type { StateRule } from '../features/reliability/session-state/server.ts'
 import type { Carrier } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
@@ -35,6 +36,7 @@ import type { Store } from '../stores/store.ts'
 import type { Listening } from '../transports/http/listen.ts'
 import type { Server } from './api.ts'
 import { Context } from './context.ts'
+import { davioeSide, type FacadeOptions, facadeSide } from './dialects.ts'
 import { callLayer, serverLog } from './logging.ts'
 import { middlewareLayer } from './middleware.ts'
 import { checkServerOptions, limitsOf, type ServerOptions } from './options.ts'
@@ -126,6 +128,14 @@ export function createServer(options: ServerOptions): Server {
     elsewhere: reliable.decides,
     began: () => engine.replan(),
   })
+  const dialects = (): Side[] => {
+    const parts = facadeParts(options.facade)
+    const compile: FacadeOptions['compile'] = (name, facts) => tools.compile(name, facts, () => undefined)
+    return [
+      ...(options.profile === 'davioe' ? [davioeSide()] : []),
+      ...(parts.size === 0 ? [] : [facadeSide({ parts, engine: () => engine, catalog: () => tools.catalog, compile })]),
+    ]
+  }
   const middleware: Layer[] = log.level === 'debug' ? [callLayer(log, clock)] : []
   const sides: Side[] = [
     lifecycleServer({ instructions: options.instructions, cache, onExit }),
@@ -141,6 +151,7 @@ export function createServer(options: ServerOptions): Server {
     cancellation(),
     rootsServer(undefined),
     { layers: [unsealLayer(replay)], errors: elicitationErrors },
+    ...dialects(),
     ...reliable.sides,
   ]
   const engine = new Engine({

@@ -26,7 +26,8 @@ export async function obliged(parts: ConfirmationParts, exchange: Exchange, fact
   }
   if (await approvedByToken(parts, exchange, call)) return proceed(exchange, call, next)
   if (await askForm(parts, exchange, call)) return next()
-  if (declared(exchange.peer, confirmationExtension) !== undefined) return offerToken(parts, exchange, call)
+  if (parts.toEveryone === true || declared(exchange.peer, confirmationExtension) !== undefined)
+    return offerToken(parts, exchange, call)
   throw required(call, 'this client has no way to ask', 'Use a client that can ask its user (elicitation)')
 }
 

@@ -26,6 +26,8 @@ export interface ConfirmationParts {
   readonly definition: (tool: string) => Promise<string> | undefined
   /** What a refusal's `_meta` says of its problem. */
   readonly problemMeta: (exchange: Exchange, problem: Problem) => Readonly<Record<string, unknown>> | undefined
+  /** Whether refusals offer their token to every client, not only to those that declared to know what it is. */
+  readonly toEveryone?: boolean
   /** How long a call that goes on may wait for answers. */
   readonly askMs: number
   /** Called when the first tool declares it: until then no call is looked at. */

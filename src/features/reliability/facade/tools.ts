@@ -1,0 +1,116 @@
+/** The methods of extensions as tools that anybody can list and call, and what they ask for. */
+import type { Method } from '../../../engine/method.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import type { ToolAnnotations } from '../../mcp/tools/messages.ts'
+import { getKey } from '../idempotency/messages.ts'
+import { checkPermissions, negotiatePermissions, permissionsExtension } from '../permissions/messages.ts'
+import { beginTransaction, commitTransaction, getTransaction, rollbackTransaction } from '../transactions/messages.ts'
+import type { FacadePart } from './facts.ts'
+
+/** One method, dressed as a tool. */
+export interface FacadeTool {
+  readonly name: string
+  readonly part: FacadePart
+  readonly method: Method
+  readonly description: string
+  readonly input: Readonly<Record<string, unknown>>
+  readonly annotations: ToolAnnotations
+  /** The method's params for these arguments. Default: the same. */
+  readonly params?: (args: Params) => Params
+}
+
+const text = (description: string) => ({ type: 'string', description })
+const texts = (description: string) => ({ type: 'array', items: { type: 'string' }, description })
+const seconds = (description: string) => ({ type: 'integer', minimum: 1, description })
+
+function input(properties: Readonly<Record<string, unknown>>, required: readonly string[] = []) {
+  return { type: 'object', properties, ...(required.length === 0 ? {} : { required }), additionalProperties: false }
+}
+
+const looking: ToolAnnotations = { readOnlyHint: true, openWorldHint: false }
+const ending: ToolAnnotations = { idempotentHint: true, openWorldHint: false }
+const transaction = { transaction_id: text('The id that begin_transaction gave') }
+
+export const facadeTools: readonly FacadeTool[] = [
+  {
+    name: 'begin_transaction',
+    part: 'transactions',
+    method: beginTransaction as Method,
+    description:
+      'Begins a transaction. Pass the transaction_id that comes back to the tools that take one: what they do is kept by commit_transaction, or taken back by rollback_transaction.',
+    input: input({
+      transaction_id: text('An id of your own, never used before. Best left out: then one is made'),
+      timeout_seconds: seconds('Without a call for so long it is rolled back'),
+      description: text('What it is for'),
+      no_compensation: { type: 'boolean', description: 'Let tools take part that cannot be taken back' },
+    }),
+    annotations: { destructiveHint: false, openWorldHint: false },
+    params: args => ({ ...args, transaction_id: args['transaction_id'] ?? crypto.randomUUID() }),
+  },
+  {
+    name: 'commit_transaction',
+    part: 'transactions',
+    method: commitTransaction as Method,
+    description: 'Ends a transaction well: what was done in it stays.',
+    input: input(transaction, ['transaction_id']),
+    annotations: { ...ending, destructiveHint: false },
+  },
+  {
+    name: 'rollback_transaction',
+    part: 'transactions',
+    method: rollbackTransaction as Method,
+    description: 'Takes back what was done in a transaction, the last step first, and reports on each step.',
+    input: input({ ...transaction, reason: text('Why') }, ['transaction_id']),
+    annotations: { ...ending, destructiveHint: true },
+  },
+  {
+    name: 'get_transaction',
+    part: 'transactions',
+    method: getTransaction as Method,
+    description: 'How a transaction stands, step by step.',
+    input: input(transaction, ['transaction_id']),
+    annotations: looking,
+  },
+  {
+    name: 'check_permissions',
+    part: 'permissions',
+    method: checkPermissions as Method,
+    description: 'Whether a call of a tool would be allowed, and which scopes are missing. Nothing is done.',
+    input: input(
+      {
+        tool: text('The name of the tool'),
+        parameters: { type: 'object', description: 'The arguments that it would be called with' },
+        scopes_held: texts('Decides nothing'),
+        session_token: text('What negotiate_scopes gave, if anything'),
+      },
+      ['tool'],
+    ),
+    annotations: looking,
+    params: ({ session_token: token, ...args }) =>
+      token === undefined ? args : { ...args, _meta: { [permissionsExtension]: { session_token: token } } },
+  },
+  {
+    name: 'negotiate_scopes',
+    part: 'permissions',
+    method: negotiatePermissions as Method,
+    description:
+      'Asks for scopes. Where some are granted, pass session.token as session_token to the tools that take one, until it expires.',
+    input: input(
+      {
+        requested_scopes: texts('The scopes'),
+        justification: text('Why they are needed'),
+        ttl_seconds: seconds('For how long'),
+      },
+      ['requested_scopes'],
+    ),
+    annotations: { destructiveHint: false, openWorldHint: false },
+  },
+  {
+    name: 'get_call_status',
+    part: 'idempotency',
+    method: getKey as Method,
+    description: 'What became of the call that was made under an idempotency key.',
+    input: input({ idempotency_key: text('The key') }, ['idempotency_key']),
+    annotations: looking,
+  },
+]
