@@ -47,7 +47,7 @@ export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Fa
   const { catalog, parts } = options
   const tools = facadeTools.filter(({ part }) => parts.has(part))
   const own = new Map<string, { readonly entry: E; readonly tool: FacadeTool }>()
-  const more = new WeakMap<E, readonly FacadeArgument[]>()
+  const more = new WeakMap<E, Dress<E>>()
   let busy = false
   const dress = (): void => {
     // Each change made here is announced here too.
@@ -64,7 +64,7 @@ export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Fa
   catalog.onChange(dress)
   const argumentsOf = ({ params }: Exchange): readonly FacadeArgument[] => {
     const entry = catalog.get(params['name'] as string)
-    return (entry === undefined ? undefined : more.get(entry)) ?? []
+    return (entry === undefined ? undefined : more.get(entry)?.arguments) ?? []
   }
   const toolOf = ({ params }: Exchange): FacadeTool | undefined => {
     const name = params['name'] as string
@@ -117,19 +117,26 @@ function offerTools<E extends FacadeEntry>(
   }
 }
 
+/** What was put on an entry, and the entry as its author made it. */
+interface Dress<E> {
+  readonly bare: E
+  readonly arguments: readonly FacadeArgument[]
+}
+
 function offerArguments<E extends FacadeEntry>(
   { catalog, parts }: FacadeParts<E>,
   own: Own<E>,
-  more: WeakMap<E, readonly FacadeArgument[]>,
+  more: WeakMap<E, Dress<E>>,
 ): void {
   for (const entry of catalog.snapshot.entries) {
-    if (more.has(entry) || own.get(entry.name)?.entry === entry) continue
+    if (own.get(entry.name)?.entry === entry) continue
+    const { bare, arguments: before } = more.get(entry) ?? { bare: entry, arguments: [] }
     const suiting = facadeArguments.filter(
-      each => parts.has(each.part) && isUsed(each, own) && each.suits(entry) && !isOwn(entry.tool.inputSchema, each.name),
+      each => parts.has(each.part) && isUsed(each, own) && each.suits(bare) && !isOwn(bare.tool.inputSchema, each.name),
     )
-    if (suiting.length === 0) continue
-    const next = { ...entry, tool: dressed(entry.tool, suiting) }
-    more.set(next, suiting)
+    if (suiting.length === before.length) continue
+    const next = { ...bare, tool: dressed(bare.tool, suiting) }
+    more.set(next, { bare, arguments: suiting })
     catalog.update(next)
   }
 }

@@ -1,0 +1,205 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { confirmation, consentWorld, metaIn, places, problems } from '../../../../test/spec/consent.ts'
+import { errorOf, type Frame, resultOf, speak, textOf, type Wire } from '../../../../test/spec/wire.ts'
+import { jsonSchema } from '../../../core/schema/index.ts'
+import type { Server, ServerOptions } from '../../../server/index.ts'
+
+const world = consentWorld()
+let tickets: string[] = []
+afterEach(async () => {
+  tickets = []
+  await world.close()
+})
+
+const titled = jsonSchema<{ title: string }>({
+  type: 'object',
+  properties: { title: { type: 'string' } },
+  required: ['title'],
+  additionalProperties: false,
+})
+
+function tracker(kind: 'memory' | 'sqlite', options: Partial<ServerOptions> = { facade: true }): Server {
+  const server = world.serve(kind, options)
+  const undo = { tool: 'delete', arguments: ({ args }: { args: { title: string } }) => args }
+  server.tool('create', { input: titled, undo }, ({ title }) => {
+    if (title === 'bad') throw new Error('There is no room')
+    tickets.push(title)
+    return { created: title }
+  })
+  server.tool('delete', { input: titled, idempotent: true }, ({ title }) => {
+    tickets = tickets.filter(one => one !== title)
+    return 'gone'
+  })
+  const payment = jsonSchema<{ transaction_id: string }>({
+    type: 'object',
+    properties: { transaction_id: { type: 'string' } },
+    required: ['transaction_id'],
+  })
+  server.tool('refund', { input: payment }, args => JSON.stringify(args))
+  server.tool('count', { annotations: { readOnlyHint: true } }, () => `${tickets.length}`)
+  return server
+}
+
+const call = async (wire: Wire, name: string, args: Frame = {}, meta?: Frame): Promise<Frame> =>
+  wire.ask('tools/call', { name, arguments: args, ...(meta === undefined ? {} : { _meta: meta }) })
+const structured = (frame: Frame): Frame => resultOf(frame)['structuredContent'] as Frame
+const problemIn = (frame: Frame): Frame => {
+  expect(resultOf(frame)['isError']).toBe(true)
+  return structured(frame)['error'] as Frame
+}
+async function listed(wire: Wire): Promise<ReadonlyMap<string, Frame>> {
+  const { tools } = resultOf(await wire.ask('tools/list')) as { tools: Frame[] }
+  return new Map(tools.map(tool => [String(tool['name']), tool]))
+}
+const argumentsOf = (tool: Frame | undefined): string[] =>
+  Object.keys(((tool?.['inputSchema'] as Frame)['properties'] as Frame | undefined) ?? {})
+
+describe.each(places)('the façade at %s on %s', (revision, kind) => {
+  it('lists the methods of what the server offers as tools, and their keys as arguments of the tools that can use them', async () => {
+    const wire = await speak(tracker(kind), revision)
+    const tools = await listed(wire)
+    expect([...tools.keys()].sort()).toEqual([
+      ...['begin_transaction', 'commit_transaction', 'count', 'create', 'delete', 'get_call_status', 'get_transaction', 'refund'],
+      'rollback_transaction',
+    ])
+    expect(argumentsOf(tools.get('create'))).toEqual(['title', 'transaction_id', 'idempotency_key'])
+    expect(argumentsOf(tools.get('count'))).toEqual([])
+  })
+
+  it('is off by default: no tool is listed, and a tool that takes no other arguments refuses them', async () => {
+    const wire = await speak(tracker(kind, {}), revision)
+    const tools = await listed(wire)
+    expect([...tools.keys()]).toEqual(['create', 'delete', 'refund', 'count'])
+    expect(argumentsOf(tools.get('create'))).toEqual(['title'])
+    expect(errorOf(await call(wire, 'begin_transaction')).code).toBe(-32602)
+    expect(resultOf(await call(wire, 'create', { title: 'a', transaction_id: 't' }))['isError']).toBe(true)
+    expect(tickets).toEqual([])
+  })
+
+  it('an argument that a tool has itself stays its own, under the same name', async () => {
+    const wire = await speak(tracker(kind), revision)
+    expect(argumentsOf((await listed(wire)).get('refund'))).toEqual(['transaction_id', 'idempotency_key'])
+    expect(textOf(await call(wire, 'refund', { transaction_id: 'p-7', idempotency_key: 'k' }))).toBe('{"transaction_id":"p-7"}')
+  })
+
+  it('carries a transaction from its beginning to its rollback', async () => {
+    const wire = await speak(tracker(kind), revision)
+    const { transaction_id } = structured(await call(wire, 'begin_transaction'))
+    for (const title of ['a', 'b'])
+      expect(structured(await call(wire, 'create', { title, transaction_id }))).toEqual({ created: title })
+    expect(structured(await call(wire, 'get_transaction', { transaction_id }))['steps']).toHaveLength(2)
+    expect(tickets).toEqual(['a', 'b'])
+    const report = structured(await call(wire, 'rollback_transaction', { transaction_id, reason: 'changed my mind' }))
+    expect(report).toMatchObject({ status: 'rolled_back', steps_compensated: [{ step_id: '2' }, { step_id: '1' }] })
+    expect(tickets).toEqual([])
+    const late = await call(wire, 'create', { title: 'c', transaction_id })
+    expect(problemIn(late)['code']).toBe('TRANSACTION_CONFLICT')
+    expect(tickets).toEqual([])
+  })
+
+  it('a commit keeps what was done', async () => {
+    const wire = await speak(tracker(kind), revision)
+    const transaction_id = 'mine'
+    await call(wire, 'begin_transaction', { transaction_id })
+    expect(problemIn(await call(wire, 'begin_transaction', { transaction_id }))['code']).toBe('TRANSACTION_CONFLICT')
+    await call(wire, 'create', { title: 'a', transaction_id })
+    expect(structured(await call(wire, 'commit_transaction', { transaction_id }))).toMatchObject({ steps_completed: 1 })
+    expect(tickets).toEqual(['a'])
+  })
+
+  it('tells of a problem in words and as structured content, and of bad arguments like of any other', async () => {
+    const wire = await speak(tracker(kind), revision)
+    const unknown = await call(wire, 'commit_transaction', { transaction_id: 'none' })
+    expect(problemIn(unknown)).toMatchObject({ code: 'RESOURCE_NOT_FOUND', category: 'permanent' })
+    expect(textOf(unknown)).toContain('transaction')
+    expect(problemIn(await call(wire, 'commit_transaction', { transaction_id: 'no id' }))['code']).toBe('INVALID_INPUT')
+    expect(problemIn(await call(wire, 'create', { title: 'a', transaction_id: 7 }))['code']).toBe('INVALID_INPUT')
+    expect(problemIn(await call(wire, 'create', { title: 'a', idempotency_key: 'no key' }))['code']).toBe('INVALID_INPUT')
+    const failing = await call(wire, 'create', { title: 'bad', idempotency_key: 'k' })
+    expect(problemIn(failing)).toMatchObject({ code: 'SERVER_ERROR', message: 'There is no room' })
+    expect(tickets).toEqual([])
+  })
+
+  it('a key as an argument does a call once, and outside of what is compared', async () => {
+    const wire = await speak(tracker(kind), revision)
+    for (let times = 0; times < 2; times++) await call(wire, 'create', { title: 'a', idempotency_key: 'k' })
+    expect(tickets).toEqual(['a'])
+    expect(problemIn(await call(wire, 'create', { title: 'b', idempotency_key: 'k' }))['code']).toBe('IDEMPOTENCY_CONFLICT')
+    expect(structured(await call(wire, 'get_call_status', { idempotency_key: 'k' }))).toMatchObject({ status: 'done' })
+  })
+
+  it('an argument and `_meta` that say different things are refused, and nothing runs', async () => {
+    const wire = await speak(tracker(kind), revision)
+    const meta = { 'dev.vivarium/idempotency': { idempotency_key: 'other' } }
+    const refused = await call(wire, 'create', { title: 'a', idempotency_key: 'k' }, meta)
+    expect(problemIn(refused)['code']).toBe('INVALID_INPUT')
+    expect(tickets).toEqual([])
+  })
+
+  it('a transaction is nobody else’s, whoever asks through the façade', async () => {
+    const server = tracker(kind)
+    const ada = await speak(server, revision, { principal: 'ada' })
+    const bob = await speak(server, revision, { principal: 'bob' })
+    const { transaction_id } = structured(await call(ada, 'begin_transaction'))
+    expect(problemIn(await call(bob, 'get_transaction', { transaction_id }))['code']).toBe('RESOURCE_NOT_FOUND')
+    expect(problemIn(await call(bob, 'create', { title: 'a', transaction_id }))['code']).toBe('RESOURCE_NOT_FOUND')
+    expect(tickets).toEqual([])
+  })
+
+  it('permissions are checked and negotiated, and what was granted goes as an argument', async () => {
+    const grant = ({ scopes }: { scopes: readonly string[] }) => scopes.filter(scope => scope !== 'admin')
+    const server = world.serve(kind, { facade: ['permissions'], permissions: { grant } })
+    server.tool('close', { scopes: ['write'] }, () => 'closed')
+    const wire = await speak(server, revision)
+    expect(argumentsOf((await listed(wire)).get('close'))).toEqual(['session_token'])
+    const before = structured(await call(wire, 'check_permissions', { tool: 'close', scopes_held: ['write'] }))
+    expect(before).toMatchObject({ allowed: false, missing_scopes: ['write'] })
+    expect(resultOf(await call(wire, 'close'))['isError']).toBe(true)
+    const asked = { requested_scopes: ['write', 'admin'], justification: 'to clean up' }
+    const granted = structured(await call(wire, 'negotiate_scopes', asked))
+    expect(granted).toMatchObject({ granted_scopes: ['write'], denied_scopes: [{ scope: 'admin' }] })
+    const session_token = (granted['session'] as Frame)['token']
+    expect(structured(await call(wire, 'check_permissions', { tool: 'close', session_token }))).toEqual({ allowed: true })
+    expect(textOf(await call(wire, 'close', { session_token }))).toBe('closed')
+    const other = await speak(server, revision, { principal: 'bob' })
+    expect(problemIn(await call(other, 'close', { session_token }))['code']).toBe('SCOPE_INSUFFICIENT')
+  })
+
+  it('E6-10: a refusal offers its token to the host of every client, and no argument of the model’s is one', async () => {
+    const server = world.serve(kind, { facade: true })
+    server.tool('wipe', { input: titled, confirm: { message: 'Wipe {title}?' } }, ({ title }) => `wiped ${title}`)
+    const wire = await speak(server, revision)
+    const refused = await call(wire, 'wipe', { title: 'a' })
+    const { confirmation_token, status } = metaIn(refused, confirmation)
+    expect(status).toBe('confirmation_required')
+    expect(textOf(refused)).not.toContain(confirmation_token)
+    const argued = await call(wire, 'wipe', { title: 'a', confirmation_token, user_confirmed: true })
+    expect(resultOf(argued)['isError']).toBe(true)
+    const said = { [confirmation]: { confirmation_token, user_confirmed: true } }
+    expect(textOf(await call(wire, 'wipe', { title: 'a' }, said))).toBe('wiped a')
+  })
+
+  it('what an author offers under such a name is the author’s, and later tools are dressed as well', async () => {
+    const server = world.serve(kind, { facade: true })
+    server.tool('get_transaction', { description: 'Of the bank' }, () => 'from the bank')
+    const wire = await speak(server, revision)
+    expect([...(await listed(wire)).keys()]).toEqual(['get_transaction', 'get_call_status'])
+    server.tool('create', { input: titled, undo: { tool: 'create' } }, () => 'done')
+    const tools = await listed(wire)
+    expect(argumentsOf(tools.get('create'))).toEqual(['title', 'transaction_id', 'idempotency_key'])
+    expect(argumentsOf(tools.get('get_transaction'))).toEqual(['transaction_id', 'idempotency_key'])
+    expect(tools.has('begin_transaction')).toBe(true)
+    expect(textOf(await call(wire, 'get_transaction'))).toBe('from the bank')
+  })
+
+  it('a client that declares problems gets them where it looks for them, too', async () => {
+    const wire = await speak(tracker(kind), revision, { capabilities: { extensions: { [problems]: {} } } })
+    const refused = await call(wire, 'commit_transaction', { transaction_id: 'none' })
+    expect(metaIn(refused, problems)).toEqual(problemIn(refused))
+  })
+})
+
+it('a part that there is none of is a mistake, told at once', () => {
+  expect(() => world.serve('memory', { facade: ['manifest' as never] })).toThrow(/facade has no "manifest"/)
+  expect(() => world.serve('memory', { profile: 'other' as never })).toThrow(/profile is "other"/)
+})
