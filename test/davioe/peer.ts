@@ -2,7 +2,7 @@
  * A server of the other implementation, made of canned answers: their shapes are retyped from what its reference server was seen to say,
  * with tickets of our own. It has no handshake worth the name, no content in its results, and takes keys only beside the arguments.
  */
-import { type IncomingMessage, createServer as createHttp, type ServerResponse } from 'node:http'
+import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { Connection } from '../../src/jsonrpc/connection.ts'
@@ -133,7 +133,9 @@ function answering(shop: Pick<CannedPeer, 'tickets' | 'scopes'>): (message: Para
       result,
       provenance: source,
       ...(key === undefined ? {} : { idempotency: { idempotency_key: key, was_replay: false } }),
-      ...(transaction === undefined ? {} : { transaction: { transaction_id: transaction, step_id: `create-${ticket}`, compensation } }),
+      ...(transaction === undefined
+        ? {}
+        : { transaction: { transaction_id: transaction, step_id: `create-${ticket}`, compensation } }),
       session_state,
     }
   }
@@ -161,7 +163,10 @@ export interface BareServer {
   close(): Promise<void>
 }
 
-export async function bareServer(prefix: string, knows: readonly string[] = ['create_ticket', 'delete_ticket']): Promise<BareServer> {
+export async function bareServer(
+  prefix: string,
+  knows: readonly string[] = ['create_ticket', 'delete_ticket'],
+): Promise<BareServer> {
   const tickets = new Set<string>()
   const heard: Params[] = []
   let made = 0

@@ -83,7 +83,10 @@ describe('the script of the other implementation, played to a server with its pr
     const orphan = await call('create_ticket', { title: 'orphan' }, { transaction_id: 'tx-unknown' })
     expect([problemOf(orphan)['code'], tickets.size]).toEqual(['RESOURCE_NOT_FOUND', 5])
     const report = value(await call('rollback_transaction', { transaction_id, reason: 'test' }))
-    expect(report).toMatchObject({ status: 'rolled_back', steps_compensated: [{ status: 'compensated' }, { status: 'compensated' }] })
+    expect(report).toMatchObject({
+      status: 'rolled_back',
+      steps_compensated: [{ status: 'compensated' }, { status: 'compensated' }],
+    })
     expect([deleted, tickets.size]).toEqual([made.toReversed(), 3])
     // Asked again it says the same, and does nothing more.
     expect(value(await call('rollback_transaction', { transaction_id }))).toEqual(report)
@@ -115,7 +118,11 @@ describe('the script of the other implementation, played to a server with its pr
       user_confirmed: true,
     })
     expect(value(await call('delete_ticket', { ticket_id: 'PROJ-1' }, yes(asked)))).toMatchObject({ deleted: true })
-    const missing = await call('delete_ticket', { ticket_id: 'PROJ-1' }, yes(await call('delete_ticket', { ticket_id: 'PROJ-1' })))
+    const missing = await call(
+      'delete_ticket',
+      { ticket_id: 'PROJ-1' },
+      yes(await call('delete_ticket', { ticket_id: 'PROJ-1' })),
+    )
     expect([problemOf(missing)['code'], tickets.size]).toEqual(['RESOURCE_NOT_FOUND', 2])
   })
 
@@ -138,7 +145,8 @@ describe('the script of the other implementation, played to a server with its pr
 })
 
 describe('C7: the profile takes both spellings, and answers in the common one', () => {
-  const call = (wire: Wire, beside: Frame) => wire.ask('tools/call', { name: 'create_ticket', arguments: { title: 'A' }, ...beside })
+  const call = (wire: Wire, beside: Frame) =>
+    wire.ask('tools/call', { name: 'create_ticket', arguments: { title: 'A' }, ...beside })
 
   test('two spellings with different values are refused, with the same value they are one', async () => {
     const { wire, tickets } = await begin()

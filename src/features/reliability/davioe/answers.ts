@@ -1,4 +1,5 @@
 /** Answers of that implementation, as any other server would give them. What already has the common form stays as it is. */
+import { NS } from '../../../core/namespace.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { confirmationExtension, confirmationText } from '../confirmation/messages.ts'
@@ -67,26 +68,24 @@ function toolOf(entry: unknown): unknown {
   return { name, description, inputSchema: entry['input_schema'], annotations, _meta: meta }
 }
 
-/** What a result of its says beside the result itself. */
-const beside: ReadonlyMap<string, string> = new Map([
-  ['idempotency', idempotencyExtension],
-  ['transaction', transactionsExtension],
+/** What a result of its says beside the result itself: where that belongs. */
+const beside: ReadonlyMap<string, (said: unknown) => Params> = new Map<string, (said: unknown) => Params>([
+  ['idempotency', said => ({ [idempotencyExtension]: said })],
+  ['transaction', said => ({ [transactionsExtension]: said })],
+  ['session_state', said => ({ [stateExtension]: { session_state: said } })],
+  ['provenance', said => ({ [`${NS}/provenance`]: said })],
+  ['suggestion', said => ({ [`${NS}/intent`]: { suggestion: said } })],
 ])
 
 export function called(sent: Sent, result: unknown, server: ServerFacts): unknown {
   if (!isRecord(result) || Array.isArray(result['content']) || 'structuredContent' in result) return result
-  const { session_state: state, provenance: _, ...rest } = result
-  const meta: Record<string, unknown> = typeof state === 'string' ? { [stateExtension]: { session_state: state } } : {}
-  const value: Record<string, unknown> = {}
-  for (const [name, member] of Object.entries(rest)) {
-    const extension = beside.get(name)
-    if (extension === undefined) value[name] = member
-    else meta[extension] = member
-  }
+  const members = Object.entries(result)
+  const meta: Params = Object.assign({}, ...members.map(([name, said]) => beside.get(name)?.(said)))
+  const value: Params = Object.fromEntries(members.filter(([name]) => !beside.has(name)))
   const { error } = value
   if (isRecord(error)) return failed(String(error['message'] ?? ''), { ...meta, [problemExtension]: error })
   if (value['requires_confirmation'] === true) return unconfirmed(sent, value, server, meta)
-  const given = 'result' in value ? value['result'] : value
+  const given = Object.hasOwn(value, 'result') ? value['result'] : value
   return { content: [{ type: 'text', text: JSON.stringify(given) }], structuredContent: given, _meta: meta }
 }
 

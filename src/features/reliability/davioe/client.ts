@@ -11,8 +11,8 @@ import {
   type Sink,
 } from '../../../jsonrpc/connection.ts'
 import { type Id, isId, isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { asTool, bareCall } from './calls.ts'
 import { answered, called, listed, opened, ping, type Sent, type ServerFacts } from './answers.ts'
+import { asTool, bareCall } from './calls.ts'
 
 const notFound = -32601
 
@@ -76,13 +76,15 @@ export class DavioeConnection implements Connection {
   }
 
   #heard(text: string): string {
-    let message: unknown
     try {
-      message = JSON.parse(text)
+      return this.#translated(text, JSON.parse(text))
     } catch {
-      // What cannot be read is told by whoever reads it next.
+      // What cannot be read, or is too deep to be written again, is told by whoever reads it next.
       return text
     }
+  }
+
+  #translated(text: string, message: unknown): string {
     if (!isRecord(message) || !isId(message['id']) || typeof message['method'] === 'string') return text
     const sent = this.#sent.get(message['id'])
     if (sent === undefined) return text

@@ -51,8 +51,10 @@ async function listed(wire: Wire): Promise<ReadonlyMap<string, Frame>> {
   const { tools } = resultOf(await wire.ask('tools/list')) as { tools: Frame[] }
   return new Map(tools.map(tool => [String(tool['name']), tool]))
 }
-const argumentsOf = (tool: Frame | undefined): string[] =>
-  Object.keys(((tool?.['inputSchema'] as Frame)['properties'] as Frame | undefined) ?? {})
+const argumentsOf = (tool: Frame = {}): string[] => {
+  const { properties = {} } = tool['inputSchema'] as { properties?: Frame }
+  return Object.keys(properties)
+}
 
 describe.each(places)('the façade at %s on %s', (revision, kind) => {
   it('lists the methods of what the server offers as tools, and their keys as arguments of the tools that can use them', async () => {
