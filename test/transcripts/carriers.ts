@@ -8,6 +8,7 @@ import { clientLimits } from '../../src/engine/limits.ts'
 import type { RevisionId, Server, ServerOptions } from '../../src/server/index.ts'
 import { memoryPair } from '../../src/transports/memory.ts'
 import { createFixture } from './fixture.ts'
+import { createTrusted } from './fixture-trusted.ts'
 
 export type CarrierName = 'memory' | 'stdio' | 'http' | 'sse' | 'websocket'
 
@@ -40,14 +41,18 @@ export function fetchFixture(): Reachable {
   return { target: 'http://localhost/mcp', options: { fetch: answer }, server, close: () => server.close() }
 }
 
-/** Starts the fixture behind a carrier. */
-export async function startFixture(carrier: CarrierName, revisions?: readonly RevisionId[]): Promise<Reachable> {
+/** Starts a fixture behind a carrier. */
+export async function startFixture(
+  carrier: CarrierName,
+  revisions?: readonly RevisionId[],
+  create: typeof createFixture = createFixture,
+): Promise<Reachable> {
   if (carrier === 'stdio') {
-    const args = [await fixtureFile(), ...(revisions ?? [])]
+    const args = [await fixtureFile(), ...(create === createTrusted ? ['trusted'] : []), ...(revisions ?? [])]
     return { target: { command: process.execPath, args }, server: undefined, close: async () => {} }
   }
   const options: Partial<ServerOptions> = revisions === undefined ? {} : { revisions }
-  const server = createFixture(options)
+  const server = create(options)
   if (carrier === 'memory') {
     const [near, far] = memoryPair()
     server.door.accept(far)

@@ -5,19 +5,30 @@ import type { RevisionId } from '../../src/server/index.ts'
 import { parseTranscript, playTranscript, type Transcript, tapConnection } from '../../src/testing/index.ts'
 import { oracle } from '../oracle/index.ts'
 import { type CarrierName, carriersOf, openConnection, startFixture } from './carriers.ts'
+import { createFixture } from './fixture.ts'
+import { createTrusted } from './fixture-trusted.ts'
 import { travelWith } from './travel.ts'
+
+/** Those about what the other fixture has. */
+const trusted = new Set(['transactions', 'confirmation', 'confirmation-token', 'permissions', 'state'])
 
 for (const file of globSync('*/*.txt', { cwd: import.meta.dirname }).sort()) {
   const revision = dirname(file) as RevisionId
   const transcript = parseTranscript(readFileSync(join(import.meta.dirname, file), 'utf8'))
   const carriers = carriersOf[revision].filter(carrier => transcript.carriers?.includes(carrier) ?? true)
   describe(`${revision} ${basename(file, '.txt')}`, () => {
-    test.for(carriers)('over %s', carrier => play(transcript, revision, carrier))
+    const create = trusted.has(basename(file, '.txt')) ? createTrusted : createFixture
+    test.for(carriers)('over %s', carrier => play(transcript, revision, carrier, create))
   })
 }
 
-async function play(transcript: Transcript, revision: RevisionId, carrier: CarrierName): Promise<void> {
-  const { target, server, close } = await startFixture(carrier)
+async function play(
+  transcript: Transcript,
+  revision: RevisionId,
+  carrier: CarrierName,
+  create: typeof createFixture,
+): Promise<void> {
+  const { target, server, close } = await startFixture(carrier, undefined, create)
   try {
     const link = oracle?.link()
     const bare = await openConnection(carrier, target)

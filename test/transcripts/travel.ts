@@ -6,13 +6,17 @@ import { isRecord } from '../../src/jsonrpc/message.ts'
 import { metaOf, type Revision, revisionById, revisions, versionKey } from '../../src/revisions/index.ts'
 import type { RevisionId, Server } from '../../src/server/index.ts'
 
-const names: Readonly<Record<string, 'name' | 'uri' | 'taskId'>> = {
+const names: Readonly<Record<string, 'name' | 'uri' | 'taskId' | 'transaction_id'>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
   'resources/read': 'uri',
   'tasks/get': 'taskId',
   'tasks/update': 'taskId',
   'tasks/cancel': 'taskId',
+  'transaction/begin': 'transaction_id',
+  'transaction/commit': 'transaction_id',
+  'transaction/rollback': 'transaction_id',
+  'transaction/get': 'transaction_id',
 }
 
 export interface Travel {

@@ -1,14 +1,13 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { Exchange } from '../../../engine/exchange.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { revisionById } from '../../../revisions/index.ts'
+import { metaOf, revisionById } from '../../../revisions/index.ts'
 import { createServer } from '../../../server/index.ts'
 import { connectInMemory } from '../../../testing/index.ts'
 import { answered, called, listed, opened } from './answers.ts'
 import { asTool, bareCall } from './calls.ts'
 import { bareMembers } from './dialect.ts'
-import { takeBare } from './server.ts'
+import { type BareExchange, takeBare } from './server.ts'
 
 /** A call in the common form, as `_meta` says it. */
 const said = fc.array(fc.tuple(fc.constantFrom(...bareMembers), fc.stringMatching(/^[a-z]{1,8}$/))).map(members => {
@@ -17,15 +16,15 @@ const said = fc.array(fc.tuple(fc.constantFrom(...bareMembers), fc.stringMatchin
   return meta
 })
 
-function exchangeOf(params: Params): Exchange {
-  const peer = { revision: revisionById('2025-11-25'), capabilities: {}, info: undefined, logLevel: undefined }
-  return {
+function exchangeOf(params: Params): BareExchange {
+  const exchange: BareExchange = {
     params,
-    peer,
-    get meta() {
-      return this.params['_meta'] as Params | undefined
+    peer: { revision: revisionById('2025-11-25'), capabilities: {}, info: undefined, logLevel: undefined },
+    get meta(): Params | undefined {
+      return metaOf(exchange.params)
     },
-  } as unknown as Exchange
+  }
+  return exchange
 }
 
 it('what a client puts beside the arguments a server finds again where it belongs', () => {

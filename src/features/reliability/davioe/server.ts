@@ -9,8 +9,11 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { stateExtension } from '../session-state/messages.ts'
 import { assumed, bareMembers } from './dialect.ts'
 
+/** Of an exchange what is read here, and changed. */
+export type BareExchange = Pick<Exchange, 'params' | 'meta' | 'peer'>
+
 /** Puts what a call says in that way where it belongs. Throws where two ways of saying it differ. */
-export function takeBare(exchange: Exchange): void {
+export function takeBare(exchange: BareExchange): void {
   const { params } = exchange
   const meta = exchange.meta ?? {}
   const said: Record<string, unknown> = { ...meta }
