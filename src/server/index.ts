@@ -37,6 +37,7 @@ export { type Reply, type ReplyParts, reply } from '../features/mcp/tools/result
 export type { ApprovedCalls, PendingApproval } from '../features/reliability/confirmation/approvals.ts'
 export type { ConfirmFacts, PageRequest } from '../features/reliability/confirmation/facts.ts'
 export type { Risk } from '../features/reliability/confirmation/messages.ts'
+export type { FacadePart } from '../features/reliability/facade/facts.ts'
 export type {
   PermissionAnswer,
   PermissionRequest,

@@ -14,6 +14,7 @@ describe('the programs in the documentation', () => {
     'docs/testing.md',
     'docs/logging.md',
     'docs/coming-from-the-sdk.md',
+    'docs/guide/compatibility.md',
     'docs/guide/confirmation.md',
     'docs/guide/permissions.md',
     'docs/guide/errors.md',
