@@ -8,7 +8,7 @@ const suggestion = "If it follows davioe/mcp-extension-proposals, give connect t
 /** Whoever knows no handshake is no server of the protocol, at least not whole. */
 export function foreignOpening(error: unknown): unknown {
   if (!(error instanceof McpError) || error.code !== -32601) return error
-  return problem('UNSUPPORTED', 'The server knows neither server/discover nor initialize', {
+  return problem('UNSUPPORTED', 'The server does not know initialize, so that no conversation can be opened with it', {
     cause: error,
     actor: 'operator',
     suggestion,

@@ -47,7 +47,11 @@ async function start(): Promise<{ url: URL; tickets: Set<string> }> {
   server.tool(
     'create',
     { input, output: input, undo: { tool: 'delete', arguments: ({ args }) => args } },
-    ({ title }) => tickets.add(title) && { title },
+    ({ title }) => {
+      if (title === 'bad') throw new Error('There is no room')
+      tickets.add(title)
+      return { title }
+    },
   )
   server.tool('delete', { input, idempotent: true }, ({ title }) => String(tickets.delete(title)))
   server.tool('wipe', { confirm: { message: 'Wipe all?' } }, () => {
@@ -101,6 +105,7 @@ describe.each([
     const first = await call('create', { title: 'a', idempotency_key: 'k-1' })
     expect(structured(await call('create', { title: 'a', idempotency_key: 'k-1' }))).toEqual(structured(first))
     expect(await call('create', { title: 'b', idempotency_key: 'k-1' })).toMatchObject({ isError: true })
+    expect(await call('create', { title: 'bad', idempotency_key: 'k-2' })).toMatchObject({ isError: true })
   })
 
   test('has its user asked, or brings the yes in _meta where it cannot be asked', async () => {

@@ -60,9 +60,14 @@ export const facadeArguments: readonly FacadeArgument[] = [
   },
 ]
 
-/** Whether a schema says anything of an argument of that name, wherever in it. */
+/** Words of a schema by which it may speak of arguments without naming them. */
+const unnaming = ['patternProperties', 'propertyNames', 'unevaluatedProperties']
+
+/** Whether an argument of that name may be the tool's own: it is named somewhere, or the tool takes whatever it is given. */
 export function isOwn(schema: Readonly<Record<string, unknown>>, name: string): boolean {
-  return 'patternProperties' in schema || JSON.stringify(schema).includes(JSON.stringify(name))
+  const { properties, additionalProperties: others } = schema
+  if (others === undefined ? properties === undefined : others !== false) return true
+  return unnaming.some(word => word in schema) || JSON.stringify(schema).includes(JSON.stringify(name))
 }
 
 /** The tool with these arguments beside its own. */

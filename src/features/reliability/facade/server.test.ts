@@ -84,6 +84,36 @@ describe.each(places)('the façade at %s on %s', (revision, kind) => {
     expect(textOf(await call(wire, 'refund', { transaction_id: 'p-7', idempotency_key: 'k' }))).toBe('{"transaction_id":"p-7"}')
   })
 
+  it('a tool that takes whatever it is given gets all of it', async () => {
+    const server = tracker(kind)
+    const schemas = [
+      { type: 'object' },
+      { type: 'object', properties: {}, additionalProperties: true },
+      { type: 'object', properties: {}, patternProperties: { _id$: {} }, additionalProperties: false },
+      { type: 'object', properties: {}, anyOf: [{ required: ['transaction_id'] }, {}] },
+    ]
+    for (const [at, schema] of schemas.entries())
+      server.tool(`open${at}`, { input: jsonSchema<Frame>(schema) }, args => JSON.stringify(args))
+    const wire = await speak(server, revision)
+    await listed(wire)
+    for (const at of schemas.keys())
+      expect(textOf(await call(wire, `open${at}`, { transaction_id: 'p-7' }))).toBe('{"transaction_id":"p-7"}')
+  })
+
+  it('what takes a step back gets all that it was promised', async () => {
+    const server = tracker(kind)
+    const input = jsonSchema<Frame>({ type: 'object', properties: { title: {} } })
+    const seen: Frame[] = []
+    const undo = { tool: 'unmake', arguments: () => ({ title: 'a', idempotency_key: 'mine' }) }
+    server.tool('make', { input: titled, undo }, () => 'made')
+    server.tool('unmake', { input }, args => void seen.push(args))
+    const wire = await speak(server, revision)
+    const { transaction_id } = structured(await call(wire, 'begin_transaction'))
+    await call(wire, 'make', { title: 'a', transaction_id })
+    const report = structured(await call(wire, 'rollback_transaction', { transaction_id }))
+    expect([report['status'], seen]).toEqual(['rolled_back', [{ title: 'a', idempotency_key: 'mine' }]])
+  })
+
   it('carries a transaction from its beginning to its rollback', async () => {
     const wire = await speak(tracker(kind), revision)
     const { transaction_id } = structured(await call(wire, 'begin_transaction'))

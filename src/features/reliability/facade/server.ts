@@ -74,7 +74,8 @@ export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Fa
   return {
     argues: exchange => {
       const args = exchange.params['arguments']
-      return isRecord(args) && argumentsOf(exchange).some(({ name }) => Object.hasOwn(args, name))
+      // What the runtime itself calls with, to take something back, is all the tool's.
+      return !exchange.unwinds && isRecord(args) && argumentsOf(exchange).some(({ name }) => Object.hasOwn(args, name))
     },
     translate: async (exchange, next) => {
       const promises = catalog.get(exchange.params['name'] as string)?.tool.outputSchema !== undefined
