@@ -44,15 +44,11 @@ async function start(): Promise<{ url: URL; tickets: Set<string> }> {
   const grant = ({ scopes }: { scopes: readonly string[] }) => scopes
   const server = createServer({ name: 'tracker', version: '1.0.0', facade: true, permissions: { grant }, log: 'silent' })
   const input = z.object({ title: z.string() })
-  server.tool(
-    'create',
-    { input, output: input, undo: { tool: 'delete', arguments: ({ args }) => args } },
-    ({ title }) => {
-      if (title === 'bad') throw new Error('There is no room')
-      tickets.add(title)
-      return { title }
-    },
-  )
+  server.tool('create', { input, output: input, undo: { tool: 'delete', arguments: ({ args }) => args } }, ({ title }) => {
+    if (title === 'bad') throw new Error('There is no room')
+    tickets.add(title)
+    return { title }
+  })
   server.tool('delete', { input, idempotent: true }, ({ title }) => String(tickets.delete(title)))
   server.tool('wipe', { confirm: { message: 'Wipe all?' } }, () => {
     tickets.clear()
@@ -101,7 +97,9 @@ describe.each([
 
   test('does under one key what it repeats only once', async () => {
     const { url } = await start()
-    const { call } = await open(url, false)
+    const { call, list } = await open(url, false)
+    // From here on it holds results against the schemas.
+    await list()
     const first = await call('create', { title: 'a', idempotency_key: 'k-1' })
     expect(structured(await call('create', { title: 'a', idempotency_key: 'k-1' }))).toEqual(structured(first))
     expect(await call('create', { title: 'b', idempotency_key: 'k-1' })).toMatchObject({ isError: true })
