@@ -1,0 +1,111 @@
+/**
+ * `npm run crash`: kills servers with SIGKILL, at random and at failpoints before, amid and after every write of their store, and
+ * checks what must hold after that.
+ *
+ *   --kills N                        default 100, shared by the stores
+ *   --seed S                         the same fates and the same work again; without it another one each time
+ *   --store sqlite|postgres|both     default both
+ *   --all                            every finding, not only the first 20
+ *
+ * The last line is `seed S: N kills: L lost, D double effects, integrity clean, slowest restart M ms`.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { startPostgres } from '../real-postgres.ts'
+import { type CampaignOptions, type CampaignReport, runCampaign } from './campaign.ts'
+import { failpoints, phases } from './failpoints.ts'
+
+const { values } = parseArgs({
+  options: {
+    kills: { type: 'string', default: '100' },
+    seed: { type: 'string' },
+    store: { type: 'string', default: 'both' },
+    all: { type: 'boolean', default: false },
+  },
+})
+
+/** Every restart but one of a hundred answers within this. */
+const readyMs = 2_000
+const kills = whole('kills', values.kills)
+const seed = values.seed === undefined ? Date.now() % 1_000_000_000 : whole('seed', values.seed)
+const stores = storesOf(values.store)
+const began = performance.now()
+const reports = await runAll()
+process.exit(tell(reports) ? 0 : 1)
+
+async function runAll(): Promise<readonly (readonly [string, CampaignReport])[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'vivarium-crash-'))
+  const postgres = stores.includes('postgres') ? await startPostgres() : undefined
+  const done = new Map<string, number>()
+  try {
+    return await Promise.all(
+      stores.map(async (store, index) => {
+        const share = Math.floor(kills / stores.length) + (index < kills % stores.length ? 1 : 0)
+        const onKill = (count: number): void => progress(done.set(store, count))
+        const where = store === 'postgres' ? { url: `${postgres?.url}?schema=crash` } : {}
+        return [store, await runCampaign({ store, folder, seed, kills: share, onKill, ...where })] as const
+      }),
+    )
+  } finally {
+    await postgres?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function progress(done: ReadonlyMap<string, number>): void {
+  if (!process.stderr.isTTY) return
+  const count = [...done.values()].reduce((sum, each) => sum + each, 0)
+  process.stderr.write(`\r${count} of ${kills} kills, ${seconds()} s ${count === kills ? '\n' : ''}`)
+}
+
+/** Whether all is well. */
+function tell(reports: readonly (readonly [string, CampaignReport])[]): boolean {
+  for (const [store, { deaths, ends }] of reports) {
+    console.log(`${store}: where they died`)
+    for (const name of failpoints) {
+      const counts = phases.map(phase => `${phase} ${deaths.get(`${name} ${phase}`) ?? 0}`)
+      console.log(`  ${name.padEnd(22)} ${counts.join('  ')}`)
+    }
+    for (const [where, count] of deaths) if (where.startsWith('killed')) console.log(`  ${where}: ${count}`)
+    console.log(
+      `${store}: ${[...ends]
+        .sort()
+        .map(([end, count]) => `${count} ${end}`)
+        .join(', ')}`,
+    )
+  }
+  const findings = reports.flatMap(([store, report]) =>
+    report.findings.map(({ kind, what }) => ({ kind, what: `${store}: ${what}` })),
+  )
+  const count = (kind: string): number => findings.filter(finding => finding.kind === kind).length
+  for (const { kind, what } of values.all ? findings : findings.slice(0, 20)) console.log(`${kind}: ${what}`)
+  if (findings.length > 0) console.log(`again: npm run crash -- --seed ${seed} --kills ${kills} --store ${values.store}`)
+  const restarts = reports.flatMap(([, report]) => report.restarts).sort((a, b) => a - b)
+  const p99 = Math.round(restarts[Math.ceil(restarts.length * 0.99) - 1] ?? 0)
+  const median = Math.round(restarts[Math.floor(restarts.length / 2)] ?? 0)
+  console.log(`${seconds()} s; ${restarts.length} restarts: median ${median} ms, p99 ${p99} ms`)
+  const integrity = count('broken') === 0 ? 'clean' : `broken (${count('broken')})`
+  const slowest = Math.round(restarts.at(-1) ?? 0)
+  console.log(
+    `seed ${seed}: ${kills} kills: ${count('lost')} lost, ${count('double')} double effects, integrity ${integrity}, slowest restart ${slowest} ms`,
+  )
+  return findings.length === 0 && p99 <= readyMs
+}
+
+function storesOf(text: string): readonly CampaignOptions['store'][] {
+  if (text === 'both') return ['sqlite', 'postgres']
+  if (text === 'sqlite' || text === 'postgres') return [text]
+  throw new Error(`--store must be sqlite, postgres or both, not "${text}"`)
+}
+
+function seconds(): number {
+  return Math.round((performance.now() - began) / 1000)
+}
+
+function whole(option: string, text: string): number {
+  const value = Number(text)
+  if (text !== '' && Number.isSafeInteger(value) && value >= 0) return value
+  throw new Error(`--${option} must be a whole number, not "${text}"`)
+}
