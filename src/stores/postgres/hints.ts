@@ -15,6 +15,8 @@ export class Hints {
   /** Its own notices come back too; they are told apart by the connection that sent them. */
   #pid: number | undefined
   #timer: NodeJS.Timeout | undefined
+  #telling = false
+  #again = false
   #closed = false
 
   constructor(open: () => Client, channel: string, woken: () => void) {
@@ -40,12 +42,20 @@ export class Hints {
 
   /** Something was committed here. */
   tell(): void {
-    if (this.#timer !== undefined || this.#closed) return
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined
-      this.#client?.query(`NOTIFY ${this.#channel}`).catch(() => {})
-    }, GATHER_MS)
+    this.#again = true
+    if (this.#timer !== undefined || this.#telling || this.#closed) return
+    this.#timer = setTimeout(() => void this.#notify(), GATHER_MS)
     this.#timer.unref()
+  }
+
+  /** One at a time: a connection takes no second statement before the first has ended. */
+  async #notify(): Promise<void> {
+    this.#timer = undefined
+    this.#telling = true
+    this.#again = false
+    await this.#client?.query(`NOTIFY ${this.#channel}`).catch(() => {})
+    this.#telling = false
+    if (this.#again) this.tell()
   }
 
   async close(): Promise<void> {
