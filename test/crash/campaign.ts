@@ -37,7 +37,7 @@ export interface CampaignReport {
 }
 
 /** A life that does not come to its failpoint is killed after so long. */
-const longestMs = 1_000
+const longestMs = 1_500
 /** In fast time: how long a lease lasts that nobody renews. */
 const leaseMs = 6_000
 
@@ -115,7 +115,7 @@ class Campaign {
   async #report(stuck: ReadonlySet<string>): Promise<CampaignReport> {
     const { store: url, witness, epoch } = this.#spec
     const opened = await openStore(url, { now: fastClock(epoch).now })
-    const store = this.#options.store === 'postgres' ? inFastTime(opened) : opened
+    const store = this.#options.store === 'postgres' ? inFastTime(opened, epoch) : opened
     const aftermath = { seen: readWitness(witness), store, stuck }
     const findings = [...this.#findings, ...this.#workload.findings]
     const ends = new Map<string, number>()
@@ -164,7 +164,7 @@ class Campaign {
       fate.kind !== 'failpoint'
         ? `killed while ${fate.kind}`
         : killed
-          ? 'killed while running, its failpoint not reached'
+          ? `killed while running, not having reached ${fate.death.name} ${fate.death.phase}`
           : `${fate.death.name} ${fate.death.phase}`
     this.#deaths.set(where, (this.#deaths.get(where) ?? 0) + 1)
   }

@@ -36,6 +36,7 @@ export const failpoints: readonly string[] = [
   'state-text',
   'state-event',
   'session',
+  'replicas',
   'saga-lease',
   'saga-begin',
   'saga-enrol',
@@ -44,6 +45,7 @@ export const failpoints: readonly string[] = [
   'saga-commit',
   'saga-roll-back',
   'saga-rollback-lease',
+  'saga-abandon',
   'saga-undo',
   'saga-rolled-back',
   'saga-rollback-over',
@@ -70,7 +72,7 @@ function plainName(ops: readonly Op[]): string {
   if (place.startsWith('session-state/of/')) return 'state'
   if (place.startsWith('session-state/at/')) return 'state-text'
   if (ops.some(op => op.op === 'append')) return 'state-event'
-  return /^sessions?\b/.test(place) ? 'session' : (place.split('/')[0] ?? '')
+  return place.startsWith('sessions/') ? 'session' : (place.split('/')[0] ?? '')
 }
 
 const keyNames: ReadonlyMap<string, string> = new Map([

@@ -2,7 +2,7 @@
  * Time that passes faster than elsewhere, so that leases and timeouts of seconds are over within a life of a second. All lives of
  * one campaign reckon from the same moment, so that their times fit together.
  */
-import type { Op, Store } from 'vivarium/stores'
+import type { Entry, Op, Store } from 'vivarium/stores'
 
 export interface FastClock {
   now(): number
@@ -23,12 +23,17 @@ export function fastClock(epoch: number): FastClock {
 }
 
 /** A database has a clock of its own: what lives for a while in fast time lives shorter in its time. */
-export function inFastTime(store: Store): Store {
+export function inFastTime(store: Store, epoch: number): Store {
   const faster = (op: Op): Op =>
     (op.op === 'put' || op.op === 'add') && op.ttl !== undefined ? { ...op, ttl: Math.ceil(op.ttl / speed) } : op
+  const timed = (entry: Entry): Entry =>
+    entry.expires === undefined ? entry : { ...entry, expires: epoch + (entry.expires - epoch) * speed }
   return {
-    get: key => store.get(key),
-    scan: (prefix, options) => store.scan(prefix, options),
+    get: async key => {
+      const entry = await store.get(key)
+      return entry === undefined ? undefined : timed(entry)
+    },
+    scan: async (prefix, options) => (await store.scan(prefix, options)).map(timed),
     read: (log, options) => store.read(log, options),
     watch: (prefixes, signal) => store.watch(prefixes, signal),
     close: () => store.close(),

@@ -49,7 +49,7 @@ process.stdin.resume().once('end', async () => {
 
 async function open({ store: url, death, lies = false }: LifeSpec): Promise<Store> {
   const opened = await openStore(url, { now: clock.now })
-  const timed = url.startsWith('postgres') ? inFastTime(opened) : opened
+  const timed = url.startsWith('postgres') ? inFastTime(opened, spec.epoch) : opened
   const honest = lies ? await lyingStore(timed) : timed
   return death === undefined ? honest : withFailpoint(honest, death, () => process.kill(process.pid, 'SIGKILL'))
 }

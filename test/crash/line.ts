@@ -21,6 +21,11 @@ export class Line {
     this.#url = url
   }
 
+  /** Where it is. */
+  get url(): string {
+    return this.#url
+  }
+
   get live(): boolean {
     return this.#life?.dead === false
   }

@@ -22,7 +22,7 @@ export function fateOf(seed: number, store: string, index: number): Fate {
   const turn = Math.floor(index / 3) * 2 + kind
   const { name, phase } = all[shuffled(seed, store)[turn % all.length] ?? 0] as (typeof all)[number]
   // Mostly the first ones: of what is rare there are no more in one life.
-  return { kind: 'failpoint', death: { name, phase, nth: 1 + source.int(3) * source.int(3) } }
+  return { kind: 'failpoint', death: { name, phase, nth: 1 + source.int(2) * source.int(4) } }
 }
 
 const orders = new Map<string, readonly number[]>()

@@ -6,9 +6,10 @@ import { broken, type Finding, type Operation } from './operation.ts'
 import { Trip } from './sagas.ts'
 import { CarriedNotes, KeptNotes } from './states.ts'
 import { WholeTransaction } from './transactions.ts'
+import { Visit } from './visits.ts'
 
 /** Asked for at once. */
-const slots = 12
+const slots = 14
 /** Of these so many at most go on with what earlier lives left. */
 const slotsForOld = 8
 /** A server that is overtaxed is not asked for more and more. */
@@ -127,7 +128,7 @@ export class Workload {
   #make(number: string): Operation {
     const source = this.#source
     const revision = source.pick(wires)
-    const kind = source.int(10)
+    const kind = source.int(11)
     if (kind < 3) return new KeyedCall({ id: `act-${number}`, tool: 'act', revision, careless: this.#careless })
     if (kind < 4) return new KeyedCall({ id: `set-${number}`, tool: 'set', revision, careless: this.#careless })
     if (kind < 6) {
@@ -135,7 +136,8 @@ export class Workload {
       return new WholeTransaction({ id: `tx-${number}`, revision, steps, commit: source.int(2) === 0 })
     }
     if (kind < 8) return new Trip({ id: `trip-${number}`, revision, commit: source.int(2) === 0 })
-    return kind < 9 ? new KeptNotes(`notes-${number}`, 1 + source.int(4)) : new CarriedNotes(`carried-${number}`, source.once(3))
+    if (kind < 9) return new KeptNotes(`notes-${number}`, 1 + source.int(4))
+    return kind < 10 ? new CarriedNotes(`carried-${number}`, source.once(3)) : new Visit(`visit-${number}`)
   }
 }
 
