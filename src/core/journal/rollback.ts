@@ -57,6 +57,10 @@ export async function rollback(
   if (lease === undefined) return undefined
   try {
     return await takeBack(options, owner, unit, lease)
+  } catch (error) {
+    // Whoever has it now goes on from the last outcome that was written.
+    if (error instanceof LostLease) return undefined
+    throw error
   } finally {
     await lease.release()
   }
@@ -106,6 +110,9 @@ async function end(units: Units, owner: string, unit: Unit, steps: readonly Step
   return { unit: after, steps }
 }
 
+/** Another took over because this process was silent for too long, or what goes with a step changed meanwhile: to be looked at anew. */
+class LostLease extends Error {}
+
 /** The right to roll one unit back. Every write under it checks that it is still held. */
 class Lease {
   readonly #options: RollbackOptions
@@ -134,7 +141,7 @@ class Lease {
   async commit(ops: readonly Op[]): Promise<void> {
     const { store } = this.#options.units
     const held = await this.#inTurn(() => store.commit([check(this.#key, this.#version), ...ops]))
-    if (!held.ok) throw problem('SERVER_UNAVAILABLE', 'Another process took over the rollback')
+    if (!held.ok) throw new LostLease()
   }
 
   async release(): Promise<void> {

@@ -202,6 +202,27 @@ test('E5-19: while one process rolls back, another leaves it alone', async () =>
   expect((await running)?.unit.status).toBe('rolled_back')
 })
 
+test('E5-19: who loses the lease in the midst of a rollback leaves the rest to whoever has it', async () => {
+  const { start, store, taken } = world()
+  const one = start()
+  await one.units.begin('ann', 't', { timeoutMs: 1000 })
+  await steps(one.units, 't', 2)
+  const two = start()
+  let theirs: ReturnType<typeof two.undo> | undefined
+  const silent: RollbackOptions = {
+    ...one.options,
+    compensate: async (owner, unit, step) => {
+      // As if nothing had run here for longer than the lease lasts.
+      for (const { key } of await store.scan('unit-lease/')) await store.commit([{ op: 'delete', key }])
+      theirs ??= two.undo('t')
+      return one.options.compensate(owner, unit, step)
+    },
+  }
+  expect(await rollback(silent, 'ann', 't', 'slowly')).toBeUndefined()
+  expect((await theirs)?.unit.status).toBe('rolled_back')
+  expect(taken).toEqual(['compensate-t-s2', 'compensate-t-s1'])
+})
+
 test('many steps may begin at once, and each has an order of its own', async () => {
   const { units } = world().start()
   await units.begin('ann', 't', { timeoutMs: 1000 })

@@ -107,7 +107,7 @@ export class Works {
     if (isEnded(before.unit) && before.unit.status !== 'committed') return before
     const until = this.#parts.clock.now() + joinMs
     for (;;) {
-      const report = await rollback(this.#rollback, owner, id, reason, due).catch(lostLease)
+      const report = await rollback(this.#rollback, owner, id, reason, due)
       if (report !== undefined) return this.#announced(report)
       const now = await this.units.get(owner, id)
       if (now?.unit.status === 'open') return now
@@ -186,10 +186,4 @@ export class Works {
   #pause(ms: number): Promise<void> {
     return new Promise(resolve => void this.#parts.clock.setTimeout(resolve, ms, true))
   }
-}
-
-/** The lease went to another, or what goes with a step changed meanwhile: look again. */
-function lostLease(error: unknown): undefined {
-  if (error instanceof Problem && error.code === 'SERVER_UNAVAILABLE') return undefined
-  throw error
 }
