@@ -32,7 +32,8 @@ const server = createServer({
   store,
   clock,
   secret: 'the same for all lives of a campaign, 32 or more',
-  limits: { rates: false },
+  // Sessions outlast the campaign, also in fast time.
+  limits: { rates: false, sessionIdleMs: 86_400_000 },
 })
 offer(server, store, witness)
 const trips = offerTrips(server, store, witness, clock)

@@ -48,6 +48,11 @@ export function offer(server: Server, store: Store, witness: Witness): void {
     await work('make', id)
     return 'made'
   })
+  // May be made again where nobody knows how it ended.
+  server.tool('forge', { input: named, idempotent: true, undo: { tool: 'unmake' } }, async ({ id }) => {
+    await work('forge', id)
+    return 'forged'
+  })
   // Known by its result: where nobody has that, somebody has to look.
   server.tool(
     'mint',

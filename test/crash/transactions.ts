@@ -7,8 +7,10 @@ import { isOver, judgeUnit } from './units.ts'
 export interface TransactionOptions {
   readonly id: string
   readonly revision: RevisionId
-  readonly steps: readonly ('make' | 'mint')[]
+  readonly steps: readonly ('make' | 'mint' | 'forge')[]
   readonly commit: boolean
+  /** Whether its steps have names; one that has is not begun again after a crash, not even where its tool may be. */
+  readonly named: boolean
 }
 
 /** In fast time. */
@@ -50,10 +52,10 @@ export class WholeTransaction implements Operation {
 
   /** Step by step; one that cannot be done, or whose end is unknown, is the end of all. */
   async #goOn(tx: Transaction): Promise<void> {
-    const { steps } = this.#options
+    const { steps, named } = this.#options
     for (; this.#next < steps.length; this.#next++) {
       const step = this.#stepId(this.#next)
-      const out = await tx.callTool(steps[this.#next] ?? '', { id: step }, { idempotencyKey: step })
+      const out = await tx.callTool(steps[this.#next] ?? '', { id: step }, { idempotencyKey: step, ...(named ? { step } : {}) })
       const code = out.problem?.code
       if (passes(code)) throw new Later(code)
       if (!out.isError) continue
@@ -88,12 +90,23 @@ export class WholeTransaction implements Operation {
 
   async judge({ seen, stuck }: Aftermath): Promise<readonly Finding[]> {
     const last = this.#last
-    const all = this.#options.steps.map((_, at) => ({ id: this.#stepId(at), status: last?.steps[at]?.status }))
+    const all = this.#options.steps.map((tool, at) => ({
+      id: this.#stepId(at),
+      status: this.#statusOf(tool, at),
+      effect: tool === 'forge' ? ('forge' as const) : ('make' as const),
+    }))
     if (last === undefined)
-      return all.some(({ id }) => seen.times('make', id) > 0) ? [broken(`${this.id} had effects and is unknown`)] : []
+      return all.some(({ id, effect }) => seen.times(effect, id) > 0) ? [broken(`${this.id} had effects and is unknown`)] : []
     // Of a transaction that was committed all steps were made; of another one perhaps only the first.
     const steps = last.status === 'committed' ? all : all.slice(0, Math.max(last.steps.length, this.#next))
     return judgeUnit({ id: this.id, status: last.status, told: this.#told, steps, listed: stuck.has(this.id) }, { seen })
+  }
+
+  /** Without names it is known only whether one of its tool could not be taken back. */
+  #statusOf(tool: string, at: number): string | undefined {
+    const steps = this.#last?.steps ?? []
+    if (this.#options.named) return steps.find(({ id }) => id === this.#stepId(at))?.status
+    return steps.find(step => step.tool === tool && step.status === 'compensation_failed')?.status
   }
 
   #stepId(at: number): string {

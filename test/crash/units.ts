@@ -6,6 +6,8 @@ export interface EndedStep {
   readonly id: string
   /** As it is recorded; undefined where it never began. */
   readonly status: string | undefined
+  /** How its making is seen; what is forged may be so more than once. Default: made. */
+  readonly effect?: 'make' | 'forge'
 }
 
 export interface EndedUnit {
@@ -32,9 +34,10 @@ export function judgeUnit(unit: EndedUnit, { seen }: Pick<Aftermath, 'seen'>): F
   if (listed !== (status === 'partially_rolled_back'))
     findings.push(broken(`${id} is ${status}, and ${listed ? '' : 'not '}listed as stuck`))
   for (const step of steps) {
-    const made = seen.times('make', step.id)
+    const { effect = 'make' } = step
+    const made = seen.times(effect, step.id)
     const unmade = seen.times('unmake', step.id)
-    if (made > 1) findings.push(double(`${step.id} was made ${made} times`))
+    if (made > 1 && effect === 'make') findings.push(double(`${step.id} was made ${made} times`))
     if (status === 'committed') {
       if (made === 0) findings.push(lost(`${step.id} was committed and never made`))
       if (unmade > 0) findings.push(lost(`${step.id} was committed and taken back`))

@@ -4,7 +4,7 @@
  */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 
-export type Effect = 'act' | 'set' | 'make' | 'unmake'
+export type Effect = 'act' | 'set' | 'make' | 'forge' | 'unmake'
 
 export interface Witness {
   saw(effect: Effect, id: string): void

@@ -132,8 +132,9 @@ export class Workload {
     if (kind < 3) return new KeyedCall({ id: `act-${number}`, tool: 'act', revision, careless: this.#careless })
     if (kind < 4) return new KeyedCall({ id: `set-${number}`, tool: 'set', revision, careless: this.#careless })
     if (kind < 6) {
-      const steps = Array.from({ length: 2 + source.int(2) }, () => source.pick(['make', 'make', 'mint'] as const))
-      return new WholeTransaction({ id: `tx-${number}`, revision, steps, commit: source.int(2) === 0 })
+      const steps = Array.from({ length: 2 + source.int(2) }, () => source.pick(['make', 'make', 'mint', 'forge'] as const))
+      const named = source.int(2) === 0
+      return new WholeTransaction({ id: `tx-${number}`, revision, steps, named, commit: source.int(2) === 0 })
     }
     if (kind < 8) return new Trip({ id: `trip-${number}`, revision, commit: source.int(2) === 0 })
     if (kind < 9) return new KeptNotes(`notes-${number}`, 1 + source.int(4))
