@@ -75,8 +75,10 @@ export class Saga {
       const why = outcome.problem
       if (why?.code === 'OUTCOME_UNKNOWN' || why?.code === 'OPERATION_TIMEOUT') await enrolment.lost()
       else await enrolment.failed({ code: why?.code ?? 'SERVER_ERROR', message: why?.message ?? clip(outcome.text, 200) })
-    } else
-      await enrolment.done(undo === undefined ? undefined : parametersOf(undo, args, key, outcome.structured ?? outcome.text))
+    } else {
+      const parameters = undo === undefined ? undefined : parametersOf(undo, args, key, outcome.structured ?? outcome.text)
+      if (!(await enrolment.done(parameters))) await this.#sagas.late(this.id, enrolment.step, parameters)
+    }
     return outcome
   }
 

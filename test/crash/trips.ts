@@ -24,9 +24,13 @@ export function offerTrips(server: Server, store: Store, witness: Witness, clock
   const connecting = connectBoth(server, plain)
   server.tool('trip', { input: tripped }, async ({ id, commit }) => {
     const trip = await saga({ id, store, clients: await connecting, clock })
-    await travel(trip)
-    const { status } = commit ? await trip.commit() : await trip.rollback()
-    return status
+    try {
+      await travel(trip)
+      return (commit ? await trip.commit() : await trip.rollback()).status
+    } catch (error) {
+      await trip.rollback()
+      throw error
+    }
   })
   let resuming: Promise<unknown> | undefined
   const timer = setInterval(() => {
