@@ -131,12 +131,21 @@ async function resume(options: SagasOptions): Promise<readonly SagaReport[]> {
   return (await sagas.resume()).map(sagaReport)
 }
 
+async function stuck(options: Pick<SagasOptions, 'store' | 'clock'>): Promise<readonly SagaReport[]> {
+  const sagas = new Sagas({ ...options, clients: {} })
+  return (await sagas.stuck()).map(sagaReport)
+}
+
 /**
  * Begins a saga. `saga.resume` takes back what sagas of processes that are gone have left, and reports on those that it ended;
- * call it at start, and now and then.
+ * call it at start, and now and then. `saga.stuck` reports on those of which something could not be taken back, for a day, and on
+ * those whose rollback has not ended.
  * @example
  * await using trip = await saga({ store, clients: { flights, hotels } })
  * await trip.step(flights, 'book', { to: 'OSL' }, { undo: { tool: 'cancel', arguments: ({ result }) => ({ id: result }) } })
  * await trip.commit()
  */
-export const saga: typeof begin & { readonly resume: typeof resume } = Object.assign(begin, { resume })
+export const saga: typeof begin & { readonly resume: typeof resume; readonly stuck: typeof stuck } = Object.assign(begin, {
+  resume,
+  stuck,
+})

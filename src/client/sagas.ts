@@ -1,7 +1,7 @@
 /** The sagas of one store, as one process works on them: their log, who is alive, and how they are taken back. */
 import { type Clock, realClock } from '../core/clock.ts'
 import { type Duration, toMilliseconds } from '../core/duration.ts'
-import { abandon, isIdle, listed, type RollbackOptions, rollback } from '../core/journal/rollback.ts'
+import { abandon, isIdle, listed, type RollbackOptions, rollback, stuck } from '../core/journal/rollback.ts'
 import { Runners } from '../core/journal/runners.ts'
 import { isEnded, type Step, unfinishedKey } from '../core/journal/unit.ts'
 import { type UnitReport, Units } from '../core/journal/units.ts'
@@ -98,6 +98,12 @@ export class Sagas {
       if (report !== undefined) reports.push(report)
     }
     return reports
+  }
+
+  /** Those that somebody has to look at. */
+  async stuck(): Promise<readonly UnitReport[]> {
+    const found = await stuck(this.units)
+    return Promise.all(found.map(async ({ unit }) => ({ unit, steps: await this.units.stepsOf(owner, unit.id) })))
   }
 
   /** Whoever does not know its servers leaves it to others. */

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { saga } from 'vivarium/client'
 import { openStore } from 'vivarium/stores'
 import { fastClock, inFastTime, speed } from './fast-clock.ts'
 import type { LifeSpec } from './life.ts'
@@ -32,6 +33,8 @@ export interface CampaignReport {
   readonly restarts: readonly number[]
   /** How many died where. */
   readonly deaths: ReadonlyMap<string, number>
+  /** Writes of the store that no failpoint names. */
+  readonly unaimed: readonly string[]
   /** How many operations ended how. */
   readonly ends: ReadonlyMap<string, number>
 }
@@ -116,7 +119,8 @@ class Campaign {
     const { store: url, witness, epoch } = this.#spec
     const opened = await openStore(url, { now: fastClock(epoch).now })
     const store = this.#options.store === 'postgres' ? inFastTime(opened, epoch) : opened
-    const aftermath = { seen: readWitness(witness), store, stuck }
+    const sagas = await saga.stuck({ store })
+    const aftermath = { seen: readWitness(witness), store, stuck: new Set([...stuck, ...sagas.map(({ id }) => id)]) }
     const findings = [...this.#findings, ...this.#workload.findings]
     const ends = new Map<string, number>()
     for (const operation of this.#workload.all) {
@@ -126,7 +130,8 @@ class Campaign {
     findings.push(...(await residueOf(store)))
     await opened.close()
     if (this.#options.store === 'sqlite') findings.push(...integrityOf(this.#file))
-    return { findings: distinct(findings), restarts: this.#restarts, deaths: this.#deaths, ends }
+    const unaimed = aftermath.seen.all('unaimed')
+    return { findings: distinct(findings), restarts: this.#restarts, deaths: this.#deaths, unaimed, ends }
   }
 
   /** A life that nobody kills. */

@@ -20,6 +20,7 @@ export const failpoints: readonly string[] = [
   'lease',
   'claim',
   'settle',
+  'release',
   'give-up',
   'begin',
   'enrol',
@@ -106,6 +107,24 @@ function placeOf(op: Op): string {
 
 function statusOf(op: Op): string {
   return op.op === 'put' ? (/"status":"(\w+)"/.exec(op.value)?.[1] ?? '') : ''
+}
+
+/** Tells of writes that no failpoint names, each name once. */
+export function withNames(store: Store, unaimed: (name: string) => void): Store {
+  const known = new Set(failpoints)
+  return {
+    get: key => store.get(key),
+    scan: (prefix, options) => store.scan(prefix, options),
+    read: (log, options) => store.read(log, options),
+    watch: (prefixes, signal) => store.watch(prefixes, signal),
+    close: () => store.close(),
+    commit: ops => {
+      const name = nameOf(ops)
+      if (!known.has(name)) unaimed(name)
+      known.add(name)
+      return store.commit(ops)
+    },
+  }
 }
 
 /** The store, in a process that is to die of one of its writes. `die` does not come back. */

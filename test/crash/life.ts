@@ -4,7 +4,7 @@
  */
 import { createServer, oauth } from 'vivarium/server'
 import { openStore, type Store } from 'vivarium/stores'
-import { type Death, withFailpoint } from './failpoints.ts'
+import { type Death, withFailpoint, withNames } from './failpoints.ts'
 import { fastClock, inFastTime } from './fast-clock.ts'
 import { lyingStore } from './lying-store.ts'
 import { offer } from './tools.ts'
@@ -24,8 +24,8 @@ export interface LifeSpec {
 
 const spec = JSON.parse(process.argv[2] ?? '{}') as LifeSpec
 const clock = fastClock(spec.epoch)
-const store = await open(spec)
 const witness = openWitness(spec.witness)
+const store = await open(spec)
 const server = createServer({
   name: 'crash',
   version: '1.0.0',
@@ -52,5 +52,6 @@ async function open({ store: url, death, lies = false }: LifeSpec): Promise<Stor
   const opened = await openStore(url, { now: clock.now })
   const timed = url.startsWith('postgres') ? inFastTime(opened, spec.epoch) : opened
   const honest = lies ? await lyingStore(timed) : timed
-  return death === undefined ? honest : withFailpoint(honest, death, () => process.kill(process.pid, 'SIGKILL'))
+  const told = withNames(honest, name => witness.saw('unaimed', name))
+  return death === undefined ? told : withFailpoint(told, death, () => process.kill(process.pid, 'SIGKILL'))
 }

@@ -13,7 +13,7 @@ export interface Finding {
 export interface Aftermath {
   readonly seen: Seen
   readonly store: Store
-  /** The transactions that the server lists for somebody to look at. */
+  /** The transactions and sagas that are listed for somebody to look at. */
   readonly stuck: ReadonlySet<string>
 }
 

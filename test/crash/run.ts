@@ -62,12 +62,13 @@ function progress(done: ReadonlyMap<string, number>): void {
 
 /** Whether all is well. */
 function tell(reports: readonly (readonly [string, CampaignReport])[]): boolean {
-  for (const [store, { deaths, ends }] of reports) {
+  for (const [store, { deaths, unaimed, ends }] of reports) {
     console.log(`${store}: where they died`)
     for (const name of failpoints) {
       const counts = phases.map(phase => `${phase} ${deaths.get(`${name} ${phase}`) ?? 0}`)
       console.log(`  ${name.padEnd(22)} ${counts.join('  ')}`)
     }
+    if (unaimed.length > 0) console.log(`  writes that no failpoint names: ${unaimed.join(', ')}`)
     for (const [where, count] of deaths) if (where.startsWith('killed')) console.log(`  ${where}: ${count}`)
     console.log(
       `${store}: ${[...ends]

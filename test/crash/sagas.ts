@@ -46,7 +46,7 @@ export class Trip implements Operation {
     return this.#refused === undefined ? [] : [broken(`${this.id} failed: ${this.#refused}`)]
   }
 
-  async judge({ seen, store }: Aftermath): Promise<readonly Finding[]> {
+  async judge({ seen, store, stuck }: Aftermath): Promise<readonly Finding[]> {
     const entry = await store.get(`saga/unit/all/${this.id}`)
     if (entry === undefined) return this.#told === undefined ? [] : [lost(`${this.id} was ${this.#told}, and nobody knows it`)]
     const { status } = JSON.parse(entry.value) as { status: string }
@@ -57,8 +57,7 @@ export class Trip implements Operation {
       return []
     }
     this.#status = status
-    const listed = (await store.get(`saga/stuck/all/${this.id}`)) !== undefined
     const ended = Array.from({ length: steps }, (_, at) => ({ id: `${this.id}.${at + 1}`, status: records[at]?.status }))
-    return judgeUnit({ id: this.id, status, told: this.#told, steps: ended, listed }, { seen })
+    return judgeUnit({ id: this.id, status, told: this.#told, steps: ended, listed: stuck.has(this.id) }, { seen })
   }
 }

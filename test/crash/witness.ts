@@ -4,7 +4,8 @@
  */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 
-export type Effect = 'act' | 'set' | 'make' | 'forge' | 'unmake'
+/** `unaimed`: a write of the store that no failpoint names. */
+export type Effect = 'unaimed' | 'act' | 'set' | 'make' | 'forge' | 'unmake'
 
 export interface Witness {
   saw(effect: Effect, id: string): void
@@ -24,6 +25,8 @@ export interface Seen {
   times(effect: Effect, id: string): number
   /** The line of the first one, from 0; undefined where there is none. */
   first(effect: Effect, id: string): number | undefined
+  /** All to which it happened. */
+  all(effect: Effect): readonly string[]
 }
 
 export function readWitness(file: string): Seen {
@@ -36,6 +39,7 @@ export function readWitness(file: string): Seen {
   }
   return {
     times: (effect, id) => found.get(`${effect} ${id}`)?.times ?? 0,
+    all: effect => [...found.keys()].filter(line => line.startsWith(`${effect} `)).map(line => line.slice(effect.length + 1)),
     first: (effect, id) => found.get(`${effect} ${id}`)?.first,
   }
 }
