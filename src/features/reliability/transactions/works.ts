@@ -95,10 +95,16 @@ export class Works {
   rollBack(owner: string, id: string, reason: string, due?: (unit: Unit) => boolean): Promise<UnitReport> {
     const place = `${owner}/${id}`
     const running = this.#rolling.get(place)
-    if (running !== undefined) return running
+    if (running !== undefined) return due === undefined ? this.#afterwards(running, owner, id, reason) : running
     const rolling = this.#persist(owner, id, reason, due).finally(() => this.#rolling.delete(place))
     this.#rolling.set(place, rolling)
     return rolling
+  }
+
+  /** Whoever wants it whether it is due or not does not get the answer of one that was not. */
+  async #afterwards(running: Promise<UnitReport>, owner: string, id: string, reason: string): Promise<UnitReport> {
+    const report = await running
+    return report.unit.status === 'open' ? this.rollBack(owner, id, reason) : report
   }
 
   async #persist(owner: string, id: string, reason: string, due?: (unit: Unit) => boolean): Promise<UnitReport> {

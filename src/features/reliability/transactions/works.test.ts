@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest'
+import { createJournal } from '../../../core/journal/journal.ts'
+import { problem } from '../../../core/problem.ts'
+import { memoryStore } from '../../../stores/index.ts'
+import { fakeClock } from '../../../testing/index.ts'
+import { Works } from './works.ts'
+
+it('E5-15: a rollback that was asked for happens, also where a sweep is just finding that it is not due', async () => {
+  const clock = fakeClock()
+  const journal = createJournal({ store: memoryStore({ now: clock.now }), clock })
+  const parts = {
+    clock,
+    trace: () => {},
+    offers: () => true,
+    retentionMs: 1000,
+    problemOf: (thrown: unknown) => problem('SERVER_ERROR', String(thrown)),
+    engine: () => {
+      throw new Error('Nothing was done, so nothing is taken back')
+    },
+  }
+  const works = new Works(parts, journal)
+  await works.units.begin('ann', 't', { timeoutMs: 1000 })
+  const sweep = works.rollBack('ann', 't', 'Nothing happened in it', () => false)
+  const asked = works.rollBack('ann', 't', 'It was asked for')
+  expect((await sweep).unit.status).toBe('open')
+  expect((await asked).unit).toMatchObject({ status: 'rolled_back', reason: 'It was asked for' })
+  works.close()
+  journal.close()
+})
