@@ -41,6 +41,8 @@ export interface CampaignReport {
 
 /** A life that does not come to its failpoint is killed after so long. */
 const longestMs = 1_500
+/** One that neither listens nor dies, or does not end when it is told to, is killed after so long, and counts as broken. */
+const hangsMs = 30_000
 /** In fast time: how long a lease lasts that nobody renews. */
 const leaseMs = 6_000
 
@@ -142,7 +144,7 @@ class Campaign {
       this.#findings.push(broken('a life that nobody killed did not come up'))
       return undefined
     } finally {
-      await life.end()
+      await this.#inTime(life, 'end', life.end())
       const complaint = await life.over
       if (complaint !== undefined) this.#findings.push(broken(`a life complained: ${complaint}`))
     }
@@ -150,17 +152,30 @@ class Campaign {
 
   /** Whether it lives to give a first answer. */
   async #arrive(life: Life): Promise<boolean> {
-    const url = await life.url
+    const url = await this.#inTime(life, 'listen', life.url)
     if (url === undefined) return false
     this.#line.begin(life, url)
     try {
-      const { status } = await (await this.#line.plain('first')).ask('tools/call', { name: 'alive' })
+      const first = await this.#line.plain('first')
+      const { status } = await this.#inTime(life, 'answer', first.ask('tools/call', { name: 'alive' }))
       if (status !== 200) this.#findings.push(broken(`the first answer of a life had the status ${status}`))
       this.#restarts.push(performance.now() - life.startedAt)
       return true
     } catch {
       await life.over
       return false
+    }
+  }
+
+  async #inTime<T>(life: Life, what: string, work: Promise<T>): Promise<T> {
+    const timer = setTimeout(() => {
+      this.#findings.push(broken(`a life did not ${what} within ${hangsMs / 1000} s`))
+      life.kill()
+    }, hangsMs)
+    try {
+      return await work
+    } finally {
+      clearTimeout(timer)
     }
   }
 

@@ -21,6 +21,7 @@ const settleMs = 45_000
 export class Workload {
   readonly findings: Finding[] = []
   readonly #source: Source
+  readonly #seeded: (index: number) => Source
   readonly #careless: boolean
   readonly #undecided = new Set<Operation>()
   readonly #running = new Set<Operation>()
@@ -28,7 +29,8 @@ export class Workload {
   #count = 0
 
   constructor(seed: number, store: string, careless: boolean) {
-    this.#source = Source.random(seed, `work ${store}`, 0)
+    this.#source = Source.random(seed, `turns ${store}`, 0)
+    this.#seeded = index => Source.random(seed, `work ${store}`, index)
     this.#careless = careless
   }
 
@@ -120,13 +122,14 @@ export class Workload {
   }
 
   #new(): Operation {
-    const operation = this.#make(String(++this.#count))
+    const operation = this.#make(++this.#count)
     this.#undecided.add(operation)
     return operation
   }
 
-  #make(number: string): Operation {
-    const source = this.#source
+  /** The same under the same number, whatever the lives before it came to. */
+  #make(number: number): Operation {
+    const source = this.#seeded(number)
     const revision = source.pick(wires)
     const kind = source.int(11)
     if (kind < 3) return new KeyedCall({ id: `act-${number}`, tool: 'act', revision, careless: this.#careless })
