@@ -1,8 +1,7 @@
 /** Sagas in the server under test, over itself and over a server that keeps nothing; and whatever earlier lives left of them is taken back. */
-import { type Client, type Saga, saga } from 'vivarium/client'
+import type { Client, Saga } from 'vivarium/client'
 import { createServer, jsonSchema, type Server } from 'vivarium/server'
 import type { Store } from 'vivarium/stores'
-import { connectInMemory } from 'vivarium/testing'
 import type { FastClock } from './fast-clock.ts'
 import { named, worker } from './tools.ts'
 import type { Witness } from './witness.ts'
@@ -19,11 +18,21 @@ interface Clients extends Readonly<Record<string, Client>> {
   readonly plain: Client
 }
 
+/** What it takes is loaded when the server listens already: its start is not the client's. */
 export function offerTrips(server: Server, store: Store, witness: Witness, clock: FastClock): { close(): Promise<void> } {
   const plain = plainServer(witness)
-  const connecting = connectBoth(server, plain)
+  let connecting: Promise<Clients> | undefined
+  const connected = (): Promise<Clients> => {
+    connecting ??= connectBoth(server, plain)
+    return connecting
+  }
+  const resume = async (): Promise<void> => {
+    const [{ saga }, clients] = await Promise.all([import('vivarium/client'), connected()])
+    await saga.resume({ store, clients, clock })
+  }
   server.tool('trip', { input: tripped }, async ({ id, commit }) => {
-    const trip = await saga({ id, store, clients: await connecting, clock })
+    const [{ saga }, clients] = await Promise.all([import('vivarium/client'), connected()])
+    const trip = await saga({ id, store, clients, clock })
     try {
       await travel(trip)
       return (commit ? await trip.commit() : await trip.rollback()).status
@@ -32,10 +41,9 @@ export function offerTrips(server: Server, store: Store, witness: Witness, clock
       throw error
     }
   })
-  let resuming: Promise<unknown> | undefined
+  let resuming: Promise<void> | undefined
   const timer = setInterval(() => {
-    resuming ??= connecting
-      .then(clients => saga.resume({ store, clients, clock }))
+    resuming ??= resume()
       .catch(error => console.error(error))
       .finally(() => {
         resuming = undefined
@@ -45,13 +53,14 @@ export function offerTrips(server: Server, store: Store, witness: Witness, clock
     close: async () => {
       clearInterval(timer)
       await resuming
-      const { own, plain: other } = await connecting
-      await Promise.all([own.close(), other.close(), plain.close()])
+      const clients = await connecting
+      await Promise.all([clients?.own.close(), clients?.plain.close(), plain.close()])
     },
   }
 }
 
 async function connectBoth(server: Server, plain: Server): Promise<Clients> {
+  const { connectInMemory } = await import('vivarium/testing')
   const [own, other] = await Promise.all([connectInMemory(server), connectInMemory(plain)])
   return { own, plain: other }
 }
