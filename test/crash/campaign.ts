@@ -24,6 +24,10 @@ export interface CampaignOptions {
   readonly kills: number
   /** What is done wrong on purpose: calls are repeated under other keys, or the store says "written" too early. */
   readonly wrong?: 'keys' | 'store'
+  /** How every life ends. Default: as the seed has it. */
+  readonly fate?: Fate
+  /** Nothing is asked for but calls that must not happen twice. */
+  readonly onlyCalls?: boolean
   readonly onKill?: (kills: number) => void
 }
 
@@ -49,7 +53,7 @@ const leaseMs = 6_000
 export async function runCampaign(options: CampaignOptions): Promise<CampaignReport> {
   const campaign = new Campaign(options)
   for (let kill = 0; kill < options.kills; kill++) {
-    await campaign.lifeWith(fateOf(options.seed, options.store, kill))
+    await campaign.lifeWith(options.fate ?? fateOf(options.seed, options.store, kill))
     options.onKill?.(kill + 1)
   }
   return campaign.account()
@@ -66,7 +70,7 @@ class Campaign {
   readonly #deaths = new Map<string, number>()
 
   constructor(options: CampaignOptions) {
-    const { store, folder, seed, url = '', wrong } = options
+    const { store, folder, seed, url = '', wrong, onlyCalls = false } = options
     this.#options = options
     this.#file = join(folder, `${store}.db`)
     const witness = join(folder, `${store}.effects`)
@@ -77,7 +81,7 @@ class Campaign {
       epoch: Date.now(),
       ...(wrong === 'store' ? { lies: true } : {}),
     }
-    this.#workload = new Workload(seed, store, wrong === 'keys')
+    this.#workload = new Workload(seed, store, { careless: wrong === 'keys', onlyCalls })
   }
 
   /** One life, from its start to its end. */

@@ -4,7 +4,8 @@
  */
 import { memoryStore, type Op, type Store } from 'vivarium/stores'
 
-const lateMs = 200
+/** Longer than most lives. */
+const lateMs = 2_000
 
 export async function lyingStore(store: Store): Promise<Store> {
   const memory = memoryStore()

@@ -18,20 +18,29 @@ const laterMs = 40
 /** How long everything may take to be decided when nobody is killed any more. */
 const settleMs = 45_000
 
+export interface WorkloadOptions {
+  /** Calls are repeated under other keys. */
+  readonly careless?: boolean
+  /** Nothing but calls that must not happen twice. */
+  readonly onlyCalls?: boolean
+}
+
 export class Workload {
   readonly findings: Finding[] = []
   readonly #source: Source
   readonly #seeded: (index: number) => Source
   readonly #careless: boolean
+  readonly #onlyCalls: boolean
   readonly #undecided = new Set<Operation>()
   readonly #running = new Set<Operation>()
   readonly decided: Operation[] = []
   #count = 0
 
-  constructor(seed: number, store: string, careless: boolean) {
+  constructor(seed: number, store: string, { careless = false, onlyCalls = false }: WorkloadOptions = {}) {
     this.#source = Source.random(seed, `turns ${store}`, 0)
     this.#seeded = index => Source.random(seed, `work ${store}`, index)
     this.#careless = careless
+    this.#onlyCalls = onlyCalls
   }
 
   get all(): readonly Operation[] {
@@ -131,7 +140,7 @@ export class Workload {
   #make(number: number): Operation {
     const source = this.#seeded(number)
     const revision = source.pick(wires)
-    const kind = source.int(11)
+    const kind = this.#onlyCalls ? 0 : source.int(11)
     if (kind < 3) return new KeyedCall({ id: `act-${number}`, tool: 'act', revision, careless: this.#careless })
     if (kind < 4) return new KeyedCall({ id: `set-${number}`, tool: 'set', revision, careless: this.#careless })
     if (kind < 6) {
