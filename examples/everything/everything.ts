@@ -18,6 +18,8 @@ export function createEverything(options: Partial<ServerOptions> = {}): Server {
     instructions: 'Tools whose names begin with test_ show one feature each; their descriptions say which.',
     revisions: ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28', 'draft-2026-v1', 's3'],
     secret: process.env['VIVARIUM_SECRET'],
+    manifest: { http: true },
+    recommendations: [{ capability: 'notes', server: 'com.example/notes', confidence: 'low' }],
     ...options,
   })
   addTools(server)

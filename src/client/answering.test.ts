@@ -23,6 +23,8 @@ describe('what a client declares', () => {
     'dev.vivarium/permissions': {},
     'dev.vivarium/state': {},
   }
+  /** Where requests declare for themselves, only those that need these do. */
+  const opening = { ...extensions, 'dev.vivarium/manifest': {}, 'dev.vivarium/recommendations': {} }
   const all: ConnectOptions = { onElicit: () => ({ action: 'cancel' }), onSample: () => reply, sampleTools: true, roots: [] }
 
   it.each<[RevisionId, Frame]>([
@@ -43,14 +45,14 @@ describe('what a client declares', () => {
     await using _ = mcp
     const declared = server.params('initialize')[0]?.['capabilities']
     const place = version === '2025-11-25' ? 'extensions' : 'experimental'
-    expect(declared).toMatchObject({ ...expected, [place]: extensions })
+    expect(declared).toMatchObject({ ...expected, [place]: opening })
     expect(Object.keys(declared as Frame).sort()).toEqual([place, ...Object.keys(expected)].sort())
   })
 
   it('is nothing but its extensions when it can answer nothing', async () => {
     const { server, mcp } = await open({})
     await using _ = mcp
-    expect(server.params('initialize')[0]?.['capabilities']).toEqual({ extensions })
+    expect(server.params('initialize')[0]?.['capabilities']).toEqual({ extensions: opening })
   })
 
   it('goes with each request on the stateless wire, with its extensions', async () => {

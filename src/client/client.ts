@@ -23,8 +23,10 @@ import { listTools, type Tool } from '../features/mcp/tools/messages.ts'
 import type { ConfirmationClient } from '../features/reliability/confirmation/client.ts'
 import { confirmationExtension } from '../features/reliability/confirmation/messages.ts'
 import { type CallStatus, callStatus, getKey } from '../features/reliability/idempotency/client.ts'
+import type { Manifest } from '../features/reliability/manifest/client.ts'
 import { Permissions } from '../features/reliability/permissions/client.ts'
 import { classify } from '../features/reliability/problem/client.ts'
+import type { Recommended } from '../features/reliability/recommendations/client.ts'
 import { StateTokens } from '../features/reliability/session-state/client.ts'
 import { getTransaction, type TransactionReport, transactionReport } from '../features/reliability/transactions/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
@@ -36,7 +38,9 @@ import { type CompletionQuestion, Completions } from './completions.ts'
 import { foreignTools, isForeignTool } from './foreign.ts'
 import { fetchKept, type Lister, type ListLimits, listAll } from './lists.ts'
 import type { LogWish } from './log-level.ts'
+import { Manifests } from './manifests.ts'
 import type { RequestOptions } from './options.ts'
+import { recommended } from './recommended.ts'
 import type { ResourceBook } from './resource-book.ts'
 import type { Retries } from './retries.ts'
 import type { ClientMiddleware, Session } from './session.ts'
@@ -81,6 +85,7 @@ export class Client {
   readonly #lister: Lister
   readonly #completions: Completions
   readonly #states: StateTokens
+  readonly #manifests: Manifests
   /** What most calls are sent with. */
   readonly #plain: SendOptions
   /** What a server that knows permissions would allow, and asking it for more. */
@@ -93,6 +98,7 @@ export class Client {
     this.#plain = { timeoutMs }
     this.permissions = new Permissions((method, params) => session.request(method, params, this.#send(standard)))
     this.#lister = { session, cache, limits: parts.listLimits }
+    this.#manifests = new Manifests(this.#lister, () => this.tools())
     this.#completions = new Completions({
       send: (question, options) => session.request(complete, question, options),
       clock: parts.clock,
@@ -214,6 +220,23 @@ export class Client {
     }
     // An empty list would hide that there are tools.
     if (foreign && !fit) throw foreignTools()
+  }
+
+  /**
+   * All that is known of the server before a call: its tools with their scopes, cost, risk and limits. Kept as long as the server
+   * lets us; of a server that has none it is put together from its lists.
+   */
+  manifest(options: RequestOptions = standard): Promise<Manifest> {
+    return this.#manifests.get(this.#send(options))
+  }
+
+  /** The servers that this one recommends for a capability that it lacks, the surest first. Nothing connects to them. */
+  recommend(
+    capability: string,
+    options: RequestOptions & { readonly limit?: number } = standard,
+  ): Promise<readonly Recommended[]> {
+    const { session } = this.#parts
+    return recommended(session, capability, options.limit, this.#send(options), () => this.manifest(options))
   }
 
   async *resources(options: RequestOptions = standard): AsyncGenerator<Resource, void, undefined> {

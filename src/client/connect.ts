@@ -18,8 +18,10 @@ import { questionTasks } from '../features/mcp/tasks/questions.ts'
 import { toolsClient } from '../features/mcp/tools/client.ts'
 import { confirmationClient } from '../features/reliability/confirmation/client.ts'
 import { idempotencyClient } from '../features/reliability/idempotency/client.ts'
+import { getManifest, manifestClient, manifestUri } from '../features/reliability/manifest/client.ts'
 import { permissionsClient } from '../features/reliability/permissions/client.ts'
 import { problemClient } from '../features/reliability/problem/client.ts'
+import { recommendationsClient } from '../features/reliability/recommendations/client.ts'
 import { stateClient } from '../features/reliability/session-state/client.ts'
 import { transactionsClient } from '../features/reliability/transactions/client.ts'
 import { clip } from '../jsonrpc/limits.ts'
@@ -158,6 +160,8 @@ function engineFor(
       idempotencyClient(),
       transactionsClient(),
       stateClient(),
+      manifestClient(),
+      recommendationsClient(),
       { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
     ],
     clock,
@@ -209,12 +213,13 @@ function changeSides(hub: Hub, cache: ResultCache, resources: ResourceBook): Sid
     }
   }
   return [
-    toolsClient({ onListChanged: listChanged('tools', 'tools/list') }),
+    toolsClient({ onListChanged: listChanged('tools', 'tools/list', getManifest.name) }),
     promptsClient({ onListChanged: listChanged('prompts', 'prompts/list') }),
     resourcesClient({
       onListChanged: listChanged('resources', 'resources/list', 'resources/templates/list'),
       onUpdated: uri => {
         cache.drop('resources/read', uri)
+        if (uri === manifestUri) cache.drop(getManifest.name)
         hub.tell('updated', uri)
       },
       uriOf: id => resources.uriOf(id),

@@ -19,6 +19,8 @@ export interface Buckets {
    * (`Infinity` when `n` is more than a bucket ever holds). An object as key lives as long as the object.
    */
   take(key: object | string, n?: number): number
+  /** What is there now for a key, and after how many milliseconds all will be. Takes nothing. */
+  left(key: object | string): { readonly tokens: number; readonly fullInMs: number }
 }
 
 /**
@@ -77,6 +79,14 @@ class TokenBuckets implements Buckets {
     }
     if (n > this.#burst) return Number.POSITIVE_INFINITY
     return Math.ceil((n - bucket.tokens) / this.#perMs)
+  }
+
+  left(key: object | string): { readonly tokens: number; readonly fullInMs: number } {
+    const bucket = typeof key === 'string' ? (this.#young.get(key) ?? this.#old.get(key)) : this.#objects.get(key)
+    if (bucket === undefined) return { tokens: this.#burst, fullInMs: 0 }
+    const elapsed = Math.max(0, this.#clock.now() - bucket.at)
+    const tokens = Math.min(this.#burst, bucket.tokens + elapsed * this.#perMs)
+    return { tokens, fullInMs: Math.ceil((this.#burst - tokens) / this.#perMs) }
   }
 
   #open(key: object | string, now: number): Bucket {

@@ -2,6 +2,7 @@
 import type { Caller, Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
+import type { Capabilities } from '../revisions/index.ts'
 import { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import { Exchange } from './exchange.ts'
@@ -17,6 +18,30 @@ export interface InwardOptions {
 
 /** Nobody hears what is said here. */
 const nowhere: Lane = { closed: true, send: () => {}, end: () => {}, onClose: () => {} }
+
+/** What the caller of an exchange would get for another request, made now, on the same wire: canonical, and nobody is told. */
+export async function askInward<P, R>(
+  { engine, conversation, caller, peer }: Pick<Exchange, 'engine' | 'conversation' | 'caller' | 'peer'>,
+  method: Method<P, R>,
+  params: P,
+): Promise<R> {
+  const route = engine.plan.route(peer.revision, wireName(method, peer.revision))
+  if (route === undefined) throw new McpError('method-not-found', `There is no ${method.name} here`)
+  const inner = new Exchange(engine, conversation, caller, nowhere, route, peer, 0, params as Params)
+  return (await route.run(inner)) as R
+}
+
+/** The same for a caller who made no request of the protocol: at the newest wire, with these capabilities. */
+export function askAlone<P, R>(
+  engine: Engine,
+  method: Method<P, R>,
+  params: P,
+  caller: Caller,
+  capabilities: Capabilities,
+): Promise<R> {
+  const peer = { revision: engine.fallback, capabilities, info: undefined, logLevel: undefined }
+  return askInward({ engine, conversation: new Conversation(caller, undefined, undefined), caller, peer }, method, params)
+}
 
 /** Gives what the handler's layers gave; throws what they threw. */
 export async function callInward<P>(

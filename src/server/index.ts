@@ -38,6 +38,8 @@ export type { ApprovedCalls, PendingApproval } from '../features/reliability/con
 export type { ConfirmFacts, PageRequest } from '../features/reliability/confirmation/facts.ts'
 export type { Risk } from '../features/reliability/confirmation/messages.ts'
 export type { FacadePart } from '../features/reliability/facade/facts.ts'
+export type { ManifestOptions } from '../features/reliability/manifest/server.ts'
+export type { AuthMethod } from '../features/reliability/manifest/shape.ts'
 export type {
   PermissionAnswer,
   PermissionRequest,
@@ -45,6 +47,8 @@ export type {
   Refused,
 } from '../features/reliability/permissions/server.ts'
 export type { SessionFacts } from '../features/reliability/permissions/sessions.ts'
+export type { Confidence } from '../features/reliability/recommendations/messages.ts'
+export type { Recommend, Recommendation } from '../features/reliability/recommendations/server.ts'
 export type { WireRolledBack } from '../features/reliability/transactions/messages.ts'
 export type { StuckTransaction, TransactionsOptions } from '../features/reliability/transactions/server.ts'
 export type { UndoFacts, UndoneCall } from '../features/reliability/transactions/undo.ts'

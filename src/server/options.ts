@@ -6,7 +6,9 @@ import { checkOptions, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
 import { type FacadePart, facadeParts } from '../features/reliability/facade/facts.ts'
 import type { IdempotencyOptions } from '../features/reliability/idempotency/server.ts'
+import type { ManifestOptions } from '../features/reliability/manifest/server.ts'
 import type { PermissionsOptions } from '../features/reliability/permissions/server.ts'
+import type { Recommend, Recommendation } from '../features/reliability/recommendations/server.ts'
 import type { StateOptions } from '../features/reliability/session-state/server.ts'
 import type { TransactionsOptions } from '../features/reliability/transactions/server.ts'
 import { clip } from '../jsonrpc/limits.ts'
@@ -56,6 +58,10 @@ export interface ServerOptions {
   readonly facade?: boolean | readonly FacadePart[]
   /** Take calls also in the form of another implementation: `davioe` is that of davioe/mcp-extension-proposals. Default: none. */
   readonly profile?: 'davioe'
+  /** Tells clients in one document what there is and what is known of it. Default: none. */
+  readonly manifest?: boolean | ManifestOptions
+  /** Other servers that can do what this one cannot: a list, or a function that finds them. */
+  readonly recommendations?: readonly Recommendation[] | Recommend
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
   /**
@@ -89,6 +95,8 @@ const kinds: KindsOf<ServerOptions> = {
   state: 'object',
   facade: 'any',
   profile: 'string',
+  manifest: 'any',
+  recommendations: 'any',
   askTimeout: 'any',
   log: 'any',
   onTrace: 'function',

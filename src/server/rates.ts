@@ -27,6 +27,10 @@ export interface Rates {
   /** Throws a refusal that says how long to wait. `own` is a limit of the target itself. */
   call(exchange: Exchange, own?: Buckets): void
   completion(exchange: Exchange): void
+  /** How many calls a caller may make in a minute, in the long run. Undefined: no limit holds for all. */
+  readonly callsPerMinute: number | undefined
+  /** How many calls a caller may make at once now, and after how long as many as ever. */
+  callsLeft(exchange: Exchange): { readonly tokens: number; readonly fullInMs: number } | undefined
   /** False: too much, leave it out. */
   log(exchange: Exchange): boolean
   progress(exchange: Exchange): boolean
@@ -42,6 +46,8 @@ export function createRates(options: RateOptions | false, clock: Clock): Rates {
   const log = buckets('log')
   const progress = buckets('progress')
   return {
+    callsPerMinute: calls && Math.floor(calls.perSecond * 60),
+    callsLeft: exchange => calls?.left(keyOf(exchange)),
     call: (exchange, own) => {
       if (own !== undefined) take(own, exchange, 'calls of this tool', 'its own rate')
       else if (calls !== undefined) take(calls, exchange, 'tool calls', 'rates.calls')

@@ -19,6 +19,7 @@ import { type Confirmable, confirmFacts, confirmMeta, worstRisk } from '../featu
 import { type ConfirmationServer, confirmationServer } from '../features/reliability/confirmation/server.ts'
 import { facadeParts } from '../features/reliability/facade/facts.ts'
 import { idempotencyServer } from '../features/reliability/idempotency/server.ts'
+import { type Paginated, paginationMeta } from '../features/reliability/manifest/pagination.ts'
 import { permissionsExtension } from '../features/reliability/permissions/messages.ts'
 import { type Aim, type PermissionsServer, permissionsServer, type Scoped } from '../features/reliability/permissions/server.ts'
 import type { SessionFacts, Sessions } from '../features/reliability/permissions/sessions.ts'
@@ -33,7 +34,7 @@ import type { ServerOptions } from './options.ts'
 import { type LazyStore, lazyStore } from './store.ts'
 
 /** What the features let an author say of a tool. */
-export interface ReliableFacts extends Confirmable, Scoped, Pick<ToolFacts, 'scopes'> {}
+export interface ReliableFacts extends Confirmable, Scoped, Paginated, Pick<ToolFacts, 'scopes'> {}
 
 export interface ReliabilityParts {
   readonly clock: Clock
@@ -163,13 +164,14 @@ interface UndoableFacts {
 type Undoable = (name: string, undo: unknown) => Readonly<Record<string, unknown>> | undefined
 
 const extrasOf = (undoable: Undoable): ToolExtras => ({
-  kinds: { confirm: 'any', scopesFor: 'function', undo: 'object' },
-  meta: (name, facts: ReliableFacts & UndoableFacts) => {
+  kinds: { confirm: 'any', scopesFor: 'function', undo: 'object', pagination: 'object' },
+  meta: (name, facts: ReliableFacts & UndoableFacts, schemas) => {
     const undo = undoable(name, facts.undo)
     const confirm = confirmFacts(facts)
     const needs = facts.scopes === undefined ? undefined : { [permissionsExtension]: { required_scopes: facts.scopes } }
-    const consent = confirm === undefined ? needs : { ...needs, ...confirmMeta(confirm) }
-    return undo === undefined ? consent : { ...consent, ...undo }
+    const pages = paginationMeta(name, facts, schemas)
+    if ((undo ?? confirm ?? needs ?? pages) === undefined) return undefined
+    return { ...needs, ...(confirm && confirmMeta(confirm)), ...undo, ...pages }
   },
   annotations: (facts: ReliableFacts) => {
     const confirm = confirmFacts(facts)

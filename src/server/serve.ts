@@ -8,9 +8,10 @@ import type { HttpLimits } from '../transports/http/limits.ts'
 import type { Listening, ListenOptions } from '../transports/http/listen.ts'
 import { checkNames, type GuardNames } from '../transports/http/names.ts'
 import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
+import { documents } from './documents.ts'
 import { givenLimits } from './options.ts'
 
-export interface ServeHttpOptions extends Omit<ListenOptions, 'onUpgrade' | 'identify' | 'authorizer' | 'streams'> {
+export interface ServeHttpOptions extends Omit<ListenOptions, 'onUpgrade' | 'identify' | 'authorizer' | 'streams' | 'document'> {
   /** Whose tokens are taken, by `oauth`. A bind that others can reach needs it, or 'none' in words. */
   readonly auth?: Auth
 }
@@ -48,7 +49,8 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
   const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine, authorizer, streams.limits) }
   const guarded = authorizer === undefined ? {} : { authorizer, hosts: namedHosts(options) }
   const onError = (error: Error): void => engine.trace('listener', error)
-  const listening = await listenHttp(engine, { ...rest, limits, streams, ...guarded, ...onUpgrade, onError })
+  const document = documents.get(engine)
+  const listening = await listenHttp(engine, { ...rest, limits, streams, document, ...guarded, ...onUpgrade, onError })
   url = listening.url
   return listening
 }
@@ -77,7 +79,11 @@ export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
   let face: Promise<FetchHandler> | undefined
   return async (request: Request, info?: FetchInfo) => {
     face ??= Promise.all([import('../transports/http/fetch.ts'), loadAuthorizer(auth, engine)]).then(([module, authorizer]) =>
-      module.fetchHandler(door, authorizer === undefined ? options : { ...options, hosts: namedHosts(options), authorizer }),
+      module.fetchHandler(door, {
+        ...options,
+        document: documents.get(engine),
+        ...(authorizer === undefined ? {} : { hosts: namedHosts(options), authorizer }),
+      }),
     )
     return (await face)(request, info)
   }

@@ -28,6 +28,7 @@ import type { PlaceLimits } from '../features/mcp/tasks/places.ts'
 import { tasksServer } from '../features/mcp/tasks/server.ts'
 import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
 import { facadeParts } from '../features/reliability/facade/facts.ts'
+import { recommendationsServer } from '../features/reliability/recommendations/server.ts'
 import type { StateRule } from '../features/reliability/session-state/server.ts'
 import type { Carrier } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
@@ -37,7 +38,9 @@ import type { Listening } from '../transports/http/listen.ts'
 import type { Server } from './api.ts'
 import { Context } from './context.ts'
 import { davioeSide, type FacadeOptions, facadeSide } from './dialects.ts'
+import { documents } from './documents.ts'
 import { callLayer, serverLog } from './logging.ts'
+import { manifestDocument, serverManifest } from './manifest.ts'
 import { middlewareLayer } from './middleware.ts'
 import { checkServerOptions, limitsOf, type ServerOptions } from './options.ts'
 import { createRates } from './rates.ts'
@@ -119,6 +122,19 @@ export function createServer(options: ServerOptions): Server {
   const store = shared === undefined ? {} : { store: shared }
   const tasks = tasksServer({ clock, seal, tools: tools.catalog, limits: placesOf(limits), ...store })
   subscriptions.kind(tasks.listening)
+  const recommendations = recommendationsServer(options.recommendations)
+  const manifest = serverManifest(options, {
+    engine: () => engine,
+    sides: () => sides,
+    tools,
+    resources,
+    subscriptions,
+    rates,
+    clock,
+    cache,
+    filtered: () => middleware.length > logging,
+    recommendations: recommendations.listed,
+  })
   tools.catalog.onChange(() => subscriptions.changed('tools'))
   prompts.catalog.onChange(() => subscriptions.changed('prompts'))
   resources.resources.onChange(() => subscriptions.changed('resources'))
@@ -137,6 +153,7 @@ export function createServer(options: ServerOptions): Server {
     ]
   }
   const middleware: Layer[] = log.level === 'debug' ? [callLayer(log, clock)] : []
+  const logging = middleware.length
   const sides: Side[] = [
     lifecycleServer({ instructions: options.instructions, cache, onExit }),
     tools.side,
@@ -153,6 +170,7 @@ export function createServer(options: ServerOptions): Server {
     { layers: [unsealLayer(replay)], errors: elicitationErrors },
     ...dialects(),
     ...reliable.sides,
+    ...[recommendations.side, manifest?.side].filter(side => side !== undefined),
   ]
   const engine = new Engine({
     role: 'server',
@@ -170,6 +188,8 @@ export function createServer(options: ServerOptions): Server {
     explain: reliable.explain,
     ...(shared === undefined || options.sessions === false ? {} : { shared: () => shareSessions(engine, shared) }),
   })
+  const document = manifestDocument(options, engine)
+  if (document !== undefined) documents.set(engine, document)
   const listening = new Set<Listening>()
   const server: Server = {
     door: engine,

@@ -1,7 +1,9 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -26,3 +28,41 @@ it('the tickets example takes back what was done, although its server is killed 
     'Left behind: 0 tickets, 0 links',
   ])
 }, 60_000)
+
+it('the registry example finds a server by recommendation and registry, and connects only by decision', async () => {
+  const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/registry/client.ts')]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 })
+  expect(stdout.trim().split('\n')).toEqual([
+    'tracker recommends com.example/design 1.1.0, trusted: true',
+    '+-----+',
+    '| Buy |',
+    '+-----+',
+  ])
+}, 30_000)
+
+it('the registry example serves a folder of descriptions by the official API', async () => {
+  const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/registry/server.ts')]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => void child.kill())
+  const [url] = await once(createInterface(child.stdout), 'line')
+  const read = async (path: string) => (await fetch(`${url}/v0.1/servers${path}`)).json()
+  const official = 'io.modelcontextprotocol.registry/official'
+  expect(await read('?search=DESIGN&version=latest')).toMatchObject({
+    servers: [{ server: { name: 'com.example/design', version: '1.1.0' }, _meta: { [official]: { isLatest: true } } }],
+    metadata: { count: 1 },
+  })
+  const first = await read('?limit=2')
+  expect(first).toMatchObject({ servers: [{}, {}], metadata: { nextCursor: '2' } })
+  expect(await read('?limit=2&cursor=2')).toMatchObject({
+    servers: [{ server: { name: 'com.example/wiki' } }],
+    metadata: { count: 1 },
+  })
+  const name = encodeURIComponent('com.example/design')
+  expect(await read(`/${name}/versions`)).toMatchObject({
+    servers: [{ server: { version: '1.1.0' } }, { server: { version: '1.0.0' } }],
+  })
+  expect(await read(`/${name}/versions/latest`)).toMatchObject({ server: { version: '1.1.0' } })
+  expect(await read(`/${name}/versions/9.9.9`)).toEqual({ error: 'Server not found' })
+  expect((await fetch(`${url}/v0.1/servers?limit=0`)).status).toBe(400)
+  expect((await fetch(`${url}/v0.1/servers`, { method: 'POST' })).status).toBe(405)
+}, 30_000)

@@ -1,4 +1,5 @@
-/** A public JSON document beside the endpoint, such as the metadata of RFC 9728: for anyone, from any origin, by GET. */
+/** JSON documents beside the endpoint, by GET: public ones, such as the metadata of RFC 9728, and those for whoever may call. */
+import type { Caller } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Refusal } from './refusal.ts'
 
@@ -25,6 +26,36 @@ export function documentAnswer(method: string | undefined, text: string): Docume
     message: `Method ${clip(method ?? '')} is not served here. Read this document by GET`,
     headers: { allow: allowed },
   }
+}
+
+/** A document for whoever may call the server; it may be another one for each. */
+export interface OwnDocument {
+  /** Below the address of the endpoint: `/capabilities`. */
+  readonly path: string
+  read(caller: Caller): Promise<DocumentText>
+}
+
+export interface DocumentText {
+  readonly text: string
+  /** Names what it says; counters may differ. */
+  readonly tag: string
+  readonly maxAgeMs: number
+  readonly cacheScope: 'public' | 'private'
+}
+
+/** `kept`: the tags that the reader has already (If-None-Match). */
+export function ownAnswer({ text, tag, maxAgeMs, cacheScope }: DocumentText, kept: string | undefined): DocumentAnswer {
+  const etag = `"${tag}"`
+  const headers = ['etag', etag, 'cache-control', `${cacheScope}, max-age=${Math.floor(maxAgeMs / 1000)}`]
+  const known = kept?.split(',').some(each => each.trim().replace(/^W\//, '') === etag || each.trim() === '*')
+  if (known === true) return { status: 304, headers, body: '' }
+  return { status: 200, headers: ['content-type', 'application/json', ...headers], body: text }
+}
+
+export function notRead(method: string | undefined): Refusal | undefined {
+  if (method === 'GET' || method === 'HEAD') return undefined
+  const message = `Method ${clip(method ?? '')} is not served here. Read this document by GET`
+  return { status: 405, message, headers: { allow: 'GET, HEAD' } }
 }
 
 /** The path of a request's address, without its query. */

@@ -3,6 +3,7 @@ import type { Authorizer, Entrance, HeaderReader } from '../../core/authorizer.t
 import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
+import type { OwnDocument } from './document.ts'
 import { createGuard, type Guard, type GuardOptions } from './guard.ts'
 import type { HttpLane } from './lane.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
@@ -21,6 +22,8 @@ export interface HttpOptions extends GuardOptions {
   readonly identify?: Identify
   /** The same with what belongs to it: challenges, and the document that says where tokens are had. */
   readonly authorizer?: Authorizer
+  /** A document beside the endpoint, for whoever may call. */
+  readonly document?: OwnDocument | undefined
   /** Share one table between several faces of a server; the caps then hold for all of them together. */
   readonly streams?: Streams
 }
@@ -41,6 +44,7 @@ export interface Endpoint {
   readonly streams: Streams
   readonly identify: Identify | undefined
   readonly authorizer: Authorizer | undefined
+  readonly document: OwnDocument | undefined
   /** What the Accept header lets through, remembering the last one: callers seldom change theirs. */
   readonly takes: (accept: string | undefined) => number
   /** Where answers come on the stream that a GET opened (the pair of 2024-11-05), it is no mere listener. */
@@ -59,6 +63,7 @@ export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpo
     streams: options.streams ?? new Streams({ limits }),
     identify: options.identify ?? authorizer?.identify.bind(authorizer),
     authorizer,
+    document: options.document,
     takes(accept) {
       if (accept !== lastAccept) {
         lastTakes = takes(accept)

@@ -2,7 +2,7 @@
 import type { Entrance } from '../../core/authorizer.ts'
 import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
 import { corsHeaders, preflightHeaders } from './cors.ts'
-import { documentAnswer } from './document.ts'
+import { documentAnswer, notRead, type OwnDocument, ownAnswer } from './document.ts'
 import {
   acceptsNeither,
   checkBody,
@@ -123,7 +123,8 @@ class FetchExchange implements Face, Entrance {
   }
 
   async #route(caller: Caller): Promise<void> {
-    const { door } = this.#endpoint
+    const { door, document } = this.#endpoint
+    if (document !== undefined && new URL(this.#request.url).pathname.endsWith(document.path)) return this.#read(caller, document)
     if (this.#request.method === 'POST') await this.#post(caller)
     else if (this.#listening) this.#listen(caller)
     else if (this.#request.method === 'DELETE') door.leave(caller, this.#lane)
@@ -136,6 +137,15 @@ class FetchExchange implements Face, Entrance {
     const body = refusal ?? (await readWebBody(this.#request, limits.frameBytes))
     if (typeof body === 'string') door.deliver(body, caller, this.#lane)
     else this.refuse(body)
+  }
+
+  async #read(caller: Caller, document: OwnDocument): Promise<void> {
+    const { method } = this.#request
+    const refusal = notRead(method)
+    if (refusal !== undefined) return this.refuse(refusal)
+    const { status, headers, body } = ownAnswer(await document.read(caller), this.#header('if-none-match'))
+    const extra = corsHeaders(this.#endpoint.guard, this.#header('origin'))
+    this.reply(status, [...headers, ...extra], method === 'HEAD' ? '' : body)
   }
 
   #listen(caller: Caller): void {

@@ -90,6 +90,9 @@ function serverOptions({ headersMs, requestMs }: HttpLimits): ServerOptions {
 
 function routes(endpoint: Endpoint, path: string, ssePath: string | undefined): ReadonlyMap<string, NodeHttpHandler> {
   const table = new Map([[path, nodeFace(endpoint)]])
+  const { document } = endpoint
+  if (document !== undefined)
+    table.set(`${path}${document.path}`, (req, res) => new NodeExchange(endpoint, req, res).own(document))
   if (ssePath === undefined) return table
   const messagePath = `${ssePath}/message`
   const pair = ssePair(endpoint, { messagePath })

@@ -4,7 +4,7 @@ import type { Entrance } from '../../core/authorizer.ts'
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { corsHeaders, preflightHeaders } from './cors.ts'
-import { documentAnswer } from './document.ts'
+import { documentAnswer, notRead, type OwnDocument, ownAnswer } from './document.ts'
 import {
   acceptsNeither,
   checkBody,
@@ -32,6 +32,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   readonly #endpoint: Endpoint
   readonly #req: IncomingMessage
   readonly #res: ServerResponse
+  #wanted: OwnDocument | undefined = undefined
 
   constructor(endpoint: Endpoint, req: IncomingMessage, res: ServerResponse) {
     this.#endpoint = endpoint
@@ -75,6 +76,12 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     const answer = refusal ?? documentAnswer(method, text)
     if ('message' in answer) this.refuse(answer)
     else this.reply(answer.status, answer.headers, answer.body)
+  }
+
+  /** Answers with a document for those who may call: they come in as for any request. */
+  own(document: OwnDocument): void {
+    this.#wanted = document
+    this.begin(undefined)
   }
 
   body(text: string): void {
@@ -141,6 +148,10 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   }
 
   #route(parsedBody: unknown): void {
+    if (this.#wanted !== undefined) {
+      this.#read(this.#wanted).catch(() => this.refuse(failed))
+      return
+    }
     switch (this.#req.method) {
       case 'POST':
         this.#post(parsedBody)
@@ -178,6 +189,14 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     } catch {
       lane.refuse(failed)
     }
+  }
+
+  async #read(document: OwnDocument): Promise<void> {
+    const refusal = notRead(this.#req.method)
+    if (refusal !== undefined) return this.refuse(refusal)
+    const { status, headers, body } = ownAnswer(await document.read(this), this.header('if-none-match'))
+    const extra = corsHeaders(this.#endpoint.guard, this.header('origin'))
+    this.reply(status, [...headers, ...extra], body)
   }
 
   #leave(): void {

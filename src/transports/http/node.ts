@@ -15,12 +15,14 @@ export type NodeHttpHandler = (req: IncomingMessage, res: ServerResponse, parsed
 export function nodeHttpHandler(door: Door, options?: HttpOptions): NodeHttpHandler {
   const endpoint = createEndpoint(door, options)
   const face = nodeFace(endpoint)
-  const { authorizer } = endpoint
-  if (authorizer === undefined) return face
+  const { authorizer, document } = endpoint
+  if (authorizer === undefined && document === undefined) return face
   return (req, res, parsedBody) => {
-    const text = authorizer.document(pathOf(originalUrl(req)))
-    if (text === undefined) face(req, res, parsedBody)
-    else new NodeExchange(endpoint, req, res).document(text)
+    const path = pathOf(originalUrl(req))
+    const text = authorizer?.document(path)
+    if (text !== undefined) new NodeExchange(endpoint, req, res).document(text)
+    else if (document !== undefined && path.endsWith(document.path)) new NodeExchange(endpoint, req, res).own(document)
+    else face(req, res, parsedBody)
   }
 }
 

@@ -48,8 +48,13 @@ export async function publicServer(listener: RequestListener): Promise<{ url: st
 
 /** A guard for which `*.example` is that address, and every other name this machine. */
 export function guard(options: OutboundOptions = {}) {
-  const resolve = async (name: string) => [name.endsWith('.example') ? stage : '127.0.0.1']
-  return createOutbound({ allow: [stage], ca: cert, resolve, ...options })
+  return createOutbound({ ...stageOptions, ...options })
+}
+
+export const stageOptions: OutboundOptions = {
+  allow: [stage],
+  ca: cert,
+  resolve: async name => [name.endsWith('.example') ? stage : '127.0.0.1'],
 }
 
 async function listen(server: Server, host: string): Promise<number> {

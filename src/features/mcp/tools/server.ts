@@ -97,10 +97,12 @@ export interface ToolsOptions<C> {
 export interface ToolExtras {
   readonly kinds: Readonly<Record<string, Kind>>
   /** Goes into the tool's `_meta`. Throws where what was said makes no sense. */
-  meta(name: string, facts: ToolFacts): Readonly<Record<string, unknown>> | undefined
+  meta(name: string, facts: ToolFacts, schemas: ToolSchemas): Readonly<Record<string, unknown>> | undefined
   /** Hints that follow from it. */
   annotations?(facts: ToolFacts): ToolAnnotations | undefined
 }
+
+export type ToolSchemas = Pick<Tool, 'inputSchema' | 'outputSchema'>
 
 const kinds: KindsOf<ToolFacts> = {
   title: 'string',
@@ -179,7 +181,7 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, opt
   if ('fault' in mirrored) throw new TypeError(`The input schema of tool "${name}": ${mirrored.fault}`)
   const { title, description, icons } = facts
   const annotations = annotationsOf(facts, more?.annotations?.(facts))
-  const extra = more?.meta(name, facts)
+  const extra = more?.meta(name, facts, { inputSchema, ...(output === undefined ? {} : { outputSchema: output.json }) })
   const meta = extra === undefined ? facts.meta : { ...extra, ...facts.meta }
   const support = taskFacts(facts.task)?.support
   const tool: Tool = {

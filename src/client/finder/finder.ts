@@ -1,0 +1,103 @@
+/**
+ * Finding servers for a capability: first in what is at hand, then with those whom the host lets be asked. It finds, it never
+ * connects and never installs: that is a decision of the host, for which every candidate says who told of it.
+ */
+import type { Clock } from '../../core/clock.ts'
+import { type Duration, toMilliseconds } from '../../core/duration.ts'
+import { checkOptions, type KindsOf } from '../../core/options.ts'
+import { readManifest } from '../../features/reliability/manifest/client.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { OutboundOptions } from '../../transports/outbound/outbound.ts'
+import type { Client } from '../client.ts'
+import type { Candidate, Found } from './candidate.ts'
+import type { Recommender } from './local.ts'
+import type { Search } from './search.ts'
+
+export interface FinderOptions {
+  /** Manifests at hand, as documents: of servers that the host knows. */
+  readonly manifests?: readonly unknown[]
+  /** Connected servers, to be asked what they recommend. */
+  readonly servers?: readonly Recommender[]
+  /** Addresses of registries with the official API (`/v0.1/servers`). Default: none, so that no wish leaves this machine. */
+  readonly registries?: readonly string[]
+  /** Sites whose `/.well-known/mcp/catalog.json` is read. Default: none. */
+  readonly catalogs?: readonly string[]
+  /** Addresses of servers whose card (`…/server-card`) is read. Default: none. */
+  readonly cards?: readonly string[]
+  /** Names of servers, and addresses from above, whose word is trusted. Default: none. */
+  readonly trusted?: readonly string[]
+  /** How long answers are kept. Default 5 min. */
+  readonly ttl?: Duration
+  /** What the way to other machines may do: see the guide on hardening. Default: public https addresses only. */
+  readonly outbound?: OutboundOptions
+  readonly clock?: Clock
+}
+
+export interface FindOptions {
+  /** The most candidates, 1 to 100. Default 10. */
+  readonly limit?: number
+  /** Whether registries, catalogs and cards are asked, where what is at hand is not enough. Default true. */
+  readonly remote?: boolean
+  readonly signal?: AbortSignal
+}
+
+export interface Finder {
+  /** The surest first, each server once. That there is none is no failure. */
+  find(capability: string, options?: FindOptions): Promise<Found>
+  /** Holds what was told of a server against what it says of itself, once the host has connected to it. */
+  check(candidate: Candidate, client: Pick<Client, 'server'>): Candidate
+}
+
+const kinds: KindsOf<FinderOptions> = {
+  manifests: 'list',
+  servers: 'list',
+  registries: 'list',
+  catalogs: 'list',
+  cards: 'list',
+  trusted: 'list',
+  ttl: 'any',
+  outbound: 'object',
+  clock: 'object',
+}
+
+const wishLength = 1_000
+
+/** @example const { candidates } = await createFinder({ servers: [mcp] }).find('design mockup') */
+export function createFinder(options: FinderOptions = {}): Finder {
+  checkOptions('createFinder', options, kinds)
+  options.manifests?.forEach(readManifest)
+  const ttlMs = toMilliseconds(options.ttl ?? '5m', 'ttl')
+  let loading: Promise<Search> | undefined
+  const load = (): Promise<Search> => {
+    loading ??= import('./search.ts').then(({ createSearch }) => createSearch(options, ttlMs))
+    return loading
+  }
+  return {
+    find: async (capability, { limit = 10, remote = true, signal } = {}) => {
+      const wish = checkedWish(capability)
+      if (!(Number.isSafeInteger(limit) && limit >= 1 && limit <= 100)) throw new TypeError('limit must be 1 to 100')
+      return (await load())(wish, limit, remote, signal)
+    },
+    check: (candidate, { server }) => checkedAgainst(candidate, server),
+  }
+}
+
+function checkedWish(capability: string): string {
+  if (typeof capability === 'string' && /[\p{L}\p{N}]/u.test(capability) && capability.length <= wishLength) return capability
+  throw new TypeError(`find needs a capability in words, of at most ${wishLength} characters: find('design mockup')`)
+}
+
+/** Registries name servers by domain and name, `com.example/tracker`; most servers say the last part. */
+function checkedAgainst(candidate: Candidate, server: Client['server']): Candidate {
+  const { name, version, warnings } = candidate
+  const said: string[] = []
+  if (server === undefined) said.push('It does not say who it is')
+  else {
+    const short = name.slice(name.lastIndexOf('/') + 1)
+    if (server.name !== name && server.name !== short)
+      said.push(`It was recommended as "${clip(name)}" and calls itself "${clip(server.name)}"`)
+    if (version !== undefined && server.version !== version)
+      said.push(`It was recommended in version ${clip(version)} and has version ${clip(server.version)}`)
+  }
+  return { ...candidate, warnings: [...warnings, ...said] }
+}

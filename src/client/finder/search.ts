@@ -1,0 +1,78 @@
+/** The search of a finder: what is at hand first, then strangers; what they answered is kept for a while. */
+import { unlessAborted } from '../../core/abort.ts'
+import { realClock } from '../../core/clock.ts'
+import { surestFirst } from '../../features/reliability/recommendations/client.ts'
+import type { Candidate, Found } from './candidate.ts'
+import type { FinderOptions } from './finder.ts'
+import { Kept } from './kept.ts'
+import { type LocalOptions, ofManifest, ofServer } from './local.ts'
+import { type Ask, faultOf, joined, Remotes } from './remote.ts'
+
+export type Search = (wish: string, limit: number, remote: boolean, signal: AbortSignal | undefined) => Promise<Found>
+
+export function createSearch(options: FinderOptions, ttlMs: number): Search {
+  const { clock = realClock, servers = [], outbound = {} } = options
+  const known = new Set(options.trusted)
+  const local: LocalOptions = { ...outbound, trusted: name => known.has(name) }
+  const manifests = (options.manifests ?? []).map(value => ofManifest(value, local))
+  const remotes = remotesOf(options, local)
+  const kept = new Kept<Found>(clock, ttlMs)
+  const ask = (source: string, key: string, make: () => Promise<Found>): Promise<Found> =>
+    kept.get(`${source} ${key}`, make).catch(error => ({ candidates: [], faults: [faultOf(source, error)] }))
+
+  return async (wish, limit, remote, signal) => {
+    // What is asked is asked for all who want to know it: one who gives up leaves it to the others.
+    const all = (asked: readonly Promise<Found>[]): Promise<Found[]> => unlessAborted(Promise.all(asked), signal)
+    const named = servers.map((server, at) =>
+      ask(server.server?.name ?? 'a server', `${at} ${limit} ${wish}`, () => ofServer(server, wish, limit, local)),
+    )
+    const near = sorted(joined([...manifests.map(find => find(wish)), ...(await all(named))]))
+    if (!remote || near.candidates.length >= limit) return first(near, limit)
+    const far = await all(remotes.map(([source, askIt]) => ask(source, wish, () => askIt(wish))))
+    return first(sorted(joined([near, ...far])), limit)
+  }
+}
+
+function remotesOf(options: FinderOptions, local: LocalOptions): readonly (readonly [string, Ask])[] {
+  const { registries = [], catalogs = [], cards = [] } = options
+  const remotes = new Remotes(local)
+  return [
+    ...registries.map(url => [url, remotes.registry(url)] as const),
+    ...catalogs.map(url => [url, remotes.catalog(url)] as const),
+    ...cards.map(url => [url, remotes.card(url)] as const),
+  ]
+}
+
+/** Of a server that several tell of, the surest counts; what he does not know is taken from the others. */
+function sorted({ candidates, faults }: Found): Found {
+  const surest = surestFirst(
+    candidates,
+    ({ confidence }) => confidence,
+    ({ name }) => name,
+  )
+  const complete = surest.map(candidate => {
+    if (candidate.remotes.length > 0 || candidate.packages.length > 0) return candidate
+    const more = candidates.find(({ name, remotes, packages }) => name === candidate.name && remotes.length + packages.length > 0)
+    return more === undefined ? candidate : completed(candidate, more)
+  })
+  return { candidates: complete, faults }
+}
+
+/** An address is worth as much trust as whoever told it. */
+function completed(candidate: Candidate, more: Candidate): Candidate {
+  const { remotes, packages, title, description, version } = more
+  return {
+    ...candidate,
+    title: candidate.title ?? title,
+    description: candidate.description ?? description,
+    version: candidate.version ?? version,
+    remotes,
+    packages,
+    trusted: candidate.trusted && more.trusted,
+    warnings: [...candidate.warnings, ...more.warnings],
+  }
+}
+
+function first({ candidates, faults }: Found, limit: number): Found {
+  return { candidates: candidates.slice(0, limit), faults }
+}

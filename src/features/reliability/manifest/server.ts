@@ -1,0 +1,120 @@
+/** Offering the manifest: by a method, as a resource, and by its revision in the handshake. What writes it is loaded when first asked for. */
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration } from '../../../engine/extensions.ts'
+import type { CacheHint } from '../../../engine/paging.ts'
+import type { Side } from '../../../engine/plan.ts'
+import type { Revision } from '../../../revisions/index.ts'
+import type { CacheOptions } from '../../mcp/caching/messages.ts'
+import { discover, initialize } from '../../mcp/lifecycle/messages.ts'
+import { type ReadResourceResult, readResource } from '../../mcp/resources/messages.ts'
+import type { Tool } from '../../mcp/tools/messages.ts'
+import type { Built, DocumentParts, Documents } from './document.ts'
+import { getManifest, manifestExtension, manifestUri, manifestVersion, type WireManifest } from './messages.ts'
+import type { AuthMethod, WireRateLimits } from './shape.ts'
+
+/** What an author may say of it. */
+export interface ManifestOptions {
+  /** How callers get in. */
+  readonly auth?: readonly AuthMethod[]
+  /** What scopes are for, by name. Those that tools need are listed in any case. */
+  readonly scopes?: Readonly<Record<string, string>>
+  /** Where to read about this server. Default: `websiteUrl`. */
+  readonly homepage?: string
+  /** Tells each caller what is left of its own limits; such a manifest is for that caller alone. Default false. */
+  readonly counters?: boolean
+  /** Serves it by GET at the address of the server, followed by `/capabilities`. Default false. */
+  readonly http?: boolean
+  /** How long clients may keep it. Default: as the server says for all. */
+  readonly cache?: CacheOptions
+}
+
+export interface ManifestParts {
+  /** Asked for when it is first written. */
+  readonly document: () => Promise<DocumentParts>
+  readonly cache: CacheHint
+  /** Whether callers may see different tools. */
+  readonly filtered: () => boolean
+  /** The tools that a caller may see. */
+  readonly visible: (exchange: Exchange) => Promise<readonly Tool[]>
+  /** What is left of a caller's limits; undefined where nobody is told. */
+  readonly counters: ((exchange: Exchange) => Promise<WireRateLimits>) | undefined
+}
+
+export interface ManifestServer {
+  readonly side: Side
+  /** The manifest for the caller of an exchange, and who may keep it. */
+  of(exchange: Exchange): Promise<{ readonly built: Built; readonly manifest: WireManifest; readonly cache: CacheHint }>
+}
+
+export function manifestServer(parts: ManifestParts): ManifestServer {
+  let documents: Documents | undefined
+  const load = async (): Promise<Documents> => {
+    if (documents !== undefined) return documents
+    const [{ Documents }, document] = await Promise.all([import('./document.ts'), parts.document()])
+    documents ??= new Documents(document)
+    return documents
+  }
+  // Where callers see different tools, no revision holds for all.
+  const known = (revision: Revision): string | undefined => (parts.filtered() ? undefined : documents?.known(revision))
+  const of: ManifestServer['of'] = async exchange => {
+    const { revision } = exchange.peer
+    const tools = parts.filtered() ? await parts.visible(exchange) : undefined
+    const cache = tools === undefined && parts.counters === undefined ? parts.cache : personal(parts.cache)
+    const loaded = await load()
+    const built = tools === undefined ? await loaded.whole(revision) : await loaded.of(revision, tools, cache)
+    const { manifest } = built
+    if (parts.counters === undefined) return { built, manifest, cache }
+    return {
+      built,
+      cache,
+      manifest: { ...manifest, rate_limits: { ...manifest.rate_limits, ...(await parts.counters(exchange)) } },
+    }
+  }
+  return {
+    of,
+    side: {
+      handlers: [[getManifest, async (exchange: Exchange) => answer(await of(exchange), exchange.params['if_revision'])]],
+      layers: [
+        {
+          // The opening names the revision, which takes a moment to find out.
+          stage: 'enter',
+          methods: [initialize.name, discover.name],
+          when: exchange => !parts.filtered() && known(exchange.peer.revision) === undefined,
+          run: async (exchange, next) => {
+            await (await load()).whole(exchange.peer.revision)
+            return next()
+          },
+        },
+        {
+          stage: 'execute',
+          methods: [readResource.name],
+          when: ({ params }) => params['uri'] === manifestUri,
+          run: async exchange => contents(await of(exchange)),
+        },
+      ],
+      capabilities: revision => declaration(revision, manifestExtension, settings(known(revision))),
+    },
+  }
+}
+
+const personal = ({ ttlMs }: CacheHint): CacheHint => ({ ttlMs, cacheScope: 'private' })
+
+function settings(revision: string | undefined): Readonly<Record<string, unknown>> {
+  return { manifest_version: manifestVersion, ...(revision === undefined ? {} : { revision }) }
+}
+
+type Given = Awaited<ReturnType<ManifestServer['of']>>
+
+/** What counts from call to call is no reason to send all the rest again. */
+function answer({ built, manifest, cache }: Given, kept: unknown): unknown {
+  const { revision } = built
+  if (manifest === built.manifest) return kept === revision ? { not_modified: true, revision, ...cache } : built.page
+  const { rate_limits } = manifest
+  return kept === revision ? { not_modified: true, revision, rate_limits, ...cache } : { revision, manifest, ...cache }
+}
+
+function contents({ built, manifest, cache }: Given): ReadResourceResult {
+  const _meta = { [manifestExtension]: { revision: built.revision } }
+  const entry = { uri: manifestUri, mimeType: 'application/json', text: JSON.stringify(manifest), _meta }
+  return { contents: [entry], ...cache }
+}

@@ -1,0 +1,36 @@
+/** Recommendations on the wire: which other servers can do what this one cannot. Hints, never a permission to connect. */
+import { NS } from '../../../core/namespace.ts'
+import { officialIds, request } from '../../../engine/method.ts'
+import { array, type Infer, integer, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
+
+export const recommendationsExtension = `${NS}/recommendations`
+
+/** In falling order. */
+export const confidences = ['high', 'medium', 'low'] as const
+export type Confidence = (typeof confidences)[number]
+
+/** One entry, in an answer and in a manifest. */
+export const recommendationShape = object({
+  capability: string,
+  server_name: string,
+  registry_url: optional(string),
+  auth_flow: optional(string),
+  match_confidence: optional(oneOf(...confidences)),
+})
+export type WireRecommendation = Infer<typeof recommendationShape>
+
+export const recommendedShape = object({ recommendations: array(recommendationShape) })
+
+export interface WireRecommended {
+  readonly capability_needed: string
+  readonly recommendations: readonly WireRecommendation[]
+}
+
+export const recommendServers = request<WireRecommended>()({
+  name: 'servers/recommend',
+  to: 'server',
+  in: officialIds,
+  extension: recommendationsExtension,
+  declares: { extensions: { [recommendationsExtension]: {} } },
+  params: object({ capability_needed: string, limit: optional(integer) }),
+})

@@ -1,0 +1,98 @@
+/** Recommending other servers: from what the author lists, or knows when asked. */
+import { checkOptions, type KindsOf } from '../../../core/options.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration } from '../../../engine/extensions.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
+import {
+  type Confidence,
+  confidences,
+  recommendationsExtension,
+  recommendServers,
+  type WireRecommendation,
+  type WireRecommended,
+} from './messages.ts'
+
+/** Another server, and what it can do. */
+export interface Recommendation {
+  /** What it is good for: `design_mockup`. */
+  readonly capability: string
+  /** The name of the server. */
+  readonly server: string
+  /** Where it is described. */
+  readonly registryUrl?: string
+  /** How one gets in. */
+  readonly authFlow?: string
+  /** How sure you are. Default `medium`. */
+  readonly confidence?: Confidence
+}
+
+/** Finds what fits a wish. */
+export type Recommend = (capability: string) => Awaitable<readonly Recommendation[]>
+
+/** The most that one answer holds, and what it holds by default. */
+const most = 100
+const usual = 10
+/** A wish is a few words. */
+const wishLength = 1_000
+
+export interface RecommendationsServer {
+  readonly side: Side | undefined
+  /** For the manifest. */
+  readonly listed: readonly WireRecommendation[]
+}
+
+export function recommendationsServer(option: readonly Recommendation[] | Recommend | undefined): RecommendationsServer {
+  if (option === undefined) return { side: undefined, listed: [] }
+  const listed = typeof option === 'function' ? [] : option.map(toWire)
+  const found = async (wish: string): Promise<readonly WireRecommendation[]> => {
+    const { fitting, surest } = await import('./ranking.ts')
+    // Whoever finds for himself knows what fits.
+    return typeof option === 'function' ? surest((await option(wish)).map(toWire)) : fitting(wish, listed)
+  }
+  return {
+    listed,
+    side: {
+      handlers: [[recommendServers, (exchange: Exchange) => recommend(exchange, found)]],
+      capabilities: revision => declaration(revision, recommendationsExtension),
+    },
+  }
+}
+
+async function recommend(
+  { params }: Exchange,
+  found: (wish: string) => Promise<readonly WireRecommendation[]>,
+): Promise<WireRecommended> {
+  const wish = params['capability_needed'] as string
+  const limit = (params['limit'] as number | undefined) ?? usual
+  if (wish.trim() === '' || wish.length > wishLength)
+    throw new McpError('invalid-params', `params.capability_needed must be 1 to ${wishLength} characters that name a capability`)
+  if (limit < 1 || limit > most) throw new McpError('invalid-params', `params.limit must be 1 to ${most}`)
+  return { capability_needed: wish, recommendations: (await found(wish)).slice(0, limit) }
+}
+
+const kinds: KindsOf<Recommendation> = {
+  capability: 'string',
+  server: 'string',
+  registryUrl: 'string',
+  authFlow: 'string',
+  confidence: 'string',
+}
+
+function toWire(given: Recommendation): WireRecommendation {
+  checkOptions('A recommendation', given, kinds)
+  const { capability, server, registryUrl, authFlow, confidence = 'medium' } = given
+  if (typeof capability !== 'string' || typeof server !== 'string')
+    throw new TypeError("A recommendation needs a capability and a server: { capability: 'wiki', server: 'com.example/wiki' }")
+  if (!confidences.includes(confidence))
+    throw new TypeError(`The confidence of a recommendation is "${clip(String(confidence))}"; give ${confidences.join(', ')}`)
+  return {
+    capability,
+    server_name: server,
+    ...(registryUrl === undefined ? {} : { registry_url: registryUrl }),
+    ...(authFlow === undefined ? {} : { auth_flow: authFlow }),
+    match_confidence: confidence,
+  }
+}
