@@ -6,10 +6,13 @@ import type { Catalog } from '../core/catalog.ts'
 import type { Engine } from '../engine/engine.ts'
 import { wireName } from '../engine/method.ts'
 import type { Side } from '../engine/plan.ts'
+import { discover, initialize } from '../features/mcp/lifecycle/messages.ts'
+import { readResource } from '../features/mcp/resources/messages.ts'
 import { callTool, listTools } from '../features/mcp/tools/messages.ts'
 import type { ToolEntry, ToolFacts } from '../features/mcp/tools/server.ts'
 import type { FacadePart } from '../features/reliability/facade/facts.ts'
 import type { Facade } from '../features/reliability/facade/server.ts'
+import { getManifest } from '../features/reliability/manifest/messages.ts'
 import { problemOfFailure } from '../features/reliability/problem/failures.ts'
 import { problemMeta } from '../features/reliability/problem/server.ts'
 import type { Context } from './context.ts'
@@ -20,6 +23,9 @@ export interface FacadeOptions {
   readonly catalog: () => Catalog<ToolEntry<Context>>
   readonly compile: (name: string, facts: ToolFacts) => ToolEntry<Context>
 }
+
+/** What tells of tools: by name, by what the manifest says of them, or by its revision. */
+const telling = [listTools, callTool, getManifest, readResource, initialize, discover].map(({ name }) => name)
 
 /** Nothing about tools is answered before it is there: lists and calls agree from the first one on. */
 export function facadeSide(options: FacadeOptions): Side {
@@ -43,7 +49,7 @@ export function facadeSide(options: FacadeOptions): Side {
     layers: [
       {
         stage: 'enter',
-        methods: [listTools.name, callTool.name],
+        methods: telling,
         when: () => facade === undefined,
         run: async (_, next) => {
           await load()

@@ -232,6 +232,6 @@ describe.each(places)('the façade at %s on %s', (revision, kind) => {
 })
 
 it('a part that there is none of is a mistake, told at once', () => {
-  expect(() => world.serve('memory', { facade: ['manifest' as never] })).toThrow(/facade has no "manifest"/)
+  expect(() => world.serve('memory', { facade: ['telepathy' as never] })).toThrow(/facade has no "telepathy"/)
   expect(() => world.serve('memory', { profile: 'other' as never })).toThrow(/profile is "other"/)
 })

@@ -3,7 +3,9 @@ import type { Method } from '../../../engine/method.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { ToolAnnotations } from '../../mcp/tools/messages.ts'
 import { getKey } from '../idempotency/messages.ts'
+import { getManifest } from '../manifest/messages.ts'
 import { checkPermissions, negotiatePermissions, permissionsExtension } from '../permissions/messages.ts'
+import { recommendServers } from '../recommendations/messages.ts'
 import { beginTransaction, commitTransaction, getTransaction, rollbackTransaction } from '../transactions/messages.ts'
 import type { FacadePart } from './facts.ts'
 
@@ -111,6 +113,28 @@ export const facadeTools: readonly FacadeTool[] = [
     method: getKey as Method,
     description: 'What became of the call that was made under an idempotency key.',
     input: input({ idempotency_key: text('The key') }, ['idempotency_key']),
+    annotations: looking,
+  },
+  {
+    name: 'get_manifest',
+    part: 'manifest',
+    method: getManifest as Method,
+    description: 'All tools of this server, and what is known of each: the scopes it needs, what it risks and costs, its limits.',
+    input: input({ if_revision: text('The revision that you have: then nothing comes unless there is another one') }),
+    annotations: looking,
+  },
+  {
+    name: 'recommend_servers',
+    part: 'recommendations',
+    method: recommendServers as Method,
+    description: 'Other servers that can do what this one cannot, the surest first. Nothing connects to them.',
+    input: input(
+      {
+        capability_needed: text('What is needed, in a few words'),
+        limit: { type: 'integer', minimum: 1, maximum: 100, description: 'The most servers' },
+      },
+      ['capability_needed'],
+    ),
     annotations: looking,
   },
 ]

@@ -260,6 +260,25 @@ describe.each(revisions)('the manifest on %s', revision => {
     expect(contents).toMatchObject({ mimeType: 'application/json', _meta: { [manifestExtension]: { revision: current } } })
   })
 
+  it('E1-2: has the tools of the façade too, from the first word on', async () => {
+    const wire = await open(make({ facade: true }))
+    const { revision: named } = (await settings(wire)) as { revision: string }
+    const { revision: current, manifest } = await got(wire)
+    const names = ((manifest as Frame)['tools'] as Frame[]).map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(['begin_transaction', 'get_manifest']))
+    expect(names).toEqual((await listed(wire)).map(({ name }) => name))
+    expect(current).toBe(named)
+  })
+
+  it('is a tool for clients that know no extensions, where the façade is on', async () => {
+    const wire = await speak(make({ facade: ['manifest'] }), revision)
+    const called = resultOf(await wire.ask('tools/call', { name: 'get_manifest', arguments: {} }))
+    expect(called['structuredContent']).toMatchObject({ manifest: { server: { name: 'tracker' } } })
+    const { revision: if_revision } = called['structuredContent'] as { revision: string }
+    const again = resultOf(await wire.ask('tools/call', { name: 'get_manifest', arguments: { if_revision } }))
+    expect(again['structuredContent']).toMatchObject({ not_modified: true, revision: if_revision })
+  })
+
   it('is given only to whoever declared it', async () => {
     const wire = await speak(make(), revision)
     expect(errorOf(await wire.ask('manifest/get'))).toMatchObject({

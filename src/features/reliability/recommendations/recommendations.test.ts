@@ -69,6 +69,15 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('servers/recommend on %s', 
     expect(wishes).toEqual(['a picture of a page'])
   })
 
+  it('E13-1: is a tool for clients that know no extensions, where the façade is on', async () => {
+    const server = make({ recommendations: list, facade: true })
+    server.tool('close_ticket', {}, () => 'closed')
+    const wire = await speak(server, revision)
+    const args = { capability_needed: 'design mockup', limit: 1 }
+    const called = resultOf(await wire.ask('tools/call', { name: 'recommend_servers', arguments: args }))
+    expect(called['structuredContent']).toMatchObject({ recommendations: [{ server_name: 'com.example/draw' }] })
+  })
+
   it('E13-5: that there is none is an answer', async () => {
     const wire = await open(make({ recommendations: list }))
     expect(await ask(wire, { capability_needed: 'telepathy' })).toMatchObject({ recommendations: [] })
