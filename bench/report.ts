@@ -5,6 +5,7 @@ import {
   type ColdRow,
   figures,
   type KeyRow,
+  type ManifestRow,
   type Results,
   type ServerFigures,
   type ServerRow,
@@ -25,6 +26,7 @@ export function report(results: Results): string {
   add('Idle session after garbage collection, kB of heap (kB of RSS)', sessionTable(results.sessions))
   add('Client CPU per echo call, as a multiple of a raw client', clientTable(results.clients))
   add('Calls a second (CPU of this process per call, µs) under idempotency keys, 64 in flight', keyTable(results.idempotency))
+  add('The manifest of 500 tools: CPU of one answer, µs', manifestTable(results.manifest))
   const failed = failures(results)
   if (failed.length > 0) parts.push(`Failed\n${failed.map(line => `  ${line}`).join('\n')}`)
   return parts.join('\n\n')
@@ -38,6 +40,7 @@ export function failures(results: Results): string[] {
     sessions: results.sessions,
     clients: results.clients,
     idempotency: results.idempotency,
+    manifest: results.manifest,
   }
   return Object.entries(groups).flatMap(([section, rows]) =>
     rows.flatMap(row =>
@@ -48,7 +51,8 @@ export function failures(results: Results): string[] {
   )
 }
 
-function label(row: ServerRow | ColdRow | SessionRow | ClientRow | KeyRow): string {
+function label(row: ServerRow | ColdRow | SessionRow | ClientRow | KeyRow | ManifestRow): string {
+  if ('way' in row) return row.way
   if ('store' in row) return row.store
   if ('work' in row) return `${row.carrier} ${row.revision} ${row.work}`
   if ('opening' in row) return `${row.carrier} ${row.opening}`
@@ -66,6 +70,14 @@ function clientTable(rows: readonly ClientRow[]): Table {
   const names = others(rows, 'raw')
   const head = ['', 'raw µs', ...names, 'sdk-v2 / vivarium']
   return [head, ...rows.map(row => [label(row), fixed(row.cells.raw, 'cpuMicros'), ...ratios(row, names)])]
+}
+
+function manifestTable(rows: readonly ManifestRow[]): Table {
+  const lines = rows.map(({ way, cells: { manifest } }) => {
+    const found = figures(manifest)
+    return found === undefined ? [way, '–', '–'] : [way, found.cpuMicros.toFixed(1), found.bytes.toLocaleString('en')]
+  })
+  return [['', 'µs', 'bytes'], ...lines]
 }
 
 function keyTable(rows: readonly KeyRow[]): Table {

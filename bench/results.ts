@@ -55,6 +55,12 @@ export interface KeyRow {
   cells: Record<string, Cell<{ callsPerSecond: number; cpuMicros?: number; transactionsPerCall?: number }>>
 }
 
+/** One answer with the manifest of 500 tools, in this process. */
+export interface ManifestRow {
+  way: 'anew' | 'kept bytes' | 'not modified'
+  cells: Record<string, Cell<{ cpuMicros: number; bytes: number }>>
+}
+
 export interface Results {
   node: string
   when: string
@@ -65,6 +71,7 @@ export interface Results {
   sessions: SessionRow[]
   clients: ClientRow[]
   idempotency: KeyRow[]
+  manifest: ManifestRow[]
 }
 
 export const failure = (error: unknown): { failed: string } => ({

@@ -13,6 +13,7 @@ import type { Results } from './results.ts'
 import { measureClients } from './sections/clients.ts'
 import { measureColdStart } from './sections/cold.ts'
 import { measureIdempotency } from './sections/idempotency.ts'
+import { measureManifest } from './sections/manifest.ts'
 import { measureServers } from './sections/server.ts'
 import { measureSessions } from './sections/sessions.ts'
 
@@ -31,6 +32,7 @@ const results: Results = {
   sessions: [],
   clients: [],
   idempotency: [],
+  manifest: [],
 }
 if (!built()) results.notes.push('vivarium: not built, skipped')
 if (options.quick) results.notes.push('--quick: short rounds, good for a smoke test, too short for claims')
@@ -51,6 +53,9 @@ const sections: Record<string, () => Promise<void>> = {
   clients: () => measureClients(options, progress(results.clients, 'client row')),
   idempotency: async () => {
     if (built()) await measureIdempotency(options, progress(results.idempotency, 'store'))
+  },
+  manifest: async () => {
+    if (built()) await measureManifest(options, progress(results.manifest, 'manifest'))
   },
 }
 for (const [name, measure] of Object.entries(sections)) {

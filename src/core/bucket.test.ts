@@ -75,3 +75,21 @@ it('never gives more than burst plus rate times time, and always gives after the
 it.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY])('a rate of %d is refused', perSecond => {
   expect(() => createBuckets({ perSecond })).toThrow(/perSecond is .*: give a finite number above 0/)
 })
+
+it('tells what is left, and when all will be, without taking any of it', () => {
+  const time = { now: 1_000 }
+  const buckets = createBuckets({ perSecond: 2, burst: 4, clock: at(time) })
+  const key = {}
+  expect(buckets.left('nobody yet')).toEqual({ tokens: 4, fullInMs: 0 })
+  for (const who of ['a', key]) {
+    buckets.take(who, 3)
+    expect([buckets.left(who), buckets.left(who)]).toEqual([
+      { tokens: 1, fullInMs: 1_500 },
+      { tokens: 1, fullInMs: 1_500 },
+    ])
+  }
+  time.now += 500
+  expect(buckets.left('a')).toEqual({ tokens: 2, fullInMs: 1_000 })
+  time.now -= 2_000
+  expect(buckets.left('a')).toEqual({ tokens: 1, fullInMs: 1_500 })
+})

@@ -128,6 +128,7 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('servers/recommend on %s', 
 })
 
 it('what an author recommends is checked at once', () => {
+  expect(() => make({ recommendations: 'many' as never })).toThrow('must be a list, or a function')
   expect(() => make({ recommendations: [{ capability: 'x' } as Recommendation] })).toThrow('needs a capability and a server')
   expect(() => make({ recommendations: [{ capability: 'x', server: 'y', confidence: 0.9 as never }] })).toThrow('confidence')
 })

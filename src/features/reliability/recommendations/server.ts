@@ -46,6 +46,8 @@ export interface RecommendationsServer {
 
 export function recommendationsServer(option: readonly Recommendation[] | Recommend | undefined): RecommendationsServer {
   if (option === undefined) return { side: undefined, listed: [] }
+  if (typeof option !== 'function' && !Array.isArray(option))
+    throw new TypeError('recommendations must be a list, or a function that finds them')
   const listed = typeof option === 'function' ? [] : option.map(toWire)
   const found = async (wish: string): Promise<readonly WireRecommendation[]> => {
     const { fitting, surest } = await import('./ranking.ts')
