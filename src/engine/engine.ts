@@ -8,7 +8,7 @@ import type { Trace } from '../core/log-trace.ts'
 import { type Caller, type Connection, ConnectionError, type Door, type Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
+import { type Awaitable, type Id, isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, Revision, Spoken } from '../revisions/index.ts'
 import { type Asking, pushAsking } from './asking.ts'
 import type { SendOptions } from './calls.ts'
@@ -17,6 +17,7 @@ import type { Exchange } from './exchange.ts'
 import { InFlight } from './in-flight.ts'
 import { DuplexLane } from './lanes.ts'
 import type { Limits } from './limits.ts'
+import { leave, listen } from './listening.ts'
 import type { Method, Role } from './method.ts'
 import { Outcome } from './outcome.ts'
 import { Plan, type Side } from './plan.ts'
@@ -24,9 +25,8 @@ import { type Delivery, receiveFrame, refuse } from './receive.ts'
 import { Seating, sessionHeader } from './seating.ts'
 import { sendNotification, sendRequest } from './send.ts'
 import { memorySessions, type Sessions } from './sessions.ts'
-import { type Shared, Sharing } from './sharing.ts'
+import { lastWords, type SharedParts, Sharing } from './sharing.ts'
 import { closed, type Layer } from './stages.ts'
-import { likelyRevision } from './unplaced.ts'
 
 export interface EngineOptions {
   readonly role: Role
@@ -40,8 +40,8 @@ export interface EngineOptions {
   readonly newId?: () => string
   /** False: session wires are served over HTTP without sessions. */
   readonly sessions?: boolean
-  /** Where other processes serve the same sessions: begun with the first of them. */
-  readonly shared?: () => Promise<Shared>
+  /** Where other processes serve the same sessions. */
+  readonly shared?: SharedParts
   readonly trace?: Trace
   /** Tells the other end that we gave up on a call. */
   readonly sendCancel?: (engine: Engine, conversation: Conversation, id: Id, reason: string) => void
@@ -77,7 +77,7 @@ export class Engine implements Door {
   readonly #metas: (Record<string, unknown> | undefined)[] = []
   #plan: Plan | undefined = undefined
   #outcome: Outcome | undefined = undefined
-  readonly #onSessionEnd: ((id: string) => void)[] = []
+  readonly #onSessionEnd: ((id: string, forAll: boolean) => void)[] = []
   #logLevel: string | undefined = undefined
 
   constructor(options: EngineOptions) {
@@ -88,8 +88,8 @@ export class Engine implements Door {
     this.limits = options.limits
     this.clock = options.clock ?? realClock
     this.deadlines = createDeadlines({ clock: this.clock })
-    this.sessions = memorySessions(this.limits, this.clock, id => {
-      for (const fn of this.#onSessionEnd) fn(id)
+    this.sessions = memorySessions(this.limits, this.clock, (id, forAll) => {
+      for (const fn of this.#onSessionEnd) fn(id, forAll)
     })
     this.inFlight = new InFlight(this.limits)
     this.seating = new Seating(options.spoken, this.sessions, options)
@@ -127,43 +127,14 @@ export class Engine implements Door {
     else this.sharing.prepare(caller, reply, () => receiveFrame(this, text, caller, reply))
   }
 
-  listen(caller: Caller, lane: Lane): void {
-    if (this.sharing === undefined) this.#listen(caller, lane)
-    else this.sharing.prepare(caller, lane, () => this.#listen(caller, lane))
+  listen(caller: Caller, lane: Lane): Awaitable<void> {
+    if (this.sharing === undefined) return listen(this, caller, lane)
+    return this.sharing.prepare(caller, lane, () => listen(this, caller, lane))
   }
 
   leave(caller: Caller, reply: Lane): void {
-    if (this.sharing === undefined) this.#leave(caller, reply)
-    else this.sharing.prepare(caller, reply, () => this.#leave(caller, reply))
-  }
-
-  #listen(caller: Caller, lane: Lane): void {
-    try {
-      const conversation = this.seating.seated(caller)
-      const last = caller.header?.('last-event-id')
-      const { http } = (conversation.peer as { revision: Revision }).revision
-      if (last !== undefined && http.resume) {
-        if (lane.resume?.(conversation.session as string, last) === true) return
-        throw new McpError('invalid-request', 'There is no stream in this session that sent that event id; open a new one')
-      }
-      if (conversation.push !== undefined && !conversation.push.closed) conversation.push.end()
-      conversation.push = lane
-      if (http.resume) lane.keep?.(conversation.session as string, http.prime)
-    } catch (error) {
-      refuse(this, lane, undefined, error, likelyRevision(this, caller, undefined))
-    }
-  }
-
-  #leave(caller: Caller, reply: Lane): void {
-    try {
-      const conversation = this.seating.seated(caller)
-      const { session = '' } = conversation
-      this.sessions.delete(session)
-      if (this.sharing === undefined) reply.end({ status: 200 })
-      else this.sharing.end(session, caller, reply)
-    } catch (error) {
-      refuse(this, reply, undefined, error, likelyRevision(this, caller, undefined))
-    }
+    if (this.sharing === undefined) leave(this, caller, reply)
+    else this.sharing.prepare(caller, reply, () => leave(this, caller, reply))
   }
 
   /** What features remember of a conversation and others may go on with. */
@@ -171,8 +142,8 @@ export class Engine implements Door {
     return this.#options.sides.flatMap(({ memories = [] }) => memories)
   }
 
-  /** Calls back for every session that ends, so that carriers let go of what they keep for it. */
-  onSessionEnd(fn: (id: string) => void): void {
+  /** Calls back for every session that ends, for all who serve it or only here, so that carriers let go of what they keep for it. */
+  onSessionEnd(fn: (id: string, forAll: boolean) => void): void {
     this.#onSessionEnd.push(fn)
   }
 
@@ -259,8 +230,12 @@ export class Engine implements Door {
     const instead = exchange.route.recover?.(exchange, error)
     if (instead !== undefined) return this.succeed(exchange, instead)
     if (!this.#finish(exchange)) return
-    const told = this.#options.explain === undefined ? error : this.#options.explain(exchange, error)
-    refuse(this, exchange.reply, exchange.id, told, exchange.peer.revision, exchange.caller)
+    refuse(this, exchange.reply, exchange.id, this.explain(exchange, error), exchange.peer.revision, exchange.caller)
+  }
+
+  /** The failure that a request is answered with, for what was thrown. */
+  explain(exchange: Exchange, thrown: unknown): unknown {
+    return this.#options.explain === undefined ? thrown : this.#options.explain(exchange, thrown)
   }
 
   #close(exchange: Exchange, result: unknown): void {
@@ -316,7 +291,9 @@ export class Engine implements Door {
     exchange.streams = true
     const { session } = exchange.conversation
     const { http } = exchange.peer.revision
-    if (session !== undefined && http.resume && exchange.reply.keep !== undefined) exchange.reply.keep(session, http.prime)
+    if (session === undefined || !http.resume || exchange.reply.keep === undefined) return
+    if (this.sharing === undefined) exchange.reply.keep(session, http.prime)
+    else exchange.reply.keep(session, http.prime, lastWords(this, exchange))
   }
 
   // ── outbound ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,15 +14,18 @@ export interface Sessions {
   close(): void
 }
 
-/** Idle conversations are swept; a full table first gives up what is idle longest past its time. */
-export function memorySessions(limits: Limits, clock: Clock, ended: (id: string) => void): Sessions {
+/**
+ * Idle conversations are swept; a full table first gives up what is idle longest past its time. `ended` hears of each that is over:
+ * for all who serve it, or only here.
+ */
+export function memorySessions(limits: Limits, clock: Clock, ended: (id: string, forAll: boolean) => void): Sessions {
   const table = new Map<string, Conversation>()
   let timer: (() => void) | undefined
-  const end = (conversation: Conversation, why: string): void => {
+  const end = (conversation: Conversation, why: string, forAll = false): void => {
     const id = conversation.session as string
     table.delete(id)
     conversation.end(new Error(why))
-    ended(id)
+    ended(id, forAll)
   }
   const sweep = (): void => {
     // Also called out of turn, by a full table: the timer that was set must not go on beside the next one.
@@ -60,7 +63,7 @@ export function memorySessions(limits: Limits, clock: Clock, ended: (id: string)
     },
     delete: id => {
       const conversation = table.get(id)
-      if (conversation !== undefined) end(conversation, 'The session was ended')
+      if (conversation !== undefined) end(conversation, 'The session was ended', true)
     },
     all: () => table.values(),
     close: () => {

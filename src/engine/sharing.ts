@@ -1,8 +1,14 @@
 /** What an engine does beside its own tables where other processes serve the same sessions. How they are kept is loaded with the first. */
+import type { Runners } from '../core/journal/runners.ts'
+import { problem } from '../core/problem.ts'
 import type { Caller, Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import type { Store } from '../stores/store.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
+import type { Exchange } from './exchange.ts'
+import { failureOf } from './outcome.ts'
 import { refuse } from './receive.ts'
 import { likelyRevision } from './unplaced.ts'
 
@@ -20,15 +26,25 @@ export interface Shared {
   close(): void
 }
 
+/** What processes share, each opened when first needed. */
+export interface SharedParts {
+  /** Called with the first session. */
+  readonly sessions: () => Promise<Shared>
+  readonly store: () => Promise<Store>
+  /** Which processes are alive. */
+  readonly runners: () => Promise<Runners>
+}
+
 export class Sharing {
+  readonly parts: SharedParts
   readonly #engine: Engine
-  readonly #start: () => Promise<Shared>
+  readonly #onClose: (() => Promise<void>)[] = []
   #starting: Promise<Shared> | undefined = undefined
   #shared: Shared | undefined = undefined
 
-  constructor(engine: Engine, start: () => Promise<Shared>) {
+  constructor(engine: Engine, parts: SharedParts) {
     this.#engine = engine
-    this.#start = start
+    this.parts = parts
   }
 
   /** After which the ids of our own requests begin. */
@@ -37,8 +53,8 @@ export class Sharing {
   }
 
   /** Goes on when the session that the caller names is known here as others left it. */
-  prepare(caller: Caller, reply: Lane, go: () => void): void {
-    this.#open()
+  prepare(caller: Caller, reply: Lane, go: () => Awaitable<void>): Promise<void> {
+    return this.#open()
       .then(shared => shared.prepare(caller))
       .then(go, error => this.#refuse(caller, reply, error))
   }
@@ -71,13 +87,19 @@ export class Sharing {
       .finally(() => reply.end())
   }
 
+  /** Called when all sessions have ended here, before what is shared is closed. */
+  onClose(fn: () => Promise<void>): void {
+    this.#onClose.push(fn)
+  }
+
   async close(): Promise<void> {
+    await Promise.all(this.#onClose.map(fn => fn()))
     const started = await this.#starting?.catch(() => undefined)
     started?.close()
   }
 
   #open(): Promise<Shared> {
-    this.#starting ??= this.#start().then(
+    this.#starting ??= this.parts.sessions().then(
       shared => {
         this.#shared = shared
         return shared
@@ -93,4 +115,13 @@ export class Sharing {
   #refuse(caller: Caller, reply: Lane, error: unknown): void {
     refuse(this.#engine, reply, undefined, error, likelyRevision(this.#engine, caller, undefined), caller)
   }
+}
+
+/** The answer to a call whose process goes before it: sent by whichever one its caller comes back to. */
+export function lastWords(engine: Engine, exchange: Exchange): string {
+  const gone = problem('OUTCOME_UNKNOWN', 'The process that ran this call has gone before it answered', {
+    actor: 'user',
+    suggestion: 'Find out whether it had its effect before doing it again; under the same idempotency key it can be repeated',
+  })
+  return engine.outcome.failure(exchange.id, failureOf(engine.explain(exchange, gone)), exchange.peer.revision)
 }

@@ -3,7 +3,7 @@
  * A frame is the JSON text of one message (or of one array, where a wire has batches).
  * Carriers move frames and hold no protocol logic; the engine never sees bytes or sockets.
  */
-import type { Id } from './message.ts'
+import type { Awaitable, Id } from './message.ts'
 
 export type Carrier = 'stdio' | 'memory' | 'websocket' | 'sse' | 'http'
 
@@ -70,21 +70,25 @@ export interface Lane {
   onClose(fn: () => void): void
   /**
    * Keep what is sent for replay within this session, under event ids; `prime` sends an empty first event at once
-   * so that the reader can come back even before the first message. Only lanes that can be re-attached have it.
+   * so that the reader can come back even before the first message. `will` is what other processes send in the place of the
+   * answer if this one goes before it. Only lanes that can be re-attached have it.
    */
-  keep?(session: string, prime: boolean): void
+  keep?(session: string, prime: boolean, will?: string): void
   /** Lets the reader go while the lane lives on; it comes back by itself after `retryMs`. */
   release?(retryMs: number): void
-  /** For a lane opened to continue another: attach to the kept lane that sent `lastEventId`, replaying what follows. False if there is none in this session. */
-  resume?(session: string, lastEventId: string): boolean
+  /** For a lane opened to continue another: attach to the kept lane that sent `lastEventId`, replaying what follows. */
+  resume?(session: string, lastEventId: string): Awaitable<Resumed>
 }
+
+/** Whether there was such a lane in the session; `anew`: one for unasked messages in another process, which this lane now goes on for. */
+export type Resumed = boolean | 'anew'
 
 /** What the engine offers to carriers that take in one exchange at a time (HTTP). */
 export interface Door {
   /** One posted body. The engine answers on `reply`, always: with a frame or with `end()`. */
   deliver(text: string, caller: Caller, reply: Lane): void
-  /** A stream for what is said unasked (GET). Refused by a final frame with a status. */
-  listen(caller: Caller, lane: Lane): void
+  /** A stream for what is said unasked (GET). Refused by a final frame with a status. Settles when it may be opened. */
+  listen(caller: Caller, lane: Lane): Awaitable<void>
   /** The caller ends its session (DELETE). */
   leave(caller: Caller, reply: Lane): void
   /** A duplex connection has come in; the engine starts it. */

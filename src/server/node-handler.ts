@@ -1,14 +1,19 @@
 /** A server as a handler for frameworks that stand on node:http. */
 import { createAuthorizer } from '../auth/resource/authorizer.ts'
 import { type NodeHttpHandler, nodeHttpHandler } from '../transports/http/node.ts'
+import { storeLogs } from '../transports/http/store-logs.ts'
+import { Streams } from '../transports/http/streams.ts'
 import { authorizerOptions, namedHosts } from './auth.ts'
 import { documents } from './documents.ts'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
+import { streamsOf } from './streams.ts'
 
 export function nodeHandler({ door, engine }: Server, { auth, ...options }: FetchOptions = {}): NodeHttpHandler {
   const document = documents.get(engine)
-  if (auth === undefined || auth === 'none') return nodeHttpHandler(door, { ...options, document })
+  const streams = streamsOf(engine, Streams, storeLogs)
+  if (auth === undefined || auth === 'none') return nodeHttpHandler(door, { ...options, document, streams })
   const hosts = namedHosts({ ...options, auth })
-  return nodeHttpHandler(door, { ...options, document, hosts, authorizer: createAuthorizer(auth, authorizerOptions(engine)) })
+  const authorizer = createAuthorizer(auth, authorizerOptions(engine))
+  return nodeHttpHandler(door, { ...options, document, streams, hosts, authorizer })
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Grants } from '../core/grant/grants.ts'
 import type { Seal } from '../core/handle.ts'
 import type { Journal } from '../core/journal/journal.ts'
+import type { Runners } from '../core/journal/runners.ts'
 import type { Trace } from '../core/log-trace.ts'
 import { ownerKey } from '../core/owner.ts'
 import { checkScopes } from '../core/scope.ts'
@@ -80,8 +81,8 @@ export interface Reliability {
   /** The user behind a call has agreed to calls of a tool. */
   allow(exchange: Exchange, tool: string, approved: ApprovedCalls): Promise<void>
   readonly state: StateServer
-  /** The store that was given, for what processes share. */
-  readonly shared: (() => Promise<Store>) | undefined
+  /** The store that was given, for what processes share, and who of them is alive. */
+  readonly shared: { readonly store: () => Promise<Store>; readonly runners: () => Promise<Runners> } | undefined
   /** What a failed call's result says of its problem. */
   readonly problemMeta: Explain
   /** The failure that a request is answered with. */
@@ -137,7 +138,8 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     sides: [problemServer(), idempotency, permissions.side, confirmation.side, transactions.side, state.side],
     transactions: { stuck: transactions.stuck },
     state,
-    shared: options.store === undefined ? undefined : store.open,
+    shared:
+      options.store === undefined ? undefined : { store: store.open, runners: async () => (await journal.open()).runners },
     problemMeta,
     toolExtras: extrasOf(transactions.undoable),
     decides: permissions.decides,

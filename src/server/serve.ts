@@ -10,6 +10,7 @@ import { checkNames, type GuardNames } from '../transports/http/names.ts'
 import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
 import { documents } from './documents.ts'
 import { givenLimits } from './options.ts'
+import { openStreams } from './streams.ts'
 
 export interface ServeHttpOptions extends Omit<ListenOptions, 'onUpgrade' | 'identify' | 'authorizer' | 'streams' | 'document'> {
   /** Whose tokens are taken, by `oauth`. A bind that others can reach needs it, or 'none' in words. */
@@ -39,13 +40,12 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
   }
   // The port may be known only later; but what others call a public address, nobody here can know.
   let url: string | undefined
-  const [authorizer, { httpLimits, listenHttp, Streams }] = await Promise.all([
+  const [authorizer, { httpLimits, listenHttp }] = await Promise.all([
     loadAuthorizer(auth, engine, isLoopback(options.host) ? () => url : undefined),
     import('../transports/http/listen.ts'),
   ])
   const limits = { frameBytes: engine.limits.frameBytes, ...givenLimits('listen: limits', options.limits ?? {}, httpLimits) }
-  const streams = new Streams({ limits, clock: engine.clock })
-  engine.onSessionEnd(id => streams.forget(id))
+  const streams = await openStreams(engine, limits)
   const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine, authorizer, streams.limits) }
   const guarded = authorizer === undefined ? {} : { authorizer, hosts: namedHosts(options) }
   const onError = (error: Error): void => engine.trace('listener', error)
@@ -78,12 +78,11 @@ export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
   if (auth !== undefined && auth !== 'none') checkResource(auth)
   let face: Promise<FetchHandler> | undefined
   return async (request: Request, info?: FetchInfo) => {
-    face ??= Promise.all([import('../transports/http/fetch.ts'), loadAuthorizer(auth, engine)]).then(([module, authorizer]) =>
-      module.fetchHandler(door, {
-        ...options,
-        document: documents.get(engine),
-        ...(authorizer === undefined ? {} : { hosts: namedHosts(options), authorizer }),
-      }),
+    face ??= Promise.all([import('../transports/http/fetch.ts'), loadAuthorizer(auth, engine), openStreams(engine)]).then(
+      ([module, authorizer, streams]) => {
+        const guarded = authorizer === undefined ? {} : { hosts: namedHosts(options), authorizer }
+        return module.fetchHandler(door, { ...options, ...guarded, document: documents.get(engine), streams })
+      },
     )
     return (await face)(request, info)
   }

@@ -119,8 +119,7 @@ export function createServer(options: ServerOptions): Server {
     },
   })
   const { shared } = reliable
-  const store = shared === undefined ? {} : { store: shared }
-  const tasks = tasksServer({ clock, seal, tools: tools.catalog, limits: placesOf(limits), ...store })
+  const tasks = tasksServer({ clock, seal, tools: tools.catalog, limits: placesOf(limits), ...shared })
   subscriptions.kind(tasks.listening)
   const recommendations = recommendationsServer(options.recommendations)
   const manifest = serverManifest(options, {
@@ -186,7 +185,9 @@ export function createServer(options: ServerOptions): Server {
     asking: replayAsking(replay),
     askTimeoutMs: replay.expiresMs,
     explain: reliable.explain,
-    ...(shared === undefined || options.sessions === false ? {} : { shared: () => shareSessions(engine, shared) }),
+    ...(shared === undefined || options.sessions === false
+      ? {}
+      : { shared: { ...shared, sessions: () => shareSessions(engine, shared.store) } }),
   })
   const document = manifestDocument(options, engine)
   if (document !== undefined) documents.set(engine, document)

@@ -31,7 +31,7 @@ export interface HttpOptions extends GuardOptions {
 /** A door that may use what lanes over HTTP can do beyond others; every door is one. */
 export interface HttpDoor {
   deliver(text: string, caller: Caller, reply: HttpLane): void
-  listen(caller: Caller, lane: HttpLane): void
+  listen(caller: Caller, lane: HttpLane): Awaitable<void>
   leave(caller: Caller, reply: HttpLane): void
   accept(connection: Connection): void
 }

@@ -126,7 +126,7 @@ class FetchExchange implements Face, Entrance {
     const { door, document } = this.#endpoint
     if (document !== undefined && new URL(this.#request.url).pathname.endsWith(document.path)) return this.#read(caller, document)
     if (this.#request.method === 'POST') await this.#post(caller)
-    else if (this.#listening) this.#listen(caller)
+    else if (this.#listening) await this.#listen(caller)
     else if (this.#request.method === 'DELETE') door.leave(caller, this.#lane)
     else this.refuse(wrongMethod(this.#request.method))
   }
@@ -148,11 +148,11 @@ class FetchExchange implements Face, Entrance {
     this.reply(status, [...headers, ...extra], method === 'HEAD' ? '' : body)
   }
 
-  #listen(caller: Caller): void {
+  async #listen(caller: Caller): Promise<void> {
     const refusal = checkListen(this.#endpoint, this.#takes, this.tenant)
     if (refusal !== undefined) this.refuse(refusal)
     else {
-      this.#endpoint.door.listen(caller, this.#lane)
+      await this.#endpoint.door.listen(caller, this.#lane)
       this.#lane.open()
     }
   }

@@ -2,8 +2,12 @@
  * The way back of one HTTP exchange: a JSON answer if the first frame is the last, an event stream as soon as
  * something precedes it. One per request, so it is a small class; a stream is made only when it is needed.
  */
-import type { Lane, SendHints } from '../../jsonrpc/connection.ts'
+import type { Lane, Resumed, SendHints } from '../../jsonrpc/connection.ts'
+import type { Awaitable } from '../../jsonrpc/message.ts'
 import { eventText } from './event.ts'
+import { placesIn } from './event-ids.ts'
+import { Followed } from './followed.ts'
+import type { Foreign } from './log-follower.ts'
 import { takesJson, takesStream } from './media.ts'
 import type { Outlet, Tenant } from './outlet.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
@@ -32,6 +36,7 @@ export class HttpLane implements Lane {
   readonly #listening: boolean
   #stream: Stream | undefined = undefined
   #session: string | undefined = undefined
+  #will: string | undefined = undefined
   #ended = false
   #closers: (() => void)[] | undefined = undefined
 
@@ -83,11 +88,12 @@ export class HttpLane implements Lane {
     }
   }
 
-  keep(session: string, prime: boolean): void {
+  keep(session: string, prime: boolean, will?: string): void {
     if (this.#ended || (this.#takes & takesStream) === 0) return
     this.#session = session
+    this.#will = will
     const stream = this.#stream ?? (prime ? this.#open(undefined) : undefined)
-    stream?.keep(session)
+    stream?.keep(session, will)
     if (prime) stream?.prime()
   }
 
@@ -97,13 +103,20 @@ export class HttpLane implements Lane {
     stream?.release(retryMs)
   }
 
-  resume(session: string, lastEventId: string): boolean {
+  resume(session: string, lastEventId: string): Awaitable<Resumed> {
     if (!this.#listening || this.#stream !== undefined || this.#ended || this.#face.gone) return false
+    const { shared } = this.#streams
     const found = this.#streams.find(session, lastEventId)
-    if (found === undefined) return false
-    this.#stream = found.stream
+    if (found === undefined) {
+      const places = shared === undefined ? [] : placesIn(lastEventId)
+      return places.length > 0 && shared !== undefined && shared.find(session, places).then(others => this.#goOn(session, others))
+    }
+    const { stream, number, others } = found
+    this.#stream = stream
     this.#closers = undefined
-    found.stream.resume(this.#face.open(this.#headers(eventStream, undefined)), found.number)
+    stream.resume(this.#face.open(this.#headers(eventStream, undefined)), number)
+    // Those that are gone meanwhile say nothing any more.
+    if (others.length > 0) shared?.find(session, others).then(found => stream.join(found), () => stream.letGo())
     return true
   }
 
@@ -127,6 +140,26 @@ export class HttpLane implements Lane {
     }
   }
 
+  /** Goes on with what another process says: until its answer, or beside what is said unasked here. */
+  #goOn(session: string, others: readonly Foreign[]): Resumed {
+    const [first] = others
+    if (first === undefined) return false
+    if (this.#ended || this.#face.gone) return true
+    if (first.listening) {
+      const stream = this.#open(undefined)
+      stream?.keep(session)
+      stream?.join(others.filter(({ listening }) => listening))
+      return stream === undefined || 'anew'
+    }
+    const refusal = this.#streams.refusal(this.#face.tenant)
+    if (refusal !== undefined) this.refuse(refusal)
+    else {
+      this.#finish()
+      new Followed(this.#streams, this.#face.open(this.#headers(eventStream, undefined)), first)
+    }
+    return true
+  }
+
   #answer(frame: string, hints: SendHints): void {
     this.#finish()
     const status = hints.status ?? 200
@@ -147,7 +180,7 @@ export class HttpLane implements Lane {
     }
     const stream = new Stream(this.#streams, this.#face.open(this.#headers(eventStream, hints)), this.#listening)
     this.#stream = stream
-    if (this.#session !== undefined) stream.keep(this.#session)
+    if (this.#session !== undefined) stream.keep(this.#session, this.#will)
     for (const fn of this.#closers ?? []) stream.onClose(fn)
     this.#closers = undefined
     return stream

@@ -34,6 +34,10 @@ export interface HttpLimits extends Pick<FrameLimits, 'frameBytes'> {
   readonly logEvents: number
   /** Replay log: bytes of one stream. */
   readonly logBytes: number
+  /** Replay log on a store: events of all streams of one session. */
+  readonly logSessionEvents: number
+  /** Replay log on a store: bytes of all streams of one session. */
+  readonly logSessionBytes: number
   /** Replay log: bytes of all streams. */
   readonly logTotal: number
 }
@@ -58,5 +62,7 @@ export const httpLimits: HttpLimits = {
   keptPerSession: 64,
   logEvents: 1_000,
   logBytes: mebibyte,
+  logSessionEvents: 4_000,
+  logSessionBytes: 4 * mebibyte,
   logTotal: 64 * mebibyte,
 }

@@ -184,8 +184,13 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
       return
     }
     try {
-      this.#endpoint.door.listen(this, lane)
-      lane.open()
+      const listening = this.#endpoint.door.listen(this, lane)
+      if (!isThenable(listening)) lane.open()
+      else
+        listening.then(
+          () => lane.open(),
+          () => lane.refuse(failed),
+        )
     } catch {
       lane.refuse(failed)
     }

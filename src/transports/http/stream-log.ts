@@ -4,7 +4,9 @@
  */
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { byteLength } from './event.ts'
+import type { Place } from './event-ids.ts'
 import { httpLimits } from './limits.ts'
+import type { Foreign } from './log-follower.ts'
 
 export interface LoggedEvent {
   /** The number of the event in its stream, from 1, rising. */
@@ -18,9 +20,34 @@ export interface StreamLogs {
   /** The events after that number which are still there, in order. */
   read(session: string, stream: string, after: number): Awaitable<readonly LoggedEvent[]>
   drop(session: string, stream: string): Awaitable<void>
-  dropSession(session: string): Awaitable<void>
+  /** `forAll`: the session is over wherever it is served, not only here. */
+  dropSession(session: string, forAll?: boolean): Awaitable<void>
   /** Called now and then: time to let go of what is too old. */
   sweep?(): void
+}
+
+/** What must be known of a stream elsewhere. */
+export interface StreamFacts {
+  /** Opened for what is said unasked; else it ends with an answer. */
+  readonly listening: boolean
+  /** What is to be said in the place of the answer if this process goes before it. */
+  readonly will?: string | undefined
+}
+
+/** Logs that other processes read, so that a reader may come back to any of them. */
+export interface SharedLogs extends StreamLogs {
+  begin(session: string, stream: string, facts: StreamFacts): void
+  end(session: string, stream: string, answered: boolean): void
+  /** Streams of other processes in this session; none where nobody knows any of these places. */
+  find(session: string, places: readonly Place[]): Promise<readonly Foreign[]>
+  /** Whether another process tells it to a reader of its own. */
+  isFollowed(session: string, stream: string): boolean
+  /** A reader is back here: whoever else had it lets it go. */
+  recall(session: string, stream: string): void
+  /** Calls back when a reader of a stream of ours has come to another process. */
+  onFollowed(fn: (session: string, stream: string) => void): void
+  /** Writes what is left. What has not ended is said to be gone. */
+  close(): Promise<void>
 }
 
 export interface MemoryLogOptions {

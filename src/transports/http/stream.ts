@@ -5,6 +5,8 @@
  */
 import { isThenable } from '../../jsonrpc/message.ts'
 import { eventText, primingText, retryText } from './event.ts'
+import { eventId, mostPlaces } from './event-ids.ts'
+import type { Foreign } from './log-follower.ts'
 import type { Outlet } from './outlet.ts'
 import { Reader, type ReaderOwner } from './reader.ts'
 import type { LoggedEvent } from './stream-log.ts'
@@ -21,6 +23,11 @@ export class Stream implements ReaderOwner {
   readonly #table: Streams
   #reader: Reader | undefined
   #number = 0
+  /** The number of the last event that was written to the reader. */
+  #told = 0
+  /** What other processes say in the session is told here too: where the reader stands in their streams, and how to stop. */
+  #beside: Map<string, number> | undefined = undefined
+  #stops: Map<string, () => void> | undefined = undefined
   #primed = false
   #ended = false
   /** While the reader is given the log, what is said goes only there. */
@@ -45,7 +52,7 @@ export class Stream implements ReaderOwner {
 
   /** Whether somebody reads it now. */
   get attached(): boolean {
-    return this.#reader !== undefined
+    return this.#reader !== undefined || this.#table.isFollowed(this)
   }
 
   /** The number of the last event. */
@@ -66,14 +73,10 @@ export class Stream implements ReaderOwner {
   send(frame: string, final: boolean, merge?: string, spare?: boolean): void {
     if (this.#ended) return
     const { session } = this
-    let id: string | undefined
-    if (session !== undefined) {
-      const number = ++this.#number
-      id = `${this.id}-${number}`
-      this.#table.log(session, this.id, { number, frame })
-    }
-    if (final) this.#close()
+    if (session !== undefined) this.#table.log(session, this.id, { number: ++this.#number, frame })
+    if (final) this.#close(true)
     if (this.#reader === undefined || this.#replaying) return
+    const id = session === undefined ? undefined : this.#idOf(this.#number)
     if (final) this.#reader.end(eventText(frame, id))
     else this.#reader.write(eventText(frame, id), false, merge, spare)
   }
@@ -86,21 +89,22 @@ export class Stream implements ReaderOwner {
   /** Ends without a word. */
   end(): void {
     if (this.#ended) return
-    this.#close()
+    this.#close(false)
     if (!this.#replaying) this.#reader?.end()
   }
 
-  keep(session: string): void {
+  /** `will`: what others say in the place of its answer if this process goes before it. */
+  keep(session: string, will?: string): void {
     if (this.session !== undefined || this.closed) return
     this.session = session
-    this.#table.keep(session, this)
+    this.#table.keep(session, this, will)
   }
 
   /** Gives the reader an id to come back with, before there is any event. */
   prime(): void {
     if (this.session === undefined || this.#ended || this.#primed || this.#number > 0) return
     this.#primed = true
-    this.#reader?.write(primingText(`${this.id}-0`), false)
+    this.#reader?.write(primingText(this.#idOf(0)), false)
   }
 
   /** Lets the reader go; it returns by itself. What is said meanwhile goes to the log. */
@@ -111,10 +115,37 @@ export class Stream implements ReaderOwner {
     if (this.listening) this.#table.retire(this)
   }
 
+  /** Its reader has come back to another process. */
+  letGo(): void {
+    this.#detach()?.end()
+    if (this.listening && !this.#ended) this.#table.retire(this)
+  }
+
+  /** Tells its reader also what other processes say in the session, from where it stood there. */
+  join(others: readonly Foreign[]): void {
+    const reader = this.#reader
+    if (reader === undefined || this.#ended) return
+    // Before any of them says something: each id says where the reader stands in all of them.
+    this.#beside = new Map(others.slice(0, mostPlaces - 1).map(({ stream, number }) => [stream, number]))
+    this.#stops = new Map()
+    for (const other of others.slice(0, mostPlaces - 1)) {
+      const stop = other.follow({
+        event: ({ number, frame }) => {
+          this.#beside?.set(other.stream, number)
+          if (reader === this.#reader) reader.write(eventText(frame, this.#idOf(this.#told)), true)
+        },
+        over: () => this.#beside?.delete(other.stream),
+        failed: () => reader.cut(),
+      })
+      this.#stops.set(other.stream, stop)
+    }
+  }
+
   /** Attaches a reader that has seen the events up to `after`, in place of the one there may be. */
   resume(outlet: Outlet, after: number): void {
     this.#detach()?.end()
     if (!this.#ended) this.#table.recall(this)
+    this.#told = after
     this.#reader = new Reader(this.#table, outlet, this)
     this.#replay(this.#reader, after)
   }
@@ -143,13 +174,22 @@ export class Stream implements ReaderOwner {
     const reader = this.#reader
     this.#reader = undefined
     this.#replaying = false
+    for (const stop of this.#stops?.values() ?? []) stop()
+    this.#stops = undefined
+    this.#beside = undefined
     return reader
   }
 
-  #close(): void {
+  #close(answered: boolean): void {
     this.#ended = true
     this.#closers = undefined
-    if (this.session !== undefined) this.#table.retire(this)
+    if (this.session !== undefined) this.#table.over(this, this.session, answered)
+  }
+
+  /** The id of an event of this stream, which its reader has seen then. */
+  #idOf(number: number): string {
+    this.#told = number
+    return eventId(this.id, number, this.#beside)
   }
 
   /** Reads on until level with the stream; what is said meanwhile is in the log, too. */
@@ -166,7 +206,7 @@ export class Stream implements ReaderOwner {
 
   #replayed(reader: Reader, events: readonly LoggedEvent[]): void {
     if (reader !== this.#reader) return
-    for (const { number, frame } of events) reader.write(eventText(frame, `${this.id}-${number}`), true)
+    for (const { number, frame } of events) reader.write(eventText(frame, this.#idOf(number)), true)
     const last = events.at(-1)?.number
     if (last !== undefined && last < this.#number) this.#replay(reader, last)
     else {

@@ -6,15 +6,18 @@ import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { Tally } from '../../core/tally.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { keepAliveText } from './event.ts'
+import { type Place, placesIn } from './event-ids.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
 import type { Outlet, Tenant } from './outlet.ts'
 import type { Refusal } from './refusal.ts'
 import type { Stream } from './stream.ts'
-import { type LoggedEvent, memoryStreamLogs, type StreamLogs } from './stream-log.ts'
+import { type LoggedEvent, memoryStreamLogs, type SharedLogs, type StreamLogs } from './stream-log.ts'
 
 export interface StreamsOptions {
   readonly limits?: Partial<HttpLimits>
   readonly logs?: StreamLogs
+  /** Instead: logs that other processes read, and whose streams are found here. */
+  readonly shared?: (limits: HttpLimits) => SharedLogs
   readonly clock?: Clock
   /** A prefix that no other process, before or beside, gives its stream ids: sessions may outlive this one. */
   readonly idPrefix?: string
@@ -30,6 +33,7 @@ const spreadOver = 5
 export class Streams {
   readonly limits: HttpLimits
   readonly logs: StreamLogs
+  readonly shared: SharedLogs | undefined
   readonly clock: Clock
   /** Bytes that wait for slow readers, all together. */
   waiting = 0
@@ -51,8 +55,10 @@ export class Streams {
     this.limits = { ...httpLimits, ...options.limits }
     this.clock = options.clock ?? realClock
     const { logEvents: events, logBytes: bytes, logTotal: totalBytes, retainMs: ageMs } = this.limits
-    this.logs = options.logs ?? memoryStreamLogs({ events, bytes, totalBytes, ageMs, now: this.clock.now })
-    this.#idPrefix = options.idPrefix ?? randomPrefix()
+    this.shared = options.shared?.(this.limits)
+    this.shared?.onFollowed((session, stream) => this.#kept.get(session)?.get(stream)?.letGo())
+    this.logs = this.shared ?? options.logs ?? memoryStreamLogs({ events, bytes, totalBytes, ageMs, now: this.clock.now })
+    this.#idPrefix = options.idPrefix ?? randomText(6)
   }
 
   /** Open streams. */
@@ -60,7 +66,9 @@ export class Streams {
     return this.#open.size
   }
 
+  /** Where other processes look for it too, nobody can guess one, nor two processes give the same. */
   nextId(): string {
+    if (this.shared !== undefined) return randomText(20)
     return `${this.#idPrefix}${(++this.#lastId).toString(36)}`
   }
 
@@ -82,7 +90,8 @@ export class Streams {
     if (this.#open.delete(outlet) && outlet.tenant !== undefined) this.#tenants.add(outlet.tenant.key, -1)
   }
 
-  keep(session: string, stream: Stream): void {
+  keep(session: string, stream: Stream, will?: string): void {
+    this.shared?.begin(session, stream.id, { listening: stream.listening, ...(will === undefined ? {} : { will }) })
     let streams = this.#kept.get(session)
     if (streams === undefined) {
       streams = new Map()
@@ -98,13 +107,14 @@ export class Streams {
     }
   }
 
-  /** The kept stream of this session that sent the event, and the event's number in it. */
-  find(session: string, eventId: string): { stream: Stream; number: number } | undefined {
-    const dash = eventId.lastIndexOf('-')
-    const stream = this.#kept.get(session)?.get(eventId.slice(0, Math.max(0, dash)))
-    const digits = eventId.slice(dash + 1)
-    if (stream === undefined || !/^\d{1,15}$/.test(digits) || Number(digits) > stream.head) return undefined
-    return { stream, number: Number(digits) }
+  /** The kept stream of this session that sent the event, the event's number in it, and where its reader stands in others. */
+  find(session: string, eventId: string): { stream: Stream; number: number; others: readonly Place[] } | undefined {
+    const streams = this.#kept.get(session)
+    const places = streams === undefined ? [] : placesIn(eventId)
+    const own = places.find(place => streams?.has(place.stream))
+    const stream = own && streams?.get(own.stream)
+    if (stream === undefined || own === undefined || own.number > stream.head) return undefined
+    return { stream, number: own.number, others: places.filter(place => place !== own) }
   }
 
   log(session: string, stream: string, event: LoggedEvent): void {
@@ -120,20 +130,32 @@ export class Streams {
     this.#wake()
   }
 
+  /** A kept stream has ended, with its answer or without one. */
+  over(stream: Stream, session: string, answered: boolean): void {
+    this.shared?.end(session, stream.id, answered)
+    this.retire(stream)
+  }
+
   /** Its listener is back. */
   recall(stream: Stream): void {
     this.#retired.delete(stream)
+    if (stream.session !== undefined) this.shared?.recall(stream.session, stream.id)
   }
 
-  /** A session is over: nothing of it can be replayed any more, and its readers are let go. */
-  forget(session: string): void {
+  /** Whether its listener is with another process. */
+  isFollowed(stream: Stream): boolean {
+    return stream.session !== undefined && this.shared?.isFollowed(stream.session, stream.id) === true
+  }
+
+  /** A session is over: nothing of it can be replayed here any more, and its readers are let go. `forAll`: nor anywhere else. */
+  forget(session: string, forAll = false): void {
+    this.#settle(this.logs.dropSession(session, forAll))
     for (const stream of this.#kept.get(session)?.values() ?? []) {
       stream.end()
       this.#retired.delete(stream)
       stream.session = undefined
     }
     this.#kept.delete(session)
-    this.#settle(this.logs.dropSession(session))
   }
 
   /** The server stops: readers that await no answer are let go; the others keep their stream until it ends. */
@@ -159,7 +181,8 @@ export class Streams {
     const oldest = this.clock.now() - this.limits.retainMs
     for (const stream of this.#retired) {
       if (stream.idleSince > oldest) break
-      this.#drop(stream)
+      if (!stream.ended && this.isFollowed(stream)) this.retire(stream)
+      else this.#drop(stream)
     }
     this.logs.sweep?.()
     this.#sweeping = undefined
@@ -190,6 +213,6 @@ function busy(why: string): Refusal {
   return { status: 503, message: `${why}. Close one, or try again later`, headers: { 'retry-after': '5' } }
 }
 
-function randomPrefix(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(6)), byte => (byte % 36).toString(36)).join('')
+function randomText(length: number): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(length)), byte => (byte % 36).toString(36)).join('')
 }

@@ -2,6 +2,7 @@
 import type { Catalog } from '../../../core/catalog.ts'
 import { type Clock, realClock } from '../../../core/clock.ts'
 import type { Seal } from '../../../core/handle.ts'
+import type { Runners } from '../../../core/journal/runners.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import type { Layer } from '../../../engine/stages.ts'
@@ -37,6 +38,8 @@ export interface TasksOptions {
   readonly table?: TaskTable
   /** Where tasks are kept for all processes that share it. */
   readonly store?: () => Promise<Store>
+  /** Which of them are alive. */
+  readonly runners?: () => Promise<Runners>
   readonly clock?: Clock
   /** Seals the cursors of `tasks/list`. */
   readonly seal: Seal

@@ -1,0 +1,59 @@
+/** Callers that open a stream for what is said unasked, come back to one that broke, or end their session. */
+import type { Caller, Lane, Resumed } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { type Awaitable, isThenable } from '../jsonrpc/message.ts'
+import type { Revision } from '../revisions/index.ts'
+import type { Conversation } from './conversation.ts'
+import type { Engine } from './engine.ts'
+import { refuse } from './receive.ts'
+import { likelyRevision } from './unplaced.ts'
+
+/** Settles when the lane may be opened, if it was not refused. */
+export function listen(engine: Engine, caller: Caller, lane: Lane): Awaitable<void> {
+  const refused = (error: unknown): void => refuse(engine, lane, undefined, error, likelyRevision(engine, caller, undefined))
+  try {
+    const conversation = engine.seating.seated(caller)
+    const last = caller.header?.('last-event-id')
+    if (last === undefined || !httpOf(conversation).resume) return hear(conversation, lane)
+    const resumed = lane.resume?.(conversation.session as string, last) ?? false
+    if (!isThenable(resumed)) return goneOn(conversation, lane, resumed)
+    return resumed.then(how => goneOn(conversation, lane, how), unread).then(undefined, refused)
+  } catch (error) {
+    refused(error)
+  }
+}
+
+export function leave(engine: Engine, caller: Caller, reply: Lane): void {
+  try {
+    const conversation = engine.seating.seated(caller)
+    const { session = '' } = conversation
+    engine.sessions.delete(session)
+    if (engine.sharing === undefined) reply.end({ status: 200 })
+    else engine.sharing.end(session, caller, reply)
+  } catch (error) {
+    refuse(engine, reply, undefined, error, likelyRevision(engine, caller, undefined))
+  }
+}
+
+function hear(conversation: Conversation, lane: Lane): void {
+  if (conversation.push !== undefined && !conversation.push.closed) conversation.push.end()
+  conversation.push = lane
+  const http = httpOf(conversation)
+  if (http.resume) lane.keep?.(conversation.session as string, http.prime)
+}
+
+function goneOn(conversation: Conversation, lane: Lane, how: Resumed): void {
+  if (how === false)
+    throw new McpError('invalid-request', 'There is no stream in this session that sent that event id; open a new one')
+  if (how === true) return
+  if (conversation.ended) lane.end()
+  else hear(conversation, lane)
+}
+
+function unread(cause: unknown): never {
+  throw new McpError('busy', 'The streams of this session cannot be read now; try again', { cause, data: { retryAfterMs: 1_000 } })
+}
+
+function httpOf({ peer }: Conversation): Revision['http'] {
+  return (peer as { revision: Revision }).revision.http
+}

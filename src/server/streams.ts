@@ -1,0 +1,35 @@
+/** The event streams of one face of a server. Where sessions are shared their logs are, too, and any process goes on with any stream. */
+import type { Engine } from '../engine/engine.ts'
+import type { HttpLimits } from '../transports/http/limits.ts'
+import type { storeLogs } from '../transports/http/store-logs.ts'
+import type { Streams } from '../transports/http/streams.ts'
+
+/** Loads what is needed. */
+export async function openStreams(engine: Engine, limits?: Partial<HttpLimits>): Promise<Streams> {
+  const [{ Streams }, logs] = await Promise.all([
+    import('../transports/http/streams.ts'),
+    engine.sharing === undefined ? undefined : import('../transports/http/store-logs.ts'),
+  ])
+  return streamsOf(engine, Streams, logs?.storeLogs, limits)
+}
+
+export function streamsOf(
+  engine: Engine,
+  Table: typeof Streams,
+  logs: typeof storeLogs | undefined,
+  limits: Partial<HttpLimits> = {},
+): Streams {
+  const { clock, sharing, trace } = engine
+  const failed = (error: unknown): void => trace('stream-not-kept', error)
+  const streams = new Table({
+    limits,
+    clock,
+    ...(sharing === undefined || logs === undefined
+      ? {}
+      : { shared: all => logs({ ...sharing.parts, clock, limits: all, failed }) }),
+  })
+  const { shared } = streams
+  if (shared !== undefined) sharing?.onClose(() => shared.close())
+  engine.onSessionEnd((id, forAll) => streams.forget(id, forAll))
+  return streams
+}

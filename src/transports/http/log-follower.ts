@@ -1,0 +1,140 @@
+/** Reads what another process says on a stream of its own: what was said since, what follows, and how it ends. */
+import type { Clock } from '../../core/clock.ts'
+import type { Runners } from '../../core/journal/runners.ts'
+import { put } from '../../stores/ops.ts'
+import type { Store } from '../../stores/store.ts'
+import type { Place } from './event-ids.ts'
+import { heed } from './heed.ts'
+import { Unpacker } from './log-chunks.ts'
+import { chunksOf, type Ending, followedKey, readRecord, recordKey, type StreamRecord, under } from './log-records.ts'
+import type { LoggedEvent } from './stream-log.ts'
+
+export interface FollowerPort {
+  readonly store: Store
+  readonly clock: Clock
+  readonly runners: Runners
+}
+
+/** Hears what is read. */
+export interface FollowerUser {
+  event(event: LoggedEvent): void
+  /** Nothing more will come. Called once, unless it was stopped before. */
+  over(how: Ending): void
+  /** It could not be read on. */
+  failed(): void
+}
+
+/** A stream of another process that a reader has come back to. */
+export interface Foreign extends Place {
+  readonly listening: boolean
+  readonly will: string | undefined
+  /** Gives a function that stops. */
+  follow(user: FollowerUser): () => void
+}
+
+/** For so long its writer takes a stream for followed, */
+export const followMs = 15_000
+/** unless it is told again. */
+const tellEveryMs = 5_000
+
+export function foreign(port: FollowerPort, session: string, place: Place, { listening, will }: StreamRecord): Foreign {
+  return {
+    ...place,
+    listening,
+    will,
+    follow: user => {
+      const follower = new Follower(port, session, place, user)
+      follower.run()
+      return () => follower.stop()
+    },
+  }
+}
+
+class Follower {
+  readonly #port: FollowerPort
+  readonly #session: string
+  readonly #stream: string
+  readonly #user: FollowerUser
+  readonly #stopping = new AbortController()
+  readonly #unpacker = new Unpacker()
+  /** The last event that was passed on, */
+  #seen: number
+  /** and the last key that was read. */
+  #cursor: string | undefined = undefined
+  #tellAt = 0
+  /** Of what was told last. */
+  #told: number | undefined = undefined
+
+  constructor(port: FollowerPort, session: string, place: Place, user: FollowerUser) {
+    this.#port = port
+    this.#session = session
+    this.#stream = place.stream
+    this.#seen = place.number
+    this.#user = user
+  }
+
+  run(): void {
+    const { store, clock } = this.#port
+    const prefixes = [recordKey(this.#session, this.#stream), chunksOf(this.#session, this.#stream)]
+    const { signal } = this.#stopping
+    heed({ store, clock, prefixes, signal, look: () => this.#look() }).catch(() => {
+      if (!signal.aborted) this.#user.failed()
+    })
+  }
+
+  stop(): void {
+    this.#stopping.abort()
+  }
+
+  async #look(): Promise<boolean> {
+    // The record first: what was written before an end that it tells of is then there to be read.
+    const record = await this.#record()
+    const found = await this.#read()
+    if (record === undefined || record.over !== undefined) return this.#end(record?.over ?? 'ended')
+    if (found || (await this.#port.runners.isAlive(record.runner))) {
+      await this.#tell(record)
+      return found
+    }
+    // It may have ended in good order after it was looked at, and before it went.
+    const last = await this.#record()
+    await this.#read()
+    return this.#end(last?.over ?? 'gone')
+  }
+
+  #record(): Promise<StreamRecord | undefined> {
+    return readRecord(this.#port.store, recordKey(this.#session, this.#stream))
+  }
+
+  async #read(): Promise<boolean> {
+    let found = false
+    for await (const { key, value } of under(this.#port.store, chunksOf(this.#session, this.#stream), this.#cursor)) {
+      this.#cursor = key
+      for (const event of this.#unpacker.take(value)) {
+        if (event.number <= this.#seen || this.#stopping.signal.aborted) continue
+        this.#seen = event.number
+        this.#user.event(event)
+        found = true
+      }
+    }
+    return found
+  }
+
+  /** Whoever writes it keeps it while somebody hears it; where another has become its reader since, this one is let go. */
+  async #tell({ runner }: StreamRecord): Promise<void> {
+    const { store, clock } = this.#port
+    if (clock.now() < this.#tellAt) return
+    this.#tellAt = clock.now() + tellEveryMs
+    const unchanged = this.#told === undefined ? {} : { ifVersion: this.#told }
+    const key = followedKey(runner, this.#session, this.#stream)
+    const outcome = await store.commit([put(key, '', { ...unchanged, ttl: followMs })])
+    if (!outcome.ok) throw new Error('Another reader has taken the stream up')
+    this.#told = outcome.results[0]?.version
+  }
+
+  #end(how: Ending): boolean {
+    if (this.#stopping.signal.aborted) return false
+    this.#stopping.abort()
+    this.#user.over(how)
+    return false
+  }
+}

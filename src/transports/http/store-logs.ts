@@ -1,0 +1,231 @@
+/**
+ * Stream logs on a store that several processes share: any of them tells a reader that comes back what was said by the one that
+ * serves it, goes on with what follows, and says so when that one has gone. Values with a time to live, not logs of the store:
+ * so nothing is left behind by processes that die.
+ */
+import type { Clock } from '../../core/clock.ts'
+import type { Runners } from '../../core/journal/runners.ts'
+import { remove } from '../../stores/ops.ts'
+import type { Store } from '../../stores/store.ts'
+import type { Place } from './event-ids.ts'
+import { heed } from './heed.ts'
+import type { HttpLimits } from './limits.ts'
+import { Unpacker } from './log-chunks.ts'
+import { type Foreign, followMs, foreign } from './log-follower.ts'
+import {
+  chunksOf,
+  chunksOfAll,
+  followedBy,
+  followedKey,
+  readRecord,
+  recordKey,
+  recordsOf,
+  sessionKey,
+  under,
+} from './log-records.ts'
+import { LogWriter } from './log-writer.ts'
+import { OwnStream } from './own-stream.ts'
+import type { LoggedEvent, SharedLogs, StreamFacts } from './stream-log.ts'
+
+export interface StoreLogsOptions {
+  readonly store: () => Promise<Store>
+  /** Who is alive. */
+  readonly runners: () => Promise<Runners>
+  readonly clock: Clock
+  readonly limits: HttpLimits
+  readonly failed: (error: unknown) => void
+}
+
+/** So long an id that nobody knows is waited for: its stream may have begun a moment ago, elsewhere. */
+const graceMs = 1_000
+/** How soon it is tried again to hear who follows. */
+const againMs = 1_000
+
+export function storeLogs(options: StoreLogsOptions): SharedLogs {
+  return new StoreLogs(options)
+}
+
+class StoreLogs implements SharedLogs {
+  readonly #options: StoreLogsOptions
+  readonly #sessions = new Map<string, Map<string, OwnStream>>()
+  readonly #writer: LogWriter
+  readonly #ending = new AbortController()
+  #heeding = false
+  #followed: (session: string, stream: string) => void = () => {}
+
+  constructor(options: StoreLogsOptions) {
+    this.#options = options
+    const { clock, limits, failed } = options
+    this.#writer = new LogWriter({
+      open: () => this.#open(),
+      clock,
+      limits,
+      streamsOf: session => this.#sessions.get(session)?.values() ?? [],
+      all: () => this.#all(),
+      failed,
+    })
+  }
+
+  begin(session: string, stream: string, facts: StreamFacts): void {
+    const own = new OwnStream(session, stream, facts)
+    const streams = this.#sessions.get(session) ?? new Map<string, OwnStream>()
+    this.#sessions.set(session, streams.set(stream, own))
+    this.#writer.touch(own)
+    if (!this.#heeding) this.#heed()
+  }
+
+  append(session: string, stream: string, event: LoggedEvent): void {
+    const own = this.#own(session, stream)
+    if (own === undefined) return
+    const lost = own.append(event, this.#options.limits)
+    if (lost > 0) this.#options.failed(new Error(`${lost} events of a stream could not be kept: the store takes none`))
+    this.#writer.touch(own)
+  }
+
+  end(session: string, stream: string, answered: boolean): void {
+    const own = this.#own(session, stream)
+    if (own === undefined || own.over !== undefined) return
+    own.over = answered ? 'answered' : 'ended'
+    this.#writer.touch(own)
+  }
+
+  async read(session: string, stream: string, after: number): Promise<readonly LoggedEvent[]> {
+    await this.#writer.settled()
+    const { store } = await this.#open()
+    const unpacker = new Unpacker()
+    const events: LoggedEvent[] = []
+    for await (const { value } of under(store, chunksOf(await sessionKey(session), stream)))
+      for (const event of unpacker.take(value)) if (event.number > after) events.push(event)
+    return events
+  }
+
+  drop(session: string, stream: string): void {
+    const streams = this.#sessions.get(session)
+    const own = streams?.get(stream)
+    if (own === undefined) return
+    streams?.delete(stream)
+    if (streams?.size === 0) this.#sessions.delete(session)
+    this.#writer.drop(own)
+  }
+
+  async dropSession(session: string, forAll = false): Promise<void> {
+    const owns = [...(this.#sessions.get(session)?.values() ?? [])]
+    this.#sessions.delete(session)
+    for (const own of owns) {
+      if (forAll) this.#writer.drop(own)
+      else this.#leave(own)
+    }
+    if (!forAll) return
+    const { store } = await this.#open()
+    const key = await sessionKey(session)
+    const keys: string[] = []
+    for (const prefix of [recordsOf(key), chunksOfAll(key)])
+      for await (const entry of under(store, prefix)) keys.push(entry.key)
+    this.#writer.doom(keys)
+  }
+
+  sweep(): void {
+    const now = this.#options.clock.now()
+    for (const own of this.#all()) if (own.over === undefined && own.dueAt > 0 && own.dueAt <= now) this.#writer.touch(own)
+  }
+
+  async find(session: string, places: readonly Place[]): Promise<readonly Foreign[]> {
+    const { clock } = this.#options
+    const { store, runners } = await this.#open()
+    const key = await sessionKey(session)
+    const stop = new AbortController()
+    const cancel = clock.setTimeout(() => stop.abort(), graceMs)
+    const found: Foreign[] = []
+    const look = async (): Promise<boolean> => {
+      for (const place of places) {
+        const record = await readRecord(store, recordKey(key, place.stream))
+        if (record !== undefined) found.push(foreign({ store, clock, runners }, key, place, record))
+      }
+      if (found.length > 0) stop.abort()
+      return false
+    }
+    try {
+      await heed({ store, clock, prefixes: [recordsOf(key)], signal: stop.signal, look })
+    } finally {
+      cancel()
+    }
+    return found
+  }
+
+  isFollowed(session: string, stream: string): boolean {
+    return (this.#own(session, stream)?.followedUntil ?? 0) > this.#options.clock.now()
+  }
+
+  recall(session: string, stream: string): void {
+    const own = this.#own(session, stream)
+    if (own === undefined || !this.isFollowed(session, stream)) return
+    own.followedUntil = 0
+    this.#open()
+      .then(({ store, runners }) => store.commit([remove(followedKey(runners.id, own.key, stream))]))
+      .catch(this.#options.failed)
+  }
+
+  onFollowed(fn: (session: string, stream: string) => void): void {
+    this.#followed = fn
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort()
+    for (const own of this.#all()) this.#leave(own)
+    await this.#writer.close()
+  }
+
+  /** Nobody goes on with it here. */
+  #leave(own: OwnStream): void {
+    if (own.over !== undefined) return
+    own.over = 'gone'
+    this.#writer.touch(own)
+  }
+
+  #own(session: string, stream: string): OwnStream | undefined {
+    return this.#sessions.get(session)?.get(stream)
+  }
+
+  *#all(): Generator<OwnStream> {
+    for (const streams of this.#sessions.values()) yield* streams.values()
+  }
+
+  async #open(): Promise<{ readonly store: Store; readonly runners: Runners }> {
+    const [store, runners] = await Promise.all([this.#options.store(), this.#options.runners()])
+    return { store, runners }
+  }
+
+  /** Hears which of our streams are told elsewhere, as long as there are any. */
+  #heed(): void {
+    const { clock, failed } = this.#options
+    const { signal } = this.#ending
+    this.#heeding = true
+    const again = (error: unknown): void => {
+      if (signal.aborted) return
+      failed(error)
+      clock.setTimeout(() => this.#heed(), againMs, true)
+    }
+    this.#open().then(({ store, runners }) => {
+      const prefix = followedBy(runners.id)
+      return heed({ store, clock, prefixes: [prefix], signal, look: () => this.#lookWhoFollows(store, prefix) })
+    }).catch(again)
+  }
+
+  async #lookWhoFollows(store: Store, prefix: string): Promise<boolean> {
+    if (this.#sessions.size === 0) return false
+    const now = this.#options.clock.now()
+    const versions = new Map<string, number>()
+    for await (const { key, version } of under(store, prefix)) versions.set(key.slice(prefix.length), version)
+    let found = false
+    for (const own of versions.size === 0 ? [] : this.#all()) {
+      const version = versions.get(`${own.key}/${own.id}`)
+      if (version === undefined || version === own.followedVersion) continue
+      const anew = own.followedUntil <= now
+      own.followedVersion = version
+      own.followedUntil = now + followMs
+      found = true
+      if (anew) this.#followed(own.session, own.id)
+    }
+    return found
+  }
+}
