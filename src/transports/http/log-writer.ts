@@ -137,7 +137,7 @@ export class LogWriter {
     const { limits, streamsOf, all, clock } = this.#options
     const oldest = clock.now() - limits.retainMs
     const { logEvents, logBytes, logSessionEvents, logSessionBytes, logTotal } = limits
-    this.#shed(own, (b, e) => b + bytes > logBytes || e + events > logEvents, oldest)
+    this.#shed(own, (b, e) => b + bytes > logBytes || e + events > logEvents, oldest, bytes > 0)
     let [inSession, eventsInSession] = [bytes, events]
     for (const each of streamsOf(own.session)) {
       inSession += each.bytes
@@ -146,7 +146,7 @@ export class LogWriter {
     for (const each of streamsOf(own.session)) {
       if (inSession <= logSessionBytes && eventsInSession <= logSessionEvents) break
       const [others, otherEvents] = [inSession - each.bytes, eventsInSession - each.events]
-      this.#shed(each, (b, e) => others + b > logSessionBytes || otherEvents + e > logSessionEvents, oldest)
+      this.#shed(each, (b, e) => others + b > logSessionBytes || otherEvents + e > logSessionEvents, oldest, each === own && bytes > 0)
       inSession = others + each.bytes
       eventsInSession = otherEvents + each.events
     }
@@ -158,9 +158,10 @@ export class LogWriter {
     }
   }
 
-  #shed(own: OwnStream, tooMuch: (bytes: number, events: number) => boolean, oldest: number): void {
+  /** `all`: what is newest is only now being written. */
+  #shed(own: OwnStream, tooMuch: (bytes: number, events: number) => boolean, oldest: number, all = false): void {
     const before = own.bytes
-    for (const key of own.shed(tooMuch, oldest)) this.#doomed.push(key)
+    for (const key of own.shed(tooMuch, oldest, all)) this.#doomed.push(key)
     this.#bytes -= before - own.bytes
   }
 }
