@@ -10,6 +10,7 @@ import { sqliteStore } from '../src/stores/sqlite/store.ts'
 import type { Store } from '../src/stores/store.ts'
 import { fakeClock } from '../src/testing/index.ts'
 import { Stream } from './event-stream.ts'
+import { mortal } from './mortal-store.ts'
 import { type Frame, helloParams } from './spec/wire.ts'
 
 const ends: (() => unknown)[] = []
@@ -237,30 +238,3 @@ describe.each([
     expect(await store.scan('stream')).toEqual([])
   })
 })
-
-/** A store whose user can be cut off from it, as by its end. */
-function mortal(store: Store): { readonly store: Store; die(): void } {
-  let dead = false
-  const alive = (): void => {
-    if (dead) throw new Error('Cut off')
-  }
-  const through = <A extends unknown[], R>(fn: (...args: A) => Promise<R>) => {
-    return async (...args: A): Promise<R> => {
-      alive()
-      return fn(...args)
-    }
-  }
-  return {
-    store: {
-      get: through(store.get.bind(store)),
-      scan: through(store.scan.bind(store)),
-      read: through(store.read.bind(store)),
-      commit: through(store.commit.bind(store)),
-      watch: (prefixes, signal) => store.watch(prefixes, signal),
-      close: async () => {},
-    },
-    die: () => {
-      dead = true
-    },
-  }
-}

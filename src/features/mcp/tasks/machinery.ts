@@ -41,6 +41,7 @@ export function createMachinery(options: TasksOptions): Machinery {
       if (statusChanged) tellStatus(record, task)
     },
   })
+  table.onAbandoned?.(record => listeners.tell(record))
   return {
     run: (exchange, next, facts) => runTask(exchange, next, facts, runner),
     get: exchange => look(runner, exchange),

@@ -175,6 +175,7 @@ export const taskErrors = {
   'task-over': { default: -32602 },
   'task-support': { default: -32601 },
   'task-cancelled': { default: -32603 },
+  'task-abandoned': { default: -32603 },
 }
 
 /** The core form: other names, no payload, and a tool's own failure counts as the task's. */

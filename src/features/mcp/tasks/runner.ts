@@ -191,7 +191,10 @@ export class Runner {
 
   /** Its place is free at once, whatever its handler still does. */
   #forget(task: RunningTask): void {
-    if (this.#running.delete(task.id)) this.#places.leave(task.exchange)
+    if (this.#running.delete(task.id)) {
+      this.#places.leave(task.exchange)
+      this.table.left?.(task.id)
+    }
     task.end()
   }
 

@@ -132,10 +132,10 @@ function lazily(options: TasksOptions): Works {
   }
 }
 
-async function tableOf({ table, store, clock = realClock }: TasksOptions): Promise<TaskTable | undefined> {
+async function tableOf({ table, store, runners, clock = realClock }: TasksOptions): Promise<TaskTable | undefined> {
   if (table !== undefined || store === undefined) return table
   const { storeTasks } = await import('./store-table.ts')
-  return storeTasks(store, clock)
+  return storeTasks({ open: store, clock, runners })
 }
 
 /** The layer on `tools/call`. Where tasks are not declared at all, a caller's wish for one is ignored. */

@@ -1,6 +1,10 @@
-/** Tasks on a store, so that every process that shares it answers for them. Each ends by itself there: nothing is left behind. */
+/**
+ * Tasks on a store, so that every process that shares it answers for them. Each ends by itself there: nothing is left behind.
+ * One whose process has gone fails as soon as anybody asks for it.
+ */
 import type { Clock } from '../../../core/clock.ts'
 import { digestText } from '../../../core/digest.ts'
+import type { Runners } from '../../../core/journal/runners.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
@@ -10,8 +14,21 @@ import { type CallToolResult, wraps } from '../tools/messages.ts'
 import { isTerminal } from './messages.ts'
 import { full, type TableLimits, type TaskPage, type TaskRecord, type TaskTable, tableLimits } from './table.ts'
 
-export function storeTasks(open: () => Promise<Store>, clock: Clock, limits: TableLimits = tableLimits): TaskTable {
-  return new StoreTasks(open, clock, limits)
+export interface StoreTasksOptions {
+  readonly open: () => Promise<Store>
+  readonly clock: Clock
+  /** Which processes are alive. Without it all are taken to be. */
+  readonly runners?: (() => Promise<Runners>) | undefined
+  readonly limits?: TableLimits
+}
+
+export function storeTasks(options: StoreTasksOptions): TaskTable {
+  return new StoreTasks(options)
+}
+
+interface Found {
+  readonly record: TaskRecord
+  readonly version: number
 }
 
 /** How often a change is tried anew because another one was faster. */
@@ -23,21 +40,48 @@ class StoreTasks implements TaskTable {
   readonly #open: () => Promise<Store>
   readonly #clock: Clock
   readonly #limits: TableLimits
+  readonly #runners: (() => Promise<Runners>) | undefined
+  /** What this process works on. */
+  readonly #held = new Set<string>()
+  #abandoned: (record: TaskRecord) => void = () => {}
 
-  constructor(open: () => Promise<Store>, clock: Clock, limits: TableLimits) {
+  constructor({ open, clock, runners, limits = tableLimits }: StoreTasksOptions) {
     this.#open = open
     this.#clock = clock
+    this.#runners = runners
     this.#limits = limits
   }
 
   async add(record: TaskRecord): Promise<void> {
+    const runners = await this.#runners?.()
+    if (runners === undefined) return this.#add(record)
+    this.#held.add(record.id)
+    try {
+      // Known to be alive before anybody can ask.
+      await runners.hold()
+      await this.#add({ ...record, runner: runners.id })
+    } catch (error) {
+      this.left(record.id)
+      throw error
+    }
+  }
+
+  left(id: string): void {
+    if (this.#held.delete(id)) this.#runners?.().then(runners => runners.release(), () => {})
+  }
+
+  onAbandoned(fn: (record: TaskRecord) => void): void {
+    this.#abandoned = fn
+  }
+
+  async #add(record: TaskRecord): Promise<void> {
     const { tasks, tasksPerPrincipal } = this.#limits
     const store = await this.#open()
     const owned = await prefixOf(record.owner)
     if ((await this.#sizes(store, every, tasks)).length >= tasks) throw full(`${tasks} tasks are kept`)
     if (record.owner !== undefined && (await this.#sizes(store, owned, tasksPerPrincipal)).length >= tasksPerPrincipal)
       throw full(`${tasksPerPrincipal} tasks of yours are kept`)
-    const ttl = this.#left(record)
+    const ttl = this.#remaining(record)
     await store.commit([
       put(keyOf(record.id), textOf(record), { ttl }),
       put(placeOf(owned, record), String(record.bytes), { ttl }),
@@ -56,7 +100,7 @@ class StoreTasks implements TaskTable {
       const after = change(found.record)
       if (after === undefined) return undefined
       if (after.bytes > found.record.bytes) await this.#makeSure(store, after.bytes - found.record.bytes)
-      const ttl = this.#left(after)
+      const ttl = this.#remaining(after)
       const place = placeOf(await prefixOf(after.owner), after)
       const outcome = await store.commit([
         put(keyOf(id), textOf(after), { ifVersion: found.version, ttl }),
@@ -64,7 +108,7 @@ class StoreTasks implements TaskTable {
       ])
       if (outcome.ok) return after
     }
-    throw new McpError('busy', 'The task is changed by others over and over; try again', { data: { retryAfterMs: 1_000 } })
+    throw changedOver()
   }
 
   async list(
@@ -108,16 +152,44 @@ class StoreTasks implements TaskTable {
     return letters.map(({ value }) => JSON.parse(value))
   }
 
-  async #find(store: Store, id: string): Promise<{ readonly record: TaskRecord; readonly version: number } | undefined> {
+  async #find(store: Store, id: string): Promise<Found | undefined> {
     // Ids come from anywhere; what cannot be a key is none of ours.
     if (!/^[\w-]{1,128}$/.test(id)) return undefined
-    const entry = await store.get(keyOf(id))
-    if (entry === undefined) return undefined
-    const record = recordOf(entry.value)
-    return this.#left(record) <= 0 ? undefined : { record, version: entry.version }
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const entry = await store.get(keyOf(id))
+      if (entry === undefined) return undefined
+      const record = recordOf(entry.value)
+      if (this.#remaining(record) <= 0) return undefined
+      const found = { record, version: entry.version }
+      if (!(await this.#isAbandoned(record))) return found
+      const failed = await this.#fail(store, found)
+      if (failed !== undefined) return failed
+    }
+    throw changedOver()
   }
 
-  #left({ createdAt, ttlMs }: TaskRecord): number {
+  async #isAbandoned({ status, runner }: TaskRecord): Promise<boolean> {
+    if (runner === undefined || isTerminal(status)) return false
+    const runners = await this.#runners?.()
+    return runners !== undefined && !(await runners.isAlive(runner))
+  }
+
+  /** Undefined where somebody was faster: its end, if it came to one after all, stands. */
+  async #fail(store: Store, { record, version }: Found): Promise<Found | undefined> {
+    const error = {
+      kind: 'task-abandoned',
+      message: 'The process that worked on this task has gone. Find out whether it had its effect before doing it again',
+    }
+    const { message } = error
+    const failed: TaskRecord = { ...record, status: 'failed', questions: {}, error, message, updatedAt: this.#clock.now() }
+    const ttl = this.#remaining(record)
+    const outcome = await store.commit([put(keyOf(record.id), textOf(failed), { ifVersion: version, ttl })])
+    if (!outcome.ok) return undefined
+    this.#abandoned(failed)
+    return { record: failed, version: outcome.results[0]?.version ?? 0 }
+  }
+
+  #remaining({ createdAt, ttlMs }: TaskRecord): number {
     return createdAt + ttlMs - this.#clock.now()
   }
 
@@ -140,6 +212,10 @@ class StoreTasks implements TaskTable {
 
 /** Whoever works on a task looks far more often. */
 const letterMs = 60_000
+
+function changedOver(): McpError {
+  return new McpError('busy', 'The task is changed by others over and over; try again', { data: { retryAfterMs: 1_000 } })
+}
 
 function lettersOf(id: string): string {
   return `tasks/answers/${id}/`

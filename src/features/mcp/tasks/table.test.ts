@@ -25,7 +25,7 @@ function record(id: string, more: Partial<TaskRecord> = {}): TaskRecord {
 const memory = (limits?: TableLimits): TaskTable => memoryTasks(clock, limits)
 const onStore = (limits?: TableLimits): TaskTable => {
   const store = memoryStore({ now: clock.now })
-  return storeTasks(async () => store, clock, limits)
+  return storeTasks({ open: async () => store, clock, ...(limits === undefined ? {} : { limits }) })
 }
 
 describe.each([

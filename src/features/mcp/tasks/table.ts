@@ -37,6 +37,8 @@ export interface TaskRecord {
   readonly error?: TaskFailure
   /** The size of the result as JSON text. */
   readonly bytes: number
+  /** The process that works on it, where others answer for it too. */
+  readonly runner?: string
 }
 
 export interface TaskPage {
@@ -67,6 +69,10 @@ export interface TaskTable {
   post?(id: string, answers: Params): Promise<void>
   /** The answers that were left, each once. */
   take?(id: string): Promise<readonly Params[]>
+  /** This process works on it no more. */
+  left?(id: string): void
+  /** Calls back for a task that was found to be at work in a process that is gone, and has failed by that. */
+  onAbandoned?(fn: (record: TaskRecord) => void): void
 }
 
 export interface TableLimits {

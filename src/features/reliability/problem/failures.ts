@@ -18,6 +18,7 @@ const codes: ReadonlyMap<string, ProblemCode> = new Map<string, ProblemCode>([
   ['method-not-found', 'UNSUPPORTED'],
   ['capability-missing', 'UNSUPPORTED'],
   ['version-unsupported', 'UNSUPPORTED'],
+  ['task-abandoned', 'OUTCOME_UNKNOWN'],
   ['internal', 'SERVER_ERROR'],
   ['remote', 'SERVER_ERROR'],
   ['invalid-answer', 'SERVER_ERROR'],
