@@ -1,14 +1,22 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { type AddressInfo, connect as connectSocket, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { connect } from '../src/client/index.ts'
+import type { RevisionId } from '../src/revisions/index.ts'
+import { Stream } from './event-stream.ts'
 import { startPostgres, type TestPostgres } from './real-postgres.ts'
 import { type Frame, helloParams, resultOf, textOf } from './spec/wire.ts'
 
 interface Replica {
   readonly url: string
   readonly pid: number | undefined
+  /** Says a word to the process. */
+  tell(word: string): void
+  /** Ends it as a crash would. */
+  kill(): Promise<void>
   end(): Promise<void>
 }
 
@@ -36,6 +44,12 @@ async function start(): Promise<Replica> {
   return {
     url: String(line).trim(),
     pid: child.pid,
+    tell: word => void child.stdin?.write(`${word}\n`),
+    kill: async () => {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+    },
     end: async () => {
       const ended = once(child, 'exit')
       child.stdin?.end()
@@ -100,22 +114,163 @@ it('an answer that is posted to the wrong process reaches the one that asked', a
   const [one, other] = replicas
   const session = await open(one.url)
   const asking = await send(one.url, { id: 5, method: 'tools/call', params: { name: 'where' } }, session)
-  const events = eventsOf(asking)
-  const question = (await events.next()).value as Frame
+  const events = new Stream(asking, new AbortController())
+  const question = (await events.next()) as Frame
   expect(question).toMatchObject({ method: 'roots/list' })
   const answer = { id: question['id'], result: { roots: [{ uri: 'file:///here' }] } }
   expect((await send(other.url, answer, session)).status).toBe(202)
-  expect(textOf((await events.next()).value as Frame)).toBe(`${one.pid} file:///here`)
+  expect(textOf((await events.next()) as Frame)).toBe(`${one.pid} file:///here`)
 })
 
-async function* eventsOf({ body }: Response): AsyncGenerator<Frame, void> {
-  let text = ''
-  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
-    text += new TextDecoder().decode(chunk)
-    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-      const data = /^data: ?(\S.*)$/m.exec(text.slice(0, end))?.[1]
-      text = text.slice(end + 2)
-      if (data !== undefined) yield JSON.parse(data)
+const climb = { id: 7, method: 'tools/call', params: { name: 'climb', _meta: { progressToken: 't' } } }
+const step = (progress: number): Frame => ({ method: 'notifications/progress', params: { progress } })
+
+async function streamFrom(url: string, headers: Record<string, string>, body?: Frame): Promise<Stream> {
+  const cutting = new AbortController()
+  const response = await fetch(url, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
+    signal: cutting.signal,
+    ...(body === undefined ? {} : { body: JSON.stringify({ jsonrpc: '2.0', ...body }) }),
+  })
+  return new Stream(response, cutting)
+}
+
+const sessionRevisions: readonly RevisionId[] = ['2025-03-26', '2025-06-18', '2025-11-25']
+
+async function joined(replica: Replica, revision: RevisionId): Promise<Record<string, string>> {
+  const hello = await send(replica.url, { id: 1, method: 'initialize', params: helloParams(revision, {}) })
+  const headers = { 'mcp-session-id': hello.headers.get('mcp-session-id') ?? '', 'mcp-protocol-version': revision }
+  await streamFrom(replica.url, headers, { method: 'notifications/initialized' })
+  return headers
+}
+
+function back(headers: Record<string, string>, { lastId = '' }: Stream): Record<string, string> {
+  return { ...headers, 'last-event-id': lastId }
+}
+
+describe.each(sessionRevisions)('a stream that breaks at %s', revision => {
+  it('is gone on with by another process, until the answer of the one that runs the call', async () => {
+    const [one, other] = replicas
+    const headers = await joined(one, revision)
+    const call = await streamFrom(one.url, headers, climb)
+    expect(await call.next()).toMatchObject(step(1))
+    call.cut()
+    one.tell('step')
+    const rest = await streamFrom(other.url, back(headers, call))
+    expect(await rest.next()).toMatchObject(step(2))
+    one.tell('step')
+    expect(await rest.next()).toMatchObject(step(3))
+    one.tell('top')
+    expect(textOf((await rest.next()) as Frame)).toBe(`climbed by ${one.pid}`)
+    expect(await rest.next()).toBeUndefined()
+  })
+
+  it('goes on with what both processes say unasked', async () => {
+    const [one, other] = replicas
+    const headers = await joined(one, revision)
+    for (const uri of ['note://1', 'note://2', 'note://3'])
+      await (await streamFrom(one.url, headers, { id: 2, method: 'resources/subscribe', params: { uri } })).all()
+    const updated = (uri: string): Frame => ({ method: 'notifications/resources/updated', params: { uri } })
+    const heard = await streamFrom(one.url, headers)
+    one.tell('note://1')
+    expect(await heard.next()).toMatchObject(updated('note://1'))
+    heard.cut()
+    one.tell('note://2')
+    const rest = await streamFrom(other.url, back(headers, heard))
+    expect(await rest.next()).toMatchObject(updated('note://2'))
+    other.tell('note://3')
+    expect(await rest.next()).toMatchObject(updated('note://3'))
+    one.tell('note://1')
+    expect(await rest.next()).toMatchObject(updated('note://1'))
+    rest.cut()
+  })
+})
+
+it('streams whose process was killed are replayed by another, and end with the words that it has gone', async () => {
+  const [one] = replicas
+  const dying = await start()
+  const begun = sessionRevisions.map(async revision => {
+    const headers = await joined(dying, revision)
+    const call = await streamFrom(dying.url, headers, climb)
+    expect(await call.next()).toMatchObject(step(1))
+    return { headers: back(headers, call), call }
+  })
+  const calls = await Promise.all(begun)
+  dying.tell('step')
+  for (const { headers, call } of calls) {
+    expect(await call.next()).toMatchObject(step(2))
+    // Whoever reads it elsewhere has it from the store: so it is there.
+    const elsewhere = await streamFrom(one.url, headers)
+    expect(await elsewhere.next()).toMatchObject(step(2))
+    elsewhere.cut()
+  }
+  await dying.kill()
+  const words = { id: 7, error: { message: expect.stringContaining('The process that ran this call has gone') } }
+  const rests = await Promise.all(calls.map(async ({ headers }) => (await streamFrom(one.url, headers)).all()))
+  expect(rests).toMatchObject(sessionRevisions.map(() => [step(2), words]))
+})
+
+it('a task whose process was killed fails, for those who ask and for those who wait', async () => {
+  const [one] = replicas
+  const dying = await start()
+  const session = await open(dying.url)
+  const { taskId } = resultOf(await call(dying.url, session, 'endless', { task: {} }))['task'] as { taskId: string }
+  const asked = async (method: string): Promise<Frame> =>
+    (await send(one.url, { id: 4, method, params: { taskId } }, session)).json()
+  const waiting = asked('tasks/result')
+  await dying.kill()
+  const gone = expect.stringContaining('The process that worked on this task has gone')
+  while (resultOf(await asked('tasks/get'))['status'] === 'working') await wait(100)
+  expect(resultOf(await asked('tasks/get'))).toMatchObject({ status: 'failed', statusMessage: gone })
+  expect(await waiting).toMatchObject({ error: { message: gone } })
+})
+
+it('a client whose call breaks with its connection gets the answer through whichever process it reaches next', async () => {
+  const [one, other] = replicas
+  await using balancer = await balance(one.url)
+  await using client = await connect(balancer.url, { revisions: ['2025-11-25'] })
+  const begun = Promise.withResolvers<void>()
+  const answer = client.callTool('climb', {}, { onProgress: () => begun.resolve() })
+  await begun.promise
+  balancer.turnTo(other.url)
+  one.tell('top')
+  expect((await answer).text).toBe(`climbed by ${one.pid}`)
+})
+
+/** One address in front of several processes, as operators have it. */
+async function balance(first: string) {
+  let to = new URL(first)
+  const sockets = new Set<Socket>()
+  const server = createServer(near => {
+    const far = connectSocket(Number(to.port), to.hostname)
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket
+        .on('error', () => {})
+        .on('close', () => {
+          sockets.delete(socket)
+          near.destroy()
+          far.destroy()
+        })
     }
+    near.pipe(far).pipe(near)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy()
+  }
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}${to.pathname}`,
+    /** What is open breaks; what comes goes there. */
+    turnTo: (url: string) => {
+      to = new URL(url)
+      cut()
+    },
+    [Symbol.asyncDispose]: async () => {
+      cut()
+      await new Promise(resolve => server.close(resolve))
+    },
   }
 }

@@ -51,7 +51,10 @@ function goneOn(conversation: Conversation, lane: Lane, how: Resumed): void {
 }
 
 function unread(cause: unknown): never {
-  throw new McpError('busy', 'The streams of this session cannot be read now; try again', { cause, data: { retryAfterMs: 1_000 } })
+  throw new McpError('busy', 'The streams of this session cannot be read now; try again', {
+    cause,
+    data: { retryAfterMs: 1_000 },
+  })
 }
 
 function httpOf({ peer }: Conversation): Revision['http'] {

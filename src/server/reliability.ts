@@ -138,8 +138,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     sides: [problemServer(), idempotency, permissions.side, confirmation.side, transactions.side, state.side],
     transactions: { stuck: transactions.stuck },
     state,
-    shared:
-      options.store === undefined ? undefined : { store: store.open, runners: async () => (await journal.open()).runners },
+    shared: options.store === undefined ? undefined : { store: store.open, runners: async () => (await journal.open()).runners },
     problemMeta,
     toolExtras: extrasOf(transactions.undoable),
     decides: permissions.decides,

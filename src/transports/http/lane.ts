@@ -116,7 +116,11 @@ export class HttpLane implements Lane {
     this.#closers = undefined
     stream.resume(this.#face.open(this.#headers(eventStream, undefined)), number)
     // Those that are gone meanwhile say nothing any more.
-    if (others.length > 0) shared?.find(session, others).then(found => stream.join(found), () => stream.letGo())
+    if (others.length > 0)
+      shared?.find(session, others).then(
+        found => stream.join(found),
+        () => stream.letGo(),
+      )
     return true
   }
 

@@ -20,7 +20,13 @@ it('events come out of chunks as they went in, however short a chunk is, and no 
 })
 
 it('an event whose beginning was trimmed away is left out, and what follows it is not', () => {
-  const chunks = pack([{ number: 1, frame: 'x'.repeat(30) }, { number: 2, frame: 'y' }], 20)
+  const chunks = pack(
+    [
+      { number: 1, frame: 'x'.repeat(30) },
+      { number: 2, frame: 'y' },
+    ],
+    20,
+  )
   expect(chunks).toHaveLength(2)
   expect(new Unpacker().take(chunks[1]?.text ?? '')).toEqual([{ number: 2, frame: 'y' }])
 })

@@ -146,7 +146,12 @@ export class LogWriter {
     for (const each of streamsOf(own.session)) {
       if (inSession <= logSessionBytes && eventsInSession <= logSessionEvents) break
       const [others, otherEvents] = [inSession - each.bytes, eventsInSession - each.events]
-      this.#shed(each, (b, e) => others + b > logSessionBytes || otherEvents + e > logSessionEvents, oldest, each === own && bytes > 0)
+      this.#shed(
+        each,
+        (b, e) => others + b > logSessionBytes || otherEvents + e > logSessionEvents,
+        oldest,
+        each === own && bytes > 0,
+      )
       inSession = others + each.bytes
       eventsInSession = otherEvents + each.events
     }

@@ -119,8 +119,7 @@ class StoreLogs implements SharedLogs {
     const { store } = await this.#open()
     const key = await sessionKey(session)
     const keys: string[] = []
-    for (const prefix of [recordsOf(key), chunksOfAll(key)])
-      for await (const entry of under(store, prefix)) keys.push(entry.key)
+    for (const prefix of [recordsOf(key), chunksOfAll(key)]) for await (const entry of under(store, prefix)) keys.push(entry.key)
     this.#writer.doom(keys)
   }
 
@@ -205,10 +204,12 @@ class StoreLogs implements SharedLogs {
       failed(error)
       clock.setTimeout(() => this.#heed(), againMs, true)
     }
-    this.#open().then(({ store, runners }) => {
-      const prefix = followedBy(runners.id)
-      return heed({ store, clock, prefixes: [prefix], signal, look: () => this.#lookWhoFollows(store, prefix) })
-    }).catch(again)
+    this.#open()
+      .then(({ store, runners }) => {
+        const prefix = followedBy(runners.id)
+        return heed({ store, clock, prefixes: [prefix], signal, look: () => this.#lookWhoFollows(store, prefix) })
+      })
+      .catch(again)
   }
 
   async #lookWhoFollows(store: Store, prefix: string): Promise<boolean> {

@@ -67,7 +67,11 @@ class StoreTasks implements TaskTable {
   }
 
   left(id: string): void {
-    if (this.#held.delete(id)) this.#runners?.().then(runners => runners.release(), () => {})
+    if (this.#held.delete(id))
+      this.#runners?.().then(
+        runners => runners.release(),
+        () => {},
+      )
   }
 
   onAbandoned(fn: (record: TaskRecord) => void): void {
