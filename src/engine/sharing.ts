@@ -121,7 +121,8 @@ export class Sharing {
 export function lastWords(engine: Engine, exchange: Exchange): string {
   const gone = problem('OUTCOME_UNKNOWN', 'The process that ran this call has gone before it answered', {
     actor: 'user',
-    suggestion: 'Find out whether it had its effect before doing it again; under the same idempotency key it can be repeated',
+    suggestion:
+      'Find out whether it had its effect before doing it again; repeated under its idempotency key it is not done twice',
   })
   return engine.outcome.failure(exchange.id, failureOf(engine.explain(exchange, gone)), exchange.peer.revision)
 }

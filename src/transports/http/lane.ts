@@ -115,12 +115,7 @@ export class HttpLane implements Lane {
     this.#stream = stream
     this.#closers = undefined
     stream.resume(this.#face.open(this.#headers(eventStream, undefined)), number)
-    // Those that are gone meanwhile say nothing any more.
-    if (others.length > 0)
-      shared?.find(session, others).then(
-        found => stream.join(found),
-        () => stream.letGo(),
-      )
+    if (others.length > 0) shared?.find(session, others).then(stream.standsIn(others), () => stream.letGo())
     return true
   }
 
@@ -152,7 +147,7 @@ export class HttpLane implements Lane {
     if (first.listening) {
       const stream = this.#open(undefined)
       stream?.keep(session)
-      stream?.join(others.filter(({ listening }) => listening))
+      stream?.standsIn(others)(others.filter(({ listening }) => listening))
       return stream === undefined || 'anew'
     }
     const refusal = this.#streams.refusal(this.#face.tenant)

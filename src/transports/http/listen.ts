@@ -14,7 +14,6 @@ import { type Refusal, refusalFrame } from './refusal.ts'
 import { inTurn, invite } from './turns.ts'
 
 export { httpLimits } from './limits.ts'
-export { Streams } from './streams.ts'
 
 /** Takes over a socket that asks to become a WebSocket. Path, Host and Origin are checked before. */
 export type UpgradeHandler = (req: IncomingMessage, socket: Duplex, head: Buffer) => void

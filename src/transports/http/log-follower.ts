@@ -1,7 +1,7 @@
 /** Reads what another process says on a stream of its own: what was said since, what follows, and how it ends. */
 import type { Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
-import { put } from '../../stores/ops.ts'
+import { put, remove } from '../../stores/ops.ts'
 import type { Store } from '../../stores/store.ts'
 import type { Place } from './event-ids.ts'
 import { heed } from './heed.ts'
@@ -62,8 +62,8 @@ class Follower {
   /** and the last key that was read. */
   #cursor: string | undefined = undefined
   #tellAt = 0
-  /** Of what was told last. */
-  #told: number | undefined = undefined
+  /** The key under which its writer was told, and the version of that. */
+  #told: readonly [key: string, version: number] | undefined = undefined
 
   constructor(port: FollowerPort, session: string, place: Place, user: FollowerUser) {
     this.#port = port
@@ -83,7 +83,11 @@ class Follower {
   }
 
   stop(): void {
+    if (this.#stopping.signal.aborted) return
     this.#stopping.abort()
+    // Else it would be taken for followed for a while; if this fails, it is.
+    const [key, version] = this.#told ?? []
+    if (key !== undefined) this.#port.store.commit([remove(key, version)]).catch(() => {})
   }
 
   async #look(): Promise<boolean> {
@@ -124,11 +128,11 @@ class Follower {
     const { store, clock } = this.#port
     if (clock.now() < this.#tellAt) return
     this.#tellAt = clock.now() + tellEveryMs
-    const unchanged = this.#told === undefined ? {} : { ifVersion: this.#told }
+    const unchanged = this.#told === undefined ? {} : { ifVersion: this.#told[1] }
     const key = followedKey(runner, this.#session, this.#stream)
     const outcome = await store.commit([put(key, '', { ...unchanged, ttl: followMs })])
     if (!outcome.ok) throw new Error('Another reader has taken the stream up')
-    this.#told = outcome.results[0]?.version
+    this.#told = [key, outcome.results[0]?.version ?? 0]
   }
 
   #end(how: Ending): boolean {

@@ -157,11 +157,15 @@ class StoreLogs implements SharedLogs {
 
   recall(session: string, stream: string): void {
     const own = this.#own(session, stream)
-    if (own === undefined || !this.isFollowed(session, stream)) return
+    if (own === undefined || own.key === '') return
     own.followedUntil = 0
+    own.recalling = true
     this.#open()
       .then(({ store, runners }) => store.commit([remove(followedKey(runners.id, own.key, stream))]))
       .catch(this.#options.failed)
+      .finally(() => {
+        own.recalling = false
+      })
   }
 
   onFollowed(fn: (session: string, stream: string) => void): void {
@@ -220,7 +224,7 @@ class StoreLogs implements SharedLogs {
     let found = false
     for (const own of versions.size === 0 ? [] : this.#all()) {
       const version = versions.get(`${own.key}/${own.id}`)
-      if (version === undefined || version === own.followedVersion) continue
+      if (version === undefined || version === own.followedVersion || own.recalling) continue
       const anew = own.followedUntil <= now
       own.followedVersion = version
       own.followedUntil = now + followMs

@@ -5,7 +5,7 @@
  */
 import { isThenable } from '../../jsonrpc/message.ts'
 import { eventText, primingText, retryText } from './event.ts'
-import { eventId, mostPlaces } from './event-ids.ts'
+import { eventId, mostPlaces, type Place } from './event-ids.ts'
 import type { Foreign } from './log-follower.ts'
 import type { Outlet } from './outlet.ts'
 import { Reader, type ReaderOwner } from './reader.ts'
@@ -27,7 +27,7 @@ export class Stream implements ReaderOwner {
   #told = 0
   /** What other processes say in the session is told here too: where the reader stands in their streams, and how to stop. */
   #beside: Map<string, number> | undefined = undefined
-  #stops: Map<string, () => void> | undefined = undefined
+  #stops: readonly (() => void)[] | undefined = undefined
   #primed = false
   #ended = false
   /** While the reader is given the log, what is said goes only there. */
@@ -121,24 +121,33 @@ export class Stream implements ReaderOwner {
     if (this.listening && !this.#ended) this.#table.retire(this)
   }
 
-  /** Tells its reader also what other processes say in the session, from where it stood there. */
-  join(others: readonly Foreign[]): void {
+  /**
+   * Its reader stands in streams of other processes too: from now on each id says where. Gives a function that tells it also what
+   * those say; of those that are not found any more, nothing.
+   */
+  standsIn(places: readonly Place[]): (found: readonly Foreign[]) => void {
     const reader = this.#reader
-    if (reader === undefined || this.#ended) return
-    // Before any of them says something: each id says where the reader stands in all of them.
-    this.#beside = new Map(others.slice(0, mostPlaces - 1).map(({ stream, number }) => [stream, number]))
-    this.#stops = new Map()
-    for (const other of others.slice(0, mostPlaces - 1)) {
-      const stop = other.follow({
+    const beside = new Map(places.slice(0, mostPlaces - 1).map(({ stream, number }) => [stream, number]))
+    this.#beside = beside
+    return found => {
+      // Its next reader has its own.
+      if (reader !== undefined && reader === this.#reader && !this.#ended) this.#join(reader, beside, found)
+    }
+  }
+
+  #join(reader: Reader, beside: Map<string, number>, found: readonly Foreign[]): void {
+    const others = found.filter(({ stream }) => beside.has(stream))
+    for (const stream of [...beside.keys()]) if (others.every(other => other.stream !== stream)) beside.delete(stream)
+    this.#stops = others.map(({ stream, follow }) =>
+      follow({
         event: ({ number, frame }) => {
-          this.#beside?.set(other.stream, number)
+          beside.set(stream, number)
           if (reader === this.#reader) reader.write(eventText(frame, this.#idOf(this.#told)), true)
         },
-        over: () => this.#beside?.delete(other.stream),
+        over: () => beside.delete(stream),
         failed: () => reader.cut(),
-      })
-      this.#stops.set(other.stream, stop)
-    }
+      }),
+    )
   }
 
   /** Attaches a reader that has seen the events up to `after`, in place of the one there may be. */
@@ -174,7 +183,7 @@ export class Stream implements ReaderOwner {
     const reader = this.#reader
     this.#reader = undefined
     this.#replaying = false
-    for (const stop of this.#stops?.values() ?? []) stop()
+    for (const stop of this.#stops ?? []) stop()
     this.#stops = undefined
     this.#beside = undefined
     return reader
