@@ -77,6 +77,7 @@ describe.each<RevisionId>(['2025-11-25', '2026-07-28'])('at %s', revision => {
   it('it fails once, whoever and how many ask', async () => {
     const { clock, store, other, look, die } = await world(revision)
     const third = replica(store, clock)
+    await Promise.all([other, third].map(look))
     die()
     clock.advance(7_000)
     // Versions come from one counter: so many writes lie between two of them.

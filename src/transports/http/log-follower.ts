@@ -85,9 +85,7 @@ class Follower {
   stop(): void {
     if (this.#stopping.signal.aborted) return
     this.#stopping.abort()
-    // Else it would be taken for followed for a while; if this fails, it is.
-    const [key, version] = this.#told ?? []
-    if (key !== undefined) this.#port.store.commit([remove(key, version)]).catch(() => {})
+    this.#untell()
   }
 
   async #look(): Promise<boolean> {
@@ -133,6 +131,13 @@ class Follower {
     const outcome = await store.commit([put(key, '', { ...unchanged, ttl: followMs })])
     if (!outcome.ok) throw new Error('Another reader has taken the stream up')
     this.#told = [key, outcome.results[0]?.version ?? 0]
+    if (this.#stopping.signal.aborted) this.#untell()
+  }
+
+  /** Else it would be taken for followed for a while; if this fails, it is. */
+  #untell(): void {
+    const [key, version] = this.#told ?? []
+    if (key !== undefined) this.#port.store.commit([remove(key, version)]).catch(() => {})
   }
 
   #end(how: Ending): boolean {

@@ -40,8 +40,8 @@ export class OwnStream {
   /** Until when another process is known to tell it to a reader of its own. */
   followedUntil = 0
   followedVersion = 0
-  /** Its reader is back here, and others are yet to be told. */
-  recalling = false
+  /** Its reader has come back here: who followed it up to this look does so no more. */
+  recalledIn = 0
   /** Whether this process is held to be alive for it. */
   held = false
   /** When its record must be written anew, so that it stays. */

@@ -51,6 +51,8 @@ class StoreLogs implements SharedLogs {
   readonly #writer: LogWriter
   readonly #ending = new AbortController()
   #heeding = false
+  /** How often it was looked who follows. */
+  #looks = 0
   #followed: (session: string, stream: string) => void = () => {}
 
   constructor(options: StoreLogsOptions) {
@@ -159,12 +161,12 @@ class StoreLogs implements SharedLogs {
     const own = this.#own(session, stream)
     if (own === undefined || own.key === '') return
     own.followedUntil = 0
-    own.recalling = true
+    own.recalledIn = Number.POSITIVE_INFINITY
     this.#open()
       .then(({ store, runners }) => store.commit([remove(followedKey(runners.id, own.key, stream))]))
       .catch(this.#options.failed)
       .finally(() => {
-        own.recalling = false
+        own.recalledIn = this.#looks
       })
   }
 
@@ -218,13 +220,14 @@ class StoreLogs implements SharedLogs {
 
   async #lookWhoFollows(store: Store, prefix: string): Promise<boolean> {
     if (this.#sessions.size === 0) return false
+    const look = ++this.#looks
     const now = this.#options.clock.now()
     const versions = new Map<string, number>()
     for await (const { key, version } of under(store, prefix)) versions.set(key.slice(prefix.length), version)
     let found = false
     for (const own of versions.size === 0 ? [] : this.#all()) {
       const version = versions.get(`${own.key}/${own.id}`)
-      if (version === undefined || version === own.followedVersion || own.recalling) continue
+      if (version === undefined || version === own.followedVersion || own.recalledIn >= look) continue
       const anew = own.followedUntil <= now
       own.followedVersion = version
       own.followedUntil = now + followMs

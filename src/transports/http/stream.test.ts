@@ -235,6 +235,25 @@ describe('a log that takes its time', () => {
     expect(names(text)).toEqual(['n1', 'n2', 'n3', 'n4', 'n5'])
   })
 
+  it('does not lose what is said while it is read, though it had nothing when that began', async () => {
+    const inner = memoryStreamLogs()
+    const read: StreamLogs['read'] = async (...args) => {
+      const found = await inner.read(...args)
+      await new Promise(setImmediate)
+      return found
+    }
+    const logs = { append: inner.append.bind(inner), read, drop: inner.drop.bind(inner), dropSession: () => {} }
+    const { clock, stream, reader } = open({}, logs)
+    stream.keep('s')
+    await reader.cancel()
+    const outlet = new FetchOutlet(1_000, undefined, clock)
+    stream.resume(outlet, 0)
+    await Promise.resolve()
+    stream.send('{"n1":1}', false)
+    setImmediate(() => setImmediate(() => setImmediate(() => stream.send('{"n2":1}', true))))
+    expect(names(await new Response(outlet.body).text())).toEqual(['n1', 'n2'])
+  })
+
   it('that fails is counted, and the reader who needs it is cut', async () => {
     const broken = () => Promise.reject(new Error('disk'))
     const { clock, stream, streams, reader } = open({}, { append: broken, read: broken, drop: broken, dropSession: broken })

@@ -206,18 +206,20 @@ export class Stream implements ReaderOwner {
     const { session } = this
     if (session === undefined) return
     this.#replaying = true
+    const head = this.#number
     const events = this.#table.logs.read(session, this.id, after)
     if (isThenable(events)) {
       const lost = () => reader.cut()
-      events.then(found => this.#replayed(reader, found), lost)
-    } else this.#replayed(reader, events)
+      events.then(found => this.#replayed(reader, found, after, head), lost)
+    } else this.#replayed(reader, events, after, head)
   }
 
-  #replayed(reader: Reader, events: readonly LoggedEvent[]): void {
+  /** `head`: the last event when the read began; those after it may or may not be in what was read. */
+  #replayed(reader: Reader, events: readonly LoggedEvent[], after: number, head: number): void {
     if (reader !== this.#reader) return
     for (const { number, frame } of events) reader.write(eventText(frame, this.#idOf(number)), true)
-    const last = events.at(-1)?.number
-    if (last !== undefined && last < this.#number) this.#replay(reader, last)
+    const last = events.at(-1)?.number ?? after
+    if (last < this.#number && head < this.#number) this.#replay(reader, last)
     else {
       this.#replaying = false
       if (this.#ended) reader.end()
