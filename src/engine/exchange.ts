@@ -13,6 +13,12 @@ import type { Method } from './method.ts'
 import type { Route } from './plan.ts'
 import { outbound } from './send.ts'
 
+/** What is known of a call that takes back another. */
+export interface Unwinding {
+  /** What had been granted to its caller when that one was made, which holds for both; undefined: what the caller's token has. */
+  readonly scopes: readonly string[] | undefined
+}
+
 /** Takes what detached work has to say; false when it was dropped. */
 export type Outlet = <P>(method: Method<P, undefined>, params: P) => boolean
 
@@ -47,7 +53,7 @@ export class Exchange {
   /** What its handler still does after it was answered for it. */
   lingers: PromiseLike<unknown> | undefined = undefined
   /** Set where the runtime itself calls, to take back what was done for its caller: agreed to when that was done, so nobody is asked anew. */
-  unwinds = false
+  unwinds: Unwinding | undefined = undefined
   cancelled = false
   answered = false
   /** What its handler gives has yet to be made a result of. */

@@ -14,6 +14,8 @@ export interface InwardOptions {
   readonly caller: Caller
   /** Whose it is, where the caller does not say. */
   readonly owner: string
+  /** What it may, where more or less than the caller's own token decides. */
+  readonly scopes?: readonly string[] | undefined
 }
 
 /** Nobody hears what is said here. */
@@ -48,7 +50,7 @@ export async function callInward<P>(
   engine: Engine,
   method: Method<P>,
   params: P,
-  { caller, owner }: InwardOptions,
+  { caller, owner, scopes }: InwardOptions,
 ): Promise<{ readonly exchange: Exchange; readonly result: unknown }> {
   const revision = engine.fallback
   const route = engine.plan.route(revision, wireName(method, revision))
@@ -57,7 +59,7 @@ export async function callInward<P>(
   ownedBy(conversation, owner)
   const peer = { revision, capabilities: {}, info: undefined, logLevel: undefined }
   const exchange = new Exchange(engine, conversation, caller, nowhere, route, peer, 0, params as Params)
-  exchange.unwinds = true
+  exchange.unwinds = { scopes }
   const value = await route.run(exchange)
   return { exchange, result: exchange.raw && route.finish !== undefined ? await route.finish(exchange, value) : value }
 }

@@ -110,6 +110,9 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     askMs,
     problemMeta,
   })
+  const grants = lazyGrants(store, clock)
+  const confirmation = confirming(options, parts, store, grants)
+  const permissions = permitting(options, parts, store, grants)
   const transactions = transactionsServer({
     ...options.transactions,
     journal: journal.open,
@@ -118,11 +121,9 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     trace,
     engine,
     offers,
+    granted: permissions.granted,
     problemOf: problemOfFailure,
   })
-  const grants = lazyGrants(store, clock)
-  const confirmation = confirming(options, parts, store, grants)
-  const permissions = permitting(options, parts, store, grants)
   const state = stateServer({
     ...options.state,
     store: store.open,

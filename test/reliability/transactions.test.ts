@@ -348,6 +348,34 @@ describe.each(eras)('transactions at %s', revision => {
     expect(world.log).toEqual(['close a as ann'])
   })
 
+  test('E5-17: what had been granted for a step holds for its compensation, also when the grant is gone', async () => {
+    const world = newWorld()
+    const permissions = { grant: ({ scopes }: { readonly scopes: readonly string[] }) => scopes }
+    const server = tracker(world, { permissions })
+    const input = z.object({ id: z.string() })
+    server.tool('open', { input, undo: { tool: 'close' } }, () => 'opened')
+    server.tool('close', { input, scopes: ['doors'], confirm: { message: 'Close {id}?' } }, ({ id }) => {
+      world.log.push(`close ${id}`)
+      return 'closed'
+    })
+    const mcp = await connectInMemory(server, { revision, retry: false })
+    cleanups.push(
+      () => server.close(),
+      () => mcp.close(),
+    )
+    const tx = await mcp.transaction()
+    await tx.callTool('open', { id: 'before' })
+    await mcp.permissions.negotiate(['windows'])
+    await tx.callTool('open', { id: 'with windows' })
+    await mcp.permissions.negotiate(['doors', 'windows'])
+    await tx.callTool('open', { id: 'with doors' })
+    for (const { session } of await server.permissions.sessions()) await server.permissions.revoke(session)
+    const { steps } = await tx.rollback()
+    const lacks = { status: 'compensation_failed', error: { code: 'SCOPE_INSUFFICIENT' } }
+    expect(steps).toMatchObject([lacks, lacks, { status: 'compensated' }])
+    expect(world.log).toEqual(['close with doors'])
+  })
+
   test('C8: a transaction of somebody else is as unknown as one that never was', async () => {
     const world = newWorld()
     const server = tracker(world)

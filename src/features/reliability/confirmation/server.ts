@@ -47,7 +47,7 @@ export function confirmationServer(parts: ConfirmationParts): ConfirmationServer
     stage: 'oblige',
     methods: [callTool.name],
     // What takes back a step was agreed to with the step.
-    when: ({ params, unwinds }) => !unwinds && parts.facts(params['name'] as string) !== undefined,
+    when: ({ params, unwinds }) => unwinds === undefined && parts.facts(params['name'] as string) !== undefined,
     run: async (exchange, next) => {
       const facts = parts.facts(exchange.params['name'] as string)
       if (facts === undefined) return next()

@@ -21,6 +21,8 @@ export interface Rights {
   run(exchange: Exchange, aim: Aim, next: Next): Promise<unknown>
   /** Throws where a caller that was let in would not be any more. */
   confirmStill(exchange: Exchange, aim: Aim): Promise<void>
+  /** What the grant gives that a request presents: the scopes that it has beside the token. */
+  granted(exchange: Exchange): Promise<readonly string[]>
   check(exchange: Exchange): Promise<WireChecked | { readonly checks: readonly WireChecked[] }>
   negotiate(exchange: Exchange): Promise<WireNegotiated>
 }
@@ -55,6 +57,13 @@ export function createRights(parts: PermissionsParts): Rights {
       // What has become a task is judged when the task ends.
       if (exchange.outlet === undefined) await confirmStill(exchange, aim)
       return result
+    },
+    granted: async exchange => {
+      const owner = await ownerOf(exchange)
+      const found = await sessions.find(owner, presentedIn(exchange.meta))
+      const given = found === undefined ? [] : await sessions.scopesOf(owner, found.grant.id)
+      const own = exchange.caller.principal?.scopes
+      return own === undefined ? given : given.filter(scope => own.includes(scope))
     },
     check: async exchange => {
       const { checks, ...one } = exchange.params as unknown as Partial<WireCheck> & { readonly checks?: readonly WireCheck[] }
@@ -93,7 +102,8 @@ async function judged(
       session: undefined,
     }
   }
-  const trusted = isTrusted(exchange.caller) && parts.grant === undefined
+  const before = exchange.unwinds?.scopes
+  const trusted = isTrusted(exchange.caller) && parts.grant === undefined && before === undefined
   if (trusted && token === undefined)
     return { decision: { kind: 'allow', uses: [] }, uses: [], needs, short: [], session: undefined }
   const owner = await ownerOf(exchange)
@@ -104,7 +114,7 @@ async function judged(
     action: 'call',
     resource: aim.name,
     needs,
-    scopes: principal?.scopes,
+    scopes: before ?? principal?.scopes,
     presented: token === undefined ? [] : presented,
   })
   const held = principal?.scopes ?? (token !== undefined || parts.grant !== undefined || trusted ? needs : [])

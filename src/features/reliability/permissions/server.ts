@@ -86,6 +86,8 @@ export interface PermissionsServer {
   /** Whether this decides on a request, instead of the token alone. */
   decides(exchange: Exchange): boolean
   readonly rights: () => Promise<Rights>
+  /** What the grant gives that a request presents; undefined where it presents none. */
+  granted(exchange: Exchange): Promise<readonly string[] | undefined>
 }
 
 export function permissionsServer(parts: PermissionsParts): PermissionsServer {
@@ -96,11 +98,12 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
     loading ??= import('./rights.ts').then(({ createRights }) => createRights(parts))
     return loading
   }
+  const presents = ({ meta }: Exchange): boolean => presentedIn(meta) !== undefined
   const aimOf = ({ route, params }: Exchange): Aim | undefined => aims.get(route.method.name)?.(params)
   const decides = (exchange: Exchange): boolean => {
     const aim = aimOf(exchange)
     if (aim === undefined) return false
-    return granting || aim.scopesFor !== undefined || presentedIn(exchange.meta) !== undefined
+    return granting || aim.scopesFor !== undefined || presents(exchange) || exchange.unwinds?.scopes !== undefined
   }
   const layer: Layer = {
     stage: 'decide',
@@ -123,6 +126,7 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
   return {
     decides,
     rights,
+    granted: async exchange => (presents(exchange) ? (await rights()).granted(exchange) : undefined),
     side: {
       handlers: [
         [checkPermissions, { offered, execute: async (exchange: Exchange) => (await rights()).check(exchange) }],

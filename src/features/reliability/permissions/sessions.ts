@@ -46,6 +46,12 @@ export class Sessions {
     return typeof id === 'string' ? this.#anchor(owner, id) : undefined
   }
 
+  /** All that a session gives now. */
+  async scopesOf(owner: string, id: string): Promise<readonly string[]> {
+    const name = sessionName(owner, id)
+    return (await this.list(owner)).find(({ session }) => session === name)?.scopes ?? []
+  }
+
   /** The names of the grants of scopes in a session, whether they exist or not. */
   permits(id: string, scopes: readonly string[]): Promise<readonly string[]> {
     return Promise.all(scopes.map(scope => permitId(id, scope)))

@@ -26,7 +26,7 @@ export async function compensate(parts: CompensateParts, owner: string, transact
     _meta: { [idempotencyExtension]: { idempotency_key: await compensationKey(transaction, step.id) } },
   }
   try {
-    const { exchange, result } = await callInward(parts.engine(), callTool, params, { caller: restored(step.authority), owner })
+    const { exchange, result } = await callInward(parts.engine(), callTool, params, { ...restored(step.authority), owner })
     if (exchange.asking?.pending === true || isInputRequired(result))
       return { status: 'failed', code: 'UNSUPPORTED', message: `${inverse.target} asks something, and nobody is there to answer` }
     return outcomeOf(parts, result as FailedResult)

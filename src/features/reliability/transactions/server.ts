@@ -54,6 +54,8 @@ export interface TransactionsParts extends TransactionsOptions {
   readonly trace: Trace
   readonly engine: () => Engine
   readonly offers: (tool: string) => boolean
+  /** What the grant gives that a call presents; undefined where it presents none. */
+  readonly granted: (exchange: Exchange) => Promise<readonly string[] | undefined>
   readonly problemOf: (thrown: unknown) => Problem
 }
 

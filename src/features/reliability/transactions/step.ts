@@ -73,7 +73,7 @@ async function enrolled(works: Works, owner: string, wish: Wish, exchange: Excha
   }
 }
 
-function enrol(works: Works, owner: string, wish: Wish, exchange: Exchange): Promise<Enrolment> {
+async function enrol(works: Works, owner: string, wish: Wish, exchange: Exchange): Promise<Enrolment> {
   const { units } = works
   if (wish.order !== undefined) return units.resume(owner, wish.transaction, wish.order)
   const { name, facts } = exchange.target as UndoableTool
@@ -86,7 +86,7 @@ function enrol(works: Works, owner: string, wish: Wish, exchange: Exchange): Pro
     target: name,
     key: key ?? '',
     inverse: undo === undefined ? undefined : inverseOf(undo, argumentsOf(exchange), key),
-    authority: captured(exchange.caller),
+    authority: captured(exchange.caller, await works.granted(exchange)),
   })
 }
 

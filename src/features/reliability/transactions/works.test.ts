@@ -12,6 +12,7 @@ it('E5-15: a rollback that was asked for happens, also where a sweep is just fin
     clock,
     trace: () => {},
     offers: () => true,
+    granted: async () => undefined,
     retentionMs: 1000,
     problemOf: (thrown: unknown) => problem('SERVER_ERROR', String(thrown)),
     engine: () => {

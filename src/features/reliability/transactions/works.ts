@@ -16,6 +16,8 @@ export interface WorksParts extends CompensateParts {
   readonly trace: Trace
   /** Whether there is a tool of that name. */
   readonly offers: (tool: string) => boolean
+  /** What the grant gives that a call presents; undefined where it presents none. */
+  readonly granted: (exchange: Exchange) => Promise<readonly string[] | undefined>
   readonly retentionMs: number
   readonly perOwner?: number | undefined
   readonly steps?: number | undefined
@@ -73,6 +75,10 @@ export class Works {
 
   offers(tool: string): boolean {
     return this.#parts.offers(tool)
+  }
+
+  granted(exchange: Exchange): Promise<readonly string[] | undefined> {
+    return this.#parts.granted(exchange)
   }
 
   problemOf(thrown: unknown): Problem {
