@@ -1,31 +1,28 @@
 /**
- * A small tracker whose tools say how they are undone: `node server.ts FOLDER [TOOL]`. Tickets, links and what has to survive a crash
- * are kept in the folder. For the sake of the example it can get stuck in one of its tools.
+ * A small tracker whose tools say what they need and how they are undone: `node server.ts FOLDER [TOOL]`. Tickets, and all that has to
+ * survive a crash, are kept in the folder. For the sake of the example it can get stuck in one of its tools.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createServer } from 'vivarium/server'
 import { z } from 'zod'
+import { change, read } from './tracker.ts'
 
 const [folder = '.', stuckIn] = process.argv.slice(2)
 const file = join(folder, 'tickets.json')
 
-interface Tracker {
-  next: number
-  readonly tickets: Record<string, string>
-  links: string[]
-}
-
-function load(): Tracker {
-  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Tracker) : { next: 1, tickets: {}, links: [] }
-}
-
-function change<T>(fn: (tracker: Tracker) => T): T {
-  const tracker = load()
-  const result = fn(tracker)
-  writeFileSync(file, JSON.stringify(tracker))
-  return result
-}
+const server = createServer({
+  name: 'tickets',
+  version: '1.0.0',
+  store: `sqlite:${join(folder, 'store.db')}`,
+  // What clients carry sealed, their state and their grants, is good for the next process too.
+  secret: process.env['VIVARIUM_SECRET'],
+  permissions: {
+    grant: ({ scopes }) => ({
+      scopes: scopes.filter(scope => scope !== 'tickets:admin'),
+      reasons: { 'tickets:admin': 'only a team lead has that' },
+    }),
+  },
+})
 
 /** Says that it is stuck, and stays so until somebody kills it. */
 function perhapsStuck(tool: string): Promise<void> {
@@ -34,28 +31,58 @@ function perhapsStuck(tool: string): Promise<void> {
   return new Promise(() => {})
 }
 
-const server = createServer({ name: 'tickets', version: '1.0.0', store: `sqlite:${join(folder, 'store.db')}` })
+const reads = { scopes: ['tickets:read'] }
+const writes = { scopes: ['tickets:read', 'tickets:write'] }
 const id = z.string().regex(/^T-\d+$/)
+const pair = z.object({ from: id, to: id })
+
+/** The board that this conversation works on, whichever process answers it. */
+interface Place {
+  readonly board: string
+}
+
+server.tool(
+  'open_board',
+  { ...reads, description: 'Chooses the board that new tickets go to', input: z.object({ board: z.string() }) },
+  async ({ board }, ctx) => {
+    await ctx.state.set({ board } satisfies Place)
+    return `Now on ${board}`
+  },
+)
+
+server.tool(
+  'show_board',
+  { ...reads, description: 'Lists the tickets of the chosen board', annotations: { readOnlyHint: true } },
+  async (_, ctx) => {
+    const { board } = (await ctx.state.get<Place>()) ?? { board: 'inbox' }
+    const lines = Object.entries(read(file).tickets).flatMap(([id, it]) => (it.board === board ? [`${id} ${it.title}`] : []))
+    return `${board}: ${lines.join(', ') || 'nothing'}`
+  },
+)
 
 server.tool(
   'create_ticket',
   {
-    description: 'Creates a ticket',
+    ...writes,
+    description: 'Creates a ticket on the chosen board',
     input: z.object({ title: z.string() }),
     output: z.object({ id }),
     undo: { tool: 'delete_ticket', arguments: ({ result }) => result && { id: result.id } },
   },
-  ({ title }) =>
-    change(tracker => {
+  async ({ title }, ctx) => {
+    const { board } = (await ctx.state.get<Place>()) ?? { board: 'inbox' }
+    return change(file, tracker => {
       const made = `T-${tracker.next++}`
-      tracker.tickets[made] = title
+      tracker.tickets[made] = { board, title }
       return { id: made }
-    }),
+    })
+  },
 )
 
 server.tool(
   'update_ticket',
   {
+    ...writes,
     description: 'Gives a ticket another title',
     input: z.object({ id, title: z.string() }),
     output: z.object({ before: z.string() }),
@@ -63,47 +90,63 @@ server.tool(
     undo: { tool: 'update_ticket', arguments: ({ args, result }) => result && { id: args.id, title: result.before } },
   },
   ({ id, title }, ctx) =>
-    change(({ tickets }) => {
-      const before = tickets[id]
-      if (before === undefined) throw ctx.problem('RESOURCE_NOT_FOUND', `There is no ticket ${id}`)
-      tickets[id] = title
+    change(file, ({ tickets }) => {
+      const ticket = tickets[id]
+      if (ticket === undefined) throw ctx.problem('RESOURCE_NOT_FOUND', `There is no ticket ${id}`)
+      const before = ticket.title
+      ticket.title = title
       return { before }
     }),
 )
 
 server.tool(
   'delete_ticket',
-  { description: 'Deletes a ticket, if it is there', input: z.object({ id }), idempotent: true },
+  {
+    ...writes,
+    description: 'Deletes a ticket, if it is there',
+    input: z.object({ id }),
+    idempotent: true,
+    // Asked for when somebody calls it. Whoever has a transaction taken back has agreed to that already.
+    confirm: { message: 'Delete {id} for good?', risk: 'destructive' },
+  },
   async ({ id }) => {
     await perhapsStuck('delete_ticket')
-    change(({ tickets }) => delete tickets[id])
+    change(file, ({ tickets }) => delete tickets[id])
     return 'Gone'
   },
 )
 
-const pair = z.object({ from: id, to: id })
 server.tool(
   'link_tickets',
-  { description: 'Links two tickets', input: pair, idempotent: true, undo: { tool: 'unlink_tickets' } },
+  { ...writes, description: 'Links two tickets', input: pair, idempotent: true, undo: { tool: 'unlink_tickets' } },
   ({ from, to }) => {
-    change(tracker => tracker.links.push(`${from} ${to}`))
+    change(file, tracker => tracker.links.push(`${from} ${to}`))
     return 'Linked'
   },
 )
+
 server.tool(
   'unlink_tickets',
-  { description: 'Takes a link away, if it is there', input: pair, idempotent: true },
+  { ...writes, description: 'Takes a link away, if it is there', input: pair, idempotent: true },
   async ({ from, to }) => {
     await perhapsStuck('unlink_tickets')
-    change(tracker => {
+    change(file, tracker => {
       tracker.links = tracker.links.filter(link => link !== `${from} ${to}`)
     })
     return 'Unlinked'
   },
 )
 
-server.tool('notify', { description: 'Tells the team', input: z.object({ text: z.string() }) }, (_, ctx) => {
+server.tool('notify', { ...writes, description: 'Tells the team', input: z.object({ text: z.string() }) }, (_, ctx) => {
   throw ctx.problem('MAIL_REFUSED', 'The mail server knows no such team', { category: 'permanent' })
+})
+
+server.tool('empty_tracker', { scopes: ['tickets:admin'], description: 'Deletes everything' }, () => {
+  change(file, tracker => {
+    for (const id of Object.keys(tracker.tickets)) delete tracker.tickets[id]
+    tracker.links = []
+  })
+  return 'Empty'
 })
 
 const { url } = await server.listen()
