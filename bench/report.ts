@@ -1,4 +1,5 @@
 /** Prints what was measured as tables a person can read. */
+import { keyTable, plainTable, rollbackTable, stateTable, wantedTable } from './report-reliability.ts'
 import {
   type Cell,
   type ClientRow,
@@ -6,13 +7,15 @@ import {
   figures,
   type KeyRow,
   type ManifestRow,
+  type PlainRow,
   type Results,
+  type RollbackRow,
   type ServerFigures,
   type ServerRow,
   type SessionRow,
+  type StateRow,
 } from './results.ts'
-
-type Table = string[][]
+import { missing, render, type Table, times } from './table.ts'
 
 export function report(results: Results): string {
   const parts: string[] = []
@@ -27,6 +30,16 @@ export function report(results: Results): string {
   add('Client CPU per echo call, as a multiple of a raw client', clientTable(results.clients))
   add('Calls a second (CPU of this process per call, µs) under idempotency keys, 64 in flight', keyTable(results.idempotency))
   add('The manifest of 500 tools: CPU of one answer, µs', manifestTable(results.manifest))
+  add(
+    'CPU per call of a tool that uses no reliability feature, as a multiple of a server without them',
+    plainTable(results.plain),
+  )
+  add(
+    'A state of 1 MiB: per second · p99 ms (kB written each); going back among 1,000 versions, p50/p99 ms',
+    stateTable(results.state),
+  )
+  add('A transaction of 10 steps, p50/p99 ms', rollbackTable(results.rollback))
+  add('Wanted of the reliability features', wantedTable(results))
   const failed = failures(results)
   if (failed.length > 0) parts.push(`Failed\n${failed.map(line => `  ${line}`).join('\n')}`)
   return parts.join('\n\n')
@@ -41,6 +54,9 @@ export function failures(results: Results): string[] {
     clients: results.clients,
     idempotency: results.idempotency,
     manifest: results.manifest,
+    plain: results.plain,
+    state: results.state,
+    rollback: results.rollback,
   }
   return Object.entries(groups).flatMap(([section, rows]) =>
     rows.flatMap(row =>
@@ -51,13 +67,15 @@ export function failures(results: Results): string[] {
   )
 }
 
-function label(row: ServerRow | ColdRow | SessionRow | ClientRow | KeyRow | ManifestRow): string {
+type AnyRow = ServerRow | ColdRow | SessionRow | ClientRow | KeyRow | ManifestRow | PlainRow | StateRow | RollbackRow
+
+function label(row: AnyRow): string {
   if ('way' in row) return row.way
   if ('store' in row) return row.store
   if ('work' in row) return `${row.carrier} ${row.revision} ${row.work}`
   if ('opening' in row) return `${row.carrier} ${row.opening}`
   if ('inFlight' in row) return `${row.carrier} ${row.revision} ×${row.inFlight}`
-  return `${row.sessions} sessions`
+  return 'sessions' in row ? `${row.sessions} sessions` : row.revision
 }
 
 function ratioTable(rows: readonly ServerRow[]): Table {
@@ -78,22 +96,6 @@ function manifestTable(rows: readonly ManifestRow[]): Table {
     return found === undefined ? [way, '–', '–'] : [way, found.cpuMicros.toFixed(1), found.bytes.toLocaleString('en')]
   })
   return [['', 'µs', 'bytes'], ...lines]
-}
-
-function keyTable(rows: readonly KeyRow[]): Table {
-  const speed = (cell: KeyRow['cells'][string] | undefined): string => {
-    const found = figures(cell)
-    if (found === undefined) return missing(cell) ?? '–'
-    const cpu = found.cpuMicros === undefined ? '' : ` (${found.cpuMicros.toFixed(0)})`
-    return `${Math.round(found.callsPerSecond).toLocaleString('en')}${cpu}`
-  }
-  const lines = rows.map(({ store, cells }) => {
-    const { fresh, replay, raw } = cells
-    const part = (figures(fresh)?.callsPerSecond ?? Number.NaN) / (figures(raw)?.callsPerSecond ?? Number.NaN)
-    const calls = 1 / (figures(fresh)?.transactionsPerCall ?? Number.NaN)
-    return [store, speed(fresh), speed(replay), Number.isNaN(calls) ? '–' : calls.toFixed(1), speed(raw), times(part)]
-  })
-  return [['', 'first time', 'given again', 'calls per sync', 'bare inserts', 'part of these'], ...lines]
 }
 
 function ratios(row: { cells: Record<string, Cell<{ ratio: number }>> }, names: readonly string[]): string[] {
@@ -149,20 +151,6 @@ function others(rows: readonly { cells: object }[], yardstick: string): string[]
   return [...names].sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b))
 }
 
-function missing(cell: Cell<object> | undefined): string | undefined {
-  if (cell === undefined) return '–'
-  return 'failed' in cell ? 'failed' : undefined
-}
-
 function fixed(cell: Cell<{ cpuMicros: number }> | undefined, key: 'cpuMicros'): string {
   return missing(cell) ?? figures(cell)?.[key].toFixed(1) ?? '–'
-}
-
-const times = (ratio: number): string => (Number.isNaN(ratio) ? '–' : ratio.toFixed(2))
-
-function render(table: Table): string {
-  const widths = (table[0] ?? []).map((_, column) => Math.max(...table.map(row => row[column]?.length ?? 0)))
-  const line = (row: string[]): string =>
-    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')
-  return table.map(row => `  ${line(row)}`.trimEnd()).join('\n')
 }

@@ -61,6 +61,24 @@ export interface ManifestRow {
   cells: Record<string, Cell<{ cpuMicros: number; bytes: number }>>
 }
 
+/** What a plain tool costs on a server with all features, with a tool beside it that uses them, and without any. */
+export interface PlainRow {
+  revision: Revision
+  cells: Record<string, Cell<{ cpuMicros: number; ratio: number; ratios: number[] }>>
+}
+
+/** A state of 1 MiB: calls on it, and a tree of its versions. */
+export interface StateRow {
+  store: string
+  cells: Record<string, Cell<{ perSecond?: number; p50Ms?: number; p99Ms: number; bytesPerCall?: number }>>
+}
+
+/** A transaction of ten steps: making them, and taking them back. */
+export interface RollbackRow {
+  store: string
+  cells: Record<string, Cell<{ p50Ms: number; p99Ms: number }>>
+}
+
 export interface Results {
   node: string
   when: string
@@ -72,6 +90,9 @@ export interface Results {
   clients: ClientRow[]
   idempotency: KeyRow[]
   manifest: ManifestRow[]
+  plain: PlainRow[]
+  state: StateRow[]
+  rollback: RollbackRow[]
 }
 
 export const failure = (error: unknown): { failed: string } => ({

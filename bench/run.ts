@@ -14,8 +14,11 @@ import { measureClients } from './sections/clients.ts'
 import { measureColdStart } from './sections/cold.ts'
 import { measureIdempotency } from './sections/idempotency.ts'
 import { measureManifest } from './sections/manifest.ts'
+import { measurePlain } from './sections/plain.ts'
+import { measureRollback } from './sections/rollback.ts'
 import { measureServers } from './sections/server.ts'
 import { measureSessions } from './sections/sessions.ts'
+import { measureState } from './sections/state.ts'
 
 const options = readOptions(process.argv.slice(2))
 guard(options.timing.watchdogMs)
@@ -33,6 +36,9 @@ const results: Results = {
   clients: [],
   idempotency: [],
   manifest: [],
+  plain: [],
+  state: [],
+  rollback: [],
 }
 if (!built()) results.notes.push('vivarium: not built, skipped')
 if (options.quick) results.notes.push('--quick: short rounds, good for a smoke test, too short for claims')
@@ -56,6 +62,13 @@ const sections: Record<string, () => Promise<void>> = {
   },
   manifest: async () => {
     if (built()) await measureManifest(options, progress(results.manifest, 'manifest'))
+  },
+  plain: () => measurePlain(options, progress(results.plain, 'plain row')),
+  state: async () => {
+    if (built()) await measureState(options, progress(results.state, 'state'))
+  },
+  rollback: async () => {
+    if (built()) await measureRollback(options, progress(results.rollback, 'rollback'))
   },
 }
 for (const [name, measure] of Object.entries(sections)) {

@@ -1,0 +1,24 @@
+/** A server without the reliability features: what `src/server/reliability.ts` is replaced by in the variant that they are measured against. */
+import type { Reliability } from '../../src/server/reliability.ts'
+
+export function reliability(): Reliability {
+  return {
+    sides: [],
+    toolExtras: { kinds: {}, meta: () => undefined, annotations: () => undefined },
+    confirmations: { find: absent, approve: absent },
+    permissions: { sessions: absent, extend: absent, revoke: absent },
+    decides: () => false,
+    declare: () => {},
+    allow: absent,
+    state: { side: {}, states: { follow: absent, rollback: absent }, declare: () => {}, of: absent },
+    shared: undefined,
+    problemMeta: () => undefined,
+    explain: (_, thrown) => thrown,
+    transactions: { stuck: absent },
+    close: async () => {},
+  }
+}
+
+function absent(): never {
+  throw new Error('This server was built without it')
+}
