@@ -2,7 +2,10 @@
 import type { Conflict, Entry, Op } from './store.ts'
 
 /** What stands in the way of a `put` or `delete`. */
-export function obstacle(op: Op & { op: 'put' | 'delete' }, found: Entry | undefined): Conflict['reason'] | undefined {
+export function obstacle(
+  op: Op & { op: 'put' | 'delete' },
+  found: Pick<Entry, 'version'> | undefined,
+): Conflict['reason'] | undefined {
   if (op.op === 'put' && op.ifAbsent && found !== undefined) return 'present'
   if (op.ifVersion === undefined || found?.version === op.ifVersion) return undefined
   return found === undefined ? 'absent' : 'version'
@@ -14,6 +17,8 @@ export function sumOf({ by, min, max }: Op & { op: 'add' }, found: Entry | undef
   // A number that `add` would write otherwise is not one of its own.
   if (!Number.isSafeInteger(before) || (found !== undefined && String(before) !== found.value)) return 'number'
   const sum = before + by
-  if (!Number.isSafeInteger(sum) || (min !== undefined && sum < min) || (max !== undefined && sum > max)) return 'range'
+  // An infinite bound is none, and is lost on the way to some drivers.
+  if (!Number.isSafeInteger(sum) || sum < (min ?? Number.NEGATIVE_INFINITY) || sum > (max ?? Number.POSITIVE_INFINITY))
+    return 'range'
   return sum
 }

@@ -167,6 +167,10 @@ function counting({ store, advance }: StoreTests): void {
     expect(await store().commit([add('n', Number.MAX_SAFE_INTEGER)])).toEqual({ ok: false, index: 0, reason: 'range' })
     expect((await store().get('n'))?.value).toBe('5')
   })
+  test('a bound without end is none', async () => {
+    const bounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY }
+    expect((await committed(store(), add('n', 3, bounds), add('n', -5, bounds))).results.map(({ sum }) => sum)).toEqual([3, -2])
+  })
   test('what is no number cannot be counted', async () => {
     await committed(store(), put('n', '1.5'))
     expect(await store().commit([add('n', 1)])).toEqual({ ok: false, index: 0, reason: 'number' })

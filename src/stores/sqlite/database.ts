@@ -12,6 +12,9 @@ export class Database {
   readonly #tables: Tables
   readonly #version: StatementSync
   readonly #setVersion: StatementSync
+  readonly #savepoint: StatementSync
+  readonly #undo: StatementSync
+  readonly #release: StatementSync
   #sweptAt = 0
   #transactions = 0
 
@@ -21,6 +24,9 @@ export class Database {
     this.#tables = new Tables(this.#database)
     this.#version = this.#database.prepare('SELECT version FROM counter')
     this.#setVersion = this.#database.prepare('UPDATE counter SET version = ?')
+    this.#savepoint = this.#database.prepare('SAVEPOINT one')
+    this.#undo = this.#database.prepare('ROLLBACK TO one')
+    this.#release = this.#database.prepare('RELEASE one')
   }
 
   /** Gives one answer to each request, in order. An answer to a commit is given once it is on disk. */
@@ -90,10 +96,12 @@ export class Database {
   }
 
   #commit(ops: readonly Op[]): Committed | Conflict {
-    this.#database.exec('SAVEPOINT one')
+    // A single step looks before it writes: where it conflicts there is nothing to undo.
+    if (ops.length === 1) return this.#tables.run(ops)
+    this.#savepoint.run()
     const outcome = this.#tables.run(ops)
-    if (!outcome.ok) this.#database.exec('ROLLBACK TO one')
-    this.#database.exec('RELEASE one')
+    if (!outcome.ok) this.#undo.run()
+    this.#release.run()
     return outcome
   }
 }

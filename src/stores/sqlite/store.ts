@@ -15,7 +15,16 @@ import {
   StoreError,
 } from '../store.ts'
 import { Watchers } from '../watchers.ts'
-import type { Answer, Batch, Hello, Pragmas, Reply, Request } from './protocol.ts'
+import {
+  type Answer,
+  closeWord,
+  type Hello,
+  type Pragmas,
+  type Reply,
+  type Request,
+  readAnswers,
+  writeBatch,
+} from './protocol.ts'
 
 export interface SqliteStoreOptions {
   readonly path: string
@@ -62,7 +71,7 @@ export class SqliteStore implements Store {
       }
       this.#worker.once('message', (hello: Hello) => {
         if ('failed' in hello) return end(hello.failed)
-        this.#worker.on('message', (answers: Answer[]) => this.#answered(answers))
+        this.#worker.on('message', (text: string) => this.#answered(readAnswers(text)))
         if (this.#waiting.size === 0) this.#worker.unref()
         done()
       })
@@ -108,7 +117,7 @@ export class SqliteStore implements Store {
       this.#ended = new StoreError('closed', 'The store is closed: open it again')
       this.#watchers.close()
       this.#worker.ref()
-      this.#worker.postMessage('close')
+      this.#worker.postMessage(closeWord)
     }
     await this.#exited
   }
@@ -128,7 +137,7 @@ export class SqliteStore implements Store {
     if (this.#queue.length === 0) return
     const requests = this.#queue
     this.#queue = []
-    this.#worker.postMessage({ now: this.#now(), requests } satisfies Batch)
+    this.#worker.postMessage(writeBatch({ now: this.#now(), requests }))
   }
 
   #answered(answers: readonly Answer[]): void {

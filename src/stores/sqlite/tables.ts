@@ -9,6 +9,7 @@ type Row = ReturnType<StatementSync['get']>
 
 export class Tables {
   readonly #get: StatementSync
+  readonly #versionOf: StatementSync
   readonly #put: StatementSync
   readonly #delete: StatementSync
   readonly #scan: StatementSync
@@ -25,6 +26,7 @@ export class Tables {
   constructor(database: DatabaseSync) {
     const live = '(expires IS NULL OR expires > ?)'
     this.#get = database.prepare(`SELECT key, value, version, expires FROM entries WHERE key = ? AND ${live}`)
+    this.#versionOf = database.prepare(`SELECT version FROM entries WHERE key = ? AND ${live}`)
     this.#put = database.prepare(
       `INSERT INTO entries (key, value, version, expires) VALUES (?, ?, ?, ?)
        ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, expires = excluded.expires`,
@@ -81,7 +83,7 @@ export class Tables {
   #step(op: Op): Step {
     switch (op.op) {
       case 'check':
-        return this.get(op.key)?.version === op.version ? {} : 'version'
+        return this.#found(op.key)?.version === op.version ? {} : 'version'
       case 'put':
         return this.#putStep(op)
       case 'delete':
@@ -98,12 +100,12 @@ export class Tables {
 
   #putStep(op: Op & { op: 'put' }): Step {
     // A put without conditions need not know what it replaces.
-    const reason = op.ifAbsent || op.ifVersion !== undefined ? obstacle(op, this.get(op.key)) : undefined
+    const reason = op.ifAbsent || op.ifVersion !== undefined ? obstacle(op, this.#found(op.key)) : undefined
     return reason ?? { version: this.#write(op.key, op.value, op.ttl === undefined ? undefined : this.now + op.ttl) }
   }
 
   #deleteStep(op: Op & { op: 'delete' }): Step {
-    const reason = op.ifVersion === undefined ? undefined : obstacle(op, this.get(op.key))
+    const reason = op.ifVersion === undefined ? undefined : obstacle(op, this.#found(op.key))
     if (reason === undefined) this.#delete.run(op.key)
     return reason ?? {}
   }
@@ -123,6 +125,12 @@ export class Tables {
     this.#setNext.run(op.log, position + 1)
     this.#append.run(op.log, position, op.value)
     return { position }
+  }
+
+  /** What conditions are about: not the value, which may be long. */
+  #found(key: string): Pick<Entry, 'version'> | undefined {
+    const row = this.#versionOf.get(key, this.now)
+    return row === undefined ? undefined : { version: Number(row.version) }
   }
 
   #write(key: string, value: string, expires: number | undefined): number {

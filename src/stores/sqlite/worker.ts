@@ -1,7 +1,7 @@
 /** The thread that owns the file. Whatever queued up while it was busy is one batch: that is the group commit. */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { messageOf } from '../store.ts'
-import type { Answer, Batch, Hello } from './protocol.ts'
+import { type Batch, closeWord, type Hello, readBatch, writeAnswers } from './protocol.ts'
 
 /** Enough to share a sync, little enough not to keep the first ones waiting. */
 const MOST = 512
@@ -12,21 +12,19 @@ if (port === null) throw new Error('This file is started as a worker thread')
 try {
   const { Database } = await loadQuietly()
   const database = new Database(String(workerData.path))
-  port.on('message', (first: Batch | 'close') => {
-    const batches = [first]
-    let count = first === 'close' ? 0 : first.requests.length
-    while (count < MOST) {
-      const more = receiveMessageOnPort(port)
-      if (more === undefined) break
-      const batch: Batch | 'close' = more.message
-      batches.push(batch)
-      count += batch === 'close' ? 0 : batch.requests.length
+  port.on('message', (first: string) => {
+    const batches: Batch[] = []
+    let count = 0
+    let closes = false
+    for (let text: string | undefined = first; text !== undefined; ) {
+      if (text === closeWord) closes = true
+      else count += batches[batches.push(readBatch(text)) - 1]?.requests.length ?? 0
+      text = count < MOST ? receiveMessageOnPort(port)?.message : undefined
     }
-    const open = batches.filter(batch => batch !== 'close')
-    const now = open.at(-1)?.now ?? 0
-    const answers: Answer[] = open.length === 0 ? [] : database.answer({ now, requests: open.flatMap(batch => batch.requests) })
-    if (answers.length > 0) port.postMessage(answers)
-    if (open.length < batches.length) {
+    const now = batches.at(-1)?.now ?? 0
+    const requests = batches.flatMap(batch => batch.requests)
+    if (requests.length > 0) port.postMessage(writeAnswers(database.answer({ now, requests })))
+    if (closes) {
       database.close()
       port.close()
     }
