@@ -18,7 +18,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     teardownTimeout: 5_000,
-    globalSetup: ['test/oracle/announce.ts'],
+    globalSetup: ['test/oracle/announce.ts', 'test/shared-postgres.ts'],
     setupFiles: ['test/oracle/setup.ts'],
     reporters: ['default', './scripts/lib/cells-reporter.ts'],
   },

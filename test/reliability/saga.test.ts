@@ -1,12 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { type Client, saga } from '../../src/client/index.ts'
 import { createServer, type RevisionId } from '../../src/server/index.ts'
-import { openStore, type Store } from '../../src/stores/index.ts'
-import { connectInMemory, fakeClock } from '../../src/testing/index.ts'
+import type { Store } from '../../src/stores/index.ts'
+import { connectInMemory } from '../../src/testing/index.ts'
+import { type StoreClock, type StoreKind, storeKinds, storesUnderTest } from '../stores-under-test.ts'
 
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
@@ -14,15 +12,12 @@ afterEach(async () => {
 })
 
 const eras: readonly RevisionId[] = ['2025-11-25', '2026-07-28']
-const cases = eras.flatMap(revision => (['memory', 'sqlite'] as const).map(kind => ({ revision, kind })))
+const cases = eras.flatMap(revision => storeKinds.map(kind => ({ revision, kind })))
 
-async function storeOf(kind: 'memory' | 'sqlite', now?: () => number): Promise<Store> {
-  const folder = mkdtempSync(join(tmpdir(), 'vivarium-saga-'))
-  const store = await openStore(
-    kind === 'memory' ? 'memory:' : `sqlite:${join(folder, 'log.db')}`,
-    now === undefined ? {} : { now },
-  )
-  cleanups.push(() => rmSync(folder, { recursive: true, force: true }))
+const stores = storesUnderTest()
+
+async function storeOf(kind: StoreKind, clock?: StoreClock): Promise<Store> {
+  const store = await stores.open(kind, clock)
   cleanups.push(() => store.close())
   return store
 }
@@ -127,10 +122,10 @@ describe.each(cases)('a saga at $revision on $kind', ({ revision, kind }) => {
   })
 })
 
-describe.each(eras)('a saga whose process is gone, at %s', revision => {
+describe.each(cases)('a saga whose process is gone, at $revision on $kind', ({ revision, kind }) => {
   test('E5-20: it is taken back by another, once its lease is over, and not before', async () => {
-    const clock = fakeClock()
-    const store = await storeOf('memory', clock.now)
+    const clock = stores.clock()
+    const store = await storeOf(kind, clock)
     const log: string[] = []
     const one = await plain(revision, 'one', log)
     // Its timers stand still, so that it never says again that it lives.
@@ -138,7 +133,7 @@ describe.each(eras)('a saga whose process is gone, at %s', revision => {
     const trip = await saga({ store, clients: { one }, clock: dead })
     await trip.step(one, 'put', { id: 'a' }, { undo })
     expect(await saga.resume({ store, clients: { one }, clock })).toEqual([])
-    clock.advance(6_001)
+    await clock.advance(6_001)
     expect(await saga.resume({ store, clients: { other: one }, clock })).toEqual([])
     expect(await saga.resume({ store, clients: { one }, clock })).toMatchObject([
       { id: trip.id, status: 'rolled_back', steps: [{ server: 'one', status: 'compensated' }] },
@@ -151,7 +146,7 @@ describe.each(eras)('a saga whose process is gone, at %s', revision => {
 
   test('E5-20: a client that was never given is refused, and named', async () => {
     const one = await plain(revision, 'one', [])
-    const trip = await saga({ store: await storeOf('memory'), clients: { one } })
+    const trip = await saga({ store: await storeOf(kind), clients: { one } })
     await expect(trip.step('two', 'put')).rejects.toThrow(/only the clients that it was given: one/)
     await trip.commit()
   })

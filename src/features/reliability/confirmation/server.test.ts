@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { confirmation, consentWorld, eras, metaIn, places, problems } from '../../../../test/spec/consent.ts'
 import { type Frame, type PeerOptions, resultOf, speak, textOf, type Wire } from '../../../../test/spec/wire.ts'
+import { type StoreKind, storeKinds } from '../../../../test/stores-under-test.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import type { Server } from '../../../server/index.ts'
@@ -14,7 +15,7 @@ afterEach(async () => {
 
 const input = jsonSchema({ type: 'object', properties: { id: { type: 'string' } }, required: ['id'] })
 
-function tracker(kind: 'memory' | 'sqlite', options = {}): Server {
+function tracker(kind: StoreKind, options = {}): Server {
   const server = world.serve(kind, options)
   server.tool('delete_ticket', { input, confirm: { message: 'Delete {id} for good?', risk: 'destructive' } }, args => {
     ran.push(args)
@@ -109,9 +110,9 @@ describe.each(places)('at %s on %s', (revision, kind) => {
   it('E6-4: a token ends after 300 seconds', async () => {
     const wire = await speak(tracker(kind), revision, { capabilities: knows })
     const [early, late] = [await tokenFor(wire), await tokenFor(wire)]
-    world.clock.forward(299_000)
+    await world.clock.forward(299_000)
     expect(textOf(await wire.ask('tools/call', bearing(early)))).toBe('deleted')
-    world.clock.forward(2_000)
+    await world.clock.forward(2_000)
     expect(codeOf(await wire.ask('tools/call', bearing(late)))).toBe('CONFIRMATION_REQUIRED')
   })
 
@@ -213,7 +214,7 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     for (const id of ['A', 'B', 'C']) codes.push(codeOf(await wire.ask('tools/call', call({ id }))))
     expect(codes).toEqual([undefined, undefined, 'CONFIRMATION_REQUIRED'])
     await wire.ask('tools/call', { name: 'trust' })
-    world.clock.forward(61_000)
+    await world.clock.forward(61_000)
     expect(codeOf(await wire.ask('tools/call', call({ id: 'D' })))).toBe('CONFIRMATION_REQUIRED')
     expect(ran).toHaveLength(2)
   })
@@ -286,7 +287,7 @@ describe.each(places)('at %s on %s', (revision, kind) => {
 })
 
 describe('where questions travel in results', () => {
-  it.each(['memory', 'sqlite'] as const)('E6-4: on %s the state of an agreed call lets it in once', async kind => {
+  it.each(storeKinds)('E6-4: on %s the state of an agreed call lets it in once', async kind => {
     const wire = await speak(tracker(kind), '2026-07-28', { capabilities: asks })
     const { last, retry } = await answer(wire, call(), yes)
     expect(textOf(last)).toBe('deleted')
@@ -297,7 +298,7 @@ describe('where questions travel in results', () => {
   it('E6-4: an answer that comes after 300 seconds is asked for again', async () => {
     const wire = await speak(tracker('memory'), '2026-07-28', { capabilities: asks })
     const first = resultOf(await wire.ask('tools/call', call()))
-    world.clock.forward(301_000)
+    await world.clock.forward(301_000)
     const inputResponses = Object.fromEntries(Object.keys(first['inputRequests'] as Frame).map(key => [key, yes]))
     const late = await wire.ask('tools/call', call(undefined, { inputResponses, requestState: first['requestState'] }))
     expect(resultOf(late)['resultType']).toBe('input_required')

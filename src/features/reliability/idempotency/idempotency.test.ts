@@ -1,30 +1,23 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { expectFits } from '../../../../test/extension-schemas.ts'
 import { bodyOf, call, codeOf, replayOf, revisions, type World, world } from '../../../../test/reliability/keyed-world.ts'
 import { errorOf, type Frame, resultOf, speak, textOf } from '../../../../test/spec/wire.ts'
+import { type StoreKind, storeKinds, storesUnderTest } from '../../../../test/stores-under-test.ts'
 import type { ServerOptions } from '../../../server/index.ts'
 import { memoryStore, type Store, StoreError } from '../../../stores/index.ts'
-import { fakeClock } from '../../../testing/clock.ts'
 import { idempotencyExtension } from './messages.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'vivarium-keys-'))
 const worlds: World[] = []
-let files = 0
 afterEach(async () => {
   for (const { server } of worlds.splice(0)) await server.close()
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const stores = ['memory:', 'sqlite:'] as const
-const cells = revisions.flatMap(revision => stores.map(store => [revision, store] as const))
+const stores = storesUnderTest()
+const cells = revisions.flatMap(revision => storeKinds.map(store => [revision, store] as const))
 
 /** `none`: the option is not given. */
-function make(store: string, options: Partial<ServerOptions> = {}): World {
-  const url = store === 'sqlite:' ? `sqlite:${join(folder, `${++files}.db`)}` : store
-  const made = world({ ...(store === 'none' ? {} : { store: url }), ...options })
+function make(store: StoreKind | 'none', options: Partial<ServerOptions> = {}): World {
+  const made = world({ ...(store === 'none' ? {} : { store: stores.url(store) }), ...options })
   worlds.push(made)
   return made
 }
@@ -153,14 +146,15 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
   })
 
   it('E5-7: the time a key is kept is the server’s to limit, and after it the key is fresh', async () => {
-    const clock = fakeClock()
-    const { speak, runs } = make(store, { clock, idempotency: { maxTtl: '10s' } })
+    const clock = stores.clock()
+    const url = await stores.urlOn(store, clock)
+    const { speak, runs } = make(store, { store: url, clock, idempotency: { maxTtl: '10s' } })
     const wire = await speak(revision)
     const long = call('say', 'k', {}, { idempotency_ttl_seconds: 3600 })
     await wire.ask('tools/call', long)
-    clock.advance(9_999)
+    await clock.advance(9_999)
     expect(textOf(await wire.ask('tools/call', long))).toBe('said 1')
-    clock.advance(1)
+    await clock.advance(1)
     expect(textOf(await wire.ask('tools/call', long))).toBe('said 2')
     expect(runs.get('say')).toBe(2)
   })
@@ -250,7 +244,7 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
 
 describe('what a server tells of keys', () => {
   it('C4: peers that did not declare them get no word of them, but their keys count', async () => {
-    const { server, runs } = make('memory:')
+    const { server, runs } = make('memory')
     const wire = await speak(server, '2026-07-28')
     const answers = [await wire.ask('tools/call', call('say', 'k')), await wire.ask('tools/call', call('say', 'k'))]
     expect(answers.map(textOf)).toEqual(['said 1', 'said 1'])
@@ -260,16 +254,16 @@ describe('what a server tells of keys', () => {
   })
 
   it('is declared where a store was given, and only there', async () => {
-    const declares = async (store: string): Promise<boolean> => {
+    const declares = async (store: StoreKind | 'none'): Promise<boolean> => {
       const made = make(store)
       const wire = await made.speak('2026-07-28')
       return JSON.stringify(resultOf(await wire.ask('server/discover'))).includes(idempotencyExtension)
     }
-    expect([await declares('memory:'), await declares('none')]).toEqual([true, false])
+    expect([await declares('memory'), await declares('none')]).toEqual([true, false])
   })
 
   it('of a tool is a hint that follows from its being idempotent, unless its author says otherwise', async () => {
-    const { server, speak } = make('memory:')
+    const { server, speak } = make('memory')
     server.tool('said', { idempotent: true, annotations: { idempotentHint: false, title: 'x' } }, () => '')
     const wire = await speak('2025-11-25')
     const tools = resultOf(await wire.ask('tools/list'))['tools'] as readonly Frame[]
@@ -283,7 +277,7 @@ describe('what a server tells of keys', () => {
 })
 
 it('E5-6: two executions never overlap, even where the first was given up', async () => {
-  const made = make('memory:', { idempotency: { join: 5_000 } })
+  const made = make('memory', { idempotency: { join: 5_000 } })
   let running = 0
   let most = 0
   let first = true

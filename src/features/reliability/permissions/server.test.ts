@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { consentWorld, metaIn, permissions, places, problems } from '../../../../test/spec/consent.ts'
 import { errorOf, type Frame, type PeerOptions, resultOf, speak, textOf, type Wire } from '../../../../test/spec/wire.ts'
+import type { StoreKind } from '../../../../test/stores-under-test.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'
 import type { PermissionsOptions, Server } from '../../../server/index.ts'
 
@@ -15,7 +16,7 @@ const capabilities = { extensions: { [permissions]: {}, [problems]: {} } }
 const knows: PeerOptions = { capabilities }
 const all = { grant: ({ scopes }: { scopes: readonly string[] }) => scopes }
 
-function tracker(kind: 'memory' | 'sqlite', options: PermissionsOptions = all): Server {
+function tracker(kind: StoreKind, options: PermissionsOptions = all): Server {
   const server = world.serve(kind, { permissions: options })
   const run = (name: string) => () => ran.push(name) && name
   const input = jsonSchema({ type: 'object' })
@@ -107,7 +108,7 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     expect(await endOf(86_400)).toBeLessThanOrEqual(3600)
     const token = await tokenFor(wire, both, { ttl_seconds: 60 })
     expect(textOf(await wire.ask('tools/call', call('write', token)))).toBe('write')
-    world.clock.forward(61_000)
+    await world.clock.forward(61_000)
     expect(problemOf(await wire.ask('tools/call', call('write', token)))['code']).toBe('SCOPE_INSUFFICIENT')
   })
 
@@ -116,14 +117,14 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     const token = await tokenFor(wire, both)
     const codes = []
     for (const minutes of [9, 9]) {
-      world.clock.forward(minutes * 60_000)
+      await world.clock.forward(minutes * 60_000)
       codes.push(problemOf(await wire.ask('tools/call', call('write', token)))['code'])
     }
-    world.clock.forward(8 * 60_000)
+    await world.clock.forward(8 * 60_000)
     codes.push(problemOf(await wire.ask('tools/call', call('write', token)))['code'])
     expect(codes).toEqual([undefined, undefined, 'SCOPE_INSUFFICIENT'])
     const idle = await tokenFor(wire, both)
-    world.clock.forward(11 * 60_000)
+    await world.clock.forward(11 * 60_000)
     expect(problemOf(await wire.ask('tools/call', call('write', idle)))['code']).toBe('SCOPE_INSUFFICIENT')
   })
 

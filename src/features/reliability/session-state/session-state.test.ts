@@ -1,25 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { expectFits } from '../../../../test/extension-schemas.ts'
 import { type Called, called, callParams, peer, post, remembering, revisions, secret } from '../../../../test/remembering.ts'
 import { enveloped, type Frame, helloParams } from '../../../../test/spec/wire.ts'
+import { storeKinds, storesUnderTest } from '../../../../test/stores-under-test.ts'
 import type { Occurrence } from '../../../core/feed/occurrence.ts'
 import type { Server, ServerOptions } from '../../../server/index.ts'
-import { memoryStore } from '../../../stores/memory.ts'
-import { sqliteStore } from '../../../stores/sqlite/store.ts'
 import type { Store } from '../../../stores/store.ts'
-import { fakeClock } from '../../../testing/index.ts'
 import { stateExtension } from './messages.ts'
 
 const servers: Server[] = []
-const folders: string[] = []
+const under = storesUnderTest()
 const stores: Store[] = []
 afterEach(async () => {
   await Promise.all(servers.splice(0).map(server => server.close()))
   await Promise.all(stores.splice(0).map(store => store.close()))
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
 function make(options: Partial<ServerOptions> = {}): Server {
@@ -28,12 +22,11 @@ function make(options: Partial<ServerOptions> = {}): Server {
   return server
 }
 
-async function sqlite(): Promise<Store> {
-  const folder = mkdtempSync(join(tmpdir(), 'vivarium-state-'))
-  folders.push(folder)
-  const store = await sqliteStore({ path: join(folder, 'state.db') })
-  stores.push(store)
-  return store
+/** One of each kind, fresh. */
+async function everyStore(): Promise<readonly Store[]> {
+  const opened = await Promise.all(storeKinds.map(kind => under.open(kind)))
+  stores.push(...opened)
+  return opened
 }
 
 const restart = (code: string): Frame => ({ code, details: { recovery: 'restart' } })
@@ -56,7 +49,7 @@ describe.each(revisions)('state on %s', revision => {
   })
 
   it('E14-2: what does not fit into a token is kept on the store, and the token says where', async () => {
-    for (const store of [memoryStore(), await sqlite()]) {
+    for (const store of await everyStore()) {
       const [one, two] = [await peer(make({ store }), revision), await peer(make({ store }), revision)]
       const large = await one.call('large')
       expect(large.token.length).toBeLessThan(1_000)
@@ -97,14 +90,14 @@ describe.each(revisions)('state on %s', revision => {
     expect((await ann.call('read', undefined, token)).text).toBe('{"notes":["a"]}')
   })
 
-  it('E14-3: a token that is too old has expired', async () => {
-    const clock = fakeClock()
-    const one = await peer(make({ clock, state: { ttl: '1h' } }), revision)
+  it.each(storeKinds)('E14-3: on %s a token that is too old has expired', async kind => {
+    const clock = under.clock()
+    const one = await peer(make({ store: await under.urlOn(kind, clock), clock, state: { ttl: '1h' } }), revision)
     const { token, state } = await one.call('note', 'a')
     expect(state?.expires_at).toBe(new Date(clock.now() + 3_600_000).toISOString())
-    clock.advance(3_599_999)
+    await clock.advance(3_599_999)
     expect((await one.call('read', undefined, token)).problem).toBeUndefined()
-    clock.advance(1)
+    await clock.advance(1)
     expect((await one.call('read', undefined, token)).problem).toMatchObject(restart('STATE_EXPIRED'))
   })
 
@@ -123,14 +116,14 @@ describe.each(revisions)('state on %s', revision => {
     expect((await one.call('read', undefined, token)).state).toEqual({ state_changed: false })
   })
 
-  it('E14-4: past half of its life a token is renewed by whoever reads it', async () => {
-    const clock = fakeClock()
-    const one = await peer(make({ clock, state: { ttl: '1h' } }), revision)
+  it.each(storeKinds)('E14-4: on %s, past half of its life, a token is renewed by whoever reads it', async kind => {
+    const clock = under.clock()
+    const one = await peer(make({ store: await under.urlOn(kind, clock), clock, state: { ttl: '1h' } }), revision)
     const { token } = await one.call('note', 'a')
-    clock.advance(1_800_001)
+    await clock.advance(1_800_001)
     const renewed = await one.call('read', undefined, token)
     expect(renewed.state).toMatchObject({ state_changed: false })
-    clock.advance(1_800_000)
+    await clock.advance(1_800_000)
     expect((await one.call('read', undefined, renewed.token)).text).toBe('{"notes":["a"]}')
     expect((await one.call('read', undefined, token)).problem).toMatchObject({ code: 'STATE_EXPIRED' })
   })
@@ -153,7 +146,7 @@ describe.each(revisions)('state on %s', revision => {
   })
 
   it('E14-5: the later of two calls with the same token is refused where the tool says so, on any replica', async () => {
-    for (const store of [memoryStore(), await sqlite()]) {
+    for (const store of await everyStore()) {
       const [one, two] = [await peer(make({ store }), revision), await peer(make({ store }), revision)]
       const { token } = await one.call('strict', 'a')
       const both = await Promise.all([one.call('strict', 'b', token), two.call('strict', 'c', token)])
@@ -171,15 +164,15 @@ describe.each(revisions)('state on %s', revision => {
     expect((await one.call('read')).text).toBe('null')
   })
 
-  it('E14-7: what happens to a session reaches those who follow it', async () => {
-    const clock = fakeClock()
-    const server = make({ clock, state: { ttl: '1h' } })
+  it.each(storeKinds)('E14-7: on %s what happens to a session reaches those who follow it', async kind => {
+    const clock = under.clock()
+    const server = make({ store: await under.urlOn(kind, clock), clock, state: { ttl: '1h' } })
     const one = await peer(server, revision)
     const { token } = await one.call('note', 'a')
-    clock.advance(1_800_001)
+    await clock.advance(1_800_001)
     const renewed = await one.call('note', 'b', token)
     await one.call('forget', undefined, renewed.token)
-    clock.advance(3_600_000)
+    await clock.advance(3_600_000)
     for (let i = 0; i < 2; i++) await one.call('read', undefined, token)
     const heard = await first(server, 4)
     expect(heard.map(({ name }) => name)).toEqual([
@@ -198,7 +191,7 @@ describe.each(revisions)('state on %s', revision => {
   })
 
   it('E14-8: the token of a version that was rolled back, or built on one, is no longer good', async () => {
-    for (const store of [memoryStore(), await sqlite()]) {
+    for (const store of await everyStore()) {
       const server = make({ store })
       const [one, two] = [await peer(server, revision), await peer(make({ store }), revision)]
       const a = await one.call('note', 'a')
@@ -259,7 +252,7 @@ describe('state of callers who echo no token', () => {
   })
 
   it('is kept per session over HTTP, for any replica on the same store', async () => {
-    for (const store of [undefined, memoryStore(), await sqlite()]) {
+    for (const store of [undefined, ...(await everyStore())]) {
       const server = make(store === undefined ? {} : { store })
       const open = async () => ({ 'mcp-session-id': (await post(server, hello, {}, 'ann')).session ?? '' })
       const [one, two] = [await open(), await open()]
@@ -271,7 +264,7 @@ describe('state of callers who echo no token', () => {
   })
 
   it('is kept per principal on 2026-07-28, for any replica on the same store', async () => {
-    for (const store of [memoryStore(), await sqlite()]) {
+    for (const store of await everyStore()) {
       const [one, two] = [make({ store }), make({ store })]
       expect(await tell(one, 'note', 'a', 'ann')).toBe('a')
       expect(await tell(two, 'note', 'b', 'ann')).toBe('a b')
@@ -290,13 +283,14 @@ describe('state of callers who echo no token', () => {
   })
 
   it('E14-5: is never overwritten unnoticed: steps are done again on what another call wrote, the rest is refused', async () => {
-    const store = memoryStore()
-    const server = make({ store })
-    const added = await Promise.all(['a', 'b', 'c'].map(text => tell(server, 'add', text, 'ann')))
-    expect(added).toHaveLength(3)
-    expect(JSON.parse(await tell(server, 'read', undefined, 'ann'))).toEqual({ a: 1, b: 1, c: 1 })
-    const noted = await Promise.all(['a', 'b'].map(text => tell(server, 'note', text, 'bob')))
-    expect(noted.filter(text => text.startsWith('Another call wrote'))).toHaveLength(1)
+    for (const store of await everyStore()) {
+      const server = make({ store })
+      const added = await Promise.all(['a', 'b', 'c'].map(text => tell(server, 'add', text, 'ann')))
+      expect(added).toHaveLength(3)
+      expect(JSON.parse(await tell(server, 'read', undefined, 'ann'))).toEqual({ a: 1, b: 1, c: 1 })
+      const noted = await Promise.all(['a', 'b'].map(text => tell(server, 'note', text, 'bob')))
+      expect(noted.filter(text => text.startsWith('Another call wrote'))).toHaveLength(1)
+    }
   })
 })
 
