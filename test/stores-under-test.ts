@@ -66,19 +66,22 @@ export function storesUnderTest(): StoresUnderTest {
       `CREATE OR REPLACE FUNCTION ${schema}.now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT (${milliseconds})::bigint $$`,
     )
   }
+  const openOn = async (made: string, clock: StoreClock): Promise<Store> => {
+    const store = await openStore(made, { now: clock.now })
+    if (!made.includes('?schema=')) return store
+    frozen.set(clock, [...(frozen.get(clock) ?? []), schemaOf(made)])
+    await setTime(schemaOf(made), String(clock.now()))
+    return store
+  }
   const ahead = new Map<string, number>()
   const self: StoresUnderTest = {
     url,
     urlOn: async (kind, clock) => {
       const made = url(kind)
-      if (kind !== 'postgres') return made
-      await (await openStore(made)).close()
-      frozen.set(clock, [...(frozen.get(clock) ?? []), schemaOf(made)])
-      await setTime(schemaOf(made), String(clock.now()))
+      if (kind === 'postgres') await (await openOn(made, clock)).close()
       return made
     },
-    open: async (kind, clock) =>
-      clock === undefined ? openStore(url(kind)) : openStore(await self.urlOn(kind, clock), { now: clock.now }),
+    open: (kind, clock) => (clock === undefined ? openStore(url(kind)) : openOn(url(kind), clock)),
     clock: () => {
       const { advance, ...clock } = fakeClock()
       const moved: StoreClock = {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
-import { memoryStore } from '../../stores/memory.ts'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/stores-under-test.ts'
 import { put } from '../../stores/ops.ts'
-import { fakeClock } from '../../testing/clock.ts'
+import type { Store } from '../../stores/store.ts'
 import { Runners } from '../journal/runners.ts'
 import { Budgets, type Reservation } from './budgets.ts'
 import type { GrantTerms } from './grant.ts'
@@ -11,19 +11,26 @@ import { Grants } from './grants.ts'
 const tenUnits: GrantTerms = { effect: 'budget', action: 'call', resource: '*', units: 10, standing: true, source: 'operator' }
 const costing = (units: number) => ({ action: 'call', resource: 'search', units })
 
+const stores = storesUnderTest()
+const opened: Store[] = []
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close()
+})
+
 /** Processes on one store and one clock; `silence` is what others see of one that died. */
-function world(reservations?: number) {
-  const clock = fakeClock()
-  const store = memoryStore({ now: clock.now })
+async function world(kind: StoreKind, reservations?: number) {
+  const clock = stores.clock()
+  const store = await stores.open(kind, clock)
+  opened.push(store)
   let ids = 0
   const id = () => `i${++ids}`
   const grants = new Grants({ store, clock, id })
   const start = () => {
     const runners = new Runners({ store, clock, id: `process-${id()}` })
     const budgets = new Budgets({ grants, runners, id, ...(reservations !== undefined && { reservations }) })
-    const silence = () => {
+    const silence = async () => {
       runners.close()
-      clock.advance(6_001)
+      await clock.advance(6_001)
     }
     return { budgets, silence }
   }
@@ -35,113 +42,115 @@ function got(reservation: Reservation | undefined): Reservation {
   return reservation
 }
 
-test('X9: what is reserved is gone until it is settled, and then what was spent is', async () => {
-  const { grants, start } = world()
-  const { budgets } = start()
-  const { id } = await grants.issue('ann', tenUnits, 60_000)
-  const reservation = got(await budgets.reserve('ann', costing(4)))
-  expect(await budgets.left('ann', id)).toBe(6)
-  expect(await reservation.settle(1.5)).toBe(true)
-  expect(await budgets.left('ann', id)).toBe(8.5)
-  await expect(reservation.settle(1)).rejects.toThrow('already')
-})
+describe.each(storeKinds)('budgets on %s', kind => {
+  test('X9: what is reserved is gone until it is settled, and then what was spent is', async () => {
+    const { grants, start } = await world(kind)
+    const { budgets } = start()
+    const { id } = await grants.issue('ann', tenUnits, 60_000)
+    const reservation = got(await budgets.reserve('ann', costing(4)))
+    expect(await budgets.left('ann', id)).toBe(6)
+    expect(await reservation.settle(1.5)).toBe(true)
+    expect(await budgets.left('ann', id)).toBe(8.5)
+    await expect(reservation.settle(1)).rejects.toThrow('already')
+  })
 
-test('X9, E3-2: calls at once, in two processes, never reserve more than there is', async () => {
-  const { grants, start } = world()
-  const processes = [start().budgets, start().budgets]
-  await grants.issue('ann', tenUnits, 60_000)
-  const outcomes = await Promise.allSettled(
-    Array.from({ length: 8 }, (_, i) => (processes[i % 2] as Budgets).reserve('ann', costing(3))),
-  )
-  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3)
-  const refused = outcomes.find(({ status }) => status === 'rejected')
-  expect(refused).toMatchObject({ reason: { code: 'BUDGET_EXCEEDED', details: { units: 3, left: 1 } } })
-})
+  test('X9, E3-2: calls at once, in two processes, never reserve more than there is', async () => {
+    const { grants, start } = await world(kind)
+    const processes = [start().budgets, start().budgets]
+    await grants.issue('ann', tenUnits, 60_000)
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 8 }, (_, i) => (processes[i % 2] as Budgets).reserve('ann', costing(3))),
+    )
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3)
+    const refused = outcomes.find(({ status }) => status === 'rejected')
+    expect(refused).toMatchObject({ reason: { code: 'BUDGET_EXCEEDED', details: { units: 3, left: 1 } } })
+  })
 
-test('X9: what was spent beyond the reservation is counted, and leaves no less than nothing', async () => {
-  const { grants, start } = world()
-  const { budgets } = start()
-  const { id } = await grants.issue('ann', tenUnits, 60_000)
-  await got(await budgets.reserve('ann', costing(1))).settle(12)
-  expect(await budgets.left('ann', id)).toBe(0)
-  await expect(budgets.reserve('ann', costing(1))).rejects.toMatchObject({ code: 'BUDGET_EXCEEDED' })
-})
+  test('X9: what was spent beyond the reservation is counted, and leaves no less than nothing', async () => {
+    const { grants, start } = await world(kind)
+    const { budgets } = start()
+    const { id } = await grants.issue('ann', tenUnits, 60_000)
+    await got(await budgets.reserve('ann', costing(1))).settle(12)
+    expect(await budgets.left('ann', id)).toBe(0)
+    await expect(budgets.reserve('ann', costing(1))).rejects.toMatchObject({ code: 'BUDGET_EXCEEDED' })
+  })
 
-test('X9: what a process had reserved when it died comes back, and once', async () => {
-  const { grants, start } = world()
-  const [dead, one, two] = [start(), start(), start()]
-  const { id } = await grants.issue('ann', tenUnits, 60_000)
-  await dead.budgets.reserve('ann', costing(8))
-  await expect(one.budgets.reserve('ann', costing(5))).rejects.toMatchObject({ code: 'BUDGET_EXCEEDED' })
-  dead.silence()
-  await Promise.all([one.budgets.reserve('ann', costing(5)), two.budgets.reserve('ann', costing(5))])
-  expect(await one.budgets.left('ann', id)).toBe(0)
-})
+  test('X9: what a process had reserved when it died comes back, and once', async () => {
+    const { grants, start } = await world(kind)
+    const [dead, one, two] = [start(), start(), start()]
+    const { id } = await grants.issue('ann', tenUnits, 60_000)
+    await dead.budgets.reserve('ann', costing(8))
+    await expect(one.budgets.reserve('ann', costing(5))).rejects.toMatchObject({ code: 'BUDGET_EXCEEDED' })
+    await dead.silence()
+    await Promise.all([one.budgets.reserve('ann', costing(5)), two.budgets.reserve('ann', costing(5))])
+    expect(await one.budgets.left('ann', id)).toBe(0)
+  })
 
-test('X9: a process that was only slow still pays what it spent', async () => {
-  const { grants, start } = world()
-  const [slow, other] = [start(), start()]
-  const { id } = await grants.issue('ann', tenUnits, 60_000)
-  const reservation = got(await slow.budgets.reserve('ann', costing(8)))
-  slow.silence()
-  await got(await other.budgets.reserve('ann', costing(5))).settle(2)
-  expect(await reservation.settle(7)).toBe(true)
-  expect(await other.budgets.left('ann', id)).toBe(1)
-})
+  test('X9: a process that was only slow still pays what it spent', async () => {
+    const { grants, start } = await world(kind)
+    const [slow, other] = [start(), start()]
+    const { id } = await grants.issue('ann', tenUnits, 60_000)
+    const reservation = got(await slow.budgets.reserve('ann', costing(8)))
+    await slow.silence()
+    await got(await other.budgets.reserve('ann', costing(5))).settle(2)
+    expect(await reservation.settle(7)).toBe(true)
+    expect(await other.budgets.left('ann', id)).toBe(1)
+  })
 
-test('X9, X10: a reservation that is never settled is given up in the end, though its process lives', async () => {
-  const { grants, start, clock } = world()
-  const { budgets } = start()
-  await grants.issue('ann', tenUnits, 3_600_000)
-  await budgets.reserve('ann', costing(8))
-  clock.advance(599_999)
-  await expect(budgets.reserve('ann', costing(8))).rejects.toMatchObject({ code: 'BUDGET_EXCEEDED' })
-  clock.advance(1)
-  expect(await budgets.reserve('ann', costing(8))).toBeDefined()
-})
+  test('X9, X10: a reservation that is never settled is given up in the end, though its process lives', async () => {
+    const { grants, start, clock } = await world(kind)
+    const { budgets } = start()
+    await grants.issue('ann', tenUnits, 3_600_000)
+    await budgets.reserve('ann', costing(8))
+    await clock.advance(599_999)
+    await expect(budgets.reserve('ann', costing(8))).rejects.toMatchObject({ code: 'BUDGET_EXCEEDED' })
+    await clock.advance(1)
+    expect(await budgets.reserve('ann', costing(8))).toBeDefined()
+  })
 
-test('every budget that covers a call must have room, and one that has not takes nothing from the others', async () => {
-  const { grants, start } = world()
-  const { budgets } = start()
-  const large = await grants.issue('ann', tenUnits, 60_000)
-  const small = await grants.issue('ann', { ...tenUnits, resource: 'sea*', units: 2, standing: false }, 60_000)
-  const other = await grants.issue('ann', { ...tenUnits, resource: 'mail', units: 1 }, 60_000)
-  const presented = [small.id]
-  await expect(budgets.reserve('ann', { ...costing(3), presented })).rejects.toMatchObject({ details: { left: 2 } })
-  await got(await budgets.reserve('ann', { ...costing(2), presented })).settle(2)
-  const left = await Promise.all([large, small, other].map(({ id }) => budgets.left('ann', id)))
-  expect(left).toEqual([8, 0, 1])
-})
+  test('every budget that covers a call must have room, and one that has not takes nothing from the others', async () => {
+    const { grants, start } = await world(kind)
+    const { budgets } = start()
+    const large = await grants.issue('ann', tenUnits, 60_000)
+    const small = await grants.issue('ann', { ...tenUnits, resource: 'sea*', units: 2, standing: false }, 60_000)
+    const other = await grants.issue('ann', { ...tenUnits, resource: 'mail', units: 1 }, 60_000)
+    const presented = [small.id]
+    await expect(budgets.reserve('ann', { ...costing(3), presented })).rejects.toMatchObject({ details: { left: 2 } })
+    await got(await budgets.reserve('ann', { ...costing(2), presented })).settle(2)
+    const left = await Promise.all([large, small, other].map(({ id }) => budgets.left('ann', id)))
+    expect(left).toEqual([8, 0, 1])
+  })
 
-test('where no budget covers a call nothing is reserved, and another’s budget is none', async () => {
-  const { grants, start } = world()
-  const { budgets } = start()
-  const { id } = await grants.issue('ann', tenUnits, 60_000)
-  expect(await budgets.reserve('bob', costing(99))).toBeUndefined()
-  expect(await budgets.left('bob', id)).toBeUndefined()
-})
+  test('where no budget covers a call nothing is reserved, and another’s budget is none', async () => {
+    const { grants, start } = await world(kind)
+    const { budgets } = start()
+    const { id } = await grants.issue('ann', tenUnits, 60_000)
+    expect(await budgets.reserve('bob', costing(99))).toBeUndefined()
+    expect(await budgets.left('bob', id)).toBeUndefined()
+  })
 
-test('X10: reservations of one budget are so many at once, and leave nothing when it has ended', async () => {
-  const { grants, start, store, clock } = world(2)
-  const { budgets } = start()
-  await grants.issue('ann', tenUnits, 60_000)
-  const first = got(await budgets.reserve('ann', costing(0)))
-  await budgets.reserve('ann', costing(0))
-  await expect(budgets.reserve('ann', costing(0))).rejects.toMatchObject({ code: 'SERVER_UNAVAILABLE', retryable: true })
-  await first.settle(0)
-  await budgets.reserve('ann', costing(0))
-  clock.advance(121_000)
-  expect(await store.scan('budget/')).toEqual([])
-})
+  test('X10: reservations of one budget are so many at once, and leave nothing when it has ended', async () => {
+    const { grants, start, store, clock } = await world(kind, 2)
+    const { budgets } = start()
+    await grants.issue('ann', tenUnits, 60_000)
+    const first = got(await budgets.reserve('ann', costing(0)))
+    await budgets.reserve('ann', costing(0))
+    await expect(budgets.reserve('ann', costing(0))).rejects.toMatchObject({ code: 'SERVER_UNAVAILABLE', retryable: true })
+    await first.settle(0)
+    await budgets.reserve('ann', costing(0))
+    await clock.advance(121_000)
+    expect(await store.scan('budget/')).toEqual([])
+  })
 
-test('what is written with a settlement is written with it or not at all', async () => {
-  const { grants, start, store } = world()
-  const { budgets } = start()
-  const { id } = await grants.issue('ann', tenUnits, 60_000)
-  await store.commit([put('taken', '')])
-  const reservation = got(await budgets.reserve('ann', costing(4)))
-  expect(await reservation.settle(4, [put('taken', '', { ifAbsent: true })])).toBe(false)
-  expect(await budgets.left('ann', id)).toBe(6)
+  test('what is written with a settlement is written with it or not at all', async () => {
+    const { grants, start, store } = await world(kind)
+    const { budgets } = start()
+    const { id } = await grants.issue('ann', tenUnits, 60_000)
+    await store.commit([put('taken', '')])
+    const reservation = got(await budgets.reserve('ann', costing(4)))
+    expect(await reservation.settle(4, [put('taken', '', { ifAbsent: true })])).toBe(false)
+    expect(await budgets.left('ann', id)).toBe(6)
+  })
 })
 
 test('X9: a reservation is refused exactly where it would overdraw, and in the end exactly what was spent is gone', async () => {
@@ -149,7 +158,7 @@ test('X9: a reservation is refused exactly where it would overdraw, and in the e
   const act = fc.record({ process: fc.nat(1), reserve: units, spend: units, settles: fc.boolean() })
   await fc.assert(
     fc.asyncProperty(fc.array(act, { maxLength: 12 }), async acts => {
-      const { grants, start } = world()
+      const { grants, start } = await world('memory')
       const processes = [start(), start()]
       const { id } = await grants.issue('ann', { ...tenUnits, units: 20 }, 3_600_000)
       let [spent, reserved] = [0, 0]
