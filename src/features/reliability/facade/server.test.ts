@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { confirmation, consentWorld, metaIn, places, problems } from '../../../../test/spec/consent.ts'
 import { errorOf, type Frame, resultOf, speak, textOf, type Wire } from '../../../../test/spec/wire.ts'
+import type { StoreKind } from '../../../../test/stores-under-test.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'
 import type { Server, ServerOptions } from '../../../server/index.ts'
 
@@ -18,7 +19,7 @@ const titled = jsonSchema<{ title: string }>({
   additionalProperties: false,
 })
 
-function tracker(kind: 'memory' | 'sqlite', options: Partial<ServerOptions> = { facade: true }): Server {
+function tracker(kind: StoreKind, options: Partial<ServerOptions> = { facade: true }): Server {
   const server = world.serve(kind, options)
   const undo = { tool: 'delete', arguments: ({ args }: { args: { title: string } }) => args }
   server.tool('create', { input: titled, undo }, ({ title }) => {
