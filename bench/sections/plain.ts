@@ -1,9 +1,10 @@
 /**
  * What a tool pays for the reliability features that it does not use: the same server built with and without them, side by side,
- * taking turns. One of those without is measured twice: how far it is from itself says what the others' distance is worth.
+ * taking turns. The one without is there twice: how far it is from itself says what the others' distance from the two is worth.
  */
 import { AnswerCheck } from '../answers.ts'
 import type { Contender } from '../contenders.ts'
+import type { RoundResult } from '../load/round.ts'
 import { openStdio } from '../load/stdio.ts'
 import type { Target } from '../load/target.ts'
 import { type Options, wanted } from '../options.ts'
@@ -14,6 +15,8 @@ import { type Revision, type Work, works } from '../work.ts'
 
 const IN_FLIGHT = 32
 const ROUNDS = 7
+/** Each round is shared out in short turns, so that whatever else the machine does hits all alike. */
+const SLICES = 12
 
 export async function measurePlain(options: Options, row: (row: PlainRow) => void): Promise<void> {
   const { all, none } = await buildVariants()
@@ -41,22 +44,38 @@ async function measureOne({ timing }: Options, contenders: readonly Contender[],
   try {
     for (const contender of contenders) targets.set(contender.name, await openStdio(contender, 'tools', revision))
     const costs = new Map<string, number[]>(contenders.map(({ name }) => [name, []]))
-    const turn = async (ms: number, order: readonly (readonly [string, Target])[]): Promise<void> => {
-      for (const [name, target] of order) {
-        const { cpuMicros, requests } = await target.run(work, check, IN_FLIGHT, ms)
-        costs.get(name)?.push(cpuMicros / requests)
-      }
-    }
     const order = [...targets]
-    await turn(timing.warmMs, order)
-    // There and back, so that nobody always comes after the same one.
-    for (let round = 0; round < ROUNDS; round++) await turn(timing.roundMs, round % 2 === 0 ? order : order.toReversed())
-    return Object.fromEntries(
-      [...costs].map(([name, mine]) => [name, figuresOf(mine.slice(1), costs.get('none')?.slice(1) ?? [])]),
-    )
+    for (const [, target] of order) await target.run(work, check, IN_FLIGHT, timing.warmMs)
+    for (let round = 0; round < ROUNDS; round++) {
+      const spent = await turns(order, target => target.run(work, check, IN_FLIGHT, timing.roundMs / SLICES))
+      for (const [name, cost] of spent) costs.get(name)?.push(cost)
+    }
+    const [one = [], two = []] = [costs.get('none'), costs.get('none again')]
+    const without = one.map((cost, round) => (cost + (two[round] ?? Number.NaN)) / 2)
+    const against = (name: string) => (name === 'none again' ? one : without)
+    return Object.fromEntries([...costs].map(([name, mine]) => [name, figuresOf(mine, against(name))]))
   } finally {
     await Promise.all([...targets.values()].map(target => target.stop()))
   }
+}
+
+/** The cost of a call by name, over one round. Each begins as often as the others, and nobody has two turns in a row. */
+async function turns(
+  order: readonly (readonly [string, Target])[],
+  measure: (target: Target) => Promise<RoundResult>,
+): Promise<Map<string, number>> {
+  const sums = new Map(order.map(([name]) => [name, { cpu: 0, requests: 0 }]))
+  for (let slice = 0; slice < SLICES; slice++) {
+    const first = slice % order.length
+    for (const [name, target] of [...order.slice(first), ...order.slice(0, first)]) {
+      const { cpuMicros, requests } = await measure(target)
+      const sum = sums.get(name)
+      if (sum === undefined) continue
+      sum.cpu += cpuMicros
+      sum.requests += requests
+    }
+  }
+  return new Map([...sums].map(([name, { cpu, requests }]) => [name, cpu / requests]))
 }
 
 function figuresOf(mine: readonly number[], yardstick: readonly number[]) {
