@@ -219,6 +219,11 @@ function permitting(
   }
   const aims = Object.entries(needs).map(([method, scopesOf]) => {
     const aim = (params: Params): Aim | undefined => {
+      // Every call is asked: what needs nothing is told by one look.
+      if (method === 'tools/call') {
+        const facts: ReliableFacts | undefined = tools().get(params['name'] as string)?.facts
+        if (facts?.scopes === undefined && facts?.scopesFor === undefined) return undefined
+      }
       const name = String(params['name'] ?? params['uri'] ?? '')
       const found = method === 'tools/call' ? tool(name) : { name, scopes: scopesOf(params), scopesFor: undefined }
       return found?.scopes === undefined && found?.scopesFor === undefined ? undefined : found
