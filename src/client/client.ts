@@ -187,7 +187,7 @@ export class Client {
   transaction(options: TransactionOptions = {}): Promise<Transaction> {
     const { session, retries } = this.#parts
     return Transaction.begin(
-      { session, retries, send: this.#plain, call: (name, args, more) => this.callTool(name, args, more) },
+      { session, retries, send: this.#plain, states: this.#states, call: (name, args, more) => this.callTool(name, args, more) },
       options,
     )
   }

@@ -4,6 +4,7 @@ import { problem } from '../core/problem.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import type { Method } from '../engine/method.ts'
+import type { StateTokens } from '../features/reliability/session-state/client.ts'
 import {
   beginTransaction,
   commitTransaction,
@@ -40,12 +41,15 @@ export interface TransactionParts {
   readonly session: Session
   readonly retries: Retries
   readonly send: SendOptions
+  readonly states: StateTokens
   readonly call: (name: string, args: Params | undefined, options: CallToolOptions) => Promise<ToolOutcome>
 }
 
 export class Transaction {
   readonly id: string
   readonly #parts: TransactionParts
+  /** By conversation, the states before its first step here and after its last. */
+  readonly #states = new Map<string, { readonly before: string | undefined; last: string | undefined }>()
   #report: TransactionReport | undefined = undefined
   #ending: Promise<TransactionReport> | undefined = undefined
 
@@ -86,12 +90,20 @@ export class Transaction {
     options: StepOptions<S> & { readonly output: S },
   ): Promise<ToolOutcome<InferOutput<S>>>
   callTool(name: string, args?: Params, options?: StepOptions): Promise<ToolOutcome>
-  callTool(name: string, args?: Params, { step, ...options }: StepOptions = {}): Promise<ToolOutcome> {
-    return this.#parts.call(name, args, {
-      idempotencyKey: crypto.randomUUID(),
-      ...options,
-      meta: { ...options.meta, ...stepMeta(this.id, step) },
-    })
+  async callTool(name: string, args?: Params, { step, ...options }: StepOptions = {}): Promise<ToolOutcome> {
+    const { states } = this.#parts
+    const { conversation = '' } = options
+    const before = states.at(conversation)
+    try {
+      return await this.#parts.call(name, args, {
+        idempotencyKey: crypto.randomUUID(),
+        ...options,
+        meta: { ...options.meta, ...stepMeta(this.id, step) },
+      })
+    } finally {
+      const seen = this.#states.get(conversation)
+      this.#states.set(conversation, { before: seen === undefined ? before : seen.before, last: states.at(conversation) })
+    }
   }
 
   /** How it stands. */
@@ -119,6 +131,8 @@ export class Transaction {
   #end(method: Method<{ transaction_id: string }, WireTransaction>, more: Params = {}): Promise<TransactionReport> {
     this.#ending = this.#ask(method, more).then(told => {
       this.#report = transactionReport(told)
+      if (this.#report.status === 'rolled_back')
+        for (const [conversation, { last, before }] of this.#states) this.#parts.states.back(conversation, last, before)
       return this.#report
     })
     return this.#ending

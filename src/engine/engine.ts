@@ -230,7 +230,8 @@ export class Engine implements Door {
     const instead = exchange.route.recover?.(exchange, error)
     if (instead !== undefined) return this.succeed(exchange, instead)
     if (!this.#finish(exchange)) return
-    refuse(this, exchange.reply, exchange.id, this.explain(exchange, error), exchange.peer.revision, exchange.caller)
+    const told = this.explain(exchange, error)
+    refuse(this, exchange.reply, exchange.id, told, exchange.peer.revision, exchange.caller, exchange.correlated)
   }
 
   /** The failure that a request is answered with, for what was thrown. */

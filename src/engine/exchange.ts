@@ -13,14 +13,26 @@ import type { Method } from './method.ts'
 import type { Route } from './plan.ts'
 import { outbound } from './send.ts'
 
-/** What is known of a call that takes back another. */
-export interface Unwinding {
-  /** What had been granted to its caller when that one was made, which holds for both; undefined: what the caller's token has. */
-  readonly scopes: readonly string[] | undefined
-}
-
 /** Takes what detached work has to say; false when it was dropped. */
 export type Outlet = <P>(method: Method<P, undefined>, params: P) => boolean
+
+/** A call that may be taken back as a whole, with others. */
+export interface UnitStep {
+  /** Names the unit among all. */
+  readonly unit: string
+  /** Keeps what has to be known to take back a write beside the call's own effect. Comes before the write; throws where that is too late. */
+  wrote(what: unknown): Promise<void>
+}
+
+/** A grant that its holder presented with a request. */
+export interface Admission {
+  readonly owner: string
+  readonly id: string
+  /** Milliseconds since the epoch. */
+  readonly expires: number
+  /** All that it allows now. */
+  scopes(): Promise<readonly string[]>
+}
 
 export class Exchange {
   readonly engine: Engine
@@ -48,12 +60,18 @@ export class Exchange {
   begun = false
   /** What is to be done with the result before anybody gets it. Set by what a handler touches; once, then it is gone. */
   closing: ((result: unknown) => Awaitable<unknown>) | undefined = undefined
-  /** The state that was there before this call wrote another: unwinding goes back to it. */
-  stateBefore: { readonly session: string; readonly version: number } | undefined = undefined
+  /** What its handler gave, while it is closed: where that fails, its work is done all the same. */
+  given: unknown = undefined
+  /** The step of a unit of work that it is. */
+  step: UnitStep | undefined = undefined
+  /** The grant that let it in, where the caller presented one: what is opened by it ends with that. */
+  admission: Admission | undefined = undefined
   /** What its handler still does after it was answered for it. */
   lingers: PromiseLike<unknown> | undefined = undefined
   /** Set where the runtime itself calls, to take back what was done for its caller: agreed to when that was done, so nobody is asked anew. */
-  unwinds: Unwinding | undefined = undefined
+  unwinds = false
+  /** Scopes that were allowed when that was done, where a grant gave them: they decide, whatever was taken away since. */
+  captured: readonly string[] | undefined = undefined
   cancelled = false
   answered = false
   /** What its handler gives has yet to be made a result of. */
@@ -68,6 +86,7 @@ export class Exchange {
   outlet: Outlet | undefined = undefined
   #abort: AbortController | undefined = undefined
   #reason: string | undefined = undefined
+  #correlation: string | undefined = undefined
 
   constructor(
     engine: Engine,
@@ -91,6 +110,22 @@ export class Exchange {
 
   get meta(): Params | undefined {
     return metaOf(this.params)
+  }
+
+  /** Joins all that is written about this request: its record, the log, its problem, the audit. Made when first asked for. */
+  get correlation(): string {
+    this.#correlation ??= crypto.randomUUID()
+    return this.#correlation
+  }
+
+  /** Goes on with what was written about under another id. */
+  set correlation(id: string) {
+    this.#correlation = id
+  }
+
+  /** Undefined where nothing was written about it yet: then there is nothing to be found by it. */
+  get correlated(): string | undefined {
+    return this.#correlation
   }
 
   /** Aborted when the caller cancels, hangs up (where that means cancel), or the deadline passes. */

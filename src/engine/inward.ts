@@ -14,7 +14,7 @@ export interface InwardOptions {
   readonly caller: Caller
   /** Whose it is, where the caller does not say. */
   readonly owner: string
-  /** What it may, where more or less than the caller's own token decides. */
+  /** What was allowed to it beyond, or instead of, what its principal has. */
   readonly scopes?: readonly string[] | undefined
 }
 
@@ -59,7 +59,8 @@ export async function callInward<P>(
   ownedBy(conversation, owner)
   const peer = { revision, capabilities: {}, info: undefined, logLevel: undefined }
   const exchange = new Exchange(engine, conversation, caller, nowhere, route, peer, 0, params as Params)
-  exchange.unwinds = { scopes }
+  exchange.unwinds = true
+  exchange.captured = scopes
   const value = await route.run(exchange)
   return { exchange, result: exchange.raw && route.finish !== undefined ? await route.finish(exchange, value) : value }
 }

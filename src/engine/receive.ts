@@ -179,9 +179,13 @@ export function refuse(
   error: unknown,
   revision: Revision,
   caller?: Caller,
+  correlationId?: string,
 ): void {
   const failure = failureOf(error)
-  if (failure.kind === 'internal') engine.trace('internal', failure.cause ?? failure, caller)
+  if (failure.kind === 'internal') {
+    const cause = failure.cause ?? failure
+    engine.trace('internal', correlationId === undefined ? cause : { error: cause, correlationId }, caller)
+  }
   if (unasking(engine, revision) || (id === undefined && engine.role === 'client')) {
     engine.trace('message-refused', failure, caller)
     return reply.end()

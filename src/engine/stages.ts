@@ -108,6 +108,7 @@ export function closed(exchange: Exchange, result: unknown): Awaitable<unknown> 
   const { closing } = exchange
   if (closing === undefined) return result
   exchange.closing = undefined
+  exchange.given = result
   return closing(result)
 }
 

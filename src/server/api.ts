@@ -16,6 +16,7 @@ import type { Door } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listen.ts'
+import type { AuditControl } from './books.ts'
 import type { Context } from './context.ts'
 import type { ServerMiddleware } from './middleware.ts'
 import type { Registration } from './registration.ts'
@@ -81,6 +82,8 @@ export interface Server {
   readonly confirmations: Pick<Approvals, 'find' | 'approve'>
   /** What was granted to callers: who holds it, what more they get, and its end. */
   readonly permissions: PermissionsControl
+  /** What was decided, by whom, and whether anybody changed what was written of it. */
+  readonly audit: AuditControl
   /** The sessions of `ctx.state`: what happens to them, and how one is taken back. */
   readonly states: States
   /** Wraps every request from now on. */

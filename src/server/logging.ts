@@ -22,11 +22,20 @@ export function serverLog({ name, log, secret = [], onTrace }: ServerOptions): {
 
 /** Tells of every call: installed only where that is wanted, so that others do not pay for it. */
 export function callLayer(log: Log, clock: Clock): Layer {
-  const tell = ({ route, params, peer, caller }: Exchange, began: number, failed: boolean): void => {
+  const tell = ({ route, params, peer, caller, correlated }: Exchange, began: number, failed: boolean): void => {
     const { method } = route
     const name = method.nameParam === undefined ? {} : { name: params?.[method.nameParam] }
     const { carrier } = caller
-    log.debug('call', { method: method.name, ...name, revision: peer.revision.id, carrier, ms: clock.now() - began, failed })
+    const id = correlated === undefined ? {} : { correlationId: correlated }
+    log.debug('call', {
+      method: method.name,
+      ...name,
+      revision: peer.revision.id,
+      carrier,
+      ms: clock.now() - began,
+      failed,
+      ...id,
+    })
   }
   return {
     stage: 'enter',

@@ -49,6 +49,11 @@ export interface ServerOptions {
   readonly transactions?: TransactionsOptions
   /** What callers may be granted beyond what their token says, and for how long. */
   readonly permissions?: PermissionsOptions
+  /**
+   * How the audit log is kept that `server.audit` reads: calls under a key, steps and ends of transactions, confirmations, grants.
+   * There is one where a store was given; false: none.
+   */
+  readonly audit?: AuditOptions | false
   /** How long `ctx.state` lasts. */
   readonly state?: StateOptions
   /**
@@ -74,6 +79,13 @@ export interface ServerOptions {
   readonly clock?: Clock
 }
 
+export interface AuditOptions {
+  /** How long lines are kept. Default 90 days. */
+  readonly keep?: Duration
+  /** How many at most, roughly. Default 1,000,000. */
+  readonly lines?: number
+}
+
 const kinds: KindsOf<ServerOptions> = {
   name: 'string',
   version: 'string',
@@ -92,6 +104,7 @@ const kinds: KindsOf<ServerOptions> = {
   idempotency: 'object',
   transactions: 'object',
   permissions: 'object',
+  audit: 'any',
   state: 'object',
   facade: 'any',
   profile: 'string',
@@ -103,7 +116,13 @@ const kinds: KindsOf<ServerOptions> = {
   clock: 'object',
 }
 
-const permissionKinds: KindsOf<PermissionsOptions> = { grant: 'function', elevationUrl: 'function', ttl: 'any', idle: 'any' }
+const permissionKinds: KindsOf<PermissionsOptions> = {
+  grant: 'function',
+  elevationUrl: 'function',
+  ttl: 'any',
+  idle: 'any',
+  hide: 'boolean',
+}
 
 /** What the compiler cannot see, or nobody asked it. */
 export function checkServerOptions(options: ServerOptions): void {
@@ -116,6 +135,8 @@ export function checkServerOptions(options: ServerOptions): void {
   facadeParts(options.facade)
   if (profile !== undefined && profile !== 'davioe')
     throw new TypeError(`profile is "${clip(String(profile))}": there is 'davioe', or leave it out`)
+  if (options.audit !== undefined && options.audit !== false)
+    checkOptions('audit', options.audit, { keep: 'any', lines: 'number' } satisfies KindsOf<AuditOptions>)
   checkLogOption(log)
   checkStore(options.store)
   if (pageSize !== undefined && !(Number.isSafeInteger(pageSize) && pageSize > 0)) {

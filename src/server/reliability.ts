@@ -3,16 +3,18 @@ import type { Catalog } from '../core/catalog.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Grants } from '../core/grant/grants.ts'
 import type { Seal } from '../core/handle.ts'
-import type { Journal } from '../core/journal/journal.ts'
 import type { Runners } from '../core/journal/runners.ts'
 import type { Trace } from '../core/log-trace.ts'
 import { ownerKey } from '../core/owner.ts'
 import { checkScopes } from '../core/scope.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
+import { declared } from '../engine/extensions.ts'
 import { ownerOf } from '../engine/owner.ts'
 import type { Side } from '../engine/plan.ts'
 import type { Scopes } from '../features/mcp/authorization/messages.ts'
+import type { SubscribersOptions } from '../features/mcp/resources/subscribers.ts'
+import type { Lapsing } from '../features/mcp/subscriptions/listeners.ts'
 import type { Explain } from '../features/mcp/tools/failed.ts'
 import type { ToolEntry, ToolExtras, ToolFacts } from '../features/mcp/tools/server.ts'
 import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
@@ -21,16 +23,18 @@ import { type ConfirmationServer, confirmationServer } from '../features/reliabi
 import { facadeParts } from '../features/reliability/facade/facts.ts'
 import { idempotencyServer } from '../features/reliability/idempotency/server.ts'
 import { type Paginated, paginationMeta } from '../features/reliability/manifest/pagination.ts'
-import { permissionsExtension } from '../features/reliability/permissions/messages.ts'
+import type { ListedKind } from '../features/reliability/permissions/hide.ts'
+import { permissionsEnded, permissionsExtension } from '../features/reliability/permissions/messages.ts'
 import { type Aim, type PermissionsServer, permissionsServer, type Scoped } from '../features/reliability/permissions/server.ts'
 import type { SessionFacts, Sessions } from '../features/reliability/permissions/sessions.ts'
 import { problemOfFailure } from '../features/reliability/problem/failures.ts'
 import { explainFailure, problemMeta, problemServer } from '../features/reliability/problem/server.ts'
 import { type StateRule, type StateServer, stateServer } from '../features/reliability/session-state/server.ts'
 import { type StuckTransaction, transactionsServer } from '../features/reliability/transactions/server.ts'
-import type { Params } from '../jsonrpc/message.ts'
+import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import type { Server } from './api.ts'
+import { type AuditControl, auditControl, type Books, openBooks } from './books.ts'
 import type { ServerOptions } from './options.ts'
 import { type LazyStore, lazyStore } from './store.ts'
 
@@ -48,6 +52,8 @@ export interface ReliabilityParts {
   readonly needs: Readonly<Record<string, (params: Params) => Scopes>>
   /** Whether anything has scopes. */
   readonly scoped: () => boolean
+  /** The lists of what may have them. */
+  readonly lists: readonly ListedKind[]
   /** Called when a feature begins to look at calls. */
   readonly began: () => void
   /** What a tool says of its state. */
@@ -57,6 +63,8 @@ export interface ReliabilityParts {
   readonly engine: () => Engine
   /** Whether there is a tool of that name. */
   readonly offers: (tool: string) => boolean
+  /** Whether a call will go on as a task before its handler is entered. */
+  readonly detaches: (exchange: Exchange) => boolean
 }
 
 /** What an author can do about what was granted. */
@@ -76,6 +84,10 @@ export interface Reliability {
   readonly permissions: PermissionsControl
   /** Whether more than the caller's token decides on a request. */
   decides(exchange: Exchange): boolean
+  /** Whether a caller may hear of what has these scopes. */
+  readonly hears: PermissionsServer['hears']
+  /** Ends what was opened under a grant when that is over. */
+  readonly lapsing: { readonly listens: Lapsing } & Required<Pick<SubscribersOptions, 'lapses' | 'lapsed'>>
   /** A tool is offered. */
   declare(tool: string, facts: ReliableFacts): void
   /** The user behind a call has agreed to calls of a tool. */
@@ -88,6 +100,7 @@ export interface Reliability {
   /** The failure that a request is answered with. */
   readonly explain: (exchange: Exchange, thrown: unknown) => unknown
   readonly transactions: Transactions
+  readonly audit: AuditControl
   close(): Promise<void>
 }
 
@@ -100,28 +113,28 @@ export interface Transactions {
 export function reliability(options: ServerOptions, parts: ReliabilityParts): Reliability {
   const { clock, trace, askMs, seal, engine, offers } = parts
   const store = lazyStore(options.store, clock)
-  const journal = lazyJournal(store, clock, options)
+  const { audit, journal, grants, close } = openBooks(options, store, clock, trace)
   const idempotency = idempotencyServer({
     ...options.idempotency,
-    journal: journal.open,
+    journal,
     declared: options.store !== undefined,
     clock,
     trace,
     askMs,
     problemMeta,
   })
-  const grants = lazyGrants(store, clock)
-  const confirmation = confirming(options, parts, store, grants)
+  const confirmation = confirming(options, parts, store, grants, audit)
   const permissions = permitting(options, parts, store, grants)
   const transactions = transactionsServer({
     ...options.transactions,
-    journal: journal.open,
+    grants,
+    revert: wrote => state.revert(wrote),
+    journal,
     shared: options.store !== undefined,
     clock,
     trace,
     engine,
     offers,
-    granted: permissions.granted,
     problemOf: problemOfFailure,
   })
   const state = stateServer({
@@ -138,11 +151,14 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
   return {
     sides: [problemServer(), idempotency, permissions.side, confirmation.side, transactions.side, state.side],
     transactions: { stuck: transactions.stuck },
+    audit: auditControl(audit),
     state,
-    shared: options.store === undefined ? undefined : { store: store.open, runners: async () => (await journal.open()).runners },
+    shared: options.store === undefined ? undefined : { store: store.open, runners: async () => (await journal()).runners },
     problemMeta,
     toolExtras: extrasOf(transactions.undoable),
     decides: permissions.decides,
+    hears: permissions.hears,
+    lapsing: lapsingOf(permissions, engine),
     permissions: controlOf(permissions),
     declare: confirmation.declare,
     confirmations: {
@@ -152,8 +168,9 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     allow: async (exchange, tool, approved) => (await confirmation.approvals()).allow(await ownerOf(exchange), tool, approved),
     explain: explainFailure,
     close: async () => {
+      permissions.close()
       await transactions.close()
-      await journal.close()
+      await close()
       await store.close()
     },
   }
@@ -186,6 +203,7 @@ function confirming(
   { tools, ...parts }: ReliabilityParts,
   store: LazyStore,
   grants: () => Promise<Grants>,
+  audit: Books['audit'],
 ): ConfirmationServer {
   const { clock } = parts
   const factsOf = (tool: string): ReliableFacts | undefined => tools().get(tool)?.facts
@@ -195,6 +213,7 @@ function confirming(
     toEveryone: facadeParts(facade).has('confirmation'),
     problemMeta,
     grants,
+    audit,
     spending: async () => {
       const [{ Spending }, opened] = await Promise.all([import('../core/spending.ts'), store.open()])
       return new Spending({ store: opened, clock })
@@ -209,7 +228,7 @@ function confirming(
 
 function permitting(
   { permissions }: ServerOptions,
-  { seal, clock, tools, needs, scoped }: ReliabilityParts,
+  { seal, clock, trace, tools, needs, scoped, lists }: ReliabilityParts,
   store: LazyStore,
   grants: () => Promise<Grants>,
 ): PermissionsServer {
@@ -224,7 +243,9 @@ function permitting(
         const facts: ReliableFacts | undefined = tools().get(params['name'] as string)?.facts
         if (facts?.scopes === undefined && facts?.scopesFor === undefined) return undefined
       }
-      const name = String(params['name'] ?? params['uri'] ?? '')
+      // A completion is for a prompt or a template.
+      const at = isRecord(params['ref']) ? params['ref'] : params
+      const name = String(at['name'] ?? at['uri'] ?? '')
       const found = method === 'tools/call' ? tool(name) : { name, scopes: scopesOf(params), scopesFor: undefined }
       return found?.scopes === undefined && found?.scopesFor === undefined ? undefined : found
     }
@@ -234,12 +255,28 @@ function permitting(
     ...permissions,
     seal,
     clock,
+    trace,
     store: store.open,
     grants,
     aims: Object.fromEntries(aims),
     tool,
     offered: scoped,
+    lists,
   })
+}
+
+/** What ends with a grant says so to whoever knows of grants. */
+function lapsingOf({ lapses }: PermissionsServer, engine: () => Engine): Reliability['lapsing'] {
+  return {
+    lapses,
+    listens: ({ admission }, ended) =>
+      admission && lapses(admission, reason => ended(reason, { [permissionsExtension]: { ended: reason } })),
+    lapsed: (conversation, uris, reason) => {
+      const { peer } = conversation
+      if (peer !== undefined && declared(peer, permissionsExtension) !== undefined)
+        engine().notify(conversation, permissionsEnded, { reason, uris })
+    },
+  }
 }
 
 function controlOf({ rights }: PermissionsServer): PermissionsControl {
@@ -254,36 +291,5 @@ function controlOf({ rights }: PermissionsServer): PermissionsControl {
       return (await sessions()).extend(session, scopes)
     },
     revoke: async session => (await sessions()).revoke(session),
-  }
-}
-
-/** One book of grants for all features that decide by them. */
-function lazyGrants(store: LazyStore, clock: Clock): () => Promise<Grants> {
-  return async () => {
-    const [{ Grants }, opened] = await Promise.all([import('../core/grant/grants.ts'), store.open()])
-    return new Grants({ store: opened, clock, id: () => crypto.randomUUID() })
-  }
-}
-
-/** One journal for all features that write into it, begun with the first record. */
-function lazyJournal(store: LazyStore, clock: Clock, { idempotency = {} }: ServerOptions) {
-  const { records, length } = idempotency
-  let opening: Promise<Journal> | undefined
-  const open = async (): Promise<Journal> => {
-    const [{ createJournal }, opened] = await Promise.all([import('../core/journal/journal.ts'), store.open()])
-    return createJournal({ store: opened, clock, records, length })
-  }
-  return {
-    open: (): Promise<Journal> => {
-      opening ??= open().catch(error => {
-        opening = undefined
-        throw error
-      })
-      return opening
-    },
-    close: async (): Promise<void> => {
-      const opened = await opening?.catch(() => undefined)
-      opened?.close()
-    },
   }
 }

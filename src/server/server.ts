@@ -5,11 +5,11 @@ import { createSeal } from '../core/handle.ts'
 import { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Limits } from '../engine/limits.ts'
+import type { Method } from '../engine/method.ts'
 import { createPaging } from '../engine/paging.ts'
 import type { Side } from '../engine/plan.ts'
 import type { Shared } from '../engine/sharing.ts'
 import type { Layer } from '../engine/stages.ts'
-import { permits } from '../features/mcp/authorization/messages.ts'
 import { type AuthorizationServer, authorizationServer } from '../features/mcp/authorization/server.ts'
 import { cacheHint } from '../features/mcp/caching/messages.ts'
 import { cancellation, sendCancel } from '../features/mcp/cancellation/receiver.ts'
@@ -19,13 +19,16 @@ import { replayAsking, unsealLayer } from '../features/mcp/input-required/server
 import { lifecycleServer } from '../features/mcp/lifecycle/server.ts'
 import { loggingServer } from '../features/mcp/logging/server.ts'
 import { progressReceiver } from '../features/mcp/progress/client.ts'
+import { listPrompts } from '../features/mcp/prompts/messages.ts'
 import { type PromptFacts, type PromptHandler, type PromptsServer, promptsServer } from '../features/mcp/prompts/server.ts'
 import { isTemplate, type ResourceFacts, type ResourceHandler } from '../features/mcp/resources/entry.ts'
+import { listResources, listResourceTemplates } from '../features/mcp/resources/messages.ts'
 import { type ResourcesServer, resourcesServer } from '../features/mcp/resources/server.ts'
 import { rootsServer } from '../features/mcp/roots/server.ts'
 import { subscriptionsServer } from '../features/mcp/subscriptions/server.ts'
 import type { PlaceLimits } from '../features/mcp/tasks/places.ts'
 import { tasksServer } from '../features/mcp/tasks/server.ts'
+import { listTools } from '../features/mcp/tools/messages.ts'
 import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
 import { facadeParts } from '../features/reliability/facade/facts.ts'
 import { recommendationsServer } from '../features/reliability/recommendations/server.ts'
@@ -79,6 +82,15 @@ export function createServer(options: ServerOptions): Server {
     usesState,
     needs,
     scoped: () => authorization.declared,
+    lists: [
+      { ...listed(listTools, 'tools', 'name'), scopes: name => tools.catalog.get(name)?.facts.scopes },
+      { ...listed(listPrompts, 'prompts', 'name'), scopes: name => prompts.catalog.get(name)?.scopes },
+      { ...listed(listResources, 'resources', 'uri'), scopes: uri => resources.scopes(uri) },
+      {
+        ...listed(listResourceTemplates, 'resourceTemplates', 'uriTemplate'),
+        scopes: address => resources.templates.get(address)?.scopes,
+      },
+    ],
     clock,
     trace,
     seal,
@@ -87,6 +99,7 @@ export function createServer(options: ServerOptions): Server {
     began: () => engine.replan(),
     engine: () => engine,
     offers: name => tools.catalog.get(name) !== undefined,
+    detaches: exchange => tasks.detaches(exchange),
   })
   const tools = toolsServer<Context>({
     paging,
@@ -98,7 +111,13 @@ export function createServer(options: ServerOptions): Server {
     more: reliable.toolExtras,
     explain: reliable.problemMeta,
   })
-  const resources = resourcesServer<Context>({ paging, cache, context, subscriptions: limits.subscriptions })
+  const resources = resourcesServer<Context>({
+    paging,
+    cache,
+    context,
+    subscriptions: limits.subscriptions,
+    lapsing: reliable.lapsing,
+  })
   const prompts = promptsServer<Context>({ paging, context })
   const completion = completionServer<Context>({
     prompt: prompts.completers,
@@ -112,7 +131,8 @@ export function createServer(options: ServerOptions): Server {
     clock,
     limits,
     subscribers: resources.subscribers.of,
-    watchable: ({ caller }, uri) => permits(caller, resources.scopes(uri), options.permissions?.grant === undefined),
+    watchable: (exchange, uri) => reliable.hears(exchange, uri, resources.scopes(uri)),
+    lapsing: reliable.lapsing.listens,
     offered: {
       tools: () => tools.catalog.snapshot.entries.map(({ tool }) => tool),
       resources: () => resources.resources.snapshot.entries.map(({ resource }) => resource),
@@ -212,6 +232,7 @@ export function createServer(options: ServerOptions): Server {
     resourceUpdated: subscriptions.updated,
     transactions: reliable.transactions,
     confirmations: reliable.confirmations,
+    audit: reliable.audit,
     permissions: reliable.permissions,
     states: reliable.state.states,
     use: layer => {
@@ -251,6 +272,10 @@ function addResource<F extends ResourceFacts<Context>>(
   }
   if (isTemplate(address)) return register(templates, address, facts, now => compileTemplate(address, declared(now), handler))
   return register(resources, address, facts, now => compileResource(address, declared(now), handler))
+}
+
+function listed({ name: method }: Method, member: string, named: string) {
+  return { method, member, named }
 }
 
 /** Suggestions may tell as much as what they are for. */

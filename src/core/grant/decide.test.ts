@@ -128,3 +128,42 @@ it('E6-8: what is counted is used only where nothing else will do, and the speci
   expect(used(general, bound)).toEqual([bound.grant.id])
   expect(used(held({ uses: 1 }, false))).toBe('deny')
 })
+
+/** What a message may say of itself. None of it is a part of what is asked. */
+const label = fc.constantFrom(
+  'featureSet',
+  'feature_sets',
+  'scopes_held',
+  'session_id',
+  'intent',
+  'clientInfo',
+  'user_confirmed',
+  'tags',
+)
+const labels = fc.dictionary(label, fc.oneof(fc.constantFrom('*', 'admin', 'write'), fc.array(action), fc.boolean()))
+
+it('X7: whatever a message says of itself beside what is asked, the decision is the same', () => {
+  fc.assert(
+    fc.property(someAsked, someGrants, labels, (asked, grants, said) => {
+      expect(decide({ ...said, ...asked }, grants)).toEqual(decide(asked, grants))
+    }),
+  )
+})
+
+it('X7: the name under which a grant is kept selects nothing: by another source or id it gives no more and no less', () => {
+  const renamed = ({ grant, ...rest }: Held, source: string, id: string): Held => ({ ...rest, grant: { ...grant, source, id } })
+  const gist = (asked: Asked, grants: readonly Held[]) => {
+    const { kind, ...rest } = decide(asked, grants)
+    return 'missing' in rest ? [kind, rest.missing] : [kind]
+  }
+  fc.assert(
+    fc.property(someAsked, someGrants, fc.string(), fc.string(), (asked, grants, source, id) => {
+      expect(
+        gist(
+          asked,
+          grants.map(one => renamed(one, source, id)),
+        ),
+      ).toEqual(gist(asked, grants))
+    }),
+  )
+})

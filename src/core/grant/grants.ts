@@ -5,6 +5,7 @@
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { add, check, put, remove } from '../../stores/ops.ts'
 import type { Entry, Op, Store } from '../../stores/store.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
 import { type Asked, type Decision, decide, type GrantUse, type Held } from './decide.ts'
@@ -31,6 +32,16 @@ export interface GrantsOptions {
   readonly mostMs?: number
   /** Grants of one owner. Default, and at most, 1,000. */
   readonly perOwner?: number
+  readonly audit?: Audit | undefined
+}
+
+export interface GrantWrite {
+  /** Written with it. */
+  readonly also?: readonly Op[]
+  /** The id of a new one: unguessable, and without a slash. Default: one of `id`. */
+  readonly id?: string
+  /** Joins it with the request that led to it. */
+  readonly correlation?: string | undefined
 }
 
 /** What is to be decided. */
@@ -65,26 +76,29 @@ export class Grants {
   readonly #id: () => string
   readonly #mostMs: number
   readonly #perOwner: number
+  readonly #audit: Audit | undefined
 
   constructor(options: GrantsOptions) {
     this.store = options.store
     this.clock = options.clock
     this.#id = options.id
+    this.#audit = options.audit
     this.#mostMs = options.mostMs ?? 86_400_000
     this.#perOwner = Math.min(options.perOwner ?? 1_000, 1_000)
   }
 
-  /** Lasts as long as was asked for, or less. `also` is written with it. */
-  async issue(owner: string, terms: GrantTerms, ttlMs: number, also: readonly Op[] = []): Promise<Grant> {
+  /** Lasts as long as was asked for, or less. */
+  async issue(owner: string, terms: GrantTerms, ttlMs: number, { also = [], id, correlation }: GrantWrite = {}): Promise<Grant> {
     checkTerms(terms)
     const ttl = Math.min(ttlMs, this.#mostMs)
     if (!(ttl > 0)) throw new RangeError(`A grant of ${ttlMs} ms: give a time above 0`)
     await this.#room(owner)
     const issuedAt = this.clock.now()
-    const grant: Grant = { ...terms, id: this.#id(), owner, issuedAt, expires: issuedAt + ttl }
+    const grant: Grant = { ...terms, id: id ?? this.#id(), owner, issuedAt, expires: issuedAt + ttl }
     const outcome = await this.store.commit([
       put(grantKey(owner, grant.id, isStanding(terms)), JSON.stringify(grant), { ifAbsent: true, ttl }),
       ...(grant.idleMs === undefined ? [] : [put(idleKey(grant), '', { ttl: Math.min(grant.idleMs, ttl) })]),
+      ...this.#told('grant_given', grant, correlation),
       ...also,
     ])
     if (!outcome.ok) throw problem('SERVER_UNAVAILABLE', 'What the grant belongs to has changed meanwhile', { retryAfter: 100 })
@@ -92,7 +106,7 @@ export class Grants {
   }
 
   /** Counts from the next decision on. False where there is none: another's grants are none. */
-  async revoke(owner: string, id: string, also: readonly Op[] = []): Promise<boolean> {
+  async revoke(owner: string, id: string, { also = [], correlation }: GrantWrite = {}): Promise<boolean> {
     const grant = await this.find(owner, id)
     if (grant === undefined) return false
     const outcome = await this.store.commit([
@@ -100,6 +114,7 @@ export class Grants {
       remove(usesKey(grant)),
       remove(idleKey(grant)),
       ...(grant.bound ?? []).map(binding => remove(boundKey(grant, binding))),
+      ...this.#told('grant_revoked', grant, correlation),
       ...also,
     ])
     return outcome.ok
@@ -110,6 +125,18 @@ export class Grants {
     const entries = await Promise.all([false, true].map(standing => this.store.get(grantKey(owner, id, standing))))
     const [found] = await this.#alive(entries)
     return found?.grant
+  }
+
+  /** Until when it lasts if nobody uses it, or how it ended; `until` is when it was to end, for one that is not known any more. */
+  async lifeOf(owner: string, id: string, until = Number.POSITIVE_INFINITY): Promise<GrantLife> {
+    const entries = await Promise.all([false, true].map(standing => this.store.get(grantKey(owner, id, standing))))
+    const entry = entries.find(found => found !== undefined)
+    if (entry === undefined) return { over: until <= this.clock.now() ? 'expired' : 'revoked' }
+    const { expires, idleMs } = readGrant(entry.value)
+    if (expires <= this.clock.now()) return { over: 'expired' }
+    if (idleMs === undefined) return { expires, until: expires, record: entry }
+    const used = await this.store.get(idleKey({ owner, id }))
+    return used === undefined ? { over: 'idle' } : { expires, until: Math.min(expires, used.expires ?? expires), record: entry }
   }
 
   /** All that are alive. */
@@ -227,6 +254,12 @@ export class Grants {
     return { grant, version, left }
   }
 
+  #told(event: 'grant_given' | 'grant_revoked', grant: Grant, correlation: string | undefined): readonly Op[] {
+    if (this.#audit === undefined) return []
+    const { owner, id: target, effect: outcome, action, resource, source, expires, uses } = grant
+    return [this.#audit.line({ event, correlation, owner, target, outcome, more: { action, resource, source, expires, uses } })]
+  }
+
   async #room(owner: string): Promise<void> {
     const held = await this.store.scan(grantsPrefix(owner), { limit: this.#perOwner })
     if (held.length < this.#perOwner) return
@@ -235,6 +268,11 @@ export class Grants {
     })
   }
 }
+
+/** How a grant stands. */
+export type GrantLife =
+  | { readonly expires: number; readonly until: number; readonly record: Entry }
+  | { readonly over: 'revoked' | 'expired' | 'idle' }
 
 /** A grant that is alive and counts, by the version of its record. */
 export interface Counting {

@@ -17,6 +17,8 @@ export interface Wanted {
   readonly target: string
   readonly fingerprint: string
   readonly ttlMs: number
+  /** The id of the operation, if it is begun now: by it all that is written about it is found. Default: a new one. */
+  readonly id?: string
   /** Written with the claim, in the same commit. */
   readonly also?: readonly Op[]
 }
@@ -146,9 +148,17 @@ export class Claims {
     }
   }
 
-  #begin({ target, fingerprint, ttlMs }: Wanted): Operation {
-    const { clock, id, runners } = this.#options
-    return { id: id(), target, fingerprint, status: 'running', runner: runners.id, startedAt: clock.now(), ttlMs }
+  #begin({ target, fingerprint, ttlMs, id }: Wanted): Operation {
+    const { clock, runners } = this.#options
+    return {
+      id: id ?? this.#options.id(),
+      target,
+      fingerprint,
+      status: 'running',
+      runner: runners.id,
+      startedAt: clock.now(),
+      ttlMs,
+    }
   }
 
   #ticket(place: string, operation: Operation, version: number, length: number): Ticket {

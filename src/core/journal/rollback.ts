@@ -5,12 +5,14 @@
 import { check, put, remove } from '../../stores/ops.ts'
 import type { Op } from '../../stores/store.ts'
 import { problem } from '../problem.ts'
+import { auditOf } from './enrolment.ts'
 import {
   isEnded,
   leaseKey,
   readStep,
   readUnit,
   type Step,
+  type StepFailure,
   stepKey,
   stuckKey,
   stuckPrefix,
@@ -25,12 +27,18 @@ export interface RollbackOptions {
   readonly units: Units
   /** Runs the inverse of a step. A step whose end is unknown may have no parameters for it: find out by its key, or fail. */
   compensate(owner: string, unit: Unit, step: Step): Promise<Undone>
-  /** Further writes that go with a step's being taken back: its key is marked as undone. */
-  undone?(owner: string, step: Step): Promise<readonly Op[]>
+  /** Further writes that go with a step's being taken back; or why a part of it stays. */
+  undone?(owner: string, step: Step): Promise<UndoneParts>
   /** Resolves when this process no longer runs the step, or the wait for that is over. */
   settled?(owner: string, unit: Unit, step: Step): Promise<void>
   /** Default 6 s. */
   readonly leaseMs?: number
+}
+
+export interface UndoneParts {
+  readonly ops: readonly Op[]
+  /** Its effect was taken back, but not all that it wrote beside it. */
+  readonly stays?: StepFailure | undefined
 }
 
 /**
@@ -76,9 +84,13 @@ async function takeBack(options: RollbackOptions, owner: string, unit: Unit, lea
     pause: attempt => new Promise(resolve => void units.clock.setTimeout(resolve, 100 * 2 ** attempt)),
     async record(step, outcome) {
       if (outcome.status === 'nothing') return
-      const after = outcomeOf(step, outcome)
-      const also = outcome.status === 'undone' ? ((await options.undone?.(owner, step)) ?? []) : []
-      await lease.commit([put(stepKey(owner, unit.id, step.order), JSON.stringify(after)), ...also])
+      const parts = outcome.status === 'undone' ? await options.undone?.(owner, step) : undefined
+      const after = outcomeOf(step, parts?.stays === undefined ? outcome : { status: 'failed', ...parts.stays })
+      await lease.commit([
+        put(stepKey(owner, unit.id, step.order), JSON.stringify(after)),
+        ...(parts?.ops ?? []),
+        ...auditOf(units, 'step_undone', owner, unit, after),
+      ])
       steps.set(step.order, after)
     },
   })
@@ -99,15 +111,34 @@ function outcomeOf({ failure: _, ...step }: Step, outcome: Exclude<Undone, { sta
   return { ...step, status: 'compensation_failed', failure: { code: outcome.code, message: outcome.message } }
 }
 
+function statusOf(steps: readonly Step[]): 'rolled_back' | 'partially_rolled_back' {
+  return steps.some(step => step.status === 'compensation_failed') ? 'partially_rolled_back' : 'rolled_back'
+}
+
 async function end(units: Units, owner: string, unit: Unit, steps: readonly Step[], lease: Lease): Promise<UnitReport> {
-  const left = steps.some(step => step.status === 'compensation_failed')
-  const status = left ? 'partially_rolled_back' : 'rolled_back'
+  const status = statusOf(steps)
   const entry = await units.store.get(unitKey(owner, unit.id))
   if (entry === undefined) throw problem('RESOURCE_NOT_FOUND', 'The transaction was forgotten while it was rolled back')
   const after: Unit = { ...readUnit(entry.value), status, activeAt: units.clock.now() }
-  const look = left ? [put(stuckKey(owner, unit.id), '', { ttl: units.retentionMs })] : []
+  const look = status === 'partially_rolled_back' ? [put(stuckKey(owner, unit.id), '', { ttl: units.retentionMs })] : []
   await lease.commit([...units.ending(owner, after, steps, entry), ...look])
   return { unit: after, steps }
+}
+
+/** A step had its effect after its unit was rolled back without it, and that was taken back then, or not: the report is put right. */
+export async function amend(units: Units, owner: string, id: string, order: number, outcome: Undone): Promise<void> {
+  if (outcome.status === 'nothing') return
+  await units.change(owner, id, async (unit, entry) => {
+    const steps = await units.stepsOf(owner, id)
+    const step = steps.find(each => each.order === order)
+    if (step === undefined || !isEnded(unit) || unit.status === 'committed') return undefined
+    const after = outcomeOf(step, outcome)
+    const now = steps.map(each => (each === step ? after : each))
+    const status = statusOf(now)
+    const look = status === 'rolled_back' ? remove(stuckKey(owner, id)) : put(stuckKey(owner, id), '', { ttl: units.retentionMs })
+    const told = auditOf(units, 'step_undone', owner, unit, after)
+    return { unit: { ...unit, status }, ops: [...units.ending(owner, { ...unit, status }, now, entry), look, ...told] }
+  })
 }
 
 /** Another took over because this process was silent for too long, or what goes with a step changed meanwhile: to be looked at anew. */
@@ -171,14 +202,21 @@ class Lease {
   }
 }
 
-/** Units that need somebody: whose rollback nobody is at, or that nobody has touched for too long. */
-export async function neglected(units: Units): Promise<readonly Owned[]> {
-  const found: Owned[] = []
+/**
+ * Units that need somebody: whose rollback nobody is at, that nobody has touched for too long, or that are `over` for another
+ * reason, which it gives.
+ */
+export async function neglected(
+  units: Units,
+  over?: (owner: string, unit: Unit) => Promise<string | undefined>,
+): Promise<readonly Neglected[]> {
+  const found: Neglected[] = []
   for await (const each of listed(units, unfinishedPrefix)) {
     const { owner, unit } = each
     const idle = unit.status === 'open' && isIdle(unit, units.clock.now())
     const free = unit.status === 'rolling_back' && (await units.store.get(leaseKey(owner, unit.id))) === undefined
-    if (idle || free) found.push(each)
+    const reason = unit.status === 'open' && !idle ? await over?.(owner, unit) : undefined
+    if (idle || free || reason !== undefined) found.push({ ...each, over: reason })
   }
   return found
 }
@@ -197,6 +235,11 @@ export async function stuck(units: Units, most = 1000): Promise<readonly Owned[]
       if (each.unit.status !== 'open') found.push(each)
     }
   return found
+}
+
+export interface Neglected extends Owned {
+  /** Why it is over; undefined where it was only left. */
+  readonly over: string | undefined
 }
 
 export interface Owned {

@@ -17,6 +17,13 @@ export interface Unit {
   readonly steps: number
   /** Why it was rolled back. */
   readonly reason?: string
+  /** The owner's grants that let in its beginning or its steps: when one is over, it is rolled back. */
+  readonly grants?: readonly UnitGrant[]
+}
+
+export interface UnitGrant {
+  readonly id: string
+  readonly expires: number
 }
 
 /** What takes a step back: a call, as data. Without parameters where the step's result would have given them. */
@@ -47,6 +54,10 @@ export interface Step {
   /** What its caller was allowed when it began: the inverse runs with that, whatever was taken away since. */
   readonly authority?: unknown
   readonly failure?: StepFailure
+  /** What was written beside its effect, in the words of whoever wrote it: taken back with it. */
+  readonly wrote?: unknown
+  /** Joins it with what else was written about the call. */
+  readonly correlation?: string
 }
 
 /** Nothing more happens in it. */

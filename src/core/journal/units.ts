@@ -2,6 +2,7 @@
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { put, remove } from '../../stores/ops.ts'
 import type { Entry, Op, Store } from '../../stores/store.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
 import { type Enrolment, enrolment } from './enrolment.ts'
@@ -15,6 +16,7 @@ import {
   stepKey,
   stepsPrefix,
   type Unit,
+  type UnitGrant,
   unfinishedKey,
   unitKey,
 } from './unit.ts'
@@ -29,12 +31,17 @@ export interface UnitsOptions {
   readonly perOwner?: number
   /** Steps of one unit. Default, and at most, 900: its end is one commit. */
   readonly steps?: number
+  readonly audit?: Audit | undefined
+  /** What must still hold when something is written into an open unit; throws where it does not any more. */
+  readonly holds?: (owner: string, unit: Unit) => Promise<readonly Op[]>
 }
 
 export interface BeginOptions {
   readonly timeoutMs: number
   readonly description?: string
   readonly irreversible?: boolean
+  /** The grant that let it in. */
+  readonly grant?: UnitGrant | undefined
 }
 
 /** A step that wants to take part. */
@@ -45,6 +52,9 @@ export interface StepWanted {
   readonly key: string
   readonly inverse: Inverse | undefined
   readonly authority?: unknown
+  /** The grant that let it in. */
+  readonly grant?: UnitGrant | undefined
+  readonly correlation?: string | undefined
 }
 
 export interface UnitReport {
@@ -58,17 +68,21 @@ export class Units {
   readonly store: Store
   readonly clock: Clock
   readonly runners: Runners
+  readonly audit: Audit | undefined
   readonly retentionMs: number
   readonly #perOwner: number
   readonly #steps: number
+  readonly #holds: (owner: string, unit: Unit) => Promise<readonly Op[]>
 
   constructor(options: UnitsOptions) {
     this.store = options.store
     this.clock = options.clock
     this.runners = options.runners
+    this.audit = options.audit
     this.retentionMs = options.retentionMs ?? 86_400_000
     this.#perOwner = options.perOwner ?? 100
     this.#steps = Math.min(options.steps ?? 900, 900)
+    this.#holds = options.holds ?? (async () => [])
   }
 
   async begin(owner: string, id: string, options: BeginOptions): Promise<Unit> {
@@ -78,8 +92,8 @@ export class Units {
         suggestion: 'Commit or roll back one of them first',
       })
     const now = this.clock.now()
-    const { timeoutMs, description, irreversible = false } = options
-    const said = description === undefined ? {} : { description }
+    const { timeoutMs, description, irreversible = false, grant } = options
+    const said = { ...(description === undefined ? {} : { description }), ...(grant === undefined ? {} : { grants: [grant] }) }
     const unit: Unit = { id, status: 'open', ...said, begunAt: now, activeAt: now, timeoutMs, irreversible, steps: 0 }
     const begun = await this.store.commit([
       put(unitKey(owner, id), JSON.stringify(unit), { ifAbsent: true }),
@@ -139,7 +153,9 @@ export class Units {
       throw problem('TRANSACTION_CONFLICT', `The transaction has ${unit.steps} steps, which is the limit`, {
         suggestion: 'Commit it and begin another',
       })
-    const after: Unit = { ...unit, steps: unit.steps + 1, activeAt: this.clock.now() }
+    const grants = grantsOf(unit, wanted.grant)
+    const after: Unit = { ...unit, steps: unit.steps + 1, activeAt: this.clock.now(), ...(grants.length > 0 && { grants }) }
+    const held = await this.#holds(owner, unit)
     const step = this.#stepOf(after, wanted)
     // The unit's version holds against another that begins meanwhile. What had no effect may be tried again under its id.
     if ((await this.stepsOf(owner, unit.id)).some(({ id, status }) => id === step.id && status !== 'failed'))
@@ -148,10 +164,10 @@ export class Units {
         suggestion: 'Give each step an id of its own, or none',
       })
     const write = put(stepKey(owner, unit.id, after.steps), JSON.stringify(step), { ifAbsent: true })
-    return { unit: after, ops: [put(entry.key, JSON.stringify(after), { ifVersion: entry.version }), write] }
+    return { unit: after, ops: [put(entry.key, JSON.stringify(after), { ifVersion: entry.version }), write, ...held] }
   }
 
-  #stepOf(unit: Unit, { id, target, key, inverse, authority }: StepWanted): Step {
+  #stepOf(unit: Unit, { id, target, key, inverse, authority, correlation }: StepWanted): Step {
     return {
       id: id ?? String(unit.steps),
       order: unit.steps,
@@ -161,13 +177,14 @@ export class Units {
       key,
       ...(inverse !== undefined && { inverse }),
       ...(authority !== undefined && { authority }),
+      ...(correlation !== undefined && { correlation }),
     }
   }
 
   /** Ends it well. Said again, it gives the same. */
   async commit(owner: string, id: string): Promise<UnitReport> {
     const steps = await this.stepsOf(owner, id)
-    const unit = await this.change(owner, id, (unit, entry) => {
+    const unit = await this.change(owner, id, async (unit, entry) => {
       if (unit.status === 'committed') return undefined
       if (unit.status !== 'open') throw ended(unit)
       const open = steps.find(step => step.status === 'running' || step.status === 'indeterminate')
@@ -177,7 +194,7 @@ export class Units {
           suggestion: open?.status === 'indeterminate' ? 'Roll the transaction back' : 'Commit when every step has ended',
         })
       const after: Unit = { ...unit, status: 'committed', activeAt: this.clock.now() }
-      return { unit: after, ops: this.ending(owner, after, steps, entry) }
+      return { unit: after, ops: [...this.ending(owner, after, steps, entry), ...(await this.#holds(owner, unit))] }
     })
     return { unit, steps }
   }
@@ -189,7 +206,14 @@ export class Units {
       put(key, JSON.stringify(unit), { ifVersion: version, ttl }),
       remove(unfinishedKey(owner, unit.id)),
       ...steps.map(step => put(stepKey(owner, unit.id, step.order), JSON.stringify(step), { ttl })),
+      ...this.#ended(owner, unit, steps),
     ]
+  }
+
+  #ended(owner: string, { id, status, reason }: Unit, steps: readonly Step[]): readonly Op[] {
+    if (this.audit === undefined) return []
+    const more = { reason, steps: steps.length }
+    return [this.audit.line({ event: 'transaction_ended', owner, target: id, outcome: status, more })]
   }
 
   /** Replaces a unit by what `make` makes of it, together with other writes, however many others do so at once. */
@@ -210,6 +234,15 @@ export class Units {
 interface Changed {
   readonly unit: Unit
   readonly ops: readonly Op[]
+}
+
+/** Each is looked at again and again while the unit is open. */
+const MOST_GRANTS = 16
+
+function grantsOf({ grants = [] }: Unit, grant: UnitGrant | undefined): readonly UnitGrant[] {
+  if (grant === undefined || grants.some(({ id }) => id === grant.id)) return grants
+  if (grants.length < MOST_GRANTS) return [...grants, grant]
+  throw problem('TRANSACTION_CONFLICT', `The steps of the transaction were let in by ${MOST_GRANTS} grants, which is the limit`)
 }
 
 export function unknownUnit(): Error {

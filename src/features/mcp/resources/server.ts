@@ -30,7 +30,7 @@ import {
   subscribe,
   unsubscribe,
 } from './messages.ts'
-import { createSubscribers, type Subscribers } from './subscribers.ts'
+import { createSubscribers, type Subscribers, type SubscribersOptions } from './subscribers.ts'
 
 export interface ResourcesOptions<C> {
   readonly paging: Paging
@@ -40,6 +40,8 @@ export interface ResourcesOptions<C> {
   readonly context: (exchange: Exchange) => C
   /** How many resources one conversation may watch. */
   readonly subscriptions: number
+  /** How a subscription ends with the grant that let it in. */
+  readonly lapsing?: Pick<SubscribersOptions, 'lapses' | 'lapsed'>
 }
 
 export interface ResourcesServer<C> {
@@ -69,7 +71,7 @@ export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServe
     key: ({ uriTemplate }) => uriTemplate,
     facts: ({ shown }) => shown,
   })
-  const subscribers = createSubscribers(options.subscriptions)
+  const subscribers = createSubscribers({ limit: options.subscriptions, ...options.lapsing })
   let everOffered = false
   const offer = (): void => {
     everOffered = true
@@ -128,8 +130,8 @@ function handlersOf<C>(
     [readResource, read],
     [
       subscribe,
-      gated(({ conversation, params }) => {
-        subscribers.add(conversation, params['uri'] as string)
+      gated(({ conversation, params, admission }) => {
+        subscribers.add(conversation, params['uri'] as string, admission)
         return conversation.persist?.(subscribers.memory)
       }),
     ],

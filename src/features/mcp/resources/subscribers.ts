@@ -1,72 +1,134 @@
 /** Who watches which resource, on wires where a conversation subscribes: found by URI, forgotten with the conversation. */
 import type { Conversation, Memory } from '../../../engine/conversation.ts'
+import type { Admission } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { watchedLength } from './messages.ts'
 
 export interface Subscribers {
-  add(conversation: Conversation, uri: string): void
+  /** `admission`: the grant that lets it in, by which it ends. */
+  add(conversation: Conversation, uri: string, admission?: Admitted): void
   remove(conversation: Conversation, uri: string): void
   of(uri: string): Iterable<Conversation>
   readonly memory: Memory<unknown>
 }
 
+type Admitted = Pick<Admission, 'owner' | 'id'>
+
+export interface SubscribersOptions {
+  /** URIs per conversation. */
+  readonly limit: number
+  /** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
+  readonly lapses?: ((admission: Admitted, ended: (reason: string) => void) => () => void) | undefined
+  /** Told what has ended with a grant. */
+  readonly lapsed?: ((conversation: Conversation, uris: readonly string[], reason: string) => void) | undefined
+}
+
 const nobody: ReadonlySet<Conversation> = new Set()
 
-/** `limit`: URIs per conversation. */
-export function createSubscribers(limit: number): Subscribers {
+/** What one conversation watches: by URI the grant that let it in, if one did. */
+type Watched = Map<string, Admitted | undefined>
+
+export function createSubscribers({ limit, lapses, lapsed }: SubscribersOptions): Subscribers {
   const watchers = new Map<string, Set<Conversation>>()
   const drop = (conversation: Conversation, uri: string): void => {
     const set = watchers.get(uri)
     if (set?.delete(conversation) === true && set.size === 0) watchers.delete(uri)
   }
-  const watched: Memory<Set<string>> = {
+  /** By conversation and grant: what lets go of listening for its end. */
+  const ends = new WeakMap<Watched, Map<string, () => void>>()
+  const watched: Memory<Watched> = {
     make: conversation => {
-      const uris = new Set<string>()
+      const uris: Watched = new Map()
+      ends.set(uris, new Map())
       conversation.onEnd(() => {
-        for (const uri of uris) drop(conversation, uri)
+        for (const uri of uris.keys()) drop(conversation, uri)
+        for (const release of ends.get(uris)?.values() ?? []) release()
       })
       return uris
     },
     key: 'subscriptions',
-    save: uris => [...uris],
+    save: uris => [...uris].map(([uri, by]) => (by === undefined ? uri : [uri, by.owner, by.id])),
     restore: (uris, saved, conversation) => {
-      const wanted = new Set(Array.isArray(saved) ? saved.filter(uri => typeof uri === 'string') : [])
-      for (const uri of uris) if (!wanted.has(uri)) drop(conversation, uri)
+      const wanted = readSaved(saved)
+      for (const uri of uris.keys()) if (!wanted.has(uri)) drop(conversation, uri)
       uris.clear()
-      for (const uri of wanted) watch(conversation, uris, uri)
+      for (const [uri, by] of wanted) watch(conversation, uris, uri, by)
+      letGo(uris)
     },
   }
-  const watch = (conversation: Conversation, uris: Set<string>, uri: string): void => {
-    uris.add(uri)
+  const watch = (conversation: Conversation, uris: Watched, uri: string, by: Admitted | undefined): void => {
+    uris.set(uri, by)
     watchers.set(uri, (watchers.get(uri) ?? new Set()).add(conversation))
+    const held = ends.get(uris)
+    if (by === undefined || lapses === undefined || held === undefined || held.has(placeOf(by))) return
+    held.set(
+      placeOf(by),
+      lapses(by, reason => {
+        const over = [...uris].filter(([, other]) => other !== undefined && placeOf(other) === placeOf(by)).map(([each]) => each)
+        for (const each of over) {
+          uris.delete(each)
+          drop(conversation, each)
+        }
+        letGo(uris)
+        Promise.resolve(conversation.persist?.(watched)).catch(() => {})
+        if (over.length > 0) lapsed?.(conversation, over, reason)
+      }),
+    )
+  }
+  /** Grants by which nothing is watched any more need not be listened for. */
+  const letGo = (uris: Watched): void => {
+    const used = new Set([...uris.values()].map(by => by && placeOf(by)))
+    for (const [place, release] of ends.get(uris) ?? []) {
+      if (used.has(place)) continue
+      ends.get(uris)?.delete(place)
+      release()
+    }
   }
   return {
     memory: watched,
-    add: (conversation, uri) => {
-      // Nothing can be pushed to a request that stands alone, and nothing would ever end it.
-      if (conversation.connection === undefined && conversation.session === undefined) {
-        throw new McpError(
-          'invalid-request',
-          'A subscription needs a session; send initialize first, and the session id with every request',
-        )
-      }
-      if (uri.length > watchedLength)
-        throw new McpError(
-          'invalid-params',
-          `params.uri has ${uri.length} characters; to be watched it may have ${watchedLength}`,
-        )
+    add: (conversation, uri, by) => {
+      checkWatch(conversation, uri)
       const uris = conversation.recall(watched)
-      if (uris.has(uri)) return
-      if (uris.size >= limit)
+      if (!uris.has(uri) && uris.size >= limit)
         throw new McpError(
           'busy',
           `${limit} subscriptions are open, which is the limit (subscriptions); unsubscribe from one first`,
         )
-      watch(conversation, uris, uri)
+      watch(conversation, uris, uri, by)
+      letGo(uris)
     },
     remove: (conversation, uri) => {
-      if (conversation.remembered(watched)?.delete(uri) === true) drop(conversation, uri)
+      const uris = conversation.remembered(watched)
+      if (uris?.delete(uri) !== true) return
+      drop(conversation, uri)
+      letGo(uris)
     },
     of: uri => watchers.get(uri) ?? nobody,
   }
+}
+
+function checkWatch(conversation: Conversation, uri: string): void {
+  // Nothing can be pushed to a request that stands alone, and nothing would ever end it.
+  if (conversation.connection === undefined && conversation.session === undefined)
+    throw new McpError(
+      'invalid-request',
+      'A subscription needs a session; send initialize first, and the session id with every request',
+    )
+  if (uri.length > watchedLength)
+    throw new McpError('invalid-params', `params.uri has ${uri.length} characters; to be watched it may have ${watchedLength}`)
+}
+
+function placeOf({ owner, id }: Admitted): string {
+  return `${owner}/${id}`
+}
+
+/** Written by this package: a URI, or a URI with the grant that let it in. */
+function readSaved(saved: unknown): Watched {
+  const found: Watched = new Map()
+  for (const each of Array.isArray(saved) ? saved : []) {
+    if (typeof each === 'string') found.set(each, undefined)
+    const [uri, owner, id] = Array.isArray(each) ? each : []
+    if (typeof uri === 'string' && typeof owner === 'string' && typeof id === 'string') found.set(uri, { owner, id })
+  }
+  return found
 }

@@ -1,7 +1,7 @@
 /** The kinds that every server has: a list that changes, and resources that do. */
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import { watchedLength } from '../resources/messages.ts'
 import type { ListenKind, Send } from './listeners.ts'
 
@@ -29,7 +29,10 @@ export interface UpdateKind extends ListenKind {
 const nobody: readonly Send[] = []
 
 /** `limit`: URIs in one request. `watchable`: whether the caller may hear of a resource; of the others nothing is granted. */
-export function updateKind(limit: number, watchable: (exchange: Exchange, uri: string) => boolean = () => true): UpdateKind {
+export function updateKind(
+  limit: number,
+  watchable: (exchange: Exchange, uri: string) => Awaitable<boolean> = () => true,
+): UpdateKind {
   const watchers = new Map<string, Set<Send>>()
   const drop = (uri: string, send: Send): void => {
     const set = watchers.get(uri)
@@ -38,13 +41,14 @@ export function updateKind(limit: number, watchable: (exchange: Exchange, uri: s
   return {
     of: uri => watchers.get(uri) ?? nobody,
     member: 'resourceSubscriptions',
-    open: (exchange, wanted, send) => {
+    open: async (exchange, wanted, send) => {
       if (!declares(exchange, 'resources', 'subscribe')) return undefined
       const named = [...new Set(wanted as readonly string[])]
       if (named.length > limit) throw tooMany(named.length, limit)
       const longest = named.reduce((most, uri) => Math.max(most, uri.length), 0)
       if (longest > watchedLength) throw tooLong(longest)
-      const uris = named.filter(uri => watchable(exchange, uri))
+      const allowed = await Promise.all(named.map(uri => watchable(exchange, uri)))
+      const uris = named.filter((_, i) => allowed[i])
       return {
         accepted: uris,
         start: () => {

@@ -36,6 +36,9 @@ export interface ListenerLimits {
   readonly listenersPerCaller: number
 }
 
+/** Ends a subscription when what let its request in is over. Gives what to call when it has ended before; undefined: nothing can. */
+export type Lapsing = (exchange: Exchange, ended: (reason: string, meta?: Params) => void) => (() => void) | undefined
+
 interface Listener {
   readonly exchange: Exchange
   readonly meta: Params
@@ -47,14 +50,16 @@ type Owner = object | string
 
 export class Listeners {
   readonly #limits: ListenerLimits
+  readonly #lapsing: Lapsing | undefined
   readonly #kinds: ListenKind[] = []
   readonly #open = new Set<Listener>()
   readonly #places = new Tally<Owner>()
   #taken = 0
   #closed = false
 
-  constructor(limits: ListenerLimits) {
+  constructor(limits: ListenerLimits, lapsing?: Lapsing) {
     this.#limits = limits
+    this.#lapsing = lapsing
   }
 
   /** How many there are, those included that are just being opened. */
@@ -89,12 +94,20 @@ export class Listeners {
     if (exchange.signal.aborted) return undefined
     exchange.notify(acknowledged, { notifications, _meta: meta })
     for (const grant of granted) grant.start?.()
+    let unwatch: (() => void) | undefined
+    let told = meta
     await new Promise<void>(settle => {
       const listener: Listener = { exchange, meta, settle }
       this.#open.add(listener)
       exchange.signal.addEventListener('abort', () => this.#settle(listener), { once: true })
+      unwatch = this.#lapsing?.(exchange, (reason, more) => {
+        told = { ...meta, ...more }
+        end({ ...listener, meta: told }, reason)
+        this.#settle(listener)
+      })
     })
-    return { _meta: meta }
+    unwatch?.()
+    return { _meta: told }
   }
 
   async #grant(exchange: Exchange, meta: Params, granted: Granted[]): Promise<Record<string, unknown>> {

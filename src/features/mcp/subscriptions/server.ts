@@ -7,12 +7,13 @@ import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
 import { promptsChanged } from '../prompts/messages.ts'
 import { resourcesChanged, resourceUpdated } from '../resources/messages.ts'
 import { toolsChanged } from '../tools/messages.ts'
 import { dialectChanges, type Offered } from './dialect.ts'
 import { listKind, updateKind } from './kinds.ts'
-import { type ListenerLimits, Listeners, type ListenKind } from './listeners.ts'
+import { type Lapsing, type ListenerLimits, Listeners, type ListenKind } from './listeners.ts'
 import { listen } from './messages.ts'
 
 export type ListName = 'tools' | 'prompts' | 'resources'
@@ -29,7 +30,9 @@ export interface SubscriptionsOptions {
   /** Who subscribed to a resource in its session. */
   readonly subscribers: (uri: string) => Iterable<Conversation>
   /** Whether a caller may hear of a resource. Default: each may. */
-  readonly watchable?: (exchange: Exchange, uri: string) => boolean
+  readonly watchable?: (exchange: Exchange, uri: string) => Awaitable<boolean>
+  /** Ends what is listened to when what let it in is over. */
+  readonly lapsing?: Lapsing
 }
 
 export interface SubscriptionsServer {
@@ -47,7 +50,7 @@ export interface SubscriptionsServer {
 const lists = { tools: toolsChanged, prompts: promptsChanged, resources: resourcesChanged }
 
 export function subscriptionsServer(options: SubscriptionsOptions): SubscriptionsServer {
-  const listeners = new Listeners(options.limits)
+  const listeners = new Listeners(options.limits, options.lapsing)
   const dialect = dialectChanges(options.offered)
   const kinds = { tools: listKind('tools'), prompts: listKind('prompts'), resources: listKind('resources') }
   const updates = updateKind(options.limits.subscriptions, options.watchable)

@@ -8,7 +8,7 @@ import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import type { Store } from '../../../stores/store.ts'
 import { callTool, type TaskSupport } from '../tools/messages.ts'
-import { requireExtension } from './declared.ts'
+import { declaresTasks, requireExtension } from './declared.ts'
 import type { ListenKind } from './listen.ts'
 import type { Machinery } from './machinery.ts'
 import {
@@ -59,6 +59,8 @@ export interface TasksServer {
   readonly side: Side
   /** For `subscriptions/listen`: `taskIds`. */
   readonly listening: ListenKind
+  /** Whether a call will go on as a task before its handler is entered: what it then asks is asked by the task. */
+  detaches(exchange: Exchange): boolean
   /** Stops what runs. */
   close(): void
 }
@@ -78,6 +80,14 @@ export function tasksServer(options: TasksOptions): TasksServer {
   return {
     listening: { member: 'taskIds', open: async (...wish) => (await works.load()).listening.open(...wish) },
     close: works.close,
+    detaches: exchange => {
+      const { params, peer, caller } = exchange
+      const facts = taskFacts(tools.get(params['name'] as string)?.facts.task)
+      if (facts === undefined) return false
+      if (coreIds.includes(peer.revision.id)) return params['task'] !== undefined
+      const kept = caller.ephemeral !== true || options.store !== undefined || options.table?.durable === true
+      return extensionIds.includes(peer.revision.id) && declaresTasks(exchange) && facts.deferred !== true && kept
+    },
     side: {
       handlers: [
         [getTask, extended('get')],

@@ -35,9 +35,10 @@ export function tookTooLong(tool: string, timeoutMs: number): Problem {
 const answersGoneWrong = new Set(['remote', 'timeout', 'invalid-answer', 'invalid-result'])
 
 /** The problem in what a handler threw. A protocol failure is none: it is thrown on. */
-export function problemOfThrown(tool: string, { peer, caller }: Exchange, error: unknown): Problem {
+export function problemOfThrown(tool: string, exchange: Exchange, error: unknown): Problem {
+  const { peer, caller } = exchange
   if (error instanceof Problem) return error
-  if (!(error instanceof McpError)) return unexpected(tool, error, knownOf(caller))
+  if (!(error instanceof McpError)) return unexpected(tool, error, knownOf(caller), exchange.correlation)
   const asked = answersGoneWrong.has(error.kind)
   // Session wires have no number for a client that cannot be asked.
   if (!asked && (error.kind !== 'capability-missing' || peer.revision.era === 'request')) throw error
@@ -47,10 +48,10 @@ export function problemOfThrown(tool: string, { peer, caller }: Exchange, error:
   return problem(code, redact(words, knownOf(caller)), { cause: error })
 }
 
-function unexpected(tool: string, error: unknown, secrets: readonly string[]): Problem {
+function unexpected(tool: string, error: unknown, secrets: readonly string[], correlationId: string): Problem {
   const said = error instanceof Error ? redact(error.message, secrets) : ''
   const message = isPresentable(said) ? said : `Tool ${tool} failed, for a reason that only the server can see`
-  return problem('SERVER_ERROR', message, { cause: error, actor: 'operator', correlationId: crypto.randomUUID() })
+  return problem('SERVER_ERROR', message, { cause: error, actor: 'operator', correlationId })
 }
 
 const longest = 200

@@ -3,12 +3,15 @@
  * comes from, it is good for this very call alone, and once.
  */
 import { refusal } from '../../../core/grant/decide.ts'
+import { Problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import type { Op } from '../../../stores/store.ts'
 import { because, type FailedResult } from '../../mcp/tools/messages.ts'
 import { askForm } from './ask.ts'
+import { auditOf, type ObligedAudit } from './audit.ts'
 import { approvalMs, callOf, declined, type ObligedCall, obligation, required } from './call.ts'
 import type { ConfirmFacts } from './facts.ts'
 import { confirmationExtension, type WireRequired } from './messages.ts'
@@ -19,26 +22,48 @@ import type { ConfirmationParts } from './server.ts'
 export async function obliged(parts: ConfirmationParts, exchange: Exchange, facts: ConfirmFacts, next: Next): Promise<unknown> {
   const call = await callOf(parts, exchange, facts)
   if (await approvedRound(parts, exchange, call)) return next()
-  if (await approvedBefore(parts, call)) return proceed(exchange, call, next)
-  if (facts.channel === 'url') {
-    await byPage(parts, exchange, call, facts, () => approvedBefore(parts, call))
-    return proceed(exchange, call, next)
+  const audit = await auditOf(parts, exchange, call)
+  try {
+    const by = await agreed(parts, exchange, call, facts, audit)
+    if (by === undefined) return await offerToken(parts, exchange, call)
+    if (by !== 'form') keepApproved(exchange, call)
+  } catch (error) {
+    if (error instanceof Problem) await audit.refused(error)
+    throw error
   }
-  if (await approvedByToken(parts, exchange, call)) return proceed(exchange, call, next)
-  if (await askForm(parts, exchange, call)) return next()
-  if (parts.toEveryone === true || declared(exchange.peer, confirmationExtension) !== undefined)
-    return offerToken(parts, exchange, call)
-  throw required(call, 'this client has no way to ask', 'Use a client that can ask its user (elicitation)')
-}
-
-/** A handler that asks something itself is entered again for its answers: the yes that it had goes with them. */
-function proceed(exchange: Exchange, call: ObligedCall, next: Next): unknown {
-  keepApproved(exchange, call)
+  // A handler that asks something itself is entered again for its answers: the yes that it had goes with them.
   return next()
 }
 
+/** Where the yes came from; undefined: there is none yet, but the caller can get one by a token. Throws where there will be none. */
+async function agreed(
+  parts: ConfirmationParts,
+  exchange: Exchange,
+  call: ObligedCall,
+  facts: ConfirmFacts,
+  audit: ObligedAudit,
+): Promise<'grant' | 'page' | 'token' | 'form' | undefined> {
+  const before = (): Promise<boolean> => approvedBefore(parts, call, audit.given('grant'))
+  if (await before()) return 'grant'
+  if (facts.channel === 'url') {
+    await byPage(parts, exchange, call, facts, before)
+    return 'page'
+  }
+  if (await approvedByToken(parts, exchange, call, audit.given('token'))) return 'token'
+  if (await askForm(parts, exchange, call)) {
+    await audit.agreed('form')
+    return 'form'
+  }
+  if (parts.toEveryone === true || declared(exchange.peer, confirmationExtension) !== undefined) return undefined
+  throw required(call, 'this client has no way to ask', 'Use a client that can ask its user (elicitation)')
+}
+
 /** By a grant: a list of calls that were approved together, or a number of them. Each use is counted. */
-async function approvedBefore(parts: ConfirmationParts, { owner, tool, binding }: ObligedCall): Promise<boolean> {
+async function approvedBefore(
+  parts: ConfirmationParts,
+  { owner, tool, binding }: ObligedCall,
+  also: readonly Op[],
+): Promise<boolean> {
   const grants = await parts.grants()
   const question = { owner, action: 'call', resource: tool, needs: [], obligations: [obligation], binding: () => binding }
   for (;;) {
@@ -46,18 +71,23 @@ async function approvedBefore(parts: ConfirmationParts, { owner, tool, binding }
     if (decision.kind === 'deny') throw refusal(decision)
     if (decision.kind === 'ask') return false
     // Otherwise somebody else took what was left of it: the next look finds less, in the end nothing.
-    if (await grants.use(decision.uses)) return true
+    if (await grants.use(decision.uses, also)) return true
   }
 }
 
-async function approvedByToken(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall): Promise<boolean> {
+async function approvedByToken(
+  parts: ConfirmationParts,
+  exchange: Exchange,
+  call: ObligedCall,
+  also: readonly Op[],
+): Promise<boolean> {
   const said = exchange.meta?.[confirmationExtension]
   const token = isRecord(said) ? said['confirmation_token'] : undefined
   if (!isRecord(said) || token === undefined) return false
   const opened = await parts.seal.read(token, purposeOf(call)).catch(() => undefined)
   if (opened === undefined) return false
   if (said['user_confirmed'] === false) throw declined(call)
-  return said['user_confirmed'] === true && (await parts.spending()).spend(opened)
+  return said['user_confirmed'] === true && (await parts.spending()).spend(opened, 1, also)
 }
 
 function purposeOf({ owner, binding }: ObligedCall) {

@@ -264,26 +264,6 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     expect(wire.heard.length).toBe(questions + 1)
     expect(ran).toHaveLength(1)
   })
-
-  it('E6-2: a task of such a tool begins only when the user has agreed', async () => {
-    const server = world.serve(kind)
-    const done = Promise.withResolvers<void>()
-    server.tool('purge', { confirm: true, task: 'optional' }, () => {
-      ran.push('purge')
-      done.resolve()
-      return 'purged'
-    })
-    const capabilities = { ...asks, extensions: { ...asks.extensions, 'io.modelcontextprotocol/tasks': {} } }
-    const task = revision === '2025-11-25' ? { task: {} } : {}
-    const no = { action: 'decline' }
-    const eve = await speak(server, revision, { ...withAnswer(revision, no), capabilities })
-    expect(codeOf((await answer(eve, { name: 'purge', ...task }, no)).last)).toBe('CONFIRMATION_DECLINED')
-    const ada = await speak(server, revision, { ...withAnswer(revision, yes), capabilities })
-    const made = resultOf((await answer(ada, { name: 'purge', ...task }, yes)).last)
-    expect(made['task'] ?? made).toMatchObject({ status: 'working' })
-    await done.promise
-    expect(ran).toEqual(['purge'])
-  })
 })
 
 describe('where questions travel in results', () => {

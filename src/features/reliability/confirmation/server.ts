@@ -1,4 +1,5 @@
 /** Tools that need a yes from the user. What asks for it is loaded with the first such call. */
+import type { Audit } from '../../../core/audit/audit.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal } from '../../../core/handle.ts'
@@ -7,7 +8,8 @@ import type { Spending } from '../../../core/spending.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
-import type { Layer } from '../../../engine/stages.ts'
+import type { Layer, Next } from '../../../engine/stages.ts'
+import { takesElicitation } from '../../mcp/elicitation/messages.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import type { Approvals } from './approvals.ts'
 import { type Confirmable, type ConfirmFacts, checkConfirm, confirmFacts } from './facts.ts'
@@ -28,8 +30,11 @@ export interface ConfirmationParts {
   readonly problemMeta: (exchange: Exchange, problem: Problem) => Readonly<Record<string, unknown>> | undefined
   /** Whether refusals offer their token to every client, not only to those that declared to know what it is. */
   readonly toEveryone?: boolean
+  readonly audit: () => Promise<Audit | undefined>
   /** How long a call that goes on may wait for answers. */
   readonly askMs: number
+  /** Whether a call will go on as a task before its handler is entered. */
+  readonly detaches: (exchange: Exchange) => boolean
   /** Called when the first tool declares it: until then no call is looked at. */
   readonly began: () => void
 }
@@ -43,17 +48,31 @@ export interface ConfirmationServer {
 
 export function confirmationServer(parts: ConfirmationParts): ConfirmationServer {
   let declared = false
+  const agreed = new WeakSet<Exchange>()
+  // What takes back a step was agreed to with the step.
+  const needs = ({ params, unwinds }: Exchange): boolean => !unwinds && parts.facts(params['name'] as string) !== undefined
+  const oblige = async (exchange: Exchange, next: Next): Promise<unknown> => {
+    const facts = parts.facts(exchange.params['name'] as string)
+    if (facts === undefined) return next()
+    const { obliged } = await import('./oblige.ts')
+    return obliged(parts, exchange, facts, () => {
+      agreed.add(exchange)
+      return next()
+    })
+  }
   const layer: Layer = {
     stage: 'oblige',
     methods: [callTool.name],
-    // What takes back a step was agreed to with the step.
-    when: ({ params, unwinds }) => unwinds === undefined && parts.facts(params['name'] as string) !== undefined,
-    run: async (exchange, next) => {
-      const facts = parts.facts(exchange.params['name'] as string)
-      if (facts === undefined) return next()
-      const { obliged } = await import('./oblige.ts')
-      return obliged(parts, exchange, facts, next)
-    },
+    when: needs,
+    // A task asks by itself, where there is somebody to be asked: its caller need not wait for that.
+    run: (exchange, next) => (asksLater(parts, exchange) ? next() : oblige(exchange, next)),
+  }
+  // Inside of what makes tasks of calls. Nothing gets past it unconfirmed, whatever was thought before.
+  const inside: Layer = {
+    stage: 'execute',
+    methods: [callTool.name],
+    when: needs,
+    run: (exchange, next) => (agreed.has(exchange) ? next() : oblige(exchange, next)),
   }
   return {
     approvals: async () => (await import('./approvals.ts')).createApprovals(parts),
@@ -65,9 +84,14 @@ export function confirmationServer(parts: ConfirmationParts): ConfirmationServer
     },
     side: {
       get layers() {
-        return declared ? [layer] : []
+        return declared ? [layer, inside] : []
       },
       capabilities: revision => (declared ? declaration(revision, confirmationExtension) : {}),
     },
   }
+}
+
+function asksLater(parts: ConfirmationParts, exchange: Exchange): boolean {
+  const channel = parts.facts(exchange.params['name'] as string)?.channel ?? 'form'
+  return parts.detaches(exchange) && takesElicitation(exchange.peer, channel)
 }

@@ -53,7 +53,7 @@ export function rememberResult(exchange: Exchange, result: Marked, longest: numb
     ttlMs: task?.ttlMs,
     outcome: {
       result: plain,
-      ...(why === undefined ? {} : { problem: toWire(why) }),
+      ...(why === undefined ? {} : { problem: toWire(why, exchange.correlated) }),
       ...(result[wraps] === true ? { wraps: true } : {}),
       ...(task === undefined ? {} : { task: exchange.peer.revision.id }),
     },

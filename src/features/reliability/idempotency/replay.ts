@@ -2,19 +2,20 @@
  * Keys at work: claimed before anything below happens, settled when its outcome is known, so that a repetition gets that outcome,
  * joins what is under way, or is told that nobody knows. Loaded with the first key.
  */
+import type { Audit } from '../../../core/audit/audit.ts'
 import { fingerprint } from '../../../core/call.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Operation } from '../../../core/journal/operation.ts'
 import type { Ticket } from '../../../core/journal/ticket.ts'
 import { NS } from '../../../core/namespace.ts'
-import { type Problem, problem } from '../../../core/problem.ts'
+import { Problem, problem, problemText } from '../../../core/problem.ts'
 import { problemOf } from '../../../core/problem-facts.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { StoreError } from '../../../stores/store.ts'
+import { type Op, StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension, type WireStatus } from './messages.ts'
@@ -38,6 +39,12 @@ interface KeyedTool {
     readonly idempotent?: boolean
     readonly annotations?: { readonly idempotentHint?: boolean; readonly readOnlyHint?: boolean }
   }
+}
+
+/** A call that is done now. */
+interface Claimed extends Keyed {
+  readonly owner: string
+  readonly audit: Audit | undefined
 }
 
 /** One call with its key. */
@@ -72,10 +79,15 @@ function told(error: unknown): never {
 
 async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, owner: string, keyed: Keyed): Promise<unknown> {
   const { exchange, wish, place } = keyed
-  const { claims } = await parts.journal()
+  const { claims, audit } = await parts.journal()
   const target = exchange.params['name'] as string
   const args = (exchange.params['arguments'] ?? {}) as Params
-  const wanted = { target, fingerprint: await fingerprint(target, args, unitOf(exchange)), ttlMs: wish.ttlMs }
+  const wanted = {
+    target,
+    fingerprint: await fingerprint(target, args, unitOf(exchange)),
+    ttlMs: wish.ttlMs,
+    id: exchange.correlation,
+  }
   const until = parts.clock.now() + parts.joinMs
   for (;;) {
     const claim = await claims.claim(owner, wish.key, wanted)
@@ -93,7 +105,7 @@ async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, o
       throw inProgress(wish.key)
     }
     const ticket = claim.kind === 'fresh' ? claim.ticket : await claim.retake()
-    const done = ticket === undefined ? undefined : await execute(parts, lingering, ticket, keyed)
+    const done = ticket === undefined ? undefined : await execute(parts, lingering, ticket, { ...keyed, owner, audit })
     // Otherwise others were faster, or took us for dead: then the outcome is theirs.
     if (done !== undefined) return done
   }
@@ -104,17 +116,25 @@ async function execute(
   parts: Parts,
   lingering: Map<string, Promise<unknown>>,
   ticket: Ticket,
-  keyed: Keyed,
+  claimed: Claimed,
 ): Promise<CallToolResult | undefined> {
-  const { exchange, next, wish, place } = keyed
+  const { exchange, next, wish, place } = claimed
+  // One that goes on has the id with which it began.
+  exchange.correlation = ticket.operation.id
   let result: CallToolResult
   try {
     result = (await next()) as CallToolResult
   } catch (error) {
+    if (exchange.given !== undefined && error instanceof Problem) {
+      // Its handler has done its work, which must not be done again because what it wrote beside it could not be kept.
+      const done = await settled(parts, ticket, claimed, remembered(parts, exchange, failedBy(error)))
+      if (done === undefined) return undefined
+      throw error
+    }
     const end = endOfFailure(exchange, error)
     if (end === 'paused') await ticket.pause(parts.askMs)
     else if (end === 'released') await ticket.release()
-    else if ((await settled(parts, ticket, rememberFailure(end))) === undefined) return undefined
+    else if ((await settled(parts, ticket, claimed, rememberFailure(end))) === undefined) return undefined
     throw error
   }
   const end = endOf(exchange, result)
@@ -122,12 +142,16 @@ async function execute(
   else if (end === 'released') await ticket.release()
   else if (end === 'lost') {
     linger(exchange, lingering, place)
-    await ticket.lose()
+    await ticket.lose(auditOf(ticket, claimed, 'indeterminate'))
   } else {
-    const ended = await settled(parts, ticket, remembered(parts, exchange, result))
+    const ended = await settled(parts, ticket, claimed, remembered(parts, exchange, result))
     return ended === undefined ? undefined : stamped(exchange, wish.key, result, ended, false)
   }
   return result
+}
+
+function failedBy(problem: Problem): FailedResult {
+  return { content: [{ type: 'text', text: problemText(problem) }], isError: true, [because]: problem }
 }
 
 type End = 'paused' | 'released' | 'lost' | 'stored'
@@ -159,13 +183,25 @@ function remembered({ resultLength = standardResult }: Parts, exchange: Exchange
 }
 
 /** Undefined where another has taken over. A store that fails now leaves the outcome unknown to others, but not to this caller. */
-async function settled(parts: Parts, ticket: Ticket, { status, outcome, ttlMs }: Remembered): Promise<Operation | undefined> {
+async function settled(
+  parts: Parts,
+  ticket: Ticket,
+  claimed: Claimed,
+  { status, outcome, ttlMs }: Remembered,
+): Promise<Operation | undefined> {
   try {
-    return await ticket.settle(status, outcome, [], ttlMs)
+    return await ticket.settle(status, outcome, auditOf(ticket, claimed, status), ttlMs)
   } catch (error) {
-    parts.trace('outcome-not-recorded', error)
+    parts.trace('outcome-not-recorded', { error, correlationId: ticket.operation.id })
     return ticket.operation
   }
+}
+
+/** The line of the audit log that is written with its end. */
+function auditOf({ operation }: Ticket, { owner, wish, audit }: Claimed, outcome: string): readonly Op[] {
+  if (audit === undefined) return []
+  const { id: correlation, target } = operation
+  return [audit.line({ event: 'call_settled', correlation, owner, target, outcome, more: { key: wish.key } })]
 }
 
 function linger({ lingers }: Exchange, lingering: Map<string, Promise<unknown>>, place: string): void {

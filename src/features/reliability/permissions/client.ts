@@ -1,5 +1,6 @@
 /** Asking a server what it would allow, and for more. The token of what it granted goes with every request from then on. */
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { Side } from '../../../engine/plan.ts'
@@ -8,6 +9,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import {
   checkPermissions,
   negotiatePermissions,
+  permissionsEnded,
   permissionsExtension,
   type WireCheck,
   type WireChecked,
@@ -95,7 +97,11 @@ export class Permissions {
 }
 
 export function permissionsClient(): Side {
-  return { capabilities: revision => declaration(revision, permissionsExtension) }
+  return {
+    // What was granted stays presented: without it calls would have what the caller's own token gives, which may be more.
+    handlers: [[permissionsEnded, ({ engine, params }: Exchange) => engine.trace('permissions-ended', params)]],
+    capabilities: revision => declaration(revision, permissionsExtension),
+  }
 }
 
 function wireCheck(tool: string, args: Params | undefined): WireCheck {

@@ -6,15 +6,17 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { elicit, takesElicitation } from '../../mcp/elicitation/messages.ts'
 import type { Judgement } from './rights.ts'
 import type { Aim, PermissionsParts } from './server.ts'
+import { sessionName } from './sessions.ts'
 
 /** Undefined where there is none, or none that is https. */
 export function elevationOf(
   { elevationUrl }: PermissionsParts,
   { caller, engine }: Exchange,
   { name }: Aim,
-  { session }: Judgement,
+  { admission }: Judgement,
   { missing }: Denial,
 ): string | undefined {
+  const session = admission === undefined ? undefined : sessionName(admission.owner, admission.id)
   const url = elevationUrl?.(missing, { tool: name, principal: caller.principal, session })
   if (url === undefined || URL.parse(url)?.protocol === 'https:') return url
   engine.trace('elevation-url-refused', new TypeError('permissions.elevationUrl must give an https address'))

@@ -1,6 +1,6 @@
 /** Permissions on the wire: asking what would be allowed, and for scopes; the token of what was granted goes in `_meta`. */
 import { NS } from '../../../core/namespace.ts'
-import { officialIds, request } from '../../../engine/method.ts'
+import { notification, officialIds, request } from '../../../engine/method.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 
@@ -51,6 +51,14 @@ export const negotiatePermissions = request<WireNegotiated>()({
   in: officialIds,
   extension: permissionsExtension,
   params: object({ requested_scopes: array(string), justification: optional(string), ttl_seconds: optional(integer) }),
+})
+
+/** What was granted is over, and with it what the session was subscribed to by it. To those who declared the extension. */
+export const permissionsEnded = notification({
+  name: 'notifications/permissions/ended',
+  to: 'client',
+  in: officialIds,
+  params: object({ reason: string, uris: optional(array(string)) }),
 })
 
 /** The token that a request presents; undefined where it presents none. What is no text is presented too, and is no token. */

@@ -37,7 +37,7 @@ export async function negotiated(parts: PermissionsParts, sessions: Sessions, ex
     }))
   if (granted.length === 0) return { granted_scopes: [], denied_scopes: denied }
   const idleMs = toMilliseconds(parts.idle ?? '15m', 'permissions.idle')
-  const { token, expires } = await sessions.open(owner, id, granted, ttlOf(parts, wish, answer), idleMs)
+  const { token, expires } = await sessions.open(owner, id, granted, ttlOf(parts, wish, answer), idleMs, exchange.correlation)
   return {
     granted_scopes: granted,
     denied_scopes: denied,

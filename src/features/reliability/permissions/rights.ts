@@ -1,8 +1,9 @@
 /** The works of permissions: one judgement, for the call itself and for whoever asks beforehand what it would be. */
 import type { Decision, Denial, GrantUse } from '../../../core/grant/decide.ts'
-import { refusal } from '../../../core/grant/decide.ts'
+import { decide, refusal } from '../../../core/grant/decide.ts'
+import type { Grant } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import type { Admission, Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -21,8 +22,10 @@ export interface Rights {
   run(exchange: Exchange, aim: Aim, next: Next): Promise<unknown>
   /** Throws where a caller that was let in would not be any more. */
   confirmStill(exchange: Exchange, aim: Aim): Promise<void>
-  /** What the grant gives that a request presents: the scopes that it has beside the token. */
-  granted(exchange: Exchange): Promise<readonly string[]>
+  /** Whether the caller may hear of it. */
+  allows(exchange: Exchange, aim: Aim): Promise<boolean>
+  /** Notes the session that a request presents, which counts as a use of it. */
+  admit(exchange: Exchange): Promise<void>
   check(exchange: Exchange): Promise<WireChecked | { readonly checks: readonly WireChecked[] }>
   negotiate(exchange: Exchange): Promise<WireNegotiated>
 }
@@ -35,7 +38,7 @@ export interface Judgement {
   /** What the caller's own token lacks. */
   readonly short: readonly string[]
   /** Where a session was presented, and lives. */
-  readonly session: string | undefined
+  readonly admission: Admission | undefined
 }
 
 const checksLimit = 100
@@ -51,19 +54,19 @@ export function createRights(parts: PermissionsParts): Rights {
   return {
     sessions,
     confirmStill,
+    allows: async (exchange, aim) => (await judge(exchange, aim, {})).decision.kind === 'allow',
+    admit: async exchange => {
+      const owner = await ownerOf(exchange)
+      const found = await sessions.find(owner, presentedIn(exchange.meta))
+      if (found === undefined || !(await (await parts.grants()).use([{ ...found, binding: undefined }]))) return
+      exchange.admission = admissionOf(sessions, exchange, found.grant)
+    },
     run: async (exchange, aim, next) => {
       await admit(parts, judge, exchange, aim)
       const result = await next()
       // What has become a task is judged when the task ends.
       if (exchange.outlet === undefined) await confirmStill(exchange, aim)
       return result
-    },
-    granted: async exchange => {
-      const owner = await ownerOf(exchange)
-      const found = await sessions.find(owner, presentedIn(exchange.meta))
-      const given = found === undefined ? [] : await sessions.scopesOf(owner, found.grant.id)
-      const own = exchange.caller.principal?.scopes
-      return own === undefined ? given : given.filter(scope => own.includes(scope))
     },
     check: async exchange => {
       const { checks, ...one } = exchange.params as unknown as Partial<WireCheck> & { readonly checks?: readonly WireCheck[] }
@@ -99,13 +102,13 @@ async function judged(
       uses: [],
       needs: [],
       short: [],
-      session: undefined,
+      admission: undefined,
     }
   }
-  const before = exchange.unwinds?.scopes
-  const trusted = isTrusted(exchange.caller) && parts.grant === undefined && before === undefined
+  if (exchange.unwinds) return judgedThen(exchange, aim, needs, parts.grant !== undefined)
+  const trusted = isTrusted(exchange.caller) && parts.grant === undefined
   if (trusted && token === undefined)
-    return { decision: { kind: 'allow', uses: [] }, uses: [], needs, short: [], session: undefined }
+    return { decision: { kind: 'allow', uses: [] }, uses: [], needs, short: [], admission: undefined }
   const owner = await ownerOf(exchange)
   const found = token === undefined ? undefined : await sessions.find(owner, token)
   const presented = found === undefined ? [nothing] : await sessions.permits(found.grant.id, needs)
@@ -114,7 +117,7 @@ async function judged(
     action: 'call',
     resource: aim.name,
     needs,
-    scopes: before ?? principal?.scopes,
+    scopes: principal?.scopes,
     presented: token === undefined ? [] : presented,
   })
   const held = principal?.scopes ?? (token !== undefined || parts.grant !== undefined || trusted ? needs : [])
@@ -123,8 +126,26 @@ async function judged(
     uses: decision.kind === 'allow' ? [...decision.uses, ...(found === undefined ? [] : [{ ...found, binding: undefined }])] : [],
     needs,
     short: needs.filter(need => !held.includes(need)),
-    session: found === undefined ? undefined : sessionName(owner, found.grant.id),
+    admission: found === undefined ? undefined : admissionOf(sessions, exchange, found.grant),
   }
+}
+
+/** What takes back a step is held to what was allowed when that was made: what was taken away or forbidden since has no say. */
+function judgedThen({ caller, captured }: Exchange, { name }: Aim, needs: readonly string[], granting: boolean): Judgement {
+  const trusted = isTrusted(caller) && !granting && captured === undefined
+  const scopes = trusted ? needs : (captured ?? caller.principal?.scopes ?? [])
+  const asked = { action: 'call', resource: name, needs, scopes, narrowed: false, obligations: [], met: [], binding: undefined }
+  return { decision: decide(asked, []), uses: [], needs, short: [], admission: undefined }
+}
+
+/** Narrowed to what the caller's own token has. */
+function admissionOf(sessions: Sessions, { caller }: Exchange, { owner, id, expires }: Grant): Admission {
+  const held = caller.principal?.scopes
+  const scopes = async (): Promise<readonly string[]> => {
+    const found = (await sessions.list(owner)).find(({ session }) => session === sessionName(owner, id))
+    return (found?.scopes ?? []).filter(scope => held?.includes(scope) ?? true)
+  }
+  return { owner, id, expires, scopes }
 }
 
 /** Throws unless the caller may. What the user can grant on a page is offered once. */
@@ -135,8 +156,9 @@ async function admit(parts: PermissionsParts, judge: Judge, exchange: Exchange, 
     const { decision, uses } = judgement
     if (decision.kind === 'allow') {
       // Otherwise it has ended between the look and the use: look again.
-      if (uses.length === 0 || (await (await parts.grants()).use(uses))) return
-      continue
+      if (uses.length > 0 && !(await (await parts.grants()).use(uses))) continue
+      exchange.admission = judgement.admission
+      return
     }
     if (decision.kind === 'ask') throw new McpError('internal', 'A grant of a scope has an obligation that nothing here meets')
     if (judgement.short.length > 0) throw insufficient(judgement.needs, exchange.caller, refusal(decision))

@@ -250,6 +250,37 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     ])
   })
 
+  it('E4-9: with the option lists show each caller what it may use, and nobody else gets its list', async () => {
+    const server = tracker(kind, { ...all, hide: true })
+    server.prompt('secret', { scopes: ['notes'] }, () => 'hush')
+    server.resource('note://x/{id}', { name: 'notes', scopes: ['notes'] }, () => 'text')
+    const ada = await speak(server, revision, { ...knows, principal: 'ada', scopes: [...both, 'notes'] })
+    const eve = await speak(server, revision, { ...knows, principal: 'eve' })
+    const names = async (wire: Wire, method: string, member: string, token?: unknown) => {
+      const result = resultOf(await wire.ask(method, check({}, token)))
+      expect(result['cacheScope']).toBe(revision === '2026-07-28' ? 'private' : undefined)
+      return (result[member] as Frame[]).map(({ name }) => name)
+    }
+    const token = await tokenFor(eve, ['tickets:write'])
+    const narrow = await tokenFor(ada, ['tickets:read'])
+    for (let round = 0; round < 2; round++) {
+      expect(await names(ada, 'tools/list', 'tools')).toEqual(['read', 'write', 'close'])
+      expect(await names(ada, 'tools/list', 'tools', narrow)).toEqual(['read'])
+      expect(await names(eve, 'tools/list', 'tools')).toEqual(['read'])
+      expect(await names(eve, 'tools/list', 'tools', token)).toEqual(['read', 'close'])
+      for (const [method, member, name] of [
+        ['prompts/list', 'prompts', 'secret'],
+        ['resources/list', 'resources', 'note'],
+        ['resources/templates/list', 'resourceTemplates', 'notes'],
+      ] as const) {
+        expect(await names(ada, method, member)).toEqual([name])
+        expect(await names(eve, method, member)).toEqual([])
+      }
+    }
+    await server.permissions.revoke((await server.permissions.sessions('eve'))[0]?.session ?? '')
+    expect(await names(eve, 'tools/list', 'tools', token)).toEqual(['read'])
+  })
+
   it('rights are those of the token and of the grant together', async () => {
     const server = tracker(kind)
     const ada = await speak(server, revision, { ...knows, principal: 'ada', scopes: [...both, 'notes'] })

@@ -3,6 +3,7 @@ import type { Clock } from '../../../core/clock.ts'
 import type { Duration } from '../../../core/duration.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal } from '../../../core/handle.ts'
+import type { Trace } from '../../../core/log-trace.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
@@ -10,7 +11,11 @@ import type { Layer } from '../../../engine/stages.ts'
 import type { Principal } from '../../../jsonrpc/connection.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Store } from '../../../stores/store.ts'
-import type { Scopes } from '../../mcp/authorization/messages.ts'
+import { permits, type Scopes } from '../../mcp/authorization/messages.ts'
+import { listen } from '../../mcp/subscriptions/messages.ts'
+import { beginTransaction } from '../transactions/messages.ts'
+import { type Hears, hidingLayer, type ListedKind } from './hide.ts'
+import { type Lapses, lazyEnds } from './lapses.ts'
 import { checkPermissions, negotiatePermissions, permissionsExtension, presentedIn } from './messages.ts'
 import type { Rights } from './rights.ts'
 
@@ -53,6 +58,8 @@ export interface PermissionsOptions {
   readonly ttl?: Duration
   /** Ends a grant that was not used for so long. Default 15 min. */
   readonly idle?: Duration
+  /** Lists show each caller only what its scopes allow it to use. Default false: all is listed, with the scopes it needs. */
+  readonly hide?: boolean
 }
 
 /** The option of a tool. */
@@ -71,6 +78,7 @@ export interface Aim {
 export interface PermissionsParts extends PermissionsOptions {
   readonly seal: Seal
   readonly clock: Clock
+  readonly trace: Trace
   readonly store: () => Promise<Store>
   readonly grants: () => Promise<Grants>
   /** By method: what a request aims at; undefined where that needs nothing. */
@@ -79,6 +87,8 @@ export interface PermissionsParts extends PermissionsOptions {
   readonly tool: (name: string) => Aim | undefined
   /** Whether anything here has scopes. */
   readonly offered: () => boolean
+  /** What can be hidden. */
+  readonly lists: readonly ListedKind[]
 }
 
 export interface PermissionsServer {
@@ -86,8 +96,11 @@ export interface PermissionsServer {
   /** Whether this decides on a request, instead of the token alone. */
   decides(exchange: Exchange): boolean
   readonly rights: () => Promise<Rights>
-  /** What the grant gives that a request presents; undefined where it presents none. */
-  granted(exchange: Exchange): Promise<readonly string[] | undefined>
+  /** Whether a caller may hear of what has these scopes. */
+  readonly hears: Hears
+  /** Ends what a request has opened when the grant that let it in is over. Gives what to call when it has ended before. */
+  readonly lapses: Lapses
+  close(): void
 }
 
 export function permissionsServer(parts: PermissionsParts): PermissionsServer {
@@ -98,12 +111,11 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
     loading ??= import('./rights.ts').then(({ createRights }) => createRights(parts))
     return loading
   }
-  const presents = ({ meta }: Exchange): boolean => presentedIn(meta) !== undefined
   const aimOf = ({ route, params }: Exchange): Aim | undefined => aims.get(route.method.name)?.(params)
   const decides = (exchange: Exchange): boolean => {
     const aim = aimOf(exchange)
     if (aim === undefined) return false
-    return granting || aim.scopesFor !== undefined || presents(exchange) || exchange.unwinds?.scopes !== undefined
+    return granting || aim.scopesFor !== undefined || presentedIn(exchange.meta) !== undefined
   }
   const layer: Layer = {
     stage: 'decide',
@@ -122,18 +134,37 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
       return result
     },
   }
+  // They need nothing themselves, but what they open must not outlive what its holder was granted.
+  const opening: Layer = {
+    stage: 'decide',
+    methods: [listen.name, beginTransaction.name],
+    when: ({ meta }) => presentedIn(meta) !== undefined,
+    run: async (exchange, next) => {
+      await (await rights()).admit(exchange)
+      return next()
+    },
+  }
   const offered = (): boolean => granting || parts.offered()
+  const ends = lazyEnds(parts)
+  const hears: Hears = (exchange, name, scopes) => {
+    if (scopes === undefined) return true
+    if (!granting && presentedIn(exchange.meta) === undefined) return permits(exchange.caller, scopes)
+    return rights().then(loaded => loaded.allows(exchange, { name, scopes, scopesFor: undefined }))
+  }
+  const layers = [layer, late, opening, ...(parts.hide === true ? [hidingLayer(parts.lists, hears)] : [])]
   return {
     decides,
     rights,
-    granted: async exchange => (presents(exchange) ? (await rights()).granted(exchange) : undefined),
+    lapses: ends.on,
+    close: ends.close,
+    hears,
     side: {
       handlers: [
         [checkPermissions, { offered, execute: async (exchange: Exchange) => (await rights()).check(exchange) }],
         [negotiatePermissions, { offered, execute: async (exchange: Exchange) => (await rights()).negotiate(exchange) }],
       ],
       get layers() {
-        return offered() ? [layer, late] : []
+        return offered() ? layers : []
       },
       capabilities: revision => (offered() ? declaration(revision, permissionsExtension) : {}),
     },

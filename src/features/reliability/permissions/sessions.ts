@@ -3,7 +3,7 @@
  * and by being revoked; and one grant for each scope, found by the scope. Named to its holder by a sealed token.
  */
 import { digestText } from '../../../core/digest.ts'
-import { type Counting, Grants } from '../../../core/grant/grants.ts'
+import type { Counting } from '../../../core/grant/grants.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { PermissionsParts } from './server.ts'
@@ -30,11 +30,11 @@ export class Sessions {
   }
 
   /** The token of a new session. */
-  async open(owner: string, id: string, scopes: readonly string[], ttlMs: number, idleMs: number) {
-    for (const scope of scopes) await this.#permit(owner, id, scope, ttlMs)
+  async open(owner: string, id: string, scopes: readonly string[], ttlMs: number, idleMs: number, correlation?: string) {
+    for (const scope of scopes) await this.#permit(owner, id, scope, ttlMs, correlation)
     // Last, so that there is no session with a part of its scopes.
     const terms = { effect: 'permit', action: 'session', resource: 'session', idleMs, source } as const
-    const { expires } = await (await this.#grants(id)).issue(owner, terms, ttlMs)
+    const { expires } = await (await this.#parts.grants()).issue(owner, terms, ttlMs, { id, correlation })
     const token = await this.#parts.seal.seal({ kind, principal: owner, expiresAt: expires, data: { id } })
     return { token, expires }
   }
@@ -92,16 +92,11 @@ export class Sessions {
     return counting.find(({ grant }) => grant.id === id)
   }
 
-  async #permit(owner: string, id: string, scope: string, ttlMs: number): Promise<void> {
+  async #permit(owner: string, id: string, scope: string, ttlMs: number, correlation?: string): Promise<void> {
     // As a pattern it would stand for others too.
     if (scope.includes('*')) throw new TypeError(`"${clip(scope)}" is no scope to grant: a star stands for more than itself`)
-    const grants = await this.#grants(await permitId(id, scope))
-    await grants.issue(owner, { effect: 'permit', action: scope, resource: '*', source }, ttlMs)
-  }
-
-  /** Grants that get this id. */
-  async #grants(id: string): Promise<Grants> {
-    return new Grants({ store: await this.#parts.store(), clock: this.#parts.clock, id: () => id })
+    const terms = { effect: 'permit', action: scope, resource: '*', source } as const
+    await (await this.#parts.grants()).issue(owner, terms, ttlMs, { id: await permitId(id, scope), correlation })
   }
 }
 

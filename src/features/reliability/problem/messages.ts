@@ -21,8 +21,10 @@ export interface WireProblem {
 /** An extension's method failed: the data of the error is the problem (beside the range that JSON-RPC and MCP keep to themselves). */
 export const problemErrors = { problem: { default: -31000 } }
 
-export function toWire(problem: Problem): WireProblem {
+/** `correlation` joins it with what was written about the request, where it has no id of its own. */
+export function toWire(problem: Problem, correlation?: string): WireProblem {
   const { code, message, category, userActionable, suggestion, details, ...rest } = factsOf(problem)
+  const correlationId = rest.correlationId ?? correlation
   return {
     code,
     message,
@@ -32,7 +34,7 @@ export function toWire(problem: Problem): WireProblem {
     ...(suggestion === undefined ? {} : { suggestion }),
     ...(details === undefined ? {} : { details }),
     ...(rest.documentation === undefined ? {} : { documentation_url: rest.documentation }),
-    ...(rest.correlationId === undefined ? {} : { correlation_id: rest.correlationId }),
+    ...(correlationId === undefined ? {} : { correlation_id: correlationId }),
   }
 }
 

@@ -17,8 +17,8 @@ export function problemServer(): Side {
 }
 
 /** What the `_meta` of a failed call's result says of it; undefined for a peer that does not know problems. */
-export function problemMeta({ peer }: Exchange, problem: Problem): Readonly<Record<string, unknown>> | undefined {
-  return declared(peer, problemExtension) === undefined ? undefined : { [problemExtension]: toWire(problem) }
+export function problemMeta({ peer, correlated }: Exchange, problem: Problem): Readonly<Record<string, unknown>> | undefined {
+  return declared(peer, problemExtension) === undefined ? undefined : { [problemExtension]: toWire(problem, correlated) }
 }
 
 /**
@@ -27,10 +27,12 @@ export function problemMeta({ peer }: Exchange, problem: Problem): Readonly<Reco
  */
 export function explainFailure(exchange: Exchange, thrown: unknown): unknown {
   if (thrown instanceof Problem && exchange.route.method.extension !== undefined)
-    return new McpError('problem', problemText(thrown), { cause: thrown, data: toWire(thrown) })
+    return new McpError('problem', problemText(thrown), { cause: thrown, data: toWire(thrown, exchange.correlated) })
   if (declared(exchange.peer, problemExtension) === undefined) return thrown
   const { kind, message, data, code, cause } = failureOf(thrown)
-  const problem = toWire(thrown instanceof Problem ? thrown : problemOfFailure(thrown))
+  // What only the server can see is found there by this id.
+  const correlation = kind === 'internal' ? exchange.correlation : exchange.correlated
+  const problem = toWire(thrown instanceof Problem ? thrown : problemOfFailure(thrown), correlation)
   return new McpError(kind, message, {
     cause,
     data: { ...(isRecord(data) ? data : data === undefined ? {} : { data }), [problemExtension]: problem },

@@ -90,6 +90,13 @@ interface Begun {
 }
 
 /** The call has failed, or will be made again with answers, or nobody waits for it any more. */
-function isDropped({ cancelled, asking }: Exchange, result: unknown): boolean {
-  return cancelled || asking?.pending === true || isInputRequired(result) || (isRecord(result) && result['isError'] === true)
+function isDropped({ cancelled, asking, unwinds }: Exchange, result: unknown): boolean {
+  // What takes back a step leaves the state alone: that goes back by itself.
+  return (
+    unwinds ||
+    cancelled ||
+    asking?.pending === true ||
+    isInputRequired(result) ||
+    (isRecord(result) && result['isError'] === true)
+  )
 }

@@ -28,6 +28,18 @@ export class StateTokens {
     return token === undefined ? undefined : { [stateExtension]: { session_state: token } }
   }
 
+  /** The token that a conversation has now. */
+  at(conversation = ''): string | undefined {
+    return this.#tokens.get(conversation)
+  }
+
+  /** What was written since then was undone: the token of then is good again, unless another came meanwhile. */
+  back(conversation: string, last: string | undefined, before: string | undefined): void {
+    if (this.#tokens.get(conversation) !== last) return
+    if (before === undefined) this.#tokens.delete(conversation)
+    else this.#tokens.set(conversation, before)
+  }
+
   /** What the `_meta` of an answer says. Without a token in it the old one stays good. */
   learn(conversation = '', meta: Params | undefined): void {
     const given = stateIn(meta)

@@ -3,6 +3,7 @@ import type { Clock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import type { Occurrence } from '../../../core/feed/occurrence.ts'
 import type { Seal } from '../../../core/handle.ts'
+import type { UndoneParts } from '../../../core/journal/rollback.ts'
 import type { Trace } from '../../../core/log-trace.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
@@ -53,6 +54,8 @@ export interface StateServer {
   readonly states: States
   /** What a tool says of its state. Throws where it makes no sense; hints at what is missing. */
   declare(rule: string | undefined): void
+  /** How what a step of a unit of work wrote is taken back. */
+  revert(wrote: unknown): Promise<UndoneParts>
   /** The state of a call. */
   of(exchange: Exchange): CallState
 }
@@ -88,6 +91,7 @@ export function stateServer(parts: StateParts): StateServer {
   }
   return {
     of,
+    revert: async wrote => (await load()).revert(wrote),
     declare: rule => {
       if (rule === undefined) return
       if (rule !== 'branch' && rule !== 'conflict')

@@ -7,11 +7,11 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { put } from '../../../stores/ops.ts'
 import type { Op } from '../../../stores/store.ts'
 import { type Lifecycle, readState, stateExtension, stateIn } from './messages.ts'
-import { expiredState, firstVersion, invalidState, isCut, readStateVersion, type StateVersion } from './version.ts'
+import { expiredState, firstVersion, invalidState, readStateVersion, type StateVersion } from './version.ts'
 import { graceMs, type Place, type WorksParts } from './works.ts'
 
 export interface TokenParts extends WorksParts {
-  readonly cutsOf: (session: string) => Promise<readonly number[]>
+  readonly isUndone: (version: StateVersion) => Promise<boolean>
   readonly tell: (name: Lifecycle, session: string, owner: string, also?: readonly Op[]) => Promise<void>
 }
 
@@ -48,7 +48,7 @@ export function createTokens(parts: TokenParts): Tokens {
         await parts.tell('session_expired', version.session, await ownerOf(exchange), [told])
         throw expiredState()
       }
-      if (isCut(version, await parts.cutsOf(version.session))) throw invalidState('The state that this call came with was undone')
+      if (await parts.isUndone(version)) throw invalidState('The state that this call came with was undone')
       return { value: await whole(version), version, keeper: undefined }
     },
     seal: async (exchange, version) => {

@@ -18,6 +18,8 @@ export interface StateVersion {
   readonly data?: unknown
   /** It is kept on the store. */
   readonly elsewhere?: true
+  /** The unit of work whose step wrote it: undone with that. */
+  readonly unit?: string
 }
 
 export function firstVersion(): StateVersion {

@@ -2,20 +2,31 @@
 import { digestText } from '../../../core/digest.ts'
 import { Feed } from '../../../core/feed/feed.ts'
 import type { Occurrence } from '../../../core/feed/occurrence.ts'
+import type { UndoneParts } from '../../../core/journal/rollback.ts'
 import { problem } from '../../../core/problem.ts'
 import { problemOf } from '../../../core/problem-facts.ts'
 import { patched } from '../../../core/state/patch.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { put } from '../../../stores/ops.ts'
+import { check, put } from '../../../stores/ops.ts'
 import { type Op, type Store, StoreError, storeLimits } from '../../../stores/store.ts'
 import type { Draft } from './call-state.ts'
 import { conversationKeeper, type Keeper, storeKeeper } from './keepers.ts'
 import { type Lifecycle, stateExtension, type WireState } from './messages.ts'
 import type { Keeping, StateParts } from './server.ts'
 import { createTokens, type Tokens } from './tokens.ts'
-import { firstVersion, invalidState, isCut, nextTag, type StateVersion, stateConflict, withCut } from './version.ts'
+import { beforePrefix, builtUpon, laterKey, readWritten, undoneKey, type Written } from './undone.ts'
+import {
+  firstVersion,
+  invalidState,
+  isCut,
+  nextTag,
+  readStateVersion,
+  type StateVersion,
+  stateConflict,
+  withCut,
+} from './version.ts'
 
 export interface WorksParts extends StateParts {
   readonly ttlMs: number
@@ -40,6 +51,8 @@ export interface Works {
   close(exchange: Exchange, place: Place, draft: Draft, result: unknown): Promise<unknown>
   follow(after: number | undefined, signal: AbortSignal): AsyncGenerator<Occurrence, void>
   rollback(session: string, version: number): Promise<void>
+  /** How what a step of a unit of work wrote is taken back. */
+  revert(wrote: unknown): Promise<UndoneParts>
 }
 
 /** How long after its end a state is still known to have been: so long it is too old, then it is nothing. */
@@ -62,7 +75,7 @@ class StateWorks implements Works {
     this.#feed = new Feed({ store, clock, id: () => crypto.randomUUID(), name: 'session-state' })
     this.#tokens = createTokens({
       ...parts,
-      cutsOf: session => this.#cutsOf(session),
+      isUndone: version => this.#isUndone(version),
       tell: (name, session, owner, also) => this.#tell(name, session, owner, also),
     })
   }
@@ -92,8 +105,19 @@ class StateWorks implements Works {
     throw stateConflict()
   }
 
+  async revert(wrote: unknown): Promise<UndoneParts> {
+    const { opened: store, ttlMs } = this.#parts
+    const written = readWritten(wrote)
+    if (written === undefined || (await store.get(undoneKey(written))) !== undefined) return { ops: [] }
+    const later = laterKey(written)
+    if ((await store.get(later)) !== undefined) return { ops: [], stays: builtUpon }
+    const happening = { name: 'session_invalidated', data: { session_id: written.session, reason: 'rolled back' } }
+    const undone = put(undoneKey(written), '', { ttl: ttlMs + graceMs })
+    return { ops: [check(later, undefined), undone, this.#feed.publishing(happening)] }
+  }
+
   async #open(exchange: Exchange): Promise<Place> {
-    const { opened: store, clock, ttlMs } = this.#parts
+    const { opened: store, ttlMs } = this.#parts
     const keeping = this.#parts.keeping(exchange)
     if (keeping === 'token') return this.#tokens.open(exchange)
     if (keeping === 'call') return { value: undefined, version: firstVersion(), keeper: undefined }
@@ -102,13 +126,21 @@ class StateWorks implements Works {
         ? conversationKeeper(exchange.conversation)
         : storeKeeper(store, keeping === 'session' ? await sessionKey(exchange) : await ownerOf(exchange), ttlMs)
     const found = await keeper.read()
-    // Who has no token cannot start again without it: what is no longer good is as if it had never been.
-    const gone =
-      found === undefined ||
-      found.version.expires <= clock.now() ||
-      isCut(found.version, await this.#cutsOf(found.version.session))
-    const version = gone ? firstVersion() : found.version
+    const version = found === undefined ? firstVersion() : await this.#standing(found.version)
     return { value: version.data, version, keeper, mark: found?.mark }
+  }
+
+  /** The version itself, or the newest before it that was not undone. Who has no token cannot start again without it. */
+  async #standing(version: StateVersion): Promise<StateVersion> {
+    const now = this.#parts.clock.now()
+    if (version.expires <= now) return firstVersion()
+    if (!(await this.#isUndone(version))) return version
+    const before = await this.#parts.opened.scan(beforePrefix(version.session))
+    for (const { value } of before.toReversed()) {
+      const kept = readStateVersion(JSON.parse(value))
+      if (kept !== undefined && kept.expires > now && !(await this.#isUndone(kept))) return kept
+    }
+    return firstVersion()
   }
 
   async #close(exchange: Exchange, place: Place, draft: Draft, result: unknown): Promise<unknown> {
@@ -117,7 +149,6 @@ class StateWorks implements Works {
     if (!isToken && (keeper === undefined || !draft.changed)) return result
     if (!draft.changed && !(version.depth > 0 && this.#isAging(version)))
       return version.depth > 0 ? stamped(result, { state_changed: false }) : result
-    exchange.stateBefore = { session: version.session, version: version.depth }
     const [made, wire] = isToken
       ? await this.#give(exchange, version, draft)
       : ([await this.#keep(exchange, place, draft), undefined] as const)
@@ -129,7 +160,7 @@ class StateWorks implements Works {
   /** Makes the token that the caller will bring along. */
   async #give(exchange: Exchange, before: StateVersion, draft: Draft): Promise<readonly [StateVersion, WireState]> {
     const { opened: store, ttlMs } = this.#parts
-    const made = await this.#after(before, draft.value)
+    const made = await this.#after(exchange, before, draft.value)
     if (draft.changed && ruleOf(this.#parts, exchange) === 'conflict') await claim(store, before, ttlMs)
     const token = await this.#tokens.seal(exchange, made)
     return [made, { session_state: token, state_changed: draft.changed, expires_at: new Date(made.expires).toISOString() }]
@@ -140,7 +171,8 @@ class StateWorks implements Works {
     let { version, mark } = place
     let { value } = draft
     for (let attempt = 0; attempt < tries; attempt++) {
-      const made = await this.#after(version, value)
+      const made = await this.#after(exchange, version, value)
+      if (exchange.step !== undefined && version.depth > 0) await this.#remember(version)
       if (await place.keeper?.write(made, mark)) return made
       // Steps can be done again on what others wrote; what was written whole would bury it.
       if (draft.steps === undefined || ruleOf(this.#parts, exchange) === 'conflict') break
@@ -153,14 +185,40 @@ class StateWorks implements Works {
   }
 
   /** The version after one; its life begins anew where half of it is over. */
-  async #after(version: StateVersion, value: unknown): Promise<StateVersion> {
+  async #after({ step }: Exchange, version: StateVersion, value: unknown): Promise<StateVersion> {
     const { session, depth } = version
     checkSize(value)
     const expires = this.#isAging(version) ? this.#parts.clock.now() + this.#parts.ttlMs : version.expires
     const cuts = depth === 0 ? [] : await this.#cutsOf(session)
-    if (isCut(version, cuts)) throw invalidState('The state that this call has read was undone meanwhile')
+    if (isCut(version, cuts) || !(await this.#buildsOn(version, step?.unit)))
+      throw invalidState('The state that this call has read was undone meanwhile')
+    if (step !== undefined) await step.wrote({ session, unit: step.unit } satisfies Written)
+    const unit = step === undefined ? {} : { unit: step.unit }
     const data = value === undefined ? {} : { data: value }
-    return { session, depth: depth + 1, tag: nextTag(), epoch: cuts.length, expires, ...data }
+    return { session, depth: depth + 1, tag: nextTag(), epoch: cuts.length, expires, ...unit, ...data }
+  }
+
+  /** Who builds on what a unit of work wrote, without being a part of it, takes care that it stays. False: it was undone. */
+  async #buildsOn({ session, unit }: StateVersion, by: string | undefined): Promise<boolean> {
+    if (unit === undefined) return true
+    const { opened: store, ttlMs } = this.#parts
+    const undone = undoneKey({ session, unit })
+    if (unit === by) return (await store.get(undone)) === undefined
+    const ttl = ttlMs + graceMs
+    return (await store.commit([check(undone, undefined), put(laterKey({ session, unit }), '', { ttl })])).ok
+  }
+
+  /** What was there before a step wrote, for those who carry no token. */
+  async #remember(version: StateVersion): Promise<void> {
+    const key = `${beforePrefix(version.session)}${String(version.depth).padStart(12, '0')}`
+    const ttl = Math.max(1, version.expires - this.#parts.clock.now())
+    await this.#parts.opened.commit([put(key, JSON.stringify(version), { ttl })])
+  }
+
+  async #isUndone(version: StateVersion): Promise<boolean> {
+    const { session, unit } = version
+    if (isCut(version, await this.#cutsOf(session))) return true
+    return unit !== undefined && (await this.#parts.opened.get(undoneKey({ session, unit }))) !== undefined
   }
 
   #isAging({ expires }: StateVersion): boolean {

@@ -11,7 +11,7 @@ import { StoreError } from '../../../stores/store.ts'
 import { idPattern, idRule, type WireCommitted, type WireRolledBack, type WireTransaction } from './messages.ts'
 import { wireCommitted, wireRolledBack, wireTransaction } from './report.ts'
 import type { StuckTransaction, TransactionsParts } from './server.ts'
-import { runStep } from './step.ts'
+import { grantOf, runStep } from './step.ts'
 import { Works } from './works.ts'
 
 export interface Methods {
@@ -48,6 +48,7 @@ export function createMethods(parts: TransactionsParts, times: Times, journal: J
         const unit = await units.begin(owner, id, {
           timeoutMs,
           irreversible: irreversible as boolean,
+          grant: grantOf(exchange),
           ...(description === undefined ? {} : { description: clip(description as string, longestText) }),
         })
         return wireTransaction({ unit, steps: [] })

@@ -1,7 +1,9 @@
 /** Offering transactions: switched on by the first tool that says how it is undone. What that takes is loaded with the first one. */
 import type { Clock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import type { Grants } from '../../../core/grant/grants.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
+import type { UndoneParts } from '../../../core/journal/rollback.ts'
 import type { Trace } from '../../../core/log-trace.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Problem } from '../../../core/problem.ts'
@@ -54,9 +56,11 @@ export interface TransactionsParts extends TransactionsOptions {
   readonly trace: Trace
   readonly engine: () => Engine
   readonly offers: (tool: string) => boolean
-  /** What the grant gives that a call presents; undefined where it presents none. */
-  readonly granted: (exchange: Exchange) => Promise<readonly string[] | undefined>
   readonly problemOf: (thrown: unknown) => Problem
+  /** How what a step wrote beside its effect is taken back. */
+  readonly revert: (wrote: unknown) => Promise<UndoneParts>
+  /** What is let in by a grant is rolled back with its end. */
+  readonly grants: () => Promise<Grants>
 }
 
 export interface TransactionsServer {

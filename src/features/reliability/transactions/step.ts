@@ -3,7 +3,7 @@
  * What it takes to do so is refused before anything happens.
  */
 import type { Enrolment } from '../../../core/journal/enrolment.ts'
-import type { Step } from '../../../core/journal/unit.ts'
+import type { Step, UnitGrant } from '../../../core/journal/unit.ts'
 import { unknownUnit } from '../../../core/journal/units.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import { problemOf } from '../../../core/problem-facts.ts'
@@ -58,12 +58,15 @@ async function enrolled(works: Works, owner: string, wish: Wish, exchange: Excha
     if (held !== undefined) await held
     const enrolment = await enrol(works, owner, wish, exchange)
     const { id, order } = enrolment.step
+    // One that goes on has the id with which it began.
+    exchange.correlation = enrolment.step.correlation ?? exchange.correlation
     exchange.carried = { ...exchange.carried, [transactionsExtension]: `${order} ${wish.transaction}` }
+    exchange.step = { unit: `${owner}/${wish.transaction}`, wrote: what => enrolment.wrote(what) }
     const ended = works.begun(owner, wish.transaction, order, exchange)
     try {
       return await settled(works, owner, wish.transaction, enrolment, exchange, next)
     } catch (error) {
-      works.trace('step-failed', { transaction: wish.transaction, step: id, error })
+      works.trace('step-failed', { transaction: wish.transaction, step: id, error, correlationId: exchange.correlation })
       throw error
     } finally {
       ended()
@@ -86,8 +89,15 @@ async function enrol(works: Works, owner: string, wish: Wish, exchange: Exchange
     target: name,
     key: key ?? '',
     inverse: undo === undefined ? undefined : inverseOf(undo, argumentsOf(exchange), key),
-    authority: captured(exchange.caller, await works.granted(exchange)),
+    authority: captured(exchange.caller, await exchange.admission?.scopes()),
+    grant: grantOf(exchange),
+    correlation: exchange.correlation,
   })
+}
+
+/** What let it in, as it is kept with its unit. */
+export function grantOf({ admission }: Exchange): UnitGrant | undefined {
+  return admission && { id: admission.id, expires: admission.expires }
 }
 
 async function settled(
@@ -103,7 +113,10 @@ async function settled(
     result = (await next()) as FailedResult
   } catch (error) {
     // It goes on when its caller comes back with the answer.
-    if (exchange.asking?.pending !== true) await enrolment.failed(failureOf(works.problemOf(error)))
+    if (exchange.asking?.pending === true) throw error
+    // Where its handler has done its work, only what it wrote beside that is missing.
+    if (exchange.given !== undefined) await done(works, owner, transaction, enrolment, exchange, exchange.given as CallToolResult)
+    else await enrolment.failed(failureOf(works.problemOf(error)))
     throw error
   }
   if (exchange.asking?.pending === true || isInputRequired(result)) return result
@@ -111,10 +124,23 @@ async function settled(
   if (status === 'indeterminate') await enrolment.lost()
   else if (status === 'failed') await enrolment.failed(failureOf(result[because] ?? problem('SERVER_ERROR', 'The tool failed')))
   if (status !== 'ok') return stamped(exchange, transaction, enrolment.step, result, status)
+  const step = await done(works, owner, transaction, enrolment, exchange, result)
+  return stamped(exchange, transaction, step, result, status)
+}
+
+/** It was done; gives the step with what its result gave for its inverse. */
+async function done(
+  works: Works,
+  owner: string,
+  transaction: string,
+  enrolment: Enrolment,
+  exchange: Exchange,
+  result: CallToolResult,
+): Promise<Step> {
   const parameters = inverseParameters(works, exchange, result)
   const step = completed(enrolment.step, parameters)
   if (!(await enrolment.done(parameters))) await late(works, owner, transaction, step)
-  return stamped(exchange, transaction, step, result, status)
+  return step
 }
 
 /** With what the result gave for its inverse. */
@@ -146,8 +172,7 @@ function inverseParameters({ trace }: Works, exchange: Exchange, result: CallToo
 
 /** The transaction could not wait for this step and was rolled back without it: its effect, which came later, is taken back now. */
 async function late(works: Works, owner: string, transaction: string, step: Step): Promise<never> {
-  const outcome = await works.compensate(owner, transaction, { ...step, id: `${step.id}-late` })
-  if (outcome.status === 'failed') works.trace('late-step-stays', { transaction, step: step.id, ...outcome })
+  await works.compensateLate(owner, transaction, step)
   throw over()
 }
 

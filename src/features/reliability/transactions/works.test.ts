@@ -15,6 +15,8 @@ it('E5-15: a rollback that was asked for happens, also where a sweep is just fin
     granted: async () => undefined,
     retentionMs: 1000,
     problemOf: (thrown: unknown) => problem('SERVER_ERROR', String(thrown)),
+    grants: () => Promise.reject(new Error('Nothing was granted')),
+    revert: async () => ({ ops: [] }),
     engine: () => {
       throw new Error('Nothing was done, so nothing is taken back')
     },

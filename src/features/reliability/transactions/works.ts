@@ -1,13 +1,26 @@
 /** Transactions at work, loaded with the first one: their methods, their rollback, and the sweep that ends what others left. */
 import type { Clock } from '../../../core/clock.ts'
+import type { Grants } from '../../../core/grant/grants.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
-import { abandon, isIdle, neglected, type Owned, type RollbackOptions, rollback, stuck } from '../../../core/journal/rollback.ts'
+import {
+  abandon,
+  amend,
+  isIdle,
+  neglected,
+  type Owned,
+  type RollbackOptions,
+  rollback,
+  stuck,
+  type UndoneParts,
+} from '../../../core/journal/rollback.ts'
 import { isEnded, type Step, type Unit } from '../../../core/journal/unit.ts'
 import { type UnitReport, Units, unknownUnit } from '../../../core/journal/units.ts'
 import type { Undone } from '../../../core/journal/unwind.ts'
 import type { Trace } from '../../../core/log-trace.ts'
 import { Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { check } from '../../../stores/ops.ts'
+import type { Op } from '../../../stores/store.ts'
 import { type CompensateParts, compensate } from './compensate.ts'
 import { Running } from './running.ts'
 
@@ -16,12 +29,13 @@ export interface WorksParts extends CompensateParts {
   readonly trace: Trace
   /** Whether there is a tool of that name. */
   readonly offers: (tool: string) => boolean
-  /** What the grant gives that a call presents; undefined where it presents none. */
-  readonly granted: (exchange: Exchange) => Promise<readonly string[] | undefined>
   readonly retentionMs: number
   readonly perOwner?: number | undefined
   readonly steps?: number | undefined
   readonly onRolledBack?: ((report: UnitReport) => void) | undefined
+  readonly grants: () => Promise<Grants>
+  /** How what a step wrote beside its effect is taken back. */
+  readonly revert: (wrote: unknown) => Promise<UndoneParts>
 }
 
 /** How long a rollback waits for a step that is still running. */
@@ -47,24 +61,23 @@ export class Works {
 
   constructor(parts: WorksParts, journal: Journal) {
     const { clock, retentionMs, perOwner, steps } = parts
-    const { store, runners } = journal
+    const { store, runners, audit } = journal
     this.#parts = parts
     this.#journal = journal
     this.units = new Units({
       store,
       clock,
       runners,
+      audit,
       retentionMs,
       ...(perOwner === undefined ? {} : { perOwner }),
       ...(steps === undefined ? {} : { steps }),
+      holds: (owner, unit) => this.#holds(owner, unit),
     })
     this.#rollback = {
       units: this.units,
       compensate: (owner, unit, step) => this.compensate(owner, unit.id, step),
-      undone: async (owner, step) => {
-        const mark = step.key === '' ? undefined : await journal.claims.undo(owner, step.key)
-        return mark === undefined ? [] : [mark]
-      },
+      undone: (owner, step) => this.#undone(owner, step),
       settled: (owner, unit, step) => this.#settled(owner, unit, step),
     }
   }
@@ -75,10 +88,6 @@ export class Works {
 
   offers(tool: string): boolean {
     return this.#parts.offers(tool)
-  }
-
-  granted(exchange: Exchange): Promise<readonly string[] | undefined> {
-    return this.#parts.granted(exchange)
   }
 
   problemOf(thrown: unknown): Problem {
@@ -95,6 +104,16 @@ export class Works {
     const lingering = this.#running.stop(`${owner}/${transaction}/${step.order}`)
     if (lingering !== undefined) await Promise.race([lingering, this.#pause(settleMs)])
     return compensate(this.#parts, owner, transaction, step)
+  }
+
+  /** A step that could not be waited for has had its effect after all: it is taken back when the rollback is over. */
+  async compensateLate(owner: string, transaction: string, step: Step): Promise<void> {
+    await this.rollBack(owner, transaction, 'A step of it came late').catch(() => undefined)
+    // Under a key of its own: what was tried before its effect is not what has to be done now.
+    const outcome = await compensate(this.#parts, owner, transaction, { ...step, id: `${step.id}-late` })
+    if (outcome.status === 'failed')
+      this.trace('late-step-stays', { transaction, step: step.id, correlationId: step.correlation, ...outcome })
+    await amend(this.units, owner, transaction, step.order, outcome)
   }
 
   /** The final report; waits for whoever is at it, and takes over where that one has gone. */
@@ -149,6 +168,12 @@ export class Works {
     this.#plan(sweepMs)
   }
 
+  #sweepNow(): void {
+    this.#timer?.()
+    this.#timer = undefined
+    this.#plan(0)
+  }
+
   close(): void {
     this.#closed = true
     this.#timer?.()
@@ -163,10 +188,12 @@ export class Works {
     const { clock, trace } = this.#parts
     const began = clock.now()
     try {
-      for (const { owner, unit } of await neglected(this.units)) {
+      for (const { owner, unit, over } of await neglected(this.units, (owner, unit) => this.#lapsed(owner, unit))) {
         if (this.#rolling.size >= together || this.#closed) break
-        const reason = unit.reason ?? `Nothing happened in it for ${unit.timeoutMs / 1000} s`
-        const rolling = this.rollBack(owner, unit.id, reason, now => isIdle(now, clock.now()))
+        const reason = unit.reason ?? over ?? `Nothing happened in it for ${unit.timeoutMs / 1000} s`
+        // What is over stays over; what was idle may have been touched since.
+        const due = over === undefined ? (now: Unit) => isIdle(now, clock.now()) : undefined
+        const rolling = this.rollBack(owner, unit.id, reason, due)
         rolling.catch(error => this.#closed || trace('rollback-failed', { id: unit.id, error }))
       }
     } catch (error) {
@@ -174,6 +201,38 @@ export class Works {
     }
     this.#timer = undefined
     this.#plan(Math.max(sweepMs, restFactor * (clock.now() - began)))
+  }
+
+  /** The key of what was taken back stands for something undone, and what it wrote beside its effect goes with it. */
+  async #undone(owner: string, step: Step): Promise<UndoneParts> {
+    const mark = step.key === '' ? undefined : await this.#journal.claims.undo(owner, step.key)
+    const ops = mark === undefined ? [] : [mark]
+    if (step.wrote === undefined) return { ops }
+    const beside = await this.#parts.revert(step.wrote)
+    return { ops: [...ops, ...beside.ops], stays: beside.stays }
+  }
+
+  /** Why a transaction is over because a grant is that let in a part of it. */
+  async #lapsed(owner: string, { grants = [] }: Unit): Promise<string | undefined> {
+    if (grants.length === 0) return undefined
+    const [book, { lapseText }] = await Promise.all([this.#parts.grants(), import('../../../core/grant/ends.ts')])
+    for (const { id, expires } of grants) {
+      const life = await book.lifeOf(owner, id, expires)
+      if ('over' in life) return lapseText(life.over)
+    }
+    return undefined
+  }
+
+  async #holds(owner: string, { id, grants = [] }: Unit): Promise<readonly Op[]> {
+    if (grants.length === 0) return []
+    const book = await this.#parts.grants()
+    const lives = await Promise.all(grants.map(grant => book.lifeOf(owner, grant.id)))
+    if (lives.every(life => 'until' in life)) return lives.map(({ record }) => check(record.key, record.version))
+    this.#sweepNow()
+    throw problem('TRANSACTION_CONFLICT', 'A grant that let in a part of the transaction is over: it is rolled back', {
+      suggestion: 'Ask for the right again, and begin a new one',
+      details: { transaction_id: id },
+    })
   }
 
   /** Waits for the end of a step that runs, here or elsewhere, then gives it up. */

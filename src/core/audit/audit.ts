@@ -1,0 +1,161 @@
+/**
+ * The audit log: decisions that matter, each written in the commit that makes it so. Beside it grows a chain of digests, each over
+ * the lines since the one before and over that one: whoever changes, drops or inserts a line later breaks it from there on.
+ */
+import { append, trim } from '../../stores/ops.ts'
+import type { LogEntry, Op, Position, Store } from '../../stores/store.ts'
+import type { Cancel, Clock } from '../clock.ts'
+import { digestText } from '../digest.ts'
+import { lastPosition } from '../feed/last-position.ts'
+import { type AuditFacts, type AuditLine, type Link, linkOf, readLine, writeLine } from './line.ts'
+
+export interface AuditOptions {
+  readonly store: Store
+  readonly clock: Clock
+  /** How long lines are kept. Default 90 days. */
+  readonly keepMs?: number
+  /** How many at most, roughly. Default 1,000,000. */
+  readonly keep?: number
+  /** Told what keeps lines from being chained; it is tried again with the next ones. */
+  readonly failed?: (error: unknown) => void
+}
+
+/** What a look at the whole log found. */
+export type AuditVerdict =
+  /** `chained` is the last line that the chain covers, `head` its digest: kept elsewhere, it proves even a rewritten chain wrong. */
+  | { readonly ok: true; readonly lines: number; readonly chained: Position; readonly head: string }
+  /** Up to `after` all is as it was written; what follows is not. */
+  | { readonly ok: false; readonly after: Position; readonly why: string }
+
+const lines = 'audit'
+const links = 'audit-chain'
+/** Lines that one link covers, at most: a page of the store. */
+const perLink = 1_000
+const chainMs = 1_000
+
+export class Audit {
+  readonly #options: AuditOptions
+  #written = 0
+  #known: Position = 0
+  #timer: Cancel | undefined = undefined
+  #chaining: Promise<void> | undefined = undefined
+
+  constructor(options: AuditOptions) {
+    this.#options = options
+  }
+
+  /** The step that writes a line, for the commit of what it tells. */
+  line(facts: AuditFacts): Op {
+    const { clock } = this.#options
+    this.#written++
+    this.#timer ??= clock.setTimeout(() => this.#chainSoon(), chainMs, true)
+    return append(lines, writeLine(facts, clock.now()))
+  }
+
+  /** Writes what comes with no commit of its own. */
+  async write(facts: AuditFacts): Promise<void> {
+    await this.#options.store.commit([this.line(facts)])
+  }
+
+  /** Lines after a position, or from the oldest that is kept. */
+  async read({
+    after = 0,
+    limit = 100,
+  }: {
+    readonly after?: Position
+    readonly limit?: number
+  } = {}): Promise<readonly AuditLine[]> {
+    return (await this.#options.store.read(lines, { after, limit: Math.min(limit, 1_000) })).map(readLine)
+  }
+
+  /** Chains what is not yet, then computes everything anew. */
+  async verify(): Promise<AuditVerdict> {
+    await this.chain()
+    const { store } = this.#options
+    let anchor: Link | undefined
+    let [count, at] = [0, 0]
+    for (;;) {
+      const page = await store.read(links, { after: at, limit: 100 })
+      if (page.length === 0) break
+      for (const entry of page) {
+        const link = linkOf(entry.value)
+        if (link === undefined || (at > 0 && entry.position !== at + 1)) return broken(anchor, 'the chain itself has a gap')
+        // The oldest link that is kept stands for all that was forgotten with it.
+        const since = anchor ?? (entry.position === 1 ? noLink : undefined)
+        if (since !== undefined) {
+          const covered = await this.#between(since.upto, link.upto)
+          if (covered === undefined) return broken(since, 'lines are missing, or others were put between them')
+          if ((await hashOf(since.hash, covered)) !== link.hash) return broken(since, 'a line is not what was written')
+          count += covered.length
+        }
+        anchor = link
+        at = entry.position
+      }
+    }
+    return { ok: true, lines: count, chained: anchor?.upto ?? 0, head: anchor?.hash ?? '' }
+  }
+
+  /** Covers all lines that there are now, and forgets the oldest. */
+  chain(): Promise<void> {
+    this.#chaining ??= this.#chain().finally(() => {
+      this.#chaining = undefined
+    })
+    return this.#chaining
+  }
+
+  async close(): Promise<void> {
+    this.#timer?.()
+    this.#timer = undefined
+    if (this.#written > 0) await this.chain()
+  }
+
+  #chainSoon(): void {
+    this.#timer = undefined
+    this.chain().catch(error => this.#options.failed?.(error))
+  }
+
+  async #chain(): Promise<void> {
+    const { store, clock } = this.#options
+    for (;;) {
+      this.#written = 0
+      this.#known = await lastPosition(store, links, this.#known)
+      const [last] = this.#known === 0 ? [] : await store.read(links, { after: this.#known - 1, limit: 1 })
+      const before = last === undefined ? noLink : linkOf(last.value)
+      if (before === undefined) throw new Error('A link of the audit chain cannot be read: was it written by another program?')
+      const fresh = await store.read(lines, { after: before.upto, limit: perLink })
+      const upto = fresh.at(-1)?.position
+      if (upto === undefined) return
+      const link: Link = { upto, at: clock.now(), hash: await hashOf(before.hash, fresh) }
+      // At that place or not at all: where two processes chain at once, one looks again.
+      await store.commit([append(links, JSON.stringify(link), this.#known + 1), ...(await this.#forgetting(upto))])
+    }
+  }
+
+  /** The oldest links whose time is over, all but the last of which the rest hangs on, go with their lines. */
+  async #forgetting(upto: Position): Promise<readonly Op[]> {
+    const { store, clock, keepMs = 90 * 86_400_000, keep = 1_000_000 } = this.#options
+    const oldest = (await store.read(links, { limit: 100 })).map(({ position, value }) => ({ position, link: linkOf(value) }))
+    const over = oldest
+      .filter(({ link }) => link !== undefined && (link.at <= clock.now() - keepMs || link.upto <= upto - keep))
+      .at(-1)
+    if (over?.link === undefined) return []
+    return [trim(lines, over.link.upto + 1), trim(links, over.position)]
+  }
+
+  /** The lines after one position up to another; undefined where one is missing. */
+  async #between(after: Position, upto: Position): Promise<readonly LogEntry[] | undefined> {
+    const found = upto - after > perLink ? [] : await this.#options.store.read(lines, { after, limit: upto - after })
+    const whole = found.length === upto - after && found.every(({ position }, i) => position === after + 1 + i)
+    return whole ? found : undefined
+  }
+}
+
+const noLink: Link = { upto: 0, at: 0, hash: '' }
+
+function hashOf(before: string, covered: readonly LogEntry[]): Promise<string> {
+  return digestText(`${before}\n${JSON.stringify(covered.map(({ value }) => value))}`)
+}
+
+function broken(since: Link | undefined, why: string): AuditVerdict {
+  return { ok: false, after: since?.upto ?? 0, why }
+}
