@@ -13,7 +13,7 @@ import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Store } from '../../../stores/store.ts'
 import { permits, type Scopes } from '../../mcp/authorization/messages.ts'
 import { listen } from '../../mcp/subscriptions/messages.ts'
-import { beginTransaction } from '../transactions/messages.ts'
+import { beginTransaction, transactionsExtension } from '../transactions/messages.ts'
 import { type Hears, hidingLayer, type ListedKind } from './hide.ts'
 import { type Lapses, lazyEnds } from './lapses.ts'
 import { checkPermissions, negotiatePermissions, permissionsExtension, presentedIn } from './messages.ts'
@@ -137,10 +137,10 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
   // They need nothing themselves, but what they open must not outlive what its holder was granted.
   const opening: Layer = {
     stage: 'decide',
-    methods: [listen.name, beginTransaction.name],
-    when: ({ meta }) => presentedIn(meta) !== undefined,
+    methods: [listen.name, beginTransaction.name, 'tools/call'],
+    when: exchange => presentedIn(exchange.meta) !== undefined && opens(exchange),
     run: async (exchange, next) => {
-      await (await rights()).admit(exchange)
+      if (exchange.admission === undefined) await (await rights()).admit(exchange)
       return next()
     },
   }
@@ -169,4 +169,10 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
       capabilities: revision => (offered() ? declaration(revision, permissionsExtension) : {}),
     },
   }
+}
+
+/** Whether what a request begins is undone or ended later, by what its caller was granted: of calls those that take part in a transaction. */
+function opens({ route, meta, carried }: Exchange): boolean {
+  if (route.method.name !== 'tools/call' || (carried !== undefined && transactionsExtension in carried)) return true
+  return meta !== undefined && Object.hasOwn(meta, transactionsExtension)
 }
