@@ -1,5 +1,14 @@
 /** The tables of the reliability features, and what is wanted of them. */
-import { type Cell, figures, type KeyRow, type PlainRow, type Results, type RollbackRow, type StateRow } from './results.ts'
+import {
+  type Cell,
+  type EventRow,
+  figures,
+  type KeyRow,
+  type PlainRow,
+  type Results,
+  type RollbackRow,
+  type StateRow,
+} from './results.ts'
 import { missing, type Table, times } from './table.ts'
 
 export function keyTable(rows: readonly KeyRow[]): Table {
@@ -76,4 +85,15 @@ function span(cell: Cell<{ p50Ms?: number; p99Ms: number }> | undefined): string
   const found = figures(cell)
   if (found === undefined) return missing(cell) ?? '–'
   return `${(found.p50Ms ?? Number.NaN).toFixed(2)}/${found.p99Ms.toFixed(2)}`
+}
+
+export function eventTable(rows: readonly EventRow[]): Table {
+  const whole = (value: number): string => Math.round(value).toLocaleString('en')
+  const lines = rows.map(({ store, subscribers, cells }) => {
+    const name = `${store} ×${subscribers}`
+    const found = figures(cells['events'])
+    if (found === undefined) return [name, missing(cells['events']) ?? '–']
+    return [name, whole(found.emitsPerSecond), whole(found.deliveriesPerCpuSecond), found.p99Ms.toFixed(1)]
+  })
+  return [['store ×subscribers', 'emits/s', 'deliveries per CPU second', 'p99 ms'], ...lines]
 }

@@ -1,9 +1,10 @@
 /** Prints what was measured as tables a person can read. */
-import { keyTable, plainTable, rollbackTable, stateTable, wantedTable } from './report-reliability.ts'
+import { eventTable, keyTable, plainTable, rollbackTable, stateTable, wantedTable } from './report-reliability.ts'
 import {
   type Cell,
   type ClientRow,
   type ColdRow,
+  type EventRow,
   figures,
   type KeyRow,
   type ManifestRow,
@@ -40,6 +41,7 @@ export function report(results: Results): string {
   )
   add('A transaction of 10 steps, p50/p99 ms', rollbackTable(results.rollback))
   add('Wanted of the reliability features', wantedTable(results))
+  add('Events emitted a second, delivered over HTTP within one process', eventTable(results.events))
   const failed = failures(results)
   if (failed.length > 0) parts.push(`Failed\n${failed.map(line => `  ${line}`).join('\n')}`)
   return parts.join('\n\n')
@@ -57,6 +59,7 @@ export function failures(results: Results): string[] {
     plain: results.plain,
     state: results.state,
     rollback: results.rollback,
+    events: results.events,
   }
   return Object.entries(groups).flatMap(([section, rows]) =>
     rows.flatMap(row =>
@@ -67,10 +70,11 @@ export function failures(results: Results): string[] {
   )
 }
 
-type AnyRow = ServerRow | ColdRow | SessionRow | ClientRow | KeyRow | ManifestRow | PlainRow | StateRow | RollbackRow
+type AnyRow = ServerRow | ColdRow | SessionRow | ClientRow | KeyRow | ManifestRow | PlainRow | StateRow | RollbackRow | EventRow
 
 function label(row: AnyRow): string {
   if ('way' in row) return row.way
+  if ('subscribers' in row) return `${row.store} ×${row.subscribers}`
   if ('store' in row) return row.store
   if ('work' in row) return `${row.carrier} ${row.revision} ${row.work}`
   if ('opening' in row) return `${row.carrier} ${row.opening}`

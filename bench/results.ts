@@ -79,6 +79,13 @@ export interface RollbackRow {
   cells: Record<string, Cell<{ p50Ms: number; p99Ms: number }>>
 }
 
+/** Events emitted in one process and delivered over HTTP. */
+export interface EventRow {
+  store: string
+  subscribers: number
+  cells: Record<string, Cell<{ emitsPerSecond: number; deliveriesPerCpuSecond: number; p99Ms: number }>>
+}
+
 export interface Results {
   node: string
   when: string
@@ -93,6 +100,7 @@ export interface Results {
   plain: PlainRow[]
   state: StateRow[]
   rollback: RollbackRow[]
+  events: EventRow[]
 }
 
 export const failure = (error: unknown): { failed: string } => ({

@@ -12,6 +12,7 @@ import { failures, report } from './report.ts'
 import type { Results } from './results.ts'
 import { measureClients } from './sections/clients.ts'
 import { measureColdStart } from './sections/cold.ts'
+import { measureEvents } from './sections/events.ts'
 import { measureIdempotency } from './sections/idempotency.ts'
 import { measureManifest } from './sections/manifest.ts'
 import { measurePlain } from './sections/plain.ts'
@@ -39,6 +40,7 @@ const results: Results = {
   plain: [],
   state: [],
   rollback: [],
+  events: [],
 }
 if (!built()) results.notes.push('vivarium: not built, skipped')
 if (options.quick) results.notes.push('--quick: short rounds, good for a smoke test, too short for claims')
@@ -69,6 +71,9 @@ const sections: Record<string, () => Promise<void>> = {
   },
   rollback: async () => {
     if (built()) await measureRollback(options, progress(results.rollback, 'rollback'))
+  },
+  events: async () => {
+    if (built()) await measureEvents(options, progress(results.events, 'events row'))
   },
 }
 for (const [name, measure] of Object.entries(sections)) {

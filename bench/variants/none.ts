@@ -11,6 +11,8 @@ export function reliability(): Reliability {
     hears: () => true,
     lapsing: { listens: absent, lapses: absent, lapsed: absent },
     audit: { read: absent, verify: absent },
+    judgeHearing: () => undefined,
+    store: absent,
     declare: () => {},
     allow: absent,
     state: { side: {}, states: { follow: absent, rollback: absent }, declare: () => {}, of: absent, revert: absent },

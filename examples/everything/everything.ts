@@ -2,6 +2,7 @@
 import { createServer, type Server, type ServerOptions } from 'vivarium/server'
 import { addAsking } from './asking.ts'
 import { addChanges } from './changes.ts'
+import { addEvents } from './events.ts'
 import { addPrompts } from './prompts.ts'
 import { addResources } from './resources.ts'
 import { addRounds } from './rounds.ts'
@@ -28,6 +29,7 @@ export function createEverything(options: Partial<ServerOptions> = {}): Server {
   addRounds(server)
   addTasks(server)
   addChanges(server)
+  addEvents(server)
   addResources(server)
   addPrompts(server)
   return server

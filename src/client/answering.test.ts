@@ -24,7 +24,7 @@ describe('what a client declares', () => {
     'dev.vivarium/state': {},
   }
   /** Where requests declare for themselves, only those that need these do. */
-  const opening = { ...extensions, 'dev.vivarium/manifest': {}, 'dev.vivarium/recommendations': {} }
+  const opening = { ...extensions, 'dev.vivarium/events': {}, 'dev.vivarium/manifest': {}, 'dev.vivarium/recommendations': {} }
   const all: ConnectOptions = { onElicit: () => ({ action: 'cancel' }), onSample: () => reply, sampleTools: true, roots: [] }
 
   it.each<[RevisionId, Frame]>([

@@ -29,12 +29,13 @@ import { classify } from '../features/reliability/problem/client.ts'
 import type { Recommended } from '../features/reliability/recommendations/client.ts'
 import { StateTokens } from '../features/reliability/session-state/client.ts'
 import { getTransaction, type TransactionReport, transactionReport } from '../features/reliability/transactions/client.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { isRecord, type Params } from '../jsonrpc/message.ts'
+import type { Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
+import { withArray } from './answer-shape.ts'
 import type { ResultCache } from './cache.ts'
 import type { ChangeKind, Changes } from './changes.ts'
 import { type CompletionQuestion, Completions } from './completions.ts'
+import type { EventReader, Events, EventsOptions } from './events.ts'
 import { foreignTools, isForeignTool } from './foreign.ts'
 import { fetchKept, type Lister, type ListLimits, listAll } from './lists.ts'
 import type { LogWish } from './log-level.ts'
@@ -53,6 +54,7 @@ export interface ClientParts {
   readonly cache: ResultCache
   readonly resources: ResourceBook
   readonly changes: Changes
+  readonly events: Events
   readonly log: LogWish
   readonly clock: Clock
   readonly answerers: Answerers
@@ -321,6 +323,15 @@ export class Client {
     return this.#parts.changes.ofResource(uri, options.signal)
   }
 
+  /**
+   * What happens at the server, from now on or behind a cursor, each event once and in order. Taken up again by itself when the
+   * connection breaks; where something is missing that the server no longer has, the next event says `truncated`.
+   * @example for await (const { payload } of mcp.events(['ticket_created'], { filter: { project: 'home' } })) console.log(payload)
+   */
+  events(names: readonly string[], options: EventsOptions = {}): EventReader {
+    return this.#parts.events.stream(names, options, () => this.#send(standard))
+  }
+
   /** Tells the server that the roots are other ones now. */
   rootsChanged(): void {
     const { engine, opened } = this.#parts.session
@@ -385,9 +396,4 @@ interface Answered {
   readonly _meta?: Params
   readonly isError?: boolean
   readonly problem?: Problem | undefined
-}
-
-function withArray<T>(result: unknown, method: string, member: string): T {
-  if (isRecord(result) && Array.isArray(result[member])) return result as T
-  throw new McpError('invalid-result', `The server answered ${method} without an array of ${member}`)
 }

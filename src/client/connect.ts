@@ -31,6 +31,7 @@ import { authorizerOf } from './authorizing.ts'
 import { ResultCache } from './cache.ts'
 import { Changes } from './changes.ts'
 import { Client } from './client.ts'
+import { Events } from './events.ts'
 import { foreignOpening } from './foreign.ts'
 import { checkHealth } from './health.ts'
 import { Hub } from './hub.ts'
@@ -71,13 +72,20 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     elicitation: options.onElicit !== undefined,
   })
   let changes: Changes | undefined
+  const events = new Events()
   const engine = engineFor(target, options, settings, [
     ...answering.sides,
     confirmation.side,
     permissionsClient(),
     questions.side,
     ...changeSides(hub, cache, resources),
-    subscriptionsClient({ onAcknowledged: (honoured, id) => changes?.acknowledge(honoured, id) }),
+    events.side(),
+    subscriptionsClient({
+      onAcknowledged: (honoured, id) => {
+        changes?.acknowledge(honoured, id)
+        events.acknowledge(honoured, id)
+      },
+    }),
   ])
   const revisions = [...engine.spoken.requests, ...engine.spoken.sessions].map(({ id }) => id)
   const trace = (event: string, detail: unknown): void => engine.trace(event, detail)
@@ -86,13 +94,17 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const session = await open({ engine, opener, probeTimeoutMs: settings.probeTimeoutMs, signal: options.signal })
   const { conversation } = session.opened
   changes = new Changes(session, hub)
+  events.open(session)
   conversation.onEnd(() => {
-    hub.end(session.left ? undefined : conversation.reason)
+    const reason = session.left ? undefined : conversation.reason
+    hub.end(reason)
+    events.end(reason)
     questions.close()
   })
   const doubt = (): void => {
     cache.clear()
     hub.tellDoubt()
+    events.doubt()
   }
   session.whenUnheard(doubt, error => hub.fail(error))
   const log = new LogWish(session)
@@ -106,6 +118,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     cache,
     resources,
     changes,
+    events,
     log,
     answerers: answering.answerers,
     confirmation,

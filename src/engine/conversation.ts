@@ -43,6 +43,7 @@ export class Conversation {
   #memory: Map<Memory<unknown>, unknown> | undefined = undefined
   #onEnd: (() => void)[] | undefined = undefined
   #onQuiet: (() => void)[] | undefined = undefined
+  #onHeard: Set<() => void> | undefined = undefined
 
   constructor(caller: Caller, session: string | undefined, push: Lane | undefined) {
     this.caller = caller
@@ -118,6 +119,18 @@ export class Conversation {
   /** Somebody holds a stream open for what is said unasked. */
   get heard(): boolean {
     return this.push !== undefined && !this.push.closed && this.push.attached !== false
+  }
+
+  /** Calls back whenever somebody takes up the stream for what is said unasked, until the returned function is called. */
+  onHeard(fn: () => void): () => void {
+    this.#onHeard ??= new Set()
+    const all = this.#onHeard.add(fn)
+    return () => all.delete(fn)
+  }
+
+  /** The stream for what is said unasked has a reader, perhaps again. */
+  takenUp(): void {
+    for (const fn of [...(this.#onHeard ?? [])]) fn()
   }
 
   onEnd(fn: () => void): void {

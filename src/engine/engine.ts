@@ -71,6 +71,8 @@ export class Engine implements Door {
   /** The wire in which we answer what could not be placed on any. */
   readonly fallback: Revision
   readonly trace: Trace
+  /** Called for every stream that is opened for what is said unasked in a session. */
+  readonly onListen = new Set<(conversation: Conversation) => void>()
   /** Undefined where no other process serves the same sessions. */
   readonly sharing: Sharing | undefined
   readonly #options: EngineOptions

@@ -22,6 +22,14 @@ export class DuplexLane implements Lane {
     if (sent !== undefined) sent.catch(this.#failed)
   }
 
+  get blocked(): boolean {
+    return this.#connection.blocked === true
+  }
+
+  onFree(fn: () => void): void {
+    this.#connection.onFree?.(fn)
+  }
+
   end(): void {}
 
   onClose(fn: () => void): void {

@@ -14,10 +14,10 @@ export function listen(engine: Engine, caller: Caller, lane: Lane): Awaitable<vo
   try {
     const conversation = engine.seating.seated(caller)
     const last = caller.header?.('last-event-id')
-    if (last === undefined || !httpOf(conversation).resume) return hear(conversation, lane)
+    if (last === undefined || !httpOf(conversation).resume) return hear(engine, conversation, lane)
     const resumed = lane.resume?.(conversation.session as string, last) ?? false
-    if (!isThenable(resumed)) return goneOn(conversation, lane, resumed)
-    return resumed.then(how => goneOn(conversation, lane, how), unread).then(undefined, refused)
+    if (!isThenable(resumed)) return goneOn(engine, conversation, lane, resumed)
+    return resumed.then(how => goneOn(engine, conversation, lane, how), unread).then(undefined, refused)
   } catch (error) {
     refused(error)
   }
@@ -35,19 +35,26 @@ export function leave(engine: Engine, caller: Caller, reply: Lane): void {
   }
 }
 
-function hear(conversation: Conversation, lane: Lane): void {
+function hear(engine: Engine, conversation: Conversation, lane: Lane): void {
   if (conversation.push !== undefined && !conversation.push.closed) conversation.push.end()
   conversation.push = lane
   const http = httpOf(conversation)
   if (http.resume) lane.keep?.(conversation.session as string, http.prime)
+  takenUp(engine, conversation)
 }
 
-function goneOn(conversation: Conversation, lane: Lane, how: Resumed): void {
+function goneOn(engine: Engine, conversation: Conversation, lane: Lane, how: Resumed): void {
   if (how === false)
     throw new McpError('invalid-request', 'There is no stream in this session that sent that event id; open a new one')
-  if (how === true) return
+  if (how === true) return takenUp(engine, conversation)
   if (conversation.ended) lane.end()
-  else hear(conversation, lane)
+  else hear(engine, conversation, lane)
+}
+
+/** Somebody reads what is said unasked, perhaps again. */
+function takenUp(engine: Engine, conversation: Conversation): void {
+  for (const fn of engine.onListen) fn(conversation)
+  conversation.takenUp()
 }
 
 function unread(cause: unknown): never {

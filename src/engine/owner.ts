@@ -14,7 +14,7 @@ const nameless: Memory<{ owner: string | undefined }> = { make: () => ({ owner: 
  * The key of the principal, or of the process owner on a pipe. Without one a session is its own owner, and so is a connection
  * from elsewhere; callers that have neither share one key. Never contains `/`.
  */
-export function ownerOf({ caller, conversation }: Exchange): Awaitable<string> {
+export function ownerOf({ caller, conversation }: Pick<Exchange, 'caller' | 'conversation'>): Awaitable<string> {
   return ownerKey(caller) ?? ownerOfConversation(conversation)
 }
 

@@ -103,6 +103,16 @@ class SharedSessions implements Shared {
     return this.#mailbox.pass(await keyOf(conversation.session), message['id'] as Id, message)
   }
 
+  nameOf(id: string): Promise<string> {
+    return keyOf(id)
+  }
+
+  async refresh(name: string): Promise<void> {
+    const here = this.#known.get(name)
+    const entry = here === undefined ? undefined : await this.#options.store.get(name)
+    if (here !== undefined && entry !== undefined) this.#level(here, JSON.parse(entry.value), entry)
+  }
+
   close(): void {
     this.#stop()
     this.#mailbox.close()

@@ -23,6 +23,10 @@ export interface Shared {
   ended(id: string): Promise<void>
   /** An answer that nobody here waits for: true when it went to the process that asked. */
   pass(conversation: Conversation, message: Readonly<Record<string, unknown>>): Promise<boolean>
+  /** By which name others know a session. */
+  nameOf(id: string): Promise<string>
+  /** Reads anew what others changed of a session that is known here. */
+  refresh(name: string): Promise<void>
   close(): void
 }
 
@@ -90,6 +94,16 @@ export class Sharing {
   /** Called when all sessions have ended here, before what is shared is closed. */
   onClose(fn: () => Promise<void>): void {
     this.#onClose.push(fn)
+  }
+
+  /** By which name other processes know a session. */
+  async nameOf(id: string): Promise<string> {
+    return (await this.#open()).nameOf(id)
+  }
+
+  /** Another process has changed what is remembered of a session; perhaps its stream is here. */
+  refresh(name: string): void {
+    this.#shared?.refresh(name).catch(error => this.#engine.trace('session-not-refreshed', error))
   }
 
   async close(): Promise<void> {

@@ -66,6 +66,10 @@ export interface Lane {
   readonly answerOnly?: boolean
   /** False while the lane lives on without anybody reading it. Absent on lanes that cannot. */
   readonly attached?: boolean
+  /** True while a slow reader has yet to take what was sent. Absent on lanes that cannot tell. */
+  readonly blocked?: boolean
+  /** Calls back once, when it is no longer blocked. Comes with `blocked`; never called when the reader has gone for good. */
+  onFree?(fn: () => void): void
   /** Calls back once, when the receiver has gone away before the lane was ended. */
   onClose(fn: () => void): void
   /**
@@ -155,6 +159,10 @@ export interface Connection {
   send(frame: string, outgoing?: Outgoing): void | Promise<void>
   /** Over HTTP: opens the stream for what the server says unasked, if it offers one, and again whenever it breaks. */
   listen?(outgoing: Outgoing, user?: ListenUser): void
+  /** True while a slow reader has yet to take what was sent. Absent on carriers that cannot tell. */
+  readonly blocked?: boolean
+  /** Calls back once, when it is no longer blocked. Comes with `blocked`. */
+  onFree?(fn: () => void): void
   /** Where each request holds an exchange of its own: the answer to this one is no longer wanted. */
   drop?(id: Id, reason: unknown): void
   close(): Promise<void>

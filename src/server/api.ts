@@ -18,6 +18,7 @@ import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listen.ts'
 import type { AuditControl } from './books.ts'
 import type { Context } from './context.ts'
+import type { EventHandle, EventOptions } from './events.ts'
 import type { ServerMiddleware } from './middleware.ts'
 import type { Registration } from './registration.ts'
 import type { PermissionsControl, ReliableFacts, Transactions } from './reliability.ts'
@@ -74,6 +75,11 @@ export interface Server {
    * @example server.prompt('triage', { arguments: { id: { required: true } } }, ({ id }) => `Triage ticket ${id}`)
    */
   readonly prompt: AddPrompt
+  /**
+   * Offers an event, to which clients subscribe.
+   * @example const created = server.event('ticket_created', { payload: z.object({ id: z.string() }) }); await created.emit({ id: 'T-1' })
+   */
+  event<S extends Schema>(name: string, options: EventOptions<S>): EventHandle<S>
   /** Tells those who watch it that the content of a resource is another one now. */
   resourceUpdated(uri: string): void
   /** What has become of transactions that somebody should look at. */

@@ -4,6 +4,7 @@ import type { Duration } from '../core/duration.ts'
 import { checkLogOption, type LogOption } from '../core/log-trace.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
+import type { EventsOptions } from '../features/reliability/events/server.ts'
 import { type FacadePart, facadeParts } from '../features/reliability/facade/facts.ts'
 import type { IdempotencyOptions } from '../features/reliability/idempotency/server.ts'
 import type { ManifestOptions } from '../features/reliability/manifest/server.ts'
@@ -67,6 +68,8 @@ export interface ServerOptions {
   readonly manifest?: boolean | ManifestOptions
   /** Other servers that can do what this one cannot: a list, or a function that finds them. */
   readonly recommendations?: readonly Recommendation[] | Recommend
+  /** How long events are kept for those who come back, and how many may subscribe. There are some with the first `server.event`. */
+  readonly events?: EventsOptions
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
   /**
@@ -110,6 +113,7 @@ const kinds: KindsOf<ServerOptions> = {
   profile: 'string',
   manifest: 'any',
   recommendations: 'any',
+  events: 'object',
   askTimeout: 'any',
   log: 'any',
   onTrace: 'function',
@@ -122,6 +126,16 @@ const permissionKinds: KindsOf<PermissionsOptions> = {
   ttl: 'any',
   idle: 'any',
   hide: 'boolean',
+}
+
+const eventKinds: KindsOf<EventsOptions> = {
+  keep: 'number',
+  keepFor: 'any',
+  ttl: 'any',
+  perCaller: 'number',
+  total: 'number',
+  pollEvery: 'any',
+  push: 'boolean',
 }
 
 /** What the compiler cannot see, or nobody asked it. */
@@ -137,6 +151,7 @@ export function checkServerOptions(options: ServerOptions): void {
     throw new TypeError(`profile is "${clip(String(profile))}": there is 'davioe', or leave it out`)
   if (options.audit !== undefined && options.audit !== false)
     checkOptions('audit', options.audit, { keep: 'any', lines: 'number' } satisfies KindsOf<AuditOptions>)
+  if (options.events !== undefined) checkOptions('events', options.events, eventKinds)
   checkLogOption(log)
   checkStore(options.store)
   if (pageSize !== undefined && !(Number.isSafeInteger(pageSize) && pageSize > 0)) {

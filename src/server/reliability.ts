@@ -20,11 +20,12 @@ import type { ToolEntry, ToolExtras, ToolFacts } from '../features/mcp/tools/ser
 import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
 import { type Confirmable, confirmFacts, confirmMeta, worstRisk } from '../features/reliability/confirmation/facts.ts'
 import { type ConfirmationServer, confirmationServer } from '../features/reliability/confirmation/server.ts'
+import type { Asker, Hearing } from '../features/reliability/events/wish.ts'
 import { facadeParts } from '../features/reliability/facade/facts.ts'
 import { idempotencyServer } from '../features/reliability/idempotency/server.ts'
 import { type Paginated, paginationMeta } from '../features/reliability/manifest/pagination.ts'
 import type { ListedKind } from '../features/reliability/permissions/hide.ts'
-import { permissionsEnded, permissionsExtension } from '../features/reliability/permissions/messages.ts'
+import { permissionsEnded, permissionsExtension, presentedIn } from '../features/reliability/permissions/messages.ts'
 import { type Aim, type PermissionsServer, permissionsServer, type Scoped } from '../features/reliability/permissions/server.ts'
 import type { SessionFacts, Sessions } from '../features/reliability/permissions/sessions.ts'
 import { problemOfFailure } from '../features/reliability/problem/failures.ts'
@@ -35,6 +36,7 @@ import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import type { Server } from './api.ts'
 import { type AuditControl, auditControl, type Books, openBooks } from './books.ts'
+import type { ServerEventsParts } from './events.ts'
 import type { ServerOptions } from './options.ts'
 import { type LazyStore, lazyStore } from './store.ts'
 
@@ -88,11 +90,15 @@ export interface Reliability {
   readonly hears: PermissionsServer['hears']
   /** Ends what was opened under a grant when that is over. */
   readonly lapsing: { readonly listens: Lapsing } & Required<Pick<SubscribersOptions, 'lapses' | 'lapsed'>>
+  /** Whether a caller may hear of an event; undefined where its token alone decides. */
+  readonly judgeHearing: ServerEventsParts['judge']
   /** A tool is offered. */
   declare(tool: string, facts: ReliableFacts): void
   /** The user behind a call has agreed to calls of a tool. */
   allow(exchange: Exchange, tool: string, approved: ApprovedCalls): Promise<void>
   readonly state: StateServer
+  /** The server's store, given or not. */
+  readonly store: () => Promise<Store>
   /** The store that was given, for what processes share, and who of them is alive. */
   readonly shared: { readonly store: () => Promise<Store>; readonly runners: () => Promise<Runners> } | undefined
   /** What a failed call's result says of its problem. */
@@ -159,6 +165,11 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     decides: permissions.decides,
     hears: permissions.hears,
     lapsing: lapsingOf(permissions, engine),
+    judgeHearing: (asker, name, scopes) => {
+      const guarded = presentedIn(asker.meta) !== undefined
+      return guarded || options.permissions?.grant !== undefined ? hearing(permissions, asker, name, scopes, guarded) : undefined
+    },
+    store: store.open,
     permissions: controlOf(permissions),
     declare: confirmation.declare,
     confirmations: {
@@ -277,6 +288,19 @@ function lapsingOf({ lapses }: PermissionsServer, engine: () => Engine): Reliabi
         engine().notify(conversation, permissionsEnded, { reason, uris })
     },
   }
+}
+
+async function hearing(
+  { rights }: PermissionsServer,
+  asker: Asker,
+  name: string,
+  scopes: readonly string[],
+  guarded: boolean,
+): Promise<Hearing> {
+  const decision = await (await rights()).judge(asker, { name, scopes, scopesFor: undefined })
+  if (decision.kind === 'allow') return { refusal: undefined, guarded }
+  const why = decision.kind === 'ask' ? 'a grant has an obligation that nothing here meets' : decision.why
+  return { refusal: `The event "${name}" needs the scopes ${scopes.join(' ')}: ${why}`, guarded }
 }
 
 function controlOf({ rights }: PermissionsServer): PermissionsControl {

@@ -42,6 +42,7 @@ import type { Server } from './api.ts'
 import { Context } from './context.ts'
 import { davioeSide, type FacadeOptions, facadeSide } from './dialects.ts'
 import { documents } from './documents.ts'
+import { serverEvents } from './events.ts'
 import { callLayer, serverLog } from './logging.ts'
 import { manifestDocument, serverManifest } from './manifest.ts'
 import { middlewareLayer } from './middleware.ts'
@@ -154,6 +155,19 @@ export function createServer(options: ServerOptions): Server {
     filtered: () => middleware.length > logging,
     recommendations: recommendations.listed,
   })
+  const events = serverEvents({
+    options: options.events,
+    name: options.name,
+    store: reliable.store,
+    shared: shared !== undefined,
+    clock,
+    trace,
+    engine: () => engine,
+    judge: reliable.judgeHearing,
+    updated: subscriptions.updated,
+    declare: (scopes, what) => authorization.declare(scopes, what),
+  })
+  subscriptions.kind(events.listening)
   tools.catalog.onChange(() => subscriptions.changed('tools'))
   prompts.catalog.onChange(() => subscriptions.changed('prompts'))
   resources.resources.onChange(() => subscriptions.changed('resources'))
@@ -181,6 +195,7 @@ export function createServer(options: ServerOptions): Server {
     completion,
     subscriptions.side,
     tasks.side,
+    events.side,
     authorization.side,
     loggingServer(),
     progressReceiver(),
@@ -230,6 +245,7 @@ export function createServer(options: ServerOptions): Server {
         return prompts.compile(name, now, handler)
       }),
     resourceUpdated: subscriptions.updated,
+    event: events.add,
     transactions: reliable.transactions,
     confirmations: reliable.confirmations,
     audit: reliable.audit,
@@ -249,6 +265,7 @@ export function createServer(options: ServerOptions): Server {
     fetch: fetchFace(engine, {}),
     fetchWith: where => fetchFace(engine, where),
     close: async () => {
+      events.close()
       subscriptions.close()
       tasks.close()
       await Promise.all([engine.close(), ...[...listening].map(each => each.close())])

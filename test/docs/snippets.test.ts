@@ -19,6 +19,7 @@ describe('the programs in the documentation', () => {
     'docs/guide/permissions.md',
     'docs/guide/discovery.md',
     'docs/guide/errors.md',
+    'docs/guide/events.md',
     'docs/guide/hardening.md',
     'docs/guide/idempotency.md',
     'docs/guide/manifest.md',

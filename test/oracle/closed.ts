@@ -12,7 +12,7 @@ const extras: Partial<Record<Judged, Readonly<Record<string, readonly string[]>>
   // Extensions were agreed on while this wire was the newest, and are declared on it beside its own capabilities.
   '2025-11-25': { ServerCapabilities: ['extensions'], ClientCapabilities: ['extensions'] },
   // The tasks extension adds to what may be listened to.
-  '2026-07-28': { SubscriptionFilter: ['taskIds'] },
+  '2026-07-28': { SubscriptionFilter: ['taskIds', 'dev.vivarium/events'] },
 }
 
 export function closeSchema(schema: SchemaFile, revision: Judged): SchemaFile {

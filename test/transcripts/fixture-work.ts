@@ -1,5 +1,5 @@
 /** Tools of the fixture that take their time, talk while they work, or change what is offered. */
-import { jsonSchema, type Registration, type Server } from '../../src/server/index.ts'
+import { type EventHandle, jsonSchema, type Registration, type Schema, type Server } from '../../src/server/index.ts'
 
 export function addWork(server: Server): void {
   let stopped = 0
@@ -43,11 +43,13 @@ export function addWork(server: Server): void {
   addChange(server)
 }
 
-const input = jsonSchema<{ what: 'tools' | 'prompts' | 'resources' | 'content' }>({
+const input = jsonSchema<{ what: 'tools' | 'prompts' | 'resources' | 'content' | 'events' }>({
   type: 'object',
-  properties: { what: { enum: ['tools', 'prompts', 'resources', 'content'] } },
+  properties: { what: { enum: ['tools', 'prompts', 'resources', 'content', 'events'] } },
   required: ['what'],
 })
+
+const memo: Schema = { type: 'object', properties: { title: { type: 'string' } } }
 
 /** Adds one more of a kind, or takes it away again. */
 function addChange(server: Server): void {
@@ -59,7 +61,13 @@ function addChange(server: Server): void {
     else added.delete(what)
     return there === undefined ? 'Added' : 'Removed'
   }
-  server.tool('change', { description: 'Changes what is offered', input }, ({ what }) => {
+  let memos: EventHandle<Schema> | undefined
+  server.tool('change', { description: 'Changes what is offered', input }, async ({ what }) => {
+    if (what === 'events') {
+      if (memos !== undefined) return `Emitted ${await memos.emit({ title: 'Fish' }, { id: 'memo-1' })}`
+      memos = server.event('memo_written', { description: 'A memo is there', payload: memo })
+      return 'Offered'
+    }
     if (what === 'tools') return toggle(what, () => server.tool('extra', { description: 'One more' }, () => 'Extra'))
     if (what === 'prompts') return toggle(what, () => server.prompt('extra', { arguments: {} }, () => 'Extra'))
     if (what === 'resources') return toggle(what, () => server.resource('memo://extra', { name: 'extra' }, () => 'Extra'))

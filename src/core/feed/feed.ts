@@ -3,7 +3,7 @@
  * who was away longer is told that something is missing, never left to think that nothing was. How occurrences are delivered
  * is a matter of whoever reads.
  */
-import { append, trim } from '../../stores/ops.ts'
+import { append, put, trim } from '../../stores/ops.ts'
 import type { LogEntry, Op, Position, Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
@@ -27,6 +27,8 @@ export interface FeedOptions {
 }
 
 export interface Happening {
+  /** Default: one that nobody has. */
+  readonly id?: string
   readonly name: string
   /** JSON. */
   readonly data?: unknown
@@ -60,6 +62,7 @@ export class Feed {
   #known: Position = 0
   #written = 0
   #tidyAt: number
+  #era: Promise<string> | undefined = undefined
 
   constructor(options: FeedOptions) {
     this.log = `feed/${options.name}`
@@ -114,6 +117,23 @@ export class Feed {
     return this.#known
   }
 
+  /** What tells this feed from one of the same name that was lost: as lasting as its store. */
+  era(): Promise<string> {
+    this.#era ??= this.#findEra().catch(error => {
+      this.#era = undefined
+      throw error
+    })
+    return this.#era
+  }
+
+  async #findEra(): Promise<string> {
+    const key = `feed-era/${this.#options.name}`
+    const outcome = await this.store.commit([put(key, this.#options.id().replaceAll('-', '').slice(0, 12), { ifAbsent: true })])
+    const entry = await this.store.get(key)
+    if (entry !== undefined) return entry.value
+    throw new Error(`The era of feed ${this.log} ${outcome.ok ? 'was written and' : 'was there, and'} is gone`)
+  }
+
   /** Forgets what is too old or too much. The last one stays, so that positions can still be told apart. */
   async tidy(): Promise<void> {
     const { keep, keepMs } = this.#options
@@ -152,9 +172,9 @@ export class Feed {
     return { entries: first === after ? entries.slice(1) : entries, cursor: from, truncated }
   }
 
-  #occurrence({ name, data, origin }: Happening): Omit<Occurrence, 'cursor'> {
+  #occurrence({ id, name, data, origin }: Happening): Omit<Occurrence, 'cursor'> {
     const more = { ...(data !== undefined && { data }), ...(origin !== undefined && { origin }) }
-    return { id: this.#options.id(), name, at: this.clock.now(), ...more }
+    return { id: id ?? this.#options.id(), name, at: this.clock.now(), ...more }
   }
 
   #text(occurrence: Omit<Occurrence, 'cursor'>): string {

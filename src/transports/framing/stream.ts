@@ -98,6 +98,14 @@ export class StreamConnection implements Connection {
     return Promise.reject(refusal)
   }
 
+  get blocked(): boolean {
+    return this.#writer.blocked
+  }
+
+  onFree(fn: () => void): void {
+    this.#writer.onFree(fn)
+  }
+
   close(): Promise<void> {
     if (this.#ending === undefined && !this.#ended) {
       this.#refusal ??= new ConnectionError('aborted', 'The connection was closed on this side')

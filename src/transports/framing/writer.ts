@@ -36,12 +36,23 @@ export class Writer {
   /** The stream is full, until it says 'drain' and nothing waits any more. */
   #blocked = false
   #whenEmpty: (() => void) | undefined = undefined
+  readonly #onFree: (() => void)[] = []
 
   constructor({ output, write, owner, limits, clock }: WriterOptions) {
     this.#output = output
     this.#write = write ?? ((data, done) => output.write(data, done))
     this.#backlog = new Backlog(owner, limits, clock)
     output.on('drain', this.#drain)
+  }
+
+  /** Something waits for the reader. */
+  get blocked(): boolean {
+    return this.#blocked
+  }
+
+  /** Called once, when nothing waits any more. */
+  onFree(fn: () => void): void {
+    this.#onFree.push(fn)
   }
 
   /** Takes a frame; false if too much waits already. */
@@ -122,6 +133,7 @@ export class Writer {
       if (text === '' && data === undefined) {
         this.#blocked = false
         this.#whenEmpty?.()
+        for (const fn of this.#onFree.splice(0)) fn()
         return
       }
     }

@@ -73,6 +73,14 @@ export class HttpLane implements Lane {
     return this.#stream === undefined || this.#stream.attached
   }
 
+  get blocked(): boolean {
+    return this.#stream?.blocked === true
+  }
+
+  onFree(fn: () => void): void {
+    this.#stream?.onFree(fn)
+  }
+
   get closed(): boolean {
     return this.#stream === undefined ? this.#ended || this.#face.gone : this.#stream.closed
   }

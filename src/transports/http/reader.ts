@@ -9,6 +9,8 @@ export interface ReaderOwner {
   readonly listening: boolean
   /** The reader is gone or was let go. */
   readerGone(reader: Reader): void
+  /** All that waited for the reader was taken. */
+  readerFree?(reader: Reader): void
 }
 
 export class Reader implements OutletOwner {
@@ -29,6 +31,10 @@ export class Reader implements OutletOwner {
 
   get listening(): boolean {
     return this.#owner.listening
+  }
+
+  get blocked(): boolean {
+    return this.#queue !== undefined
   }
 
   /**
@@ -74,6 +80,7 @@ export class Reader implements OutletOwner {
     if (queue.size > 0 || !open) return
     this.#queue = undefined
     if (this.#ending) this.#outlet.end()
+    else this.#owner.readerFree?.(this)
   }
 
   gone(): void {

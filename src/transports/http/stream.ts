@@ -33,6 +33,7 @@ export class Stream implements ReaderOwner {
   /** While the reader is given the log, what is said goes only there. */
   #replaying = false
   #closers: (() => void)[] | undefined = undefined
+  #onFree: (() => void)[] | undefined = undefined
 
   constructor(table: Streams, outlet: Outlet, listening: boolean) {
     this.#table = table
@@ -53,6 +54,22 @@ export class Stream implements ReaderOwner {
   /** Whether somebody reads it now. */
   get attached(): boolean {
     return this.#reader !== undefined || this.#table.isFollowed(this)
+  }
+
+  /** Whether a reader is there, and has yet to take what was written for it. */
+  get blocked(): boolean {
+    return this.#reader?.blocked === true
+  }
+
+  /** Called once, when the reader takes again. */
+  onFree(fn: () => void): void {
+    if (this.closed) return
+    this.#onFree ??= []
+    this.#onFree.push(fn)
+  }
+
+  readerFree(reader: Reader): void {
+    if (reader === this.#reader) for (const fn of this.#onFree?.splice(0) ?? []) fn()
   }
 
   /** The number of the last event. */

@@ -95,6 +95,14 @@ class SseConnection implements Connection {
     this.#lane.send(frame, merge === undefined ? { spare } : { merge, spare })
   }
 
+  get blocked(): boolean {
+    return this.#lane.blocked
+  }
+
+  onFree(fn: () => void): void {
+    this.#lane.onFree(fn)
+  }
+
   async close(): Promise<void> {
     this.#lane.end()
     this.#end()

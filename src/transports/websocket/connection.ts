@@ -97,6 +97,14 @@ export class WebSocketConnection implements Connection, SocketEvents {
     return Promise.reject(refusal)
   }
 
+  get blocked(): boolean {
+    return this.#sender.blocked
+  }
+
+  onFree(fn: () => void): void {
+    this.#sender.onFree(fn)
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing

@@ -17,6 +17,7 @@ export class Sender {
   /** The newest ping that could not be answered yet. */
   #ping: Buffer | undefined = undefined
   #whenEmpty: (() => void) | undefined = undefined
+  readonly #onFree: (() => void)[] = []
 
   constructor(owner: BacklogOwner, limits: QueueLimits, clock: Clock) {
     this.#backlog = new Backlog(owner, limits, clock)
@@ -28,6 +29,16 @@ export class Sender {
     this.#stream = stream
     stream.on('drain', this.#drain)
     this.#drain()
+  }
+
+  /** Something waits for the reader. */
+  get blocked(): boolean {
+    return this.#blocked
+  }
+
+  /** Called once, when nothing waits any more. */
+  onFree(fn: () => void): void {
+    this.#onFree.push(fn)
   }
 
   /** Takes a frame; false if too much waits already. */
@@ -73,6 +84,7 @@ export class Sender {
       if (piece === undefined) {
         this.#blocked = false
         this.#whenEmpty?.()
+        for (const fn of this.#onFree.splice(0)) fn()
         return
       }
       room = this.#write(piece.data, piece.final)

@@ -26,9 +26,14 @@ export interface Rights {
   allows(exchange: Exchange, aim: Aim): Promise<boolean>
   /** Notes the session that a request presents, which counts as a use of it. */
   admit(exchange: Exchange): Promise<void>
+  /** What a caller would be told of something that is no call. Uses nothing up. */
+  judge(asker: Asker, aim: Aim): Promise<Decision>
   check(exchange: Exchange): Promise<WireChecked | { readonly checks: readonly WireChecked[] }>
   negotiate(exchange: Exchange): Promise<WireNegotiated>
 }
+
+/** Who asks. */
+export type Asker = Pick<Exchange, 'caller' | 'conversation' | 'meta'> & Partial<Pick<Exchange, 'unwinds' | 'captured'>>
 
 export interface Judgement {
   readonly decision: Decision
@@ -45,7 +50,7 @@ const checksLimit = 100
 
 export function createRights(parts: PermissionsParts): Rights {
   const sessions = new Sessions(parts)
-  const judge = (exchange: Exchange, aim: Aim, args: Params): Promise<Judgement> => judged(parts, sessions, exchange, aim, args)
+  const judge = (exchange: Asker, aim: Aim, args: Params): Promise<Judgement> => judged(parts, sessions, exchange, aim, args)
   const confirmStill = async (exchange: Exchange, aim: Aim): Promise<void> => {
     if (presentedIn(exchange.meta) === undefined) return
     const { decision } = await judge(exchange, aim, argumentsOf(exchange))
@@ -61,6 +66,7 @@ export function createRights(parts: PermissionsParts): Rights {
       if (found === undefined || !(await (await parts.grants()).use([{ ...found, binding: undefined }]))) return
       exchange.admission = admissionOf(sessions, exchange, found.grant)
     },
+    judge: async (asker, aim) => (await judge(asker, aim, {})).decision,
     run: async (exchange, aim, next) => {
       await admit(parts, judge, exchange, aim)
       const result = await next()
@@ -83,13 +89,7 @@ export function createRights(parts: PermissionsParts): Rights {
 
 type Judge = (exchange: Exchange, aim: Aim, args: Params) => Promise<Judgement>
 
-async function judged(
-  parts: PermissionsParts,
-  sessions: Sessions,
-  exchange: Exchange,
-  aim: Aim,
-  args: Params,
-): Promise<Judgement> {
+async function judged(parts: PermissionsParts, sessions: Sessions, exchange: Asker, aim: Aim, args: Params): Promise<Judgement> {
   const { principal } = exchange.caller
   const token = presentedIn(exchange.meta)
   let needs: readonly string[]
@@ -131,7 +131,7 @@ async function judged(
 }
 
 /** What takes back a step is held to what was allowed when that was made: what was taken away or forbidden since has no say. */
-function judgedThen({ caller, captured }: Exchange, { name }: Aim, needs: readonly string[], granting: boolean): Judgement {
+function judgedThen({ caller, captured }: Asker, { name }: Aim, needs: readonly string[], granting: boolean): Judgement {
   const trusted = isTrusted(caller) && !granting && captured === undefined
   const scopes = trusted ? needs : (captured ?? caller.principal?.scopes ?? [])
   const asked = { action: 'call', resource: name, needs, scopes, narrowed: false, obligations: [], met: [], binding: undefined }
@@ -139,7 +139,7 @@ function judgedThen({ caller, captured }: Exchange, { name }: Aim, needs: readon
 }
 
 /** Narrowed to what the caller's own token has. */
-function admissionOf(sessions: Sessions, { caller }: Exchange, { owner, id, expires }: Grant): Admission {
+function admissionOf(sessions: Sessions, { caller }: Asker, { owner, id, expires }: Grant): Admission {
   const held = caller.principal?.scopes
   const scopes = async (): Promise<readonly string[]> => {
     const found = (await sessions.list(owner)).find(({ session }) => session === sessionName(owner, id))

@@ -1,0 +1,346 @@
+/**
+ * The events of one server as an async iterable: subscribed by whatever the wire has, polled for where nothing is pushed, and taken
+ * up again at the last cursor whenever something breaks or is missing. Each event comes once, in the order of the server's feed.
+ */
+
+import type { SendOptions } from '../engine/calls.ts'
+import { declared } from '../engine/extensions.ts'
+import { type ListenFilter, listen } from '../features/mcp/subscriptions/messages.ts'
+import {
+  eventsExtension,
+  hearingEvents,
+  Intake,
+  pollEvents,
+  type ServerEvent,
+  subscribeEvents,
+  unsubscribeEvents,
+  type Verdict,
+  type WireBookmark,
+  type WireEvent,
+  type WireSubscribed,
+  type WireSubscription,
+  type WireTerminated,
+} from '../features/reliability/events/client.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { Id, Params } from '../jsonrpc/message.ts'
+import { denied, ended, noEvents, noMethod, retries } from './event-refusals.ts'
+import { backoffMs, pause, steadyMs } from './patience.ts'
+import type { Session } from './session.ts'
+
+export interface EventStreamParts {
+  readonly session: Session
+  readonly names: readonly string[]
+  readonly filter: Params | undefined
+  /** Begins behind this cursor. */
+  readonly after: string | undefined
+  readonly signal: AbortSignal | undefined
+  /** Between two polls, where the server does not say. */
+  readonly pollMs: number | undefined
+  /** Sends along what was granted. */
+  readonly send: () => SendOptions
+  /** Where notifications for a subscription, and the acknowledgement of a listen request, are passed on. */
+  readonly heard: Map<string, EventStream>
+  readonly acknowledged: Map<string, (honoured: ListenFilter) => void>
+  /** Those that are being read. */
+  readonly open: Set<EventStream>
+}
+
+/** Events that wait to be read; then the server is let wait. */
+const mostUnread = 1_000
+const pollEveryMs = 5_000
+/** Subscriptions in a row that ended at once, before it is waited. */
+const hasty = 3
+
+/** Events as they come. */
+export interface EventReader extends AsyncGenerator<ServerEvent, void, undefined> {
+  /** Subscribes, if nothing was read yet, and resolves when the server has agreed: what happens from then on is heard. */
+  readonly ready: Promise<void>
+}
+
+export class EventStream implements EventReader {
+  readonly #parts: EventStreamParts
+  readonly #intake: Intake
+  readonly #stop = new AbortController()
+  readonly #ready = Promise.withResolvers<void>()
+  #begun = false
+  #polls = false
+  #over: { readonly reason: unknown } | undefined = undefined
+  #wake: (() => void)[] = []
+  /** Ends the subscription that is open, for another one. */
+  #again: () => void = () => {}
+  #fail: (error: unknown) => void = () => {}
+
+  constructor(parts: EventStreamParts) {
+    this.#parts = parts
+    this.#intake = new Intake(parts.after, mostUnread)
+  }
+
+  get ready(): Promise<void> {
+    this.#begin()
+    return this.#ready.promise
+  }
+
+  async next(): Promise<IteratorResult<ServerEvent, void>> {
+    this.#begin()
+    for (;;) {
+      const event = this.#over?.reason === stopped ? undefined : this.#intake.shift()
+      if (event !== undefined) {
+        this.#stir()
+        return { done: false, value: event }
+      }
+      if (this.#over !== undefined) {
+        const { reason } = this.#over
+        this.#over = { reason: stopped }
+        if (reason === stopped || reason === undefined) return { done: true, value: undefined }
+        throw reason
+      }
+      await this.#change()
+    }
+  }
+
+  async return(): Promise<IteratorResult<ServerEvent, void>> {
+    this.#close()
+    return { done: true, value: undefined }
+  }
+
+  async throw(error: unknown): Promise<IteratorResult<ServerEvent, void>> {
+    this.#close()
+    throw error
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#close()
+  }
+
+  // ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  event(wire: WireEvent): void {
+    this.#judge(this.#intake.take(wire))
+  }
+
+  bookmark(wire: WireBookmark): void {
+    this.#judge(this.#intake.bookmark(wire))
+  }
+
+  terminated({ reason }: WireTerminated): void {
+    if (reason === 'revoked' || reason === 'withdrawn') this.#fail(ended(reason, this.#parts.names))
+    else this.#again()
+  }
+
+  /** Something may have been said that nobody heard. */
+  doubt(): void {
+    if (!this.#polls && this.#parts.session.opened.revision.era === 'session') this.#again()
+  }
+
+  /** There will be no more. */
+  end(reason: unknown): void {
+    this.#over ??= { reason }
+    if (reason !== undefined) this.#ready.reject(reason)
+    this.#leave()
+  }
+
+  #judge(verdict: Verdict): void {
+    if (verdict === 'taken') this.#stir()
+    else if (verdict !== 'known') this.#again()
+  }
+
+  // ── staying subscribed ──────────────────────────────────────────────────────────────────────────────────────────
+
+  #begin(): void {
+    if (this.#parts.signal?.aborted) this.#close()
+    if (this.#begun || this.#over !== undefined) return
+    this.#begun = true
+    // Whoever does not ask for it hears of a failure from what he reads.
+    this.#ready.promise.catch(() => {})
+    this.#parts.open.add(this)
+    this.#parts.signal?.addEventListener('abort', this.#onAbort, { once: true })
+    this.#run().catch(error => this.end(error))
+  }
+
+  async #run(): Promise<void> {
+    const { session } = this.#parts
+    const { clock } = session.engine
+    const { signal } = this.#stop
+    for (let failures = 0; !signal.aborted; ) {
+      const began = clock.now()
+      const { cursor } = this.#intake
+      let failed = false
+      try {
+        await this.#subscribed()
+      } catch (error) {
+        if (signal.aborted || session.opened.conversation.ended) return
+        if (!retries(error)) throw error
+        session.engine.trace('events-broken', error)
+        failed = true
+      }
+      if (this.#intake.unread >= mostUnread) await this.#drained()
+      const moved = this.#intake.cursor !== cursor || clock.now() - began > steadyMs
+      failures = moved && !failed ? 0 : failures + 1
+      if (!signal.aborted && (failed || failures > hasty)) await pause(clock, backoffMs(failures), signal, true)
+    }
+  }
+
+  /** One subscription, until it has to be made anew. */
+  async #subscribed(): Promise<void> {
+    const { opened } = this.#parts.session
+    const settings = declared({ capabilities: opened.capabilities, revision: opened.revision }, eventsExtension)
+    if (settings === undefined) throw noEvents(this.#parts.names)
+    if (settings['supported'] === false) this.#polls = true
+    if (this.#polls) return this.#poll(settings['poll_interval_seconds'])
+    const id = crypto.randomUUID()
+    this.#parts.heard.set(id, this)
+    const { promise: over, resolve, reject } = Promise.withResolvers<void>()
+    over.catch(() => {})
+    this.#again = resolve
+    this.#fail = reject
+    try {
+      await (opened.revision.era === 'request' ? this.#listen(id, over) : this.#subscribe(id, over))
+    } finally {
+      this.#parts.heard.delete(id)
+    }
+  }
+
+  #wish(id: string): WireSubscription {
+    const { names, filter } = this.#parts
+    const { cursor } = this.#intake
+    return {
+      subscription_id: id,
+      events: names,
+      ...(filter === undefined ? {} : { filter }),
+      ...(cursor === undefined ? {} : { cursor }),
+    }
+  }
+
+  async #subscribe(id: string, over: Promise<void>): Promise<void> {
+    const { session, send } = this.#parts
+    const { signal } = this.#stop
+    if (!this.#accept(await session.request(subscribeEvents, this.#wish(id), { ...send(), signal }))) return
+    await Promise.race([over, aborted(signal)]).finally(() => {
+      if (session.opened.conversation.ended || !session.intact) return
+      const leaving = session.request(unsubscribeEvents, { subscription_id: id }, send())
+      leaving.catch(error => session.engine.trace('unsubscribe-failed', error))
+    })
+  }
+
+  async #listen(id: string, over: Promise<void>): Promise<void> {
+    const { session, send, acknowledged } = this.#parts
+    const own = new AbortController()
+    const { promise: refused, reject } = Promise.withResolvers<never>()
+    refused.catch(() => {})
+    let key = ''
+    const onSent = (sent: Id): void => {
+      key = String(sent)
+      acknowledged.set(key, honoured => {
+        try {
+          if (!this.#accept(responseIn(honoured))) this.#again()
+        } catch (error) {
+          reject(error)
+        }
+      })
+    }
+    const request = session.request(
+      listen,
+      { notifications: { [eventsExtension]: [this.#wish(id)] } },
+      {
+        ...send(),
+        signal: AbortSignal.any([this.#stop.signal, own.signal]),
+        timeoutMs: Number.POSITIVE_INFINITY,
+        totalMs: Number.POSITIVE_INFINITY,
+        declares: hearingEvents,
+        onSent,
+      },
+    )
+    try {
+      await Promise.race([request, over, refused])
+    } catch (error) {
+      if (!noMethod(error)) throw error
+      this.#polls = true
+    } finally {
+      acknowledged.delete(key)
+      own.abort()
+      request.catch(() => {})
+    }
+  }
+
+  /** False: it has to be polled for. Throws where it is denied. */
+  #accept(response: WireSubscribed | undefined): boolean {
+    if (response?.status === 'denied') throw denied(response)
+    if (response === undefined || response.supported === false) this.#polls = true
+    else {
+      this.#intake.begin(response.cursor, response.truncated === true)
+      this.#ready.resolve()
+    }
+    return !this.#polls
+  }
+
+  async #poll(declaredSeconds: unknown): Promise<void> {
+    const { session, names, pollMs, send } = this.#parts
+    const { signal } = this.#stop
+    while (!signal.aborted) {
+      const { subscription_id: _, ...wish } = this.#wish('')
+      const page = await session.request(pollEvents, wish, { ...send(), signal }).catch(error => {
+        throw noMethod(error) ? noEvents(names) : error
+      })
+      this.#ready.resolve()
+      for (const event of page.events) {
+        while (this.#intake.take(event) === 'full') await this.#drained()
+        this.#stir()
+      }
+      this.#intake.pass(page.cursor, page.truncated && page.events.length === 0)
+      const seconds = page.poll_interval_seconds ?? declaredSeconds
+      const everyMs = pollMs ?? (typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : pollEveryMs)
+      if (!page.more) await pause(session.engine.clock, everyMs, signal, true)
+    }
+  }
+
+  // ── waiting ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Resolves when half of what waited was read. */
+  async #drained(): Promise<void> {
+    while (this.#intake.unread > mostUnread / 2 && !this.#stop.signal.aborted) await this.#change()
+  }
+
+  #change(): Promise<void> {
+    return new Promise(resolve => this.#wake.push(resolve))
+  }
+
+  #stir(): void {
+    for (const wake of this.#wake.splice(0)) wake()
+  }
+
+  #close(): void {
+    this.#over = { reason: stopped }
+    this.#leave()
+  }
+
+  #leave(): void {
+    this.#parts.signal?.removeEventListener('abort', this.#onAbort)
+    this.#parts.open.delete(this)
+    this.#ready.resolve()
+    this.#stop.abort()
+    this.#stir()
+  }
+
+  readonly #onAbort = (): void => this.#close()
+}
+
+/** Nothing more is to be given, also not what was heard before. */
+const stopped = Symbol('stopped')
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
+
+function responseIn(honoured: ListenFilter): WireSubscribed | undefined {
+  const answers = (honoured as Params)[eventsExtension]
+  const first: unknown = Array.isArray(answers) ? answers[0] : undefined
+  if (first === undefined) return undefined
+  if (typeof first !== 'object' || first === null)
+    throw new McpError('invalid-result', 'The server acknowledged a subscription to events with something that is no answer')
+  return first as WireSubscribed
+}

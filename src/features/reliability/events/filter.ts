@@ -1,0 +1,68 @@
+/**
+ * Filters of events: an object that a payload must agree with. A value must be equal, of a list one must be, an object is agreed
+ * with in its turn; where the payload holds a list, one of its entries is enough.
+ */
+import type { JsonSchema } from '../../../core/schema/index.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+
+const depth = 5
+const conditions = 64
+const alternatives = 100
+
+/** Why a filter cannot be used; undefined where it can. `schemas`: what the payloads of the events look like. */
+export function filterFault(filter: Params, schemas: readonly (JsonSchema | undefined)[]): string | undefined {
+  const count = { left: conditions }
+  const fault = faultIn(filter, depth, count)
+  if (fault !== undefined) return fault
+  for (const field of Object.keys(filter)) {
+    const known = schemas.map(fieldsOf)
+    if (known.some(fields => fields === undefined || fields.includes(field))) continue
+    const all = [...new Set(known.flatMap(fields => fields ?? []))].map(name => clip(name))
+    return `filter: no payload of these events has a field "${clip(field)}". There are ${all.join(', ') || 'none'}`
+  }
+  return undefined
+}
+
+/** Whether a payload agrees. */
+export function agrees(filter: Params, payload: unknown): boolean {
+  if (Array.isArray(payload)) return payload.some(entry => agrees(filter, entry))
+  if (!isRecord(payload)) return false
+  for (const field in filter) {
+    if (!Object.hasOwn(filter, field)) continue
+    const found = Object.hasOwn(payload, field) ? payload[field] : undefined
+    if (!fits(filter[field], found)) return false
+  }
+  return true
+}
+
+function fits(wanted: unknown, found: unknown): boolean {
+  if (Array.isArray(wanted)) return wanted.some(one => fits(one, found))
+  if (isRecord(wanted)) return agrees(wanted, found)
+  if (Array.isArray(found)) return found.some(entry => fits(wanted, entry))
+  // What is not there is as good as null.
+  return wanted === (found ?? null)
+}
+
+function faultIn(filter: Params, left: number, count: { left: number }): string | undefined {
+  if (left === 0) return `filter: objects lie deeper than ${depth} levels in it`
+  for (const value of Object.values(filter)) {
+    if (--count.left < 0) return `filter: it has more than ${conditions} conditions`
+    const all = Array.isArray(value) ? value : [value]
+    if (all.length > alternatives) return `filter: a list in it has more than ${alternatives} entries`
+    for (const one of all) {
+      if (Array.isArray(one)) return 'filter: a list in it holds another list'
+      const fault = isRecord(one) ? faultIn(one, left - 1, count) : undefined
+      if (fault !== undefined) return fault
+    }
+  }
+  return undefined
+}
+
+/** The fields that a payload may have; undefined where it may have any. */
+function fieldsOf(schema: JsonSchema | undefined): readonly string[] | undefined {
+  const properties = schema?.['properties']
+  if (!isRecord(properties)) return undefined
+  const more = schema?.['additionalProperties']
+  return more === undefined || more === false ? Object.keys(properties) : undefined
+}

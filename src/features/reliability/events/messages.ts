@@ -1,0 +1,140 @@
+/**
+ * Events on the wire: asking for them, and what comes of it. On session wires by requests of their own; on stateless ones as a
+ * member of `subscriptions/listen`. Each event names the cursor that it follows, so that whoever reads sees for himself that
+ * nothing is missing.
+ */
+import { NS } from '../../../core/namespace.ts'
+import { notification, officialIds, request } from '../../../engine/method.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import { array, boolean, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
+
+export const eventsExtension = `${NS}/events`
+
+/** What a client declares that hears events, on wires where each request says so. */
+export const hearingEvents = { extensions: { [eventsExtension]: {} } }
+
+export interface WireSubscription {
+  /** The client's own; another one is made where it has none. */
+  readonly subscription_id?: string | undefined
+  readonly events: readonly string[]
+  readonly filter?: Params | undefined
+  readonly ttl_seconds?: number | undefined
+  /** What follows this is replayed. Without it: what happens from now on. */
+  readonly cursor?: string | undefined
+}
+
+export interface WireSubscribed {
+  readonly subscription_id: string
+  readonly status: 'active' | 'denied'
+  readonly expires_at?: string
+  readonly supported_events?: readonly string[]
+  /** Those that were asked for and are not given, where others are. */
+  readonly unsupported_events?: readonly string[]
+  readonly reason?: string
+  /** Where it begins. */
+  readonly cursor?: string
+  /** Something between the cursor that was given and now is no longer known. */
+  readonly truncated?: boolean
+  /** False: nothing can be pushed here; poll instead, this often. */
+  readonly supported?: boolean
+  readonly poll_interval_seconds?: number
+}
+
+export type WireHint = {
+  readonly recommended_tool?: string
+  readonly parameters?: Params
+  readonly reason?: string
+}
+
+export interface WireEvent {
+  readonly type: 'event'
+  readonly subscription_id: string
+  readonly event: string
+  readonly timestamp: string
+  readonly payload?: Params
+  readonly action_hint?: WireHint
+  readonly event_id: string
+  readonly cursor: string
+  /** The cursor of what came before it in this subscription, or where that began. */
+  readonly previous_cursor: string
+  /** Between the two something is missing. */
+  readonly truncated?: boolean
+}
+
+/** Nothing that was asked for has happened up to here. Keeps cursors young, and tells of loss when there is no event to do it. */
+export interface WireBookmark {
+  readonly subscription_id: string
+  readonly cursor: string
+  readonly previous_cursor: string
+  readonly truncated?: boolean
+}
+
+/** Why a subscription ended: its time was over; the right to it was; the server closes; its reader is too slow, or the server too busy; another with its id took its place; its events are gone. */
+export type EndReason = 'expired' | 'revoked' | 'shutdown' | 'overload' | 'replaced' | 'withdrawn'
+
+export interface WireTerminated {
+  readonly type: 'subscription_terminated'
+  readonly subscription_id: string
+  readonly reason: EndReason
+  readonly cursor: string
+}
+
+export interface WirePolled {
+  readonly events: readonly WireEvent[]
+  readonly cursor: string
+  readonly truncated: boolean
+  /** There is more to be had at once. */
+  readonly more: boolean
+  readonly poll_interval_seconds: number
+}
+
+const asked = { filter: optional(record), cursor: optional(string) }
+
+export const subscription = object({
+  ...asked,
+  subscription_id: optional(string),
+  events: array(string),
+  ttl_seconds: optional(integer),
+})
+
+const toServer = { to: 'server', in: officialIds, extension: eventsExtension, declares: hearingEvents } as const
+const toClient = { to: 'client', in: officialIds } as const
+
+export const subscribeEvents = request<WireSubscribed>()({ ...toServer, name: 'event/subscribe', params: subscription })
+
+export const unsubscribeEvents = request<{ readonly subscription_id: string; readonly status: 'cancelled' }>()({
+  ...toServer,
+  name: 'event/unsubscribe',
+  params: object({ subscription_id: string }),
+})
+
+/** Says itself what it is about, so that nothing has to be remembered between two polls. */
+export const pollEvents = request<WirePolled>()({
+  ...toServer,
+  name: 'event/poll',
+  params: object({ ...asked, events: optional(array(string)), subscription_id: optional(string), limit: optional(integer) }),
+})
+
+const place = { subscription_id: string, cursor: string, previous_cursor: string, truncated: optional(boolean) }
+
+export const eventHappened = notification({
+  ...toClient,
+  name: 'notifications/event',
+  params: object({
+    ...place,
+    type: optional(string),
+    event: string,
+    timestamp: string,
+    event_id: string,
+    payload: optional(record),
+    action_hint: optional(record),
+  }),
+})
+
+export const eventBookmark = notification({ ...toClient, name: 'notifications/event/bookmark', params: object(place) })
+
+export const eventsTerminated = notification({
+  ...toClient,
+  name: 'notifications/event/terminated',
+  params: object({ type: optional(string), subscription_id: string, reason: string, cursor: optional(string) }),
+})

@@ -1,0 +1,119 @@
+/** Answering what clients ask of events, on session wires by requests and on stateless ones by a listen. */
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Method } from '../../../engine/method.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import { filterFault } from './filter.ts'
+import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
+import { conversationOutlet, listenOutlet } from './outlet.ts'
+import type { EventsParts, EventsSettings } from './server.ts'
+import type { SessionBooks } from './session.ts'
+import type { Subscription } from './subscription.ts'
+import { hearable, ownerIn, readWish } from './wish.ts'
+import type { Works } from './works.ts'
+
+export interface MethodParts extends EventsParts {
+  readonly settings: EventsSettings
+  readonly books: SessionBooks
+}
+
+type Answer = (works: Works, parts: MethodParts, exchange: Exchange) => Promise<unknown>
+
+/** Opens what one listen request asks for. */
+export async function listen(
+  works: Works,
+  parts: MethodParts,
+  exchange: Exchange,
+  wishes: readonly WireSubscription[],
+  send: <P>(method: Method<P, undefined>, params: P) => void,
+) {
+  const accepted: WireSubscribed[] = []
+  const open: Subscription[] = []
+  const owner = await ownerIn(exchange)
+  for (const wish of wishes) {
+    if (!parts.settings.push) {
+      accepted.push(await unpushed(works, parts, exchange, owner, wish))
+      continue
+    }
+    const { response, subscription } = await works.subscribe(exchange, wish, listenOutlet(exchange, send), owner)
+    accepted.push(response)
+    if (subscription !== undefined) open.push(subscription)
+  }
+  return {
+    accepted,
+    start: () => {
+      for (const subscription of open) subscription.pump()
+    },
+    close: () => {
+      for (const subscription of open) subscription.close()
+    },
+  }
+}
+
+const subscribe: Answer = async (works, parts, exchange) => {
+  const wire = exchange.params as unknown as WireSubscription
+  const owner = await ownerIn(exchange)
+  const { conversation, engine, peer } = exchange
+  const lasts = conversation.connection !== undefined || conversation.session !== undefined
+  // Where each request stands alone only a listen has a way back.
+  if (!parts.settings.push || !lasts || peer.revision.era === 'request') return unpushed(works, parts, exchange, owner, wire)
+  const opening = await works.subscribe(exchange, wire, conversationOutlet(conversation, engine), owner)
+  const { subscription } = opening
+  if (subscription !== undefined) {
+    await parts.books.note(works, conversation, subscription, wire, opening.response)
+    // After the answer, where both go the same way.
+    parts.clock.setTimeout(() => subscription.pump(), 0, true)
+  }
+  return opening.response
+}
+
+const unsubscribe: Answer = async (works, { books }, exchange) => {
+  const id = exchange.params['subscription_id'] as string
+  works.find(await ownerIn(exchange), id)?.close()
+  await books.forget(works, exchange.conversation, id)
+  return { subscription_id: id, status: 'cancelled' }
+}
+
+const poll: Answer = async (works, parts, exchange): Promise<WirePolled> => {
+  const { subscription_id: id, cursor, filter, limit = 100, events } = exchange.params as unknown as PollParams
+  const owner = await ownerIn(exchange)
+  const open = id === undefined || events !== undefined ? undefined : works.find(owner, id)
+  if (limit <= 0) throw new McpError('invalid-params', 'params.limit must be a number above 0')
+  const names = events ?? [...(open?.wish.events ?? parts.events.snapshot.entries.map(({ name }) => name))]
+  const { heard, reasons } = await hearable({ ...parts, now: parts.clock.now }, exchange, names)
+  if (heard.length === 0) throw new McpError('invalid-params', `params.events: ${reasons.join('; ') || 'name at least one'}`)
+  const wanted = filter ?? open?.wish.filter
+  const fault =
+    wanted === undefined
+      ? undefined
+      : filterFault(
+          wanted,
+          heard.map(({ payload }) => payload?.json),
+        )
+  if (fault !== undefined) throw new McpError('invalid-params', `params.${fault}`)
+  return works.poll({ owner, events: new Set(heard.map(({ name }) => name)), filter: wanted }, id ?? '', cursor, limit)
+}
+
+export const methods = { subscribe, unsubscribe, poll }
+
+interface PollParams {
+  readonly subscription_id?: string
+  readonly events?: readonly string[]
+  readonly filter?: Params
+  readonly cursor?: string
+  readonly limit?: number
+}
+
+/** Nothing can be pushed: what may be polled for, and from where. */
+async function unpushed(
+  works: Works,
+  parts: MethodParts,
+  exchange: Exchange,
+  owner: string,
+  wire: WireSubscription,
+): Promise<WireSubscribed> {
+  const granted = await readWish({ ...parts, now: parts.clock.now }, exchange, owner, wire)
+  if ('denied' in granted) return granted.denied
+  const { cursor } = wire.cursor === undefined ? await works.poll(granted.wish, '', undefined, 1) : { cursor: wire.cursor }
+  return { ...granted.response, cursor, supported: false, poll_interval_seconds: parts.settings.pollSeconds }
+}

@@ -1,0 +1,296 @@
+/** Offering events: registering and emitting them, and taking subscriptions. What that takes is loaded with the first of either. */
+import { type Catalog, createCatalog } from '../../../core/catalog.ts'
+import type { Clock } from '../../../core/clock.ts'
+import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import { ownerKey } from '../../../core/owner.ts'
+import { capabilityMissing } from '../../../engine/asking.ts'
+import type { Conversation } from '../../../engine/conversation.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration, declared } from '../../../engine/extensions.ts'
+import type { Method } from '../../../engine/method.ts'
+import type { Side } from '../../../engine/plan.ts'
+import type { Layer } from '../../../engine/stages.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
+import type { Store } from '../../../stores/store.ts'
+import {
+  checkEmit,
+  checkedPayload,
+  compileEvent,
+  type EmitOptions,
+  type EventData,
+  type EventEntry,
+  type Expand,
+} from './entry.ts'
+import {
+  eventsExtension,
+  hearingEvents,
+  pollEvents,
+  subscribeEvents,
+  subscription as subscriptionShape,
+  unsubscribeEvents,
+  type WireSubscribed,
+  type WireSubscription,
+} from './messages.ts'
+import { sessionBooks } from './session.ts'
+import type { Asker, Hearing } from './wish.ts'
+import type { Works } from './works.ts'
+
+export type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
+
+export interface EventsOptions {
+  /** Events that are kept for those who come back, roughly. Default 10,000. */
+  readonly keep?: number
+  /** How long. Default 1 day. */
+  readonly keepFor?: Duration
+  /** The longest that a subscription lasts; a client may ask for less. Default 1 day. */
+  readonly ttl?: Duration
+  /** Subscriptions of one caller. Default 100. */
+  readonly perCaller?: number
+  /** Subscriptions in all, per process. Default 10,000. */
+  readonly total?: number
+  /** How often clients are told to look where nothing can be pushed to them. Default 5 s. */
+  readonly pollEvery?: Duration
+  /** False: nothing is pushed, clients poll. Default true. */
+  readonly push?: boolean
+}
+
+export interface EventsParts {
+  /** The server's name: its events lie under it. */
+  readonly name: string
+  readonly store: () => Promise<Store>
+  /** Whether the store was given, so that other processes may emit too. */
+  readonly shared: boolean
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
+  /** The content of these resources is another one now. */
+  readonly touched: (uris: readonly string[]) => void
+  readonly expand: Expand
+  /** Reads anew what is kept of a session that other processes serve too. */
+  readonly refresh: (session: string) => void
+  /** By which name other processes know a session. */
+  readonly sessionName: (session: string) => Promise<string>
+  readonly engine: () => Engine
+  readonly events: Catalog<EventEntry>
+}
+
+export interface EventsSettings {
+  readonly keep: number
+  readonly keepMs: number
+  readonly ttlMs: number
+  readonly perCaller: number
+  readonly total: number
+  readonly pollSeconds: number
+  readonly push: boolean
+}
+
+/** Sends to one listener. */
+type Send = <P>(method: Method<P, undefined>, params: P) => void
+
+export interface EventsServer {
+  readonly side: Side
+  readonly catalog: Catalog<EventEntry>
+  compile(name: string, facts: EventEntry['facts']): EventEntry
+  /** Gives the id. Un-awaited ones are in the order of the calls. */
+  emit(name: string, payload: unknown, options?: EmitOptions): Promise<string>
+  /** A session has opened its stream here, though what it subscribes to may reach other processes. */
+  heard(conversation: Conversation): void
+  /** What a listen request may ask for. */
+  readonly listening: {
+    readonly member: string
+    open(exchange: Exchange, wanted: unknown, send: Send): Promise<Listening | undefined>
+  }
+  /** Ends all subscriptions in good order. */
+  close(): void
+}
+
+/** What a listen request was granted. */
+interface Listening {
+  readonly accepted: readonly WireSubscribed[]
+  start(): void
+  close(): void
+}
+
+export function createEvents(): Catalog<EventEntry> {
+  return createCatalog<EventEntry>({
+    noun: 'event',
+    key: ({ name }) => name,
+    facts: ({ name, facts, payload }) => ({ name, description: facts.description, scopes: facts.scopes, payload: payload?.json }),
+  })
+}
+
+export function eventsServer(parts: EventsParts, options: EventsOptions = {}): EventsServer {
+  const { events } = parts
+  const settings = settingsOf(options)
+  const lazy = lazyWorks(parts, settings)
+  const books = sessionBooks(parts, lazy.load)
+  const offered = (): boolean => events.size > 0
+  const watched: Layer = {
+    stage: 'enter',
+    methods: ['resources/subscribe', 'subscriptions/listen'],
+    when: () => parts.shared && !lazy.watching && events.snapshot.entries.some(({ touches }) => touches !== undefined),
+    run: async (_, next) => {
+      lazy.watching = true
+      await (await lazy.load()).watch()
+      return next()
+    },
+  }
+  events.onChange(() => lazy.loaded?.withdraw(name => events.get(name) !== undefined))
+  const run = async (exchange: Exchange, method: 'subscribe' | 'unsubscribe' | 'poll'): Promise<unknown> => {
+    const [{ methods }, works] = await Promise.all([import('./methods.ts'), lazy.load()])
+    return methods[method](works, { ...parts, settings, books }, exchange)
+  }
+  return {
+    catalog: events,
+    compile: (name, facts) => compileEvent(name, facts, parts.expand),
+    emit: emitter(parts, lazy),
+    heard: conversation => {
+      const { peer, session } = conversation
+      if (!offered() || peer === undefined || session === undefined || declared(peer, eventsExtension) === undefined) return
+      attend(parts, lazy, session).catch(error => parts.trace('events-unread', error))
+    },
+    listening: {
+      member: eventsExtension,
+      open: async (exchange, wanted, send) => {
+        if (declared(exchange.peer, eventsExtension) === undefined)
+          throw capabilityMissing(`subscriptions/listen with ${eventsExtension}`, hearingEvents)
+        if (!offered()) return undefined
+        const wishes = checkWishes(wanted)
+        const [{ listen }, works] = await Promise.all([import('./methods.ts'), lazy.load()])
+        return listen(works, { ...parts, settings, books }, exchange, wishes, send)
+      },
+    },
+    close: () => lazy.close(),
+    side: {
+      handlers: [
+        [subscribeEvents, { offered, execute: (exchange: Exchange) => run(exchange, 'subscribe') }],
+        [unsubscribeEvents, { offered, execute: (exchange: Exchange) => run(exchange, 'unsubscribe') }],
+        [pollEvents, { offered, execute: (exchange: Exchange) => run(exchange, 'poll') }],
+      ],
+      layers: [watched],
+      memories: [books.memory],
+      capabilities: revision => {
+        const more = settings.push ? {} : { supported: false, poll_interval_seconds: settings.pollSeconds }
+        return offered() ? declaration(revision, eventsExtension, more) : {}
+      },
+    },
+  }
+}
+
+/** From here on this process learns what the session asks of others; then it looks at what was asked before. */
+async function attend(parts: EventsParts, lazy: LazyWorks, session: string): Promise<void> {
+  await (await lazy.load()).watch()
+  parts.refresh(await parts.sessionName(session))
+}
+
+interface LazyWorks {
+  loaded: Works | undefined
+  watching: boolean
+  load(): Promise<Works>
+  close(): void
+}
+
+function lazyWorks(parts: EventsParts, settings: EventsSettings): LazyWorks {
+  let loading: Promise<Works> | undefined
+  const lazy: LazyWorks = {
+    loaded: undefined,
+    watching: false,
+    load: () => {
+      loading ??= Promise.all([import('./works.ts'), parts.store()]).then(
+        ([{ Works: made }, opened]) => {
+          lazy.loaded = new made({ ...parts, opened, settings })
+          return lazy.loaded
+        },
+        error => {
+          loading = undefined
+          throw error
+        },
+      )
+      return loading
+    },
+    close: () => {
+      if (lazy.loaded !== undefined) return lazy.loaded.close()
+      loading?.then(works => works.close()).catch(() => {})
+    },
+  }
+  return lazy
+}
+
+/** Whatever has to be waited for first, what is emitted later comes later. */
+function emitter({ events, trace }: EventsParts, lazy: LazyWorks): EventsServer['emit'] {
+  let before: Promise<unknown> | undefined
+  const publish = (works: Works, entry: EventEntry, payload: Params, owner: string | undefined, options: EmitOptions) => {
+    const touches = entry.touches?.(payload)
+    const data: EventData = {
+      payload,
+      ...(options.hint === undefined ? {} : { hint: options.hint }),
+      ...(owner === undefined ? {} : { owner }),
+      ...(touches === undefined || touches.length === 0 ? {} : { touches }),
+    }
+    return works.publish(entry.name, options.id, data)
+  }
+  const inTurn = async (entry: EventEntry, payload: Awaitable<Params>, options: EmitOptions) => {
+    const turn = before
+    const ready = Promise.all([payload, ownerKeyOf(options.to), lazy.load()])
+    const mine = Promise.allSettled([turn, ready])
+    before = mine
+    const [[checked, owner, works]] = await Promise.all([ready, mine])
+    if (before === mine) before = undefined
+    return publish(works, entry, checked, owner, options)
+  }
+  return (name, given, options = {}) => {
+    let emitted: Promise<string>
+    try {
+      const entry = events.get(name)
+      if (entry === undefined) throw new TypeError(`There is no event "${name}" any more: it was removed`)
+      checkEmit(name, options)
+      const payload = checkedPayload(entry, given)
+      const works = lazy.loaded
+      emitted =
+        works === undefined || isThenable(payload) || before !== undefined || options.to !== undefined
+          ? inTurn(entry, isThenable(payload) ? payload : (JSON.parse(JSON.stringify(payload)) as Params), options)
+          : publish(works, entry, payload, undefined, options)
+    } catch (error) {
+      emitted = Promise.reject(error)
+    }
+    // Whoever does not wait for it is not brought down by it, but can read why.
+    emitted.catch(error => trace('event-not-emitted', { event: name, error }))
+    return emitted
+  }
+}
+
+function ownerKeyOf(principal: string | undefined): Awaitable<string> | undefined {
+  return principal === undefined ? undefined : ownerKey({ carrier: 'http', principal: { id: principal } })
+}
+
+const mostWishes = 32
+
+function checkWishes(wanted: unknown): readonly WireSubscription[] {
+  const where = `params.notifications["${eventsExtension}"]`
+  if (!Array.isArray(wanted) || wanted.length > mostWishes)
+    throw new McpError('invalid-params', `${where} must be an array of at most ${mostWishes} subscriptions`)
+  for (const wish of wanted) {
+    const fault = subscriptionShape.check(wish)
+    if (fault !== undefined)
+      throw new McpError('invalid-params', `${where}: ${fault.path || 'an entry'} must be ${fault.expected}`)
+  }
+  return wanted
+}
+
+function settingsOf(options: EventsOptions): EventsSettings {
+  const { keep = 10_000, perCaller = 100, total = 10_000, push = true } = options
+  for (const [name, value] of Object.entries({ keep, perCaller, total }))
+    if (!(value >= 1)) throw new TypeError(`events.${name} is ${value}: give a number of at least 1`)
+  return {
+    keep,
+    perCaller,
+    total,
+    push,
+    keepMs: toMilliseconds(options.keepFor ?? '1d', 'events.keepFor'),
+    ttlMs: toMilliseconds(options.ttl ?? '1d', 'events.ttl'),
+    pollSeconds: Math.max(1, Math.round(toMilliseconds(options.pollEvery ?? '5s', 'events.pollEvery') / 1_000)),
+  }
+}

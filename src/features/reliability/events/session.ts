@@ -1,0 +1,82 @@
+/**
+ * What a session or connection listens to, which ends with it. Where several processes serve one session, the one that a request
+ * reached is seldom the one that holds its stream: that one hears of it through the feed, and takes the subscription up.
+ */
+import type { Conversation, Memory } from '../../../engine/conversation.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import type { WireSubscribed, WireSubscription } from './messages.ts'
+import type { EventsParts } from './server.ts'
+import type { Subscription } from './subscription.ts'
+import type { Works } from './works.ts'
+
+/** As other processes find it. */
+export interface Kept {
+  readonly wire: WireSubscription
+  /** Milliseconds since the epoch. */
+  readonly expires: number
+}
+
+export interface Book {
+  readonly kept: Map<string, Kept>
+  readonly open: Map<string, Subscription>
+}
+
+export interface SessionBooks {
+  readonly memory: Memory<unknown>
+  /** A conversation has subscribed to something. */
+  note(
+    works: Works,
+    conversation: Conversation,
+    opened: Subscription,
+    wire: WireSubscription,
+    told: WireSubscribed,
+  ): Promise<void>
+  forget(works: Works, conversation: Conversation, id: string): Promise<void>
+}
+
+export function sessionBooks(parts: EventsParts, load: () => Promise<Works>): SessionBooks {
+  const memory: Memory<Book> = {
+    make: conversation => {
+      const book: Book = { kept: new Map(), open: new Map() }
+      conversation.onEnd(() => {
+        for (const subscription of book.open.values()) subscription.close()
+      })
+      return book
+    },
+    key: 'events',
+    save: ({ kept }) => Object.fromEntries(kept),
+    restore: (book, saved, conversation) => {
+      book.kept.clear()
+      for (const [id, kept] of Object.entries(isRecord(saved) ? saved : {})) book.kept.set(id, kept as Kept)
+      Promise.all([import('./take-up.ts'), load()])
+        .then(([{ takeUp }, works]) => takeUp(parts, works, conversation, book, enter))
+        .catch(error => parts.trace('events-not-taken-up', error))
+    },
+  }
+  const share = async (works: Works, conversation: Conversation): Promise<void> => {
+    if (conversation.persist === undefined || conversation.session === undefined) return
+    await conversation.persist(memory as Memory<unknown>)
+    await works.sessionChanged(await parts.sessionName(conversation.session))
+  }
+  return {
+    memory: memory as Memory<unknown>,
+    note: async (works, conversation, opened, wire, { subscription_id: id, cursor, expires_at: until = '' }) => {
+      const book = conversation.recall(memory)
+      if (conversation.ended) return opened.close()
+      enter(book, id, opened)
+      book.kept.set(id, { wire: { ...wire, subscription_id: id, cursor }, expires: Date.parse(until) })
+      for (const [other, { expires }] of book.kept) if (expires <= parts.clock.now()) book.kept.delete(other)
+      await share(works, conversation)
+    },
+    forget: async (works, conversation, id) => {
+      if (conversation.remembered(memory)?.kept.delete(id) === true) await share(works, conversation)
+    },
+  }
+}
+
+function enter({ open }: Book, id: string, subscription: Subscription): void {
+  open.set(id, subscription)
+  subscription.onEnd(() => {
+    if (open.get(id) === subscription) open.delete(id)
+  })
+}

@@ -1,0 +1,94 @@
+/** The subscriptions that are open in this process, by owner and id, and by what they wait for. */
+import { canonicalJson } from '../../../core/digest.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Outlet } from './outlet.ts'
+import type { Subscription, Wish } from './subscription.ts'
+
+/** The name of what is no event: a session listens to something else now, which the process that speaks to it must know. */
+export const sessionChanged = '~session'
+
+export interface TableLimits {
+  /** Subscriptions of one owner. */
+  readonly perCaller: number
+  /** Subscriptions in all. */
+  readonly total: number
+}
+
+const none: ReadonlySet<Subscription> = new Set()
+
+export class Table {
+  readonly #limits: TableLimits
+  readonly #owners = new Map<string, Map<string, Subscription>>()
+  readonly #names = new Map<string, Set<Subscription>>()
+  readonly #all = new Set<Subscription>()
+  /** Those whose right may end before they do. */
+  readonly guarded = new Set<Subscription>()
+
+  constructor(limits: TableLimits) {
+    this.#limits = limits
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  all(): readonly Subscription[] {
+    return [...this.#all]
+  }
+
+  of(event: string): ReadonlySet<Subscription> {
+    return this.#names.get(event) ?? none
+  }
+
+  find(owner: string, id: string): Subscription | undefined {
+    return this.#owners.get(owner)?.get(id)
+  }
+
+  /** Why a subscription cannot be opened; undefined where it can. One of the same id and content makes room for it. */
+  refusal(wish: Wish, outlet: Outlet): string | undefined {
+    const { perCaller, total } = this.#limits
+    const before = this.find(wish.owner, wish.id)
+    if (before !== undefined) {
+      if (!isSame(before.wish, wish))
+        return `You have another subscription with the id "${clip(wish.id)}"; choose another id, or end that one first`
+      // The same again, from wherever: the newest is the one that is listened to.
+      if (before.outlet.to === outlet.to) before.close()
+      else before.terminate('replaced')
+      return undefined
+    }
+    if ((this.#owners.get(wish.owner)?.size ?? 0) >= perCaller)
+      return `You have ${perCaller} event subscriptions, which is the limit (events.perCaller); end one, or ask for more events in one`
+    if (this.size >= total) return `${total} event subscriptions are open, which is the limit (events.total); try again later`
+    return undefined
+  }
+
+  add(subscription: Subscription, guarded: boolean): void {
+    const { owner, id, events } = subscription.wish
+    this.#all.add(subscription)
+    this.#owners.set(owner, (this.#owners.get(owner) ?? new Map()).set(id, subscription))
+    for (const event of events) this.#names.set(event, (this.#names.get(event) ?? new Set()).add(subscription))
+    if (guarded) this.guarded.add(subscription)
+  }
+
+  delete(subscription: Subscription): void {
+    const { owner, id, events } = subscription.wish
+    this.#all.delete(subscription)
+    this.guarded.delete(subscription)
+    const ids = this.#owners.get(owner)
+    if (ids?.get(id) === subscription) ids.delete(id)
+    if (ids?.size === 0) this.#owners.delete(owner)
+    for (const event of events) {
+      const set = this.#names.get(event)
+      set?.delete(subscription)
+      if (set?.size === 0) this.#names.delete(event)
+    }
+  }
+}
+
+function isSame(a: Wish, b: Wish): boolean {
+  return (
+    a.events.size === b.events.size &&
+    [...a.events].every(event => b.events.has(event)) &&
+    canonicalJson(a.filter ?? {}) === canonicalJson(b.filter ?? {})
+  )
+}

@@ -1,0 +1,28 @@
+/** Opens here what another process was asked for in a session that both serve, and ends what is no longer wanted. */
+import type { Conversation } from '../../../engine/conversation.ts'
+import { conversationOutlet } from './outlet.ts'
+import type { EventsParts } from './server.ts'
+import type { Book } from './session.ts'
+import type { Subscription } from './subscription.ts'
+import type { Works } from './works.ts'
+
+/** `enter` writes down what was opened. */
+export async function takeUp(
+  parts: EventsParts,
+  works: Works,
+  conversation: Conversation,
+  book: Book,
+  enter: (book: Book, id: string, subscription: Subscription) => void,
+): Promise<void> {
+  for (const [id, subscription] of book.open) if (!book.kept.has(id)) subscription.close()
+  const asker = { caller: conversation.caller, conversation, meta: undefined }
+  for (const [id, { wire, expires }] of book.kept) {
+    if (book.open.has(id) || expires <= parts.clock.now() || conversation.ended) continue
+    const outlet = conversationOutlet(conversation, parts.engine())
+    const ttl = Math.ceil((expires - parts.clock.now()) / 1_000)
+    const { subscription } = await works.subscribe(asker, { ...wire, ttl_seconds: ttl }, outlet)
+    if (subscription === undefined) continue
+    enter(book, id, subscription)
+    subscription.pump()
+  }
+}

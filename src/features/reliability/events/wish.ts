@@ -1,0 +1,118 @@
+/** What a client asks to hear, held against what there is and what it may hear: a wish that is granted, or an answer that says why not. */
+import type { Catalog } from '../../../core/catalog.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { isNobody, ownerOf } from '../../../engine/owner.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
+import type { EventEntry } from './entry.ts'
+import { filterFault } from './filter.ts'
+import type { WireSubscribed, WireSubscription } from './messages.ts'
+import type { Wish } from './subscription.ts'
+
+/** Who asks. */
+export type Asker = Pick<Exchange, 'caller' | 'conversation' | 'meta'>
+
+/** Whether a caller may hear of an event. */
+export interface Hearing {
+  /** Why not; undefined where it may. */
+  readonly refusal: string | undefined
+  /** The right may end before the caller leaves. */
+  readonly guarded: boolean
+}
+
+export interface WishParts {
+  readonly events: Catalog<EventEntry>
+  readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
+  readonly settings: { readonly ttlMs: number }
+  readonly now: () => number
+}
+
+export interface Granted {
+  readonly wish: Wish
+  /** Milliseconds since the epoch. */
+  readonly expires: number
+  /** Whether all of it may still be heard, where that can change. */
+  readonly guard: (() => Promise<boolean>) | undefined
+  readonly response: WireSubscribed
+}
+
+/** The key of a caller; whoever is not known is like nobody else. */
+export async function ownerIn(asker: Asker): Promise<string> {
+  const owner = await ownerOf(asker)
+  return isNobody(owner) ? `~${crypto.randomUUID()}` : owner
+}
+
+const idLength = 200
+const mostEvents = 100
+
+export async function readWish(
+  parts: WishParts,
+  asker: Asker,
+  owner: string,
+  wire: WireSubscription,
+): Promise<Granted | { readonly denied: WireSubscribed }> {
+  const id = wire.subscription_id ?? crypto.randomUUID()
+  const supported = parts.events.snapshot.entries.map(({ name }) => name)
+  const deny = (reason: string): { readonly denied: WireSubscribed } => ({ denied: denial(id, supported, reason) })
+  if (id.length === 0 || id.length > idLength) return deny(`subscription_id: give 1 to ${idLength} characters`)
+  if (wire.events.length > mostEvents) return deny(`events: ${wire.events.length} are named; the limit is ${mostEvents}`)
+  const { heard, refused, reasons, guard } = await hearable(parts, asker, wire.events)
+  if (heard.length === 0) return deny(reasons.join('; ') || 'events: name at least one')
+  const fault =
+    wire.filter === undefined
+      ? undefined
+      : filterFault(
+          wire.filter,
+          heard.map(({ payload }) => payload?.json),
+        )
+  if (fault !== undefined) return deny(fault)
+  const { ttl_seconds: ttl } = wire
+  if (ttl !== undefined && ttl <= 0) return deny('ttl_seconds: give a number above 0')
+  const expires = expiryOf(parts, asker, ttl)
+  return {
+    wish: { id, owner, events: new Set(heard.map(({ name }) => name)), filter: wire.filter },
+    guard,
+    expires,
+    response: {
+      subscription_id: id,
+      status: 'active',
+      expires_at: new Date(expires).toISOString(),
+      supported_events: supported,
+      ...(refused.length === 0 ? {} : { unsupported_events: refused, reason: reasons.join('; ') }),
+    },
+  }
+}
+
+export function denial(id: string, supported: readonly string[], reason: string): WireSubscribed {
+  return { subscription_id: id.slice(0, idLength), status: 'denied', supported_events: supported, reason }
+}
+
+/** Which of the events there are and may be heard, and why the others are not. */
+export async function hearable(parts: WishParts, asker: Asker, names: readonly string[]) {
+  const heard: EventEntry[] = []
+  const refused: string[] = []
+  const reasons: string[] = []
+  const guarded: EventEntry[] = []
+  for (const name of new Set(names)) {
+    const entry = parts.events.get(name)
+    const hearing = entry === undefined ? undefined : await parts.may(asker, entry)
+    if (entry !== undefined && hearing?.refusal === undefined) {
+      heard.push(entry)
+      if (hearing?.guarded === true) guarded.push(entry)
+      continue
+    }
+    refused.push(clip(name))
+    reasons.push(hearing?.refusal ?? `There is no event "${clip(name)}"`)
+  }
+  const guard = async (): Promise<boolean> => {
+    for (const entry of guarded) if ((await parts.may(asker, entry)).refusal !== undefined) return false
+    return true
+  }
+  return { heard, refused, reasons, guard: guarded.length === 0 ? undefined : guard }
+}
+
+/** The server's longest, or less where less was asked for or the caller's proof of identity ends before. */
+function expiryOf({ settings, now }: WishParts, { caller }: Asker, ttlSeconds: number | undefined): number {
+  const ttl = Math.min(settings.ttlMs, (ttlSeconds ?? Number.POSITIVE_INFINITY) * 1_000)
+  return Math.min(now() + ttl, caller.principal?.expiresAt ?? Number.POSITIVE_INFINITY)
+}
