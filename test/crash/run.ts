@@ -6,6 +6,7 @@
  *   --seed S                         the same fates and the same work again; without it another one each time
  *   --store sqlite|postgres|both     default both
  *   --all                            every finding, not only the first 20
+ *   --only events                    instead: 20,000 events (--events N) to a subscriber that is cut 20 times (--cuts N)
  *
  * The last line is `seed S: N kills: L lost, D double effects, integrity clean, slowest restart M ms`.
  */
@@ -15,6 +16,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startPostgres } from '../real-postgres.ts'
 import { type CampaignOptions, type CampaignReport, runCampaign } from './campaign.ts'
+import { cutEvents } from './event-cuts.ts'
 import { failpoints, phases } from './failpoints.ts'
 
 const { values } = parseArgs({
@@ -23,6 +25,9 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     store: { type: 'string', default: 'both' },
     all: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    events: { type: 'string', default: '20000' },
+    cuts: { type: 'string', default: '20' },
   },
 })
 
@@ -32,8 +37,28 @@ const kills = whole('kills', values.kills)
 const seed = values.seed === undefined ? Date.now() % 1_000_000_000 : whole('seed', values.seed)
 const stores = storesOf(values.store)
 const began = performance.now()
+if (values.only !== undefined) process.exit((await runEvents(values.only)) ? 0 : 1)
 const reports = await runAll()
 process.exit(tell(reports) ? 0 : 1)
+
+/** Whether each came once and in order, on both eras. */
+async function runEvents(only: string): Promise<boolean> {
+  if (only !== 'events') throw new Error(`--only ${only}: there is events`)
+  const folder = mkdtempSync(join(tmpdir(), 'vivarium-crash-'))
+  let well = true
+  try {
+    for (const revision of ['2025-11-25', '2026-07-28'] as const) {
+      const wanted = { revision, folder, events: whole('events', values.events), cuts: whole('cuts', values.cuts) }
+      const { heard, missing, doubled, disordered, truncated } = await cutEvents(wanted)
+      const found = `${missing} missing, ${doubled} doubled, ${disordered} out of order, ${truncated} truncated`
+      console.log(`${revision}: ${heard} of ${wanted.events} events, ${wanted.cuts} cuts: ${found}`)
+      well &&= missing + doubled + disordered + truncated === 0
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return well
+}
 
 async function runAll(): Promise<readonly (readonly [string, CampaignReport])[]> {
   const folder = mkdtempSync(join(tmpdir(), 'vivarium-crash-'))

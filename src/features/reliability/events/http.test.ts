@@ -121,6 +121,32 @@ describe.each(eras)('over HTTP at %s', revision => {
 })
 
 describe('on several servers with one store', () => {
+  it('a broken stream is taken up under its last event id, and what is no stream is refused as such', async () => {
+    const server = serve(memoryStore())
+    const wide = server.event('wide', {})
+    const { url } = await server.listen()
+    const named = await open(url)
+    const accept = { ...named, accept: 'text/event-stream' }
+    const first = await stream(url, 'GET', accept)
+    await post(url, subscribing, named)
+    await wide.emit({ n: 0, more: true })
+    let text = ''
+    first.setEncoding('utf8').on('data', chunk => {
+      text += chunk
+    })
+    first.resume()
+    await expect.poll(() => text).toContain('"n":0,')
+    const last = [...text.matchAll(/^id: ?(.+)$/gm)].at(-1)?.[1] ?? ''
+    first.destroy()
+    await wide.emit({ n: 1, more: true })
+    const again = await stream(url, 'GET', { ...accept, 'last-event-id': last })
+    expect((await events(again, 1)).map(({ payload }) => payload?.['n'])).toEqual([1])
+    const statuses = [{ 'last-event-id': 'nothing-1' }, { 'mcp-session-id': 'nobody' }].map(async more => {
+      return (await stream(url, 'GET', { ...accept, ...more })).statusCode
+    })
+    expect(await Promise.all(statuses)).toEqual([400, 404])
+  })
+
   it('a session whose stream is at one of them hears what it asked another for', async () => {
     const store = memoryStore()
     const [one, two] = [serve(store), serve(store)]
