@@ -20,6 +20,8 @@ export interface Granted {
   readonly accepted: unknown
   /** The acknowledgement is out: from here on things may be sent. */
   start?(): void
+  /** What let the request in is over: the last moment to say so. */
+  lapse?(): void
   close?(): void
 }
 
@@ -101,6 +103,7 @@ export class Listeners {
       this.#open.add(listener)
       exchange.signal.addEventListener('abort', () => this.#settle(listener), { once: true })
       unwatch = this.#lapsing?.(exchange, (reason, more) => {
+        for (const grant of granted) grant.lapse?.()
         told = { ...meta, ...more }
         end({ ...listener, meta: told }, reason)
         this.#settle(listener)

@@ -44,6 +44,9 @@ export async function listen(
     start: () => {
       for (const subscription of open) subscription.pump()
     },
+    lapse: () => {
+      for (const subscription of open) subscription.terminate('revoked')
+    },
     close: () => {
       for (const subscription of open) subscription.close()
     },

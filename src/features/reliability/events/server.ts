@@ -111,6 +111,7 @@ export interface EventsServer {
 interface Listening {
   readonly accepted: readonly WireSubscribed[]
   start(): void
+  lapse(): void
   close(): void
 }
 
