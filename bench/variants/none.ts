@@ -7,6 +7,8 @@ export function reliability(): Reliability {
     toolExtras: { kinds: {}, meta: () => undefined, annotations: () => undefined },
     confirmations: { find: absent, approve: absent },
     permissions: { sessions: absent, extend: absent, revoke: absent },
+    budgets: { give: absent, left: absent, revoke: absent },
+    cost: absent,
     decides: () => false,
     hears: () => true,
     lapsing: { listens: absent, lapses: absent, lapsed: absent },

@@ -2,6 +2,7 @@
 import { createServer, type Server, type ServerOptions } from 'vivarium/server'
 import { addAsking } from './asking.ts'
 import { addChanges } from './changes.ts'
+import { addCosts, costOptions } from './costs.ts'
 import { addEvents } from './events.ts'
 import { addPrompts } from './prompts.ts'
 import { addResources } from './resources.ts'
@@ -21,6 +22,7 @@ export function createEverything(options: Partial<ServerOptions> = {}): Server {
     secret: process.env['VIVARIUM_SECRET'],
     manifest: { http: true },
     recommendations: [{ capability: 'notes', server: 'com.example/notes', confidence: 'low' }],
+    ...costOptions,
     ...options,
   })
   addTools(server)
@@ -28,6 +30,7 @@ export function createEverything(options: Partial<ServerOptions> = {}): Server {
   addAsking(server)
   addRounds(server)
   addTasks(server)
+  addCosts(server)
   addChanges(server)
   addEvents(server)
   addResources(server)

@@ -22,6 +22,7 @@ describe('what a client declares', () => {
     'dev.vivarium/transactions': {},
     'dev.vivarium/permissions': {},
     'dev.vivarium/state': {},
+    'dev.vivarium/operational': {},
   }
   /** Where requests declare for themselves, only those that need these do. */
   const opening = { ...extensions, 'dev.vivarium/events': {}, 'dev.vivarium/manifest': {}, 'dev.vivarium/recommendations': {} }

@@ -21,7 +21,6 @@ import { rootsChanged } from '../features/mcp/roots/messages.ts'
 import { finishTask } from '../features/mcp/tasks/client.ts'
 import { listTools, type Tool } from '../features/mcp/tools/messages.ts'
 import type { ConfirmationClient } from '../features/reliability/confirmation/client.ts'
-import { confirmationExtension } from '../features/reliability/confirmation/messages.ts'
 import { type CallStatus, callStatus, getKey } from '../features/reliability/idempotency/client.ts'
 import type { Manifest } from '../features/reliability/manifest/client.ts'
 import { Permissions } from '../features/reliability/permissions/client.ts'
@@ -35,18 +34,20 @@ import { withArray } from './answer-shape.ts'
 import type { ResultCache } from './cache.ts'
 import type { ChangeKind, Changes } from './changes.ts'
 import { type CompletionQuestion, Completions } from './completions.ts'
+import { callConfirmed } from './confirmed-calls.ts'
 import type { EventReader, Events, EventsOptions } from './events.ts'
 import { foreignTools, isForeignTool } from './foreign.ts'
 import { fetchKept, type Lister, type ListLimits, listAll } from './lists.ts'
 import type { LogWish } from './log-level.ts'
 import { Manifests } from './manifests.ts'
 import type { RequestOptions } from './options.ts'
+import { callPriced, isPriced, type Pricing } from './priced-calls.ts'
 import { recommended } from './recommended.ts'
 import type { ResourceBook } from './resource-book.ts'
 import type { Retries } from './retries.ts'
 import type { ClientMiddleware, Session } from './session.ts'
 import { ToolBook } from './tool-book.ts'
-import { type CallToolOptions, callToolOn, type ToolCaller, type ToolOutcome } from './tool-calls.ts'
+import type { CallToolOptions, ToolCaller, ToolOutcome } from './tool-calls.ts'
 import { Transaction, type TransactionOptions } from './transaction.ts'
 
 export interface ClientParts {
@@ -59,6 +60,7 @@ export interface ClientParts {
   readonly clock: Clock
   readonly answerers: Answerers
   readonly confirmation: ConfirmationClient
+  readonly pricing: Pricing
   readonly timeoutMs: number
   readonly completionMs: number
   readonly completionDelayMs: number
@@ -161,25 +163,10 @@ export class Client {
   }
 
   #called(name: string, args: Params | undefined, options: CallToolOptions): Promise<ToolOutcome> {
-    const { session, confirmation } = this.#parts
-    const about = this.#caller.book.get(name)?.tool._meta?.[confirmationExtension]
-    if (about === undefined && !confirmation.asks(session.opened)) return callToolOn(this.#caller, name, args, options)
-    return this.#callConfirmed(name, args, options)
-  }
-
-  /** The tool must be known before it is called: its user may have to agree first. */
-  async #callConfirmed(name: string, args: Params = {}, options: CallToolOptions): Promise<ToolOutcome> {
-    const { book, list } = this.#caller
-    if (book.get(name) === undefined) await list(false, options.signal)
-    return this.#parts.confirmation.call({
-      server: this.server?.name ?? '',
-      tool: name,
-      arguments: args,
-      about: book.get(name)?.tool._meta,
-      signal: options.signal,
-      send: meta =>
-        callToolOn(this.#caller, name, args, meta === undefined ? options : { ...options, meta: { ...options.meta, ...meta } }),
-    })
+    const { pricing, confirmation } = this.#parts
+    const caller = this.#caller
+    if (!isPriced(pricing, caller, name, options)) return callConfirmed(caller, confirmation, name, args, options)
+    return callPriced(pricing, caller, (by, ...call) => callConfirmed(by, confirmation, ...call), name, args, options)
   }
 
   /**

@@ -17,7 +17,9 @@ import { tasksClient } from '../features/mcp/tasks/client.ts'
 import { questionTasks } from '../features/mcp/tasks/questions.ts'
 import { toolsClient } from '../features/mcp/tools/client.ts'
 import { confirmationClient } from '../features/reliability/confirmation/client.ts'
+import { costClient } from '../features/reliability/cost/client.ts'
 import { idempotencyClient } from '../features/reliability/idempotency/client.ts'
+import { intentClient } from '../features/reliability/intent/client.ts'
 import { getManifest, manifestClient, manifestUri } from '../features/reliability/manifest/client.ts'
 import { permissionsClient } from '../features/reliability/permissions/client.ts'
 import { problemClient } from '../features/reliability/problem/client.ts'
@@ -61,6 +63,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const resources = new ResourceBook()
   const { onElicit, onConfirm } = options
   const confirmation = confirmationClient({ onConfirm, elicits: onElicit !== undefined })
+  const costs = costClient({ onCost: options.onCost, costLimit: options.costLimit })
   const asked: ConnectOptions =
     onElicit === undefined || onConfirm === undefined
       ? options
@@ -76,6 +79,8 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const engine = engineFor(target, options, settings, [
     ...answering.sides,
     confirmation.side,
+    costs.side,
+    intentClient(options.intent === true),
     permissionsClient(),
     questions.side,
     ...changeSides(hub, cache, resources),
@@ -122,6 +127,12 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     log,
     answerers: answering.answerers,
     confirmation,
+    pricing: {
+      costs,
+      intent: options.intent === true,
+      onSuggestion: options.onSuggestion,
+      waitsAsTold: options.timeout === undefined && options.limits?.callTimeoutMs === undefined,
+    },
     validateArguments,
     retries: retriesOf(options, clock),
     stop,

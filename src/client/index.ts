@@ -41,7 +41,16 @@ export type { OnSample } from '../features/mcp/sampling/client.ts'
 export type { SamplingMessage, SamplingParams, SamplingResult } from '../features/mcp/sampling/messages.ts'
 export type { Tool } from '../features/mcp/tools/messages.ts'
 export type { ConfirmQuestion, OnConfirm } from '../features/reliability/confirmation/client.ts'
+export {
+  type CallBudget,
+  type CallUsage,
+  type CostQuestion,
+  type OfferedCost,
+  type OnCost,
+  offeredCost,
+} from '../features/reliability/cost/client.ts'
 export type { CallStatus } from '../features/reliability/idempotency/client.ts'
+export { type OnSuggestion, type SuggestedFor, type Suggestion, suggestionText } from '../features/reliability/intent/client.ts'
 export type { Manifest, ManifestTool } from '../features/reliability/manifest/client.ts'
 export { readManifest } from '../features/reliability/manifest/exchange.ts'
 export type { WireManifest } from '../features/reliability/manifest/messages.ts'

@@ -10,6 +10,8 @@ import type { LogLevel } from '../features/mcp/logging/messages.ts'
 import type { Roots } from '../features/mcp/roots/client.ts'
 import type { OnSample } from '../features/mcp/sampling/client.ts'
 import type { OnConfirm } from '../features/reliability/confirmation/client.ts'
+import type { OnCost } from '../features/reliability/cost/client.ts'
+import type { OnSuggestion } from '../features/reliability/intent/client.ts'
 import type { Implementation, RevisionId } from '../revisions/index.ts'
 import type { OnAuthRequired, OnProblem, RetryOptions } from './retries.ts'
 
@@ -39,6 +41,14 @@ export interface ConnectOptions {
    * there is `onElicit`; without both the call is refused.
    */
   readonly onConfirm?: OnConfirm
+  /** Asked before a call that costs more than `costLimit` or its own budget, or nobody knows how much. Without it such calls are refused. */
+  readonly onCost?: OnCost
+  /** The most units that a call may cost without anybody being asked. Default: no limit. */
+  readonly costLimit?: number
+  /** Whether this server may hear what calls are for (the option `intent` of a call). Default false: it is not sent. */
+  readonly intent?: boolean
+  /** Told what the server suggests instead of a call; true: that is done. Without it nothing is followed. */
+  readonly onSuggestion?: OnSuggestion
   /** Whether pages may be asked for, beside forms. Default true with `onElicit`. */
   readonly elicitUrl?: boolean
   /** Answers the server's questions to a model; declares `sampling`. */

@@ -9,7 +9,9 @@ import { createdTask, takesTask, wantsTask } from '../features/mcp/tasks/client.
 import { type Task, takingTasks } from '../features/mcp/tasks/messages.ts'
 import { mirrorHeaders } from '../features/mcp/tools/headers.ts'
 import { type CallToolResult, callTool, type TaskSupport } from '../features/mcp/tools/messages.ts'
+import { type CallBudget, type CallUsage, usageIn } from '../features/reliability/cost/client.ts'
 import { checkKey, knowsKeys, withKey } from '../features/reliability/idempotency/client.ts'
+import { type Suggestion, suggestionIn } from '../features/reliability/intent/client.ts'
 import { problemIn } from '../features/reliability/problem/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
@@ -29,6 +31,12 @@ export interface CallToolOptions<S extends Schema = Schema> extends RequestOptio
    * client's own, where the server knows keys and the tool may change something.
    */
   readonly idempotencyKey?: string
+  /** The most that it may cost: units, and with `{ units, time }` how long the server may take. What nobody can estimate is not free. */
+  readonly budget?: CallBudget
+  /** What it is for, in a sentence. Sent only to servers that may hear it (the option `intent` of connect). */
+  readonly intent?: string
+  /** The call is not made; the server only says what it would suggest for the `intent`. */
+  readonly suggestOnly?: boolean
   /** Run it in the background where tool and server allow that, and wait for its end. Default: only where the tool demands it. */
   readonly task?: boolean
 }
@@ -49,6 +57,12 @@ interface ToolAnswer<Failed extends boolean, T> {
   /** Why it failed, where the server tells that in so many words. */
   readonly problem: Failed extends true ? Problem | undefined : undefined
   readonly meta: Readonly<Record<string, unknown>> | undefined
+  /** What it cost, where the server tells. */
+  readonly cost: CallUsage | undefined
+  /** Another call that the server thinks would serve better: its words, not more. */
+  readonly suggestion: Suggestion | undefined
+  /** The suggestion whose outcome this is, where the host had it followed. */
+  readonly followed?: Suggestion
 }
 
 export interface ToolCaller {
@@ -248,7 +262,14 @@ function checkedResult(result: unknown): CallToolResult {
 
 function outcome({ content, isError, _meta }: CallToolResult, structured: unknown): ToolOutcome {
   const blocks = Array.isArray(content) ? content : []
-  const common = { content: blocks, text: textOf(blocks), structured, meta: _meta }
+  const common = {
+    content: blocks,
+    text: textOf(blocks),
+    structured,
+    meta: _meta,
+    cost: usageIn(_meta),
+    suggestion: suggestionIn(_meta),
+  }
   if (isError === true) return { ...common, isError, problem: problemIn(_meta) }
   return { ...common, isError: false, problem: undefined }
 }

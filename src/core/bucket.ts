@@ -14,6 +14,8 @@ export interface BucketOptions {
 export interface Buckets {
   /** Tokens that come back each second. */
   readonly perSecond: number
+  /** Tokens a full bucket holds. */
+  readonly burst: number
   /**
    * Takes `n` tokens and returns 0, or takes none and returns the milliseconds after which they will be there
    * (`Infinity` when `n` is more than a bucket ever holds). An object as key lives as long as the object.
@@ -49,7 +51,7 @@ class Bucket {
 class TokenBuckets implements Buckets {
   readonly perSecond: number
   readonly #perMs: number
-  readonly #burst: number
+  readonly burst: number
   readonly #clock: Clock
   readonly #half: number
   readonly #objects = new WeakMap<object, Bucket>()
@@ -60,7 +62,7 @@ class TokenBuckets implements Buckets {
   constructor(perSecond: number, burst: number, clock: Clock, maxKeys: number) {
     this.perSecond = perSecond
     this.#perMs = perSecond / 1000
-    this.#burst = burst
+    this.burst = burst
     this.#clock = clock
     this.#half = Math.max(1, Math.floor(maxKeys / 2))
   }
@@ -70,32 +72,32 @@ class TokenBuckets implements Buckets {
     const bucket = (typeof key === 'string' ? this.#young.get(key) : this.#objects.get(key)) ?? this.#open(key, now)
     // A clock that was set back gives nothing, and takes nothing away.
     const elapsed = now - bucket.at
-    if (elapsed > 0) bucket.tokens = Math.min(this.#burst, bucket.tokens + elapsed * this.#perMs)
+    if (elapsed > 0) bucket.tokens = Math.min(this.burst, bucket.tokens + elapsed * this.#perMs)
     bucket.at = now
     // The wait named below must suffice, whatever the fractions round to.
     if (n <= bucket.tokens + 1e-9) {
       bucket.tokens -= n
       return 0
     }
-    if (n > this.#burst) return Number.POSITIVE_INFINITY
+    if (n > this.burst) return Number.POSITIVE_INFINITY
     return Math.ceil((n - bucket.tokens) / this.#perMs)
   }
 
   left(key: object | string): { readonly tokens: number; readonly fullInMs: number } {
     const bucket = typeof key === 'string' ? (this.#young.get(key) ?? this.#old.get(key)) : this.#objects.get(key)
-    if (bucket === undefined) return { tokens: this.#burst, fullInMs: 0 }
+    if (bucket === undefined) return { tokens: this.burst, fullInMs: 0 }
     const elapsed = Math.max(0, this.#clock.now() - bucket.at)
-    const tokens = Math.min(this.#burst, bucket.tokens + elapsed * this.#perMs)
-    return { tokens, fullInMs: Math.ceil((this.#burst - tokens) / this.#perMs) }
+    const tokens = Math.min(this.burst, bucket.tokens + elapsed * this.#perMs)
+    return { tokens, fullInMs: Math.ceil((this.burst - tokens) / this.#perMs) }
   }
 
   #open(key: object | string, now: number): Bucket {
     if (typeof key !== 'string') {
-      const bucket = new Bucket(this.#burst, now)
+      const bucket = new Bucket(this.burst, now)
       this.#objects.set(key, bucket)
       return bucket
     }
-    const bucket = this.#old.get(key) ?? new Bucket(this.#burst, now)
+    const bucket = this.#old.get(key) ?? new Bucket(this.burst, now)
     if (this.#young.size >= this.#half) {
       this.#old = this.#young
       this.#young = new Map()

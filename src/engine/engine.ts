@@ -224,7 +224,11 @@ export class Engine implements Door {
       const error = new McpError('internal', `The result could not be written as JSON: ${why}`, { cause })
       return refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision, exchange.caller)
     }
-    exchange.reply.send(frame, exchange.headers === undefined ? final : { final: true, headers: exchange.headers })
+    const { headers, advice } = exchange
+    exchange.reply.send(
+      frame,
+      headers === undefined && advice === undefined ? final : { final: true, headers: { ...advice, ...headers } },
+    )
   }
 
   fail(exchange: Exchange, error: unknown): void {
@@ -233,7 +237,7 @@ export class Engine implements Door {
     if (instead !== undefined) return this.succeed(exchange, instead)
     if (!this.#finish(exchange)) return
     const told = this.explain(exchange, error)
-    refuse(this, exchange.reply, exchange.id, told, exchange.peer.revision, exchange.caller, exchange.correlated)
+    refuse(this, exchange.reply, exchange.id, told, exchange.peer.revision, exchange.caller, exchange.correlated, exchange.advice)
   }
 
   /** The failure that a request is answered with, for what was thrown. */

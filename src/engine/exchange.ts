@@ -52,6 +52,10 @@ export class Exchange {
   input: unknown = undefined
   /** Headers for the answer, where it has any. */
   headers: Record<string, string> | undefined = undefined
+  /** Headers about limits: for whatever the answer is, also a refusal. */
+  advice: Record<string, string> | undefined = undefined
+  /** The longest its handler may take, where its caller said so. */
+  withinMs: number | undefined = undefined
   /** How the handler's questions are asked; made at the first one unless a layer has set it. */
   asking: Asking | undefined = undefined
   /** What layers want to find again when the call is made anew with answers; travels sealed, where questions travel in results. */

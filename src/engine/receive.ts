@@ -180,6 +180,7 @@ export function refuse(
   revision: Revision,
   caller?: Caller,
   correlationId?: string,
+  advice?: Readonly<Record<string, string>>,
 ): void {
   const failure = failureOf(error)
   if (failure.kind === 'internal') {
@@ -190,7 +191,8 @@ export function refuse(
     engine.trace('message-refused', failure, caller)
     return reply.end()
   }
-  const hints = engine.outcome.status(failure, revision, caller)
+  const status = engine.outcome.status(failure, revision, caller)
+  const hints = advice === undefined ? status : { ...status, headers: { ...advice, ...status.headers } }
   // What nobody reads an answer to is refused by the status, or not at all.
   const unread = id === undefined && hints.status === undefined
   reply.send(engine.outcome.failure(id, failure, revision), unread ? { ...hints, status: 400 } : hints)

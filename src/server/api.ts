@@ -18,6 +18,7 @@ import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listen.ts'
 import type { AuditControl } from './books.ts'
 import type { Context } from './context.ts'
+import type { BudgetsControl } from './cost.ts'
 import type { EventHandle, EventOptions } from './events.ts'
 import type { ServerMiddleware } from './middleware.ts'
 import type { Registration } from './registration.ts'
@@ -90,6 +91,8 @@ export interface Server {
   readonly permissions: PermissionsControl
   /** What was decided, by whom, and whether anybody changed what was written of it. */
   readonly audit: AuditControl
+  /** What callers may spend beside what quotas allow. */
+  readonly budgets: BudgetsControl
   /** The sessions of `ctx.state`: what happens to them, and how one is taken back. */
   readonly states: States
   /** Wraps every request from now on. */

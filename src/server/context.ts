@@ -22,7 +22,9 @@ import { type SampleOptions, sample } from '../features/mcp/sampling/server.ts'
 import type { TaskWish } from '../features/mcp/tasks/messages.ts'
 import { background, currentTask } from '../features/mcp/tasks/server.ts'
 import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
+import type { CallCost } from '../features/reliability/cost/meter.ts'
 import { idempotencyExtension } from '../features/reliability/idempotency/messages.ts'
+import { intentIn } from '../features/reliability/intent/messages.ts'
 import type { CallState } from '../features/reliability/session-state/server.ts'
 import type { Principal } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
@@ -35,13 +37,15 @@ type CurrentTask = NonNullable<ReturnType<typeof currentTask>>
 
 export type Log = (level: LogLevel, data: unknown, logger?: string) => void
 
+type Used = Pick<Reliability, 'allow' | 'state' | 'cost'>
+
 /** The author's view of a call. */
 export class Context {
   readonly #exchange: Exchange
   readonly #rates: Rates
-  readonly #reliable: Pick<Reliability, 'allow' | 'state'>
+  readonly #reliable: Used
 
-  constructor(exchange: Exchange, rates: Rates, reliable: Pick<Reliability, 'allow' | 'state'>) {
+  constructor(exchange: Exchange, rates: Rates, reliable: Used) {
     this.#exchange = exchange
     this.#rates = rates
     this.#reliable = reliable
@@ -143,6 +147,16 @@ export class Context {
   /** What lasts from call to call of one conversation, on any replica. Written when the call has succeeded. */
   get state(): CallState {
     return this.#reliable.state.of(this.#exchange)
+  }
+
+  /** What this call costs: what was expected, what may be spent, and what was. Of tools with a `cost`. */
+  get cost(): CallCost {
+    return this.#reliable.cost(this.#exchange)
+  }
+
+  /** What the caller says the call is for. Somebody else's words: they describe, and permit nothing. */
+  get intent(): string | undefined {
+    return intentIn(this.#exchange.meta)
   }
 
   /** The task that this call has become, where it has. */

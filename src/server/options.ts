@@ -4,9 +4,11 @@ import type { Duration } from '../core/duration.ts'
 import { checkLogOption, type LogOption } from '../core/log-trace.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
+import type { CostOptions } from '../features/reliability/cost/server.ts'
 import type { EventsOptions } from '../features/reliability/events/server.ts'
 import { type FacadePart, facadeParts } from '../features/reliability/facade/facts.ts'
 import type { IdempotencyOptions } from '../features/reliability/idempotency/server.ts'
+import type { IntentOptions } from '../features/reliability/intent/server.ts'
 import type { ManifestOptions } from '../features/reliability/manifest/server.ts'
 import type { PermissionsOptions } from '../features/reliability/permissions/server.ts'
 import type { Recommend, Recommendation } from '../features/reliability/recommendations/server.ts'
@@ -16,6 +18,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Icon, RevisionId } from '../revisions/index.ts'
 import type { Store } from '../stores/store.ts'
+import type { Context } from './context.ts'
 import { defaultRates, type RateOptions } from './rates.ts'
 import { checkStore } from './store.ts'
 
@@ -55,6 +58,10 @@ export interface ServerOptions {
    * There is one where a store was given; false: none.
    */
   readonly audit?: AuditOptions | false
+  /** What holds for all tools with a `cost`. */
+  readonly cost?: CostOptions
+  /** What callers say that calls are for, and what they are told of it. Given, clients are told that they may say it. */
+  readonly intent?: IntentOptions<Context>
   /** How long `ctx.state` lasts. */
   readonly state?: StateOptions
   /**
@@ -108,6 +115,8 @@ const kinds: KindsOf<ServerOptions> = {
   transactions: 'object',
   permissions: 'object',
   audit: 'any',
+  cost: 'object',
+  intent: 'object',
   state: 'object',
   facade: 'any',
   profile: 'string',

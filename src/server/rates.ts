@@ -2,7 +2,9 @@
 import { type Buckets, createBuckets } from '../core/bucket.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Exchange } from '../engine/exchange.ts'
+import { tellLimit, tellWait } from '../features/reliability/cost/headers.ts'
 import { McpError } from '../jsonrpc/error.ts'
+import { isRecord } from '../jsonrpc/message.ts'
 
 export interface Rate {
   readonly perSecond: number
@@ -42,6 +44,8 @@ export function createRates(options: RateOptions | false, clock: Clock): Rates {
     return rate === false ? undefined : createBuckets({ ...rate, clock })
   }
   const calls = buckets('calls')
+  // What nobody chose is far away for everybody: there is nothing to tell of it.
+  const told = options !== false && isRecord(options.calls)
   const completions = buckets('completions')
   const log = buckets('log')
   const progress = buckets('progress')
@@ -49,8 +53,8 @@ export function createRates(options: RateOptions | false, clock: Clock): Rates {
     callsPerMinute: calls && Math.floor(calls.perSecond * 60),
     callsLeft: exchange => calls?.left(keyOf(exchange)),
     call: (exchange, own) => {
-      if (own !== undefined) take(own, exchange, 'calls of this tool', 'its own rate')
-      else if (calls !== undefined) take(calls, exchange, 'tool calls', 'rates.calls')
+      if (own !== undefined) take(own, exchange, 'calls of this tool', 'its own rate', true)
+      else if (calls !== undefined) take(calls, exchange, 'tool calls', 'rates.calls', told)
     },
     completion: exchange => {
       if (completions !== undefined) take(completions, exchange, 'completions', 'rates.completions')
@@ -64,10 +68,18 @@ function keyOf({ caller }: Exchange): object | string {
   return caller.principal?.id ?? caller.connection
 }
 
-function take(buckets: Buckets, exchange: Exchange, what: string, limit: string): void {
+function take(buckets: Buckets, exchange: Exchange, what: string, limit: string, told = false): void {
   const wait = buckets.take(keyOf(exchange))
+  if ((told || wait > 0) && exchange.caller.carrier === 'http') tell(buckets, exchange)
   if (wait > 0) {
+    tellWait(exchange, wait)
     const message = `Too many ${what}: the limit is ${buckets.perSecond} a second (${limit}); wait ${wait} ms and try again`
     throw new McpError('rate-limited', message, { data: { limit: what, retryAfterMs: wait } })
   }
+}
+
+function tell(buckets: Buckets, exchange: Exchange): void {
+  const { burst, perSecond } = buckets
+  const { tokens, fullInMs } = buckets.left(keyOf(exchange))
+  tellLimit(exchange, { name: 'rate', most: burst, periodMs: (burst / perSecond) * 1000, remaining: tokens, resetMs: fullInMs })
 }

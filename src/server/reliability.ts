@@ -5,7 +5,6 @@ import type { Grants } from '../core/grant/grants.ts'
 import type { Seal } from '../core/handle.ts'
 import type { Runners } from '../core/journal/runners.ts'
 import type { Trace } from '../core/log-trace.ts'
-import { ownerKey } from '../core/owner.ts'
 import { checkScopes } from '../core/scope.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
@@ -20,9 +19,13 @@ import type { ToolEntry, ToolExtras, ToolFacts } from '../features/mcp/tools/ser
 import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
 import { type Confirmable, confirmFacts, confirmMeta, worstRisk } from '../features/reliability/confirmation/facts.ts'
 import { type ConfirmationServer, confirmationServer } from '../features/reliability/confirmation/server.ts'
+import { type Priced, pricedMeta } from '../features/reliability/cost/facts.ts'
+import type { CallCost } from '../features/reliability/cost/meter.ts'
+import type { CostOptions } from '../features/reliability/cost/server.ts'
 import type { Asker, Hearing } from '../features/reliability/events/wish.ts'
 import { facadeParts } from '../features/reliability/facade/facts.ts'
 import { idempotencyServer } from '../features/reliability/idempotency/server.ts'
+import { intentServer } from '../features/reliability/intent/server.ts'
 import { type Paginated, paginationMeta } from '../features/reliability/manifest/pagination.ts'
 import type { ListedKind } from '../features/reliability/permissions/hide.ts'
 import { permissionsEnded, permissionsExtension, presentedIn } from '../features/reliability/permissions/messages.ts'
@@ -36,14 +39,17 @@ import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import type { Server } from './api.ts'
 import { type AuditControl, auditControl, type Books, openBooks } from './books.ts'
+import type { Context } from './context.ts'
+import { approvalOf, type BudgetsControl, costsOf, ownerNamed } from './cost.ts'
 import type { ServerEventsParts } from './events.ts'
 import type { ServerOptions } from './options.ts'
 import { type LazyStore, lazyStore } from './store.ts'
 
 /** What the features let an author say of a tool. */
-export interface ReliableFacts extends Confirmable, Scoped, Paginated, Pick<ToolFacts, 'scopes'> {}
+export interface ReliableFacts extends Confirmable, Paginated, Priced, Scoped, Pick<ToolFacts, 'scopes'> {}
 
 export interface ReliabilityParts {
+  readonly context: (exchange: Exchange) => Context
   readonly clock: Clock
   readonly trace: Trace
   readonly seal: Seal
@@ -84,6 +90,9 @@ export interface Reliability {
   readonly toolExtras: ToolExtras
   readonly confirmations: Server['confirmations']
   readonly permissions: PermissionsControl
+  readonly budgets: BudgetsControl
+  /** What a call costs, for its handler. */
+  readonly cost: (exchange: Exchange) => CallCost
   /** Whether more than the caller's token decides on a request. */
   decides(exchange: Exchange): boolean
   /** Whether a caller may hear of what has these scopes. */
@@ -131,6 +140,9 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
   })
   const confirmation = confirming(options, parts, store, grants, audit)
   const permissions = permitting(options, parts, store, grants)
+  const factsOf = (tool: string): ReliableFacts | undefined => parts.tools().get(tool)?.facts
+  const costs = costsOf(options, { ...parts, grants, journal, facts: factsOf })
+  const intent = intentServer({ options: options.intent, context: parts.context, clock, trace, offers })
   const transactions = transactionsServer({
     ...options.transactions,
     grants,
@@ -142,6 +154,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     engine,
     offers,
     problemOf: problemOfFailure,
+    undone: costs.undone,
   })
   const state = stateServer({
     ...options.state,
@@ -155,13 +168,22 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     used: parts.usesState,
   })
   return {
-    sides: [problemServer(), idempotency, permissions.side, confirmation.side, transactions.side, state.side],
+    sides: [
+      problemServer(),
+      idempotency,
+      permissions.side,
+      confirmation.side,
+      transactions.side,
+      state.side,
+      costs.server.side,
+      intent,
+    ],
     transactions: { stuck: transactions.stuck },
     audit: auditControl(audit),
     state,
     shared: options.store === undefined ? undefined : { store: store.open, runners: async () => (await journal()).runners },
     problemMeta,
-    toolExtras: extrasOf(transactions.undoable),
+    toolExtras: extrasOf(transactions.undoable, options.cost),
     decides: permissions.decides,
     hears: permissions.hears,
     lapsing: lapsingOf(permissions, engine),
@@ -171,7 +193,12 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     },
     store: store.open,
     permissions: controlOf(permissions),
-    declare: confirmation.declare,
+    budgets: costs.control,
+    cost: costs.server.of,
+    declare: (tool, facts) => {
+      costs.server.declare(tool, facts)
+      confirmation.declare(tool, withApproval(facts, options.cost))
+    },
     confirmations: {
       find: async id => (await confirmation.approvals()).find(id),
       approve: async id => (await confirmation.approvals()).approve(id),
@@ -193,15 +220,30 @@ interface UndoableFacts {
 
 type Undoable = (name: string, undo: unknown) => Readonly<Record<string, unknown>> | undefined
 
-const extrasOf = (undoable: Undoable): ToolExtras => ({
-  kinds: { confirm: 'any', scopesFor: 'function', undo: 'object', pagination: 'object' },
+/** The same tool, where its cost needs a yes too. */
+function withApproval(facts: ReliableFacts, cost: CostOptions | undefined): Confirmable {
+  const confirm = facts.cost === undefined ? facts.confirm : approvalOf(facts, cost)
+  return confirm === undefined ? {} : { confirm }
+}
+
+const extrasOf = (undoable: Undoable, cost: CostOptions | undefined): ToolExtras => ({
+  kinds: {
+    confirm: 'any',
+    scopesFor: 'function',
+    undo: 'object',
+    pagination: 'object',
+    cost: 'object',
+    latency: 'string',
+    quota: 'object',
+  },
   meta: (name, facts: ReliableFacts & UndoableFacts, schemas) => {
     const undo = undoable(name, facts.undo)
-    const confirm = confirmFacts(facts)
+    const confirm = approvalOf(facts, cost)
     const needs = facts.scopes === undefined ? undefined : { [permissionsExtension]: { required_scopes: facts.scopes } }
     const pages = paginationMeta(name, facts, schemas)
-    if ((undo ?? confirm ?? needs ?? pages) === undefined) return undefined
-    return { ...needs, ...(confirm && confirmMeta(confirm)), ...undo, ...pages }
+    const priced = pricedMeta(facts, cost?.unitLabel)
+    if ((undo ?? confirm ?? needs ?? pages ?? priced) === undefined) return undefined
+    return { ...needs, ...(confirm && confirmMeta(confirm)), ...undo, ...pages, ...priced }
   },
   annotations: (facts: ReliableFacts) => {
     const confirm = confirmFacts(facts)
@@ -210,7 +252,7 @@ const extrasOf = (undoable: Undoable): ToolExtras => ({
 })
 
 function confirming(
-  { name, facade }: ServerOptions,
+  { name, facade, cost }: ServerOptions,
   { tools, ...parts }: ReliabilityParts,
   store: LazyStore,
   grants: () => Promise<Grants>,
@@ -231,7 +273,7 @@ function confirming(
     },
     facts: tool => {
       const facts = factsOf(tool)
-      return facts === undefined ? undefined : confirmFacts(facts)
+      return facts === undefined ? undefined : approvalOf(facts, cost)
     },
     definition: tool => tools().digestOf(tool),
   })
@@ -306,10 +348,7 @@ async function hearing(
 function controlOf({ rights }: PermissionsServer): PermissionsControl {
   const sessions = async (): Promise<Sessions> => (await rights()).sessions
   return {
-    sessions: async principal => {
-      const caller = { carrier: 'memory', ...(principal === undefined ? {} : { principal: { id: principal } }) } as const
-      return (await sessions()).list((await ownerKey(caller)) as string)
-    },
+    sessions: async principal => (await sessions()).list(await ownerNamed(principal)),
     extend: async (session, scopes) => {
       checkScopes(scopes, 'permissions.extend')
       return (await sessions()).extend(session, scopes)

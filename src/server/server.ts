@@ -79,6 +79,7 @@ export function createServer(options: ServerOptions): Server {
       tools.catalog.snapshot.entries.some(({ facts }) => facts.state !== undefined),
     )
   const reliable = reliability(options, {
+    context,
     stateRule,
     usesState,
     needs,
@@ -250,6 +251,7 @@ export function createServer(options: ServerOptions): Server {
     confirmations: reliable.confirmations,
     audit: reliable.audit,
     permissions: reliable.permissions,
+    budgets: reliable.budgets,
     states: reliable.state.states,
     use: layer => {
       middleware.push(middlewareLayer(layer, context))

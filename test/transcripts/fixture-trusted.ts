@@ -11,6 +11,8 @@ export function createTrusted(options: Partial<ServerOptions> = {}): Server {
     store: 'memory:',
     permissions: { grant: ({ scopes }) => scopes.filter(scope => scope !== 'tickets:admin') },
     limits: { rates: false },
+    cost: { unitLabel: 'credits' },
+    intent: { suggest: ({ tool }) => (tool === 'search' ? { tool: 'report', reason: 'It has looked already' } : undefined) },
     ...options,
   })
   const titled = object<{ title: string }>({ title: { type: 'string' } })
@@ -24,6 +26,17 @@ export function createTrusted(options: Partial<ServerOptions> = {}): Server {
   server.tool('delete', { input: named, idempotent: true }, ({ id }) => `Deleted ${id}`)
   server.tool('wipe', { input: named, confirm: { message: 'Wipe {id} for good?' } }, ({ id }) => `Wiped ${id}`)
   server.tool('archive', { input: named, scopes: ['tickets:write'] }, ({ id }) => `Archived ${id}`)
+  const words = object<{ words: string }>({ words: { type: 'string' } })
+  const cost = { category: 'metered', estimatedUnits: 3 } as const
+  server.tool(
+    'search',
+    { input: words, cost, latency: 'seconds', quota: { calls: 2, per: '1d' } },
+    ({ words }) => `Found ${words}`,
+  )
+  server.tool('report', { cost: { category: 'metered' } }, (_, ctx) => {
+    ctx.cost.add(0.5)
+    return 'All is well'
+  })
   server.tool('count', { state: 'branch' }, async (_, ctx) => {
     const count = (((await ctx.state.get()) as number | undefined) ?? 0) + 1
     await ctx.state.set(count)

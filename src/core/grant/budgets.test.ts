@@ -7,6 +7,8 @@ import { Runners } from '../journal/runners.ts'
 import { Budgets, type Reservation } from './budgets.ts'
 import type { GrantTerms } from './grant.ts'
 import { Grants } from './grants.ts'
+import type { Quota } from './quota.ts'
+import { refunding } from './refunds.ts'
 
 const tenUnits: GrantTerms = { effect: 'budget', action: 'call', resource: '*', units: 10, standing: true, source: 'operator' }
 const costing = (units: number) => ({ action: 'call', resource: 'search', units })
@@ -148,7 +150,7 @@ describe.each(storeKinds)('budgets on %s', kind => {
     const { id } = await grants.issue('ann', tenUnits, 60_000)
     await store.commit([put('taken', '')])
     const reservation = got(await budgets.reserve('ann', costing(4)))
-    expect(await reservation.settle(4, [put('taken', '', { ifAbsent: true })])).toBe(false)
+    expect(await reservation.settle(4, { also: [put('taken', '', { ifAbsent: true })] })).toBe(false)
     expect(await budgets.left('ann', id)).toBe(6)
   })
 })
@@ -178,4 +180,49 @@ test('X9: a reservation is refused exactly where it would overdraw, and in the e
       expect(await last.left('ann', id)).toBe(Math.max(0, 20 - spent))
     }),
   )
+})
+
+const twoCalls: Quota = { name: 'search', counts: 'calls', most: 2, periodMs: 60_000 }
+
+describe.each(storeKinds)('quotas on %s', kind => {
+  test('E3-4: a quota counts once for each call that was made, in all processes, and not those that were not begun', async () => {
+    const { start } = await world(kind)
+    const [one, two] = [start().budgets, start().budgets]
+    const first = got(await one.reserve('ann', { ...costing(7), quotas: [twoCalls] }))
+    await first.settle(0, { calls: 0 })
+    for (const budgets of [one, two]) await got(await budgets.reserve('ann', { ...costing(7), quotas: [twoCalls] })).settle(7)
+    const over = two.reserve('ann', { ...costing(7), quotas: [twoCalls] })
+    await expect(over).rejects.toMatchObject({ code: 'QUOTA_EXHAUSTED', details: { remaining: 0 } })
+    expect(await two.reserve('bob', { ...costing(7), quotas: [twoCalls] })).toBeDefined()
+  })
+
+  test('E3-5: a quota that is used up says how long it is until the next period, which begins whole', async () => {
+    const { start, clock } = await world(kind)
+    const { budgets } = start()
+    const quotas: readonly Quota[] = [{ name: 'all', counts: 'units', most: 10, periodMs: 60_000 }]
+    await clock.advance(60_000 - (clock.now() % 60_000) + 1_500)
+    await got(await budgets.reserve('ann', { ...costing(8), quotas })).settle(8)
+    await expect(budgets.reserve('ann', { ...costing(3), quotas })).rejects.toMatchObject({
+      code: 'QUOTA_EXHAUSTED',
+      retryAfter: 58_500,
+    })
+    // What costs more than there ever is gets no better by waiting.
+    await expect(budgets.reserve('ann', { ...costing(11), quotas })).rejects.toMatchObject({ code: 'BUDGET_EXCEEDED' })
+    await clock.advance(58_500)
+    const next = got(await budgets.reserve('ann', { ...costing(3), quotas }))
+    expect((await next.quotas()).map(({ remaining }) => remaining)).toEqual([7])
+  })
+
+  test('X9: what was paid for something that is taken back is given back where it was kept for that, and once', async () => {
+    const { start, store, clock, grants } = await world(kind)
+    const { budgets } = start()
+    const { id } = await grants.issue('ann', tenUnits, 60_000)
+    await got(await budgets.reserve('ann', costing(4))).settle(3, { refundable: 'ann/step' })
+    await got(await budgets.reserve('ann', costing(4))).settle(2)
+    const [ops, again] = [await refunding(store, clock, 'ann/step'), await refunding(store, clock, 'ann/step')]
+    expect((await store.commit([...ops])).ok).toBe(true)
+    expect((await store.commit([...again])).ok).toBe(false)
+    expect(await budgets.left('ann', id)).toBe(8)
+    expect(await refunding(store, clock, 'ann/step')).toEqual([])
+  })
 })

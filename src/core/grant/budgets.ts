@@ -9,8 +9,10 @@ import type { Clock } from '../clock.ts'
 import type { Runners } from '../journal/runners.ts'
 import { type Problem, problem } from '../problem.ts'
 import { type Grant, grantKey, isStanding } from './grant.ts'
-import type { Counting, Grants } from './grants.ts'
+import type { Grants } from './grants.ts'
 import { matches } from './pattern.ts'
+import { periodOf, type Quota, type QuotaStatus } from './quota.ts'
+import { keeping } from './refunds.ts'
 
 export interface BudgetsOptions {
   readonly grants: Grants
@@ -30,21 +32,47 @@ export interface Expected {
   readonly units: number
   /** Ids of budgets that the caller presents. */
   readonly presented?: readonly string[]
+  /** What holds for everybody. */
+  readonly quotas?: readonly Quota[]
+}
+
+export interface SettleOptions {
+  /** How often it was done. Default once; never, where it was not begun. */
+  readonly calls?: 0 | 1
+  /** Written with it; where that does not hold, nothing is. */
+  readonly also?: readonly Op[]
+  /** The name under which `refunding` finds it, should it be taken back. */
+  readonly refundable?: string | undefined
 }
 
 export interface Reservation {
   /**
-   * It has ended, and this is what it cost: also more than was reserved, since what was spent was spent. `also` is written with
-   * it; false where that did not hold, and then nothing was written.
+   * It has ended, and this is what it cost: also more than was reserved, since what was spent was spent. False where what
+   * should be written with it did not hold: then nothing was written.
    */
-  settle(units: number, also?: readonly Op[]): Promise<boolean>
+  settle(units: number, options?: SettleOptions): Promise<boolean>
+  /** What is now left of the quotas that it was reserved from. */
+  quotas(): Promise<readonly QuotaStatus[]>
 }
 
-/** What was reserved of one budget, as it lies in the store. */
-interface Slip {
+/** What units, or calls, are taken from: a grant by the version of its record, or the period of a quota, which has none. */
+interface Purse {
   readonly grant: Grant
+  readonly version: number | undefined
+  readonly quota: Quota | undefined
+}
+
+/** What was reserved of one, as it lies in the store. */
+interface Slip {
+  readonly purse: Purse
   readonly key: string
   readonly version: number
+}
+
+/** In millionths. */
+interface Amounts {
+  readonly units: number
+  readonly calls: number
 }
 
 const graceMs = 60_000
@@ -62,31 +90,46 @@ export class Budgets {
 
   /** Takes the units from every budget that covers the call, or refuses and takes none. Undefined where no budget does. */
   async reserve(owner: string, expected: Expected): Promise<Reservation | undefined> {
-    const units = millionths(expected.units)
-    const budgets = await this.#covering(owner, expected)
-    if (budgets.length === 0) return undefined
+    const amounts = { units: millionths(expected.units), calls: MILLION }
+    const purses = await this.#covering(owner, expected)
+    if (purses.length === 0) return undefined
     const { runners } = this.#options
     const held = runners.hold()
     try {
       if (held !== undefined) await held
-      const slips = await this.#take(budgets, units)
-      return this.#reservation(slips, units)
+      return this.#reservation(await this.#take(purses, amounts), amounts)
     } catch (error) {
       runners.release()
       throw error
     }
   }
 
-  #reservation(slips: readonly Slip[], units: number): Reservation {
+  #reservation(slips: readonly Slip[], reserved: Amounts): Reservation {
     let open = true
     return {
-      settle: async (spent, also = []) => {
-        const cost = millionths(spent)
+      settle: async (units, { calls = 1, also = [], refundable } = {}) => {
+        const spent = { units: millionths(units), calls: millionths(calls) }
         if (!open) throw new Error('This reservation has been settled already')
         open = false
-        return this.#settle(slips, units, cost, also).finally(() => this.#options.runners.release())
+        const kept = refundable === undefined ? [] : [this.#keeping(refundable, slips, spent)]
+        return this.#settle(slips, reserved, spent, [...kept, ...also]).finally(() => this.#options.runners.release())
       },
+      quotas: () =>
+        Promise.all(slips.flatMap(({ purse: { quota, grant } }) => (quota === undefined ? [] : [this.#status(quota, grant)]))),
     }
+  }
+
+  async #status(quota: Quota, grant: Grant): Promise<QuotaStatus> {
+    return { quota, remaining: await this.#left(grant), resetsAt: grant.expires }
+  }
+
+  #keeping(name: string, slips: readonly Slip[], spent: Amounts): Op {
+    const charges = slips.map(({ purse }) => ({
+      key: unitsKey(purse.grant),
+      count: amountOf(purse, spent),
+      expires: purse.grant.expires,
+    }))
+    return keeping(name, charges, this.#clock)
   }
 
   /** Units that are neither spent nor reserved; undefined where there is no such budget. */
@@ -100,53 +143,62 @@ export class Budgets {
     return Math.max(0, millionths(grant.units ?? 0) - gone) / MILLION
   }
 
-  async #covering(owner: string, { action, resource, presented = [] }: Expected): Promise<readonly Counting[]> {
-    return (await this.#options.grants.counting(owner, presented)).filter(
+  async #covering(owner: string, { action, resource, presented = [], quotas = [] }: Expected): Promise<readonly Purse[]> {
+    const now = this.#clock.now()
+    const given = (await this.#options.grants.counting(owner, presented)).filter(
       ({ grant }) => grant.effect === 'budget' && matches(grant.action, action) && matches(grant.resource, resource),
     )
+    return [
+      ...given.map(({ grant, version }) => ({ grant, version, quota: undefined })),
+      ...quotas.map(quota => ({ grant: periodOf(quota, owner, now), version: undefined, quota })),
+    ]
   }
 
-  async #take(budgets: readonly Counting[], units: number): Promise<readonly Slip[]> {
+  async #take(purses: readonly Purse[], amounts: Amounts): Promise<readonly Slip[]> {
     const id = this.#options.id()
     const reaped = new Set<string>()
     for (;;) {
-      const steps = budgets.map(budget => this.#reserving(budget, id, units))
+      const steps = purses.map(purse => this.#reserving(purse, id, amountOf(purse, amounts)))
       const outcome = await this.#store.commit(steps.flat())
       if (outcome.ok) {
-        const perBudget = outcome.results.length / budgets.length
-        return budgets.map(({ grant }, i) => ({
-          grant,
-          key: slipsPrefix(grant) + id,
-          version: outcome.results[i * perBudget + 1]?.version ?? 0,
+        const perPurse = outcome.results.length / purses.length
+        return purses.map((purse, i) => ({
+          purse,
+          key: slipsPrefix(purse.grant) + id,
+          version: outcome.results[i * perPurse + 1]?.version ?? 0,
         }))
       }
-      const perBudget = steps[0]?.length ?? 1
-      const short = budgets[Math.floor(outcome.index / perBudget)]?.grant as Grant
-      if (outcome.reason !== 'range' || reaped.has(short.id)) throw await this.#refusal(short, units, outcome.index % perBudget)
+      const perPurse = steps[0]?.length ?? 1
+      const short = purses[Math.floor(outcome.index / perPurse)] as Purse
+      if (outcome.reason !== 'range' || reaped.has(short.grant.id))
+        throw await this.#refusal(short, amountOf(short, amounts), outcome.index % perPurse)
       // What the dead still hold may be all that is missing.
-      reaped.add(short.id)
+      reaped.add(short.grant.id)
       await this.#reap(short)
     }
   }
 
-  #reserving({ grant, version }: Counting, id: string, units: number): readonly Op[] {
+  #reserving({ grant, version }: Purse, id: string, count: number): readonly Op[] {
     const { runners, reservations, holdMs } = this.#options
     const ttl = this.#ttl(grant)
-    const slip = JSON.stringify({ units, runner: runners.id, until: this.#clock.now() + holdMs })
+    const slip = JSON.stringify({ units: count, runner: runners.id, until: this.#clock.now() + holdMs })
     return [
       check(grantKey(grant.owner, grant.id, isStanding(grant)), version),
       put(slipsPrefix(grant) + id, slip, { ifAbsent: true, ttl }),
-      add(unitsKey(grant), units, { max: millionths(grant.units ?? 0), ttl }),
+      add(unitsKey(grant), count, { max: millionths(grant.units ?? 0), ttl }),
       add(slipCountKey(grant), 1, { max: reservations, ttl }),
     ]
   }
 
-  async #settle(slips: readonly Slip[], reserved: number, spent: number, also: readonly Op[]): Promise<boolean> {
+  async #settle(slips: readonly Slip[], reserved: Amounts, spent: Amounts, also: readonly Op[]): Promise<boolean> {
     const givenUp = new Set<Slip>()
     for (;;) {
-      const steps = slips.map(slip =>
-        givenUp.has(slip) ? [this.#charge(slip.grant, spent)] : this.#returning(slip, spent - reserved),
-      )
+      const steps = slips.map(slip => {
+        const count = amountOf(slip.purse, spent)
+        return givenUp.has(slip)
+          ? [this.#charge(slip.purse.grant, count)]
+          : this.#returning(slip, count - amountOf(slip.purse, reserved))
+      })
       const outcome = await this.#store.commit([...steps.flat(), ...also])
       // Others took this process for dead, and what it had reserved is back: all of what was spent is missing there.
       const lost = outcome.ok ? undefined : slips.find((_, i) => steps.slice(0, i).flat().length === outcome.index)
@@ -156,22 +208,22 @@ export class Budgets {
   }
 
   /** Gives back what the dead had reserved, and what was never settled. Whoever does it first has done it. */
-  async #reap(grant: Grant): Promise<void> {
+  async #reap(purse: Purse): Promise<void> {
     for (let after: string | undefined; ; ) {
-      const page = await this.#store.scan(slipsPrefix(grant), after === undefined ? {} : { after })
-      for (const entry of page) await this.#reapSlip(grant, entry)
+      const page = await this.#store.scan(slipsPrefix(purse.grant), after === undefined ? {} : { after })
+      for (const entry of page) await this.#reapSlip(purse, entry)
       after = page.at(-1)?.key
       if (after === undefined) return
     }
   }
 
-  async #reapSlip(grant: Grant, { key, value, version }: Entry): Promise<void> {
+  async #reapSlip(purse: Purse, { key, value, version }: Entry): Promise<void> {
     const { units, runner, until } = readSlip(value)
     if (until > this.#clock.now() && (await this.#options.runners.isAlive(runner))) return
-    await this.#store.commit(this.#returning({ grant, key, version }, -units))
+    await this.#store.commit(this.#returning({ purse, key, version }, -units))
   }
 
-  #returning({ grant, key, version }: Slip, units: number): readonly Op[] {
+  #returning({ purse: { grant }, key, version }: Slip, units: number): readonly Op[] {
     return [remove(key, version), this.#charge(grant, units), add(slipCountKey(grant), -1, { ttl: this.#ttl(grant) })]
   }
 
@@ -184,19 +236,42 @@ export class Budgets {
     return Math.max(0, grant.expires - this.#clock.now()) + graceMs
   }
 
-  async #refusal(grant: Grant, units: number, step: number): Promise<Problem> {
-    const left = await this.#left(grant)
+  async #refusal({ grant, quota }: Purse, count: number, step: number): Promise<Problem> {
     if (step === 0) return problem('BUDGET_EXCEEDED', 'The budget for this was taken back just now')
     if (step > 2)
       return problem('SERVER_UNAVAILABLE', `${this.#options.reservations} calls are being paid from one budget at once`, {
         retryAfter: 1000,
       })
-    return problem('BUDGET_EXCEEDED', `This takes ${units / MILLION} units, and ${left} are left`, {
+    const facts = { units: count / MILLION, left: await this.#left(grant) }
+    // Where one call takes more than there ever is, waiting does not help.
+    if (quota !== undefined && facts.units <= quota.most) return exhausted(quota, facts, grant.expires, this.#clock.now())
+    return problem('BUDGET_EXCEEDED', `This takes ${facts.units} units, and ${facts.left} are left`, {
       suggestion: 'Do less, or ask for a larger budget',
-      details: { units: units / MILLION, left },
+      details: facts,
       actor: 'user',
     })
   }
+}
+
+function exhausted(
+  { name, counts, most }: Quota,
+  facts: { units: number; left: number },
+  resetsAt: number,
+  now: number,
+): Problem {
+  const { units, left } = facts
+  const resets = new Date(resetsAt).toISOString()
+  const takes = counts === 'calls' ? `${most} calls were made` : `this takes ${units} units, and ${left} of ${most} are left`
+  return problem('QUOTA_EXHAUSTED', `The quota is used up: ${takes} until ${resets}`, {
+    retryAfter: Math.max(1, resetsAt - now),
+    suggestion: `Wait until ${resets}`,
+    details: { quota: name, [counts]: units, remaining: left, resets_at: resets },
+  })
+}
+
+/** Of a quota of calls each takes one, whatever it costs. */
+function amountOf({ quota }: Purse, { units, calls }: Amounts): number {
+  return quota?.counts === 'calls' ? calls : units
 }
 
 /** Stores count in whole numbers, costs come in fractions. */

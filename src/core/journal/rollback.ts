@@ -28,7 +28,7 @@ export interface RollbackOptions {
   /** Runs the inverse of a step. A step whose end is unknown may have no parameters for it: find out by its key, or fail. */
   compensate(owner: string, unit: Unit, step: Step): Promise<Undone>
   /** Further writes that go with a step's being taken back; or why a part of it stays. */
-  undone?(owner: string, step: Step): Promise<UndoneParts>
+  undone?(owner: string, step: Step, unit: Unit): Promise<UndoneParts>
   /** Resolves when this process no longer runs the step, or the wait for that is over. */
   settled?(owner: string, unit: Unit, step: Step): Promise<void>
   /** Default 6 s. */
@@ -84,7 +84,7 @@ async function takeBack(options: RollbackOptions, owner: string, unit: Unit, lea
     pause: attempt => new Promise(resolve => void units.clock.setTimeout(resolve, 100 * 2 ** attempt)),
     async record(step, outcome) {
       if (outcome.status === 'nothing') return
-      const parts = outcome.status === 'undone' ? await options.undone?.(owner, step) : undefined
+      const parts = outcome.status === 'undone' ? await options.undone?.(owner, step, unit) : undefined
       const after = outcomeOf(step, parts?.stays === undefined ? outcome : { status: 'failed', ...parts.stays })
       await lease.commit([
         put(stepKey(owner, unit.id, step.order), JSON.stringify(after)),

@@ -1,7 +1,7 @@
 /** Cross-origin answers, for origins that the author listed and for no other. Cookies are never invited. */
 import type { Guard } from './guard.ts'
 
-const exposed = 'mcp-session-id, mcp-protocol-version, www-authenticate, retry-after'
+const exposed = 'mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, ratelimit, ratelimit-policy'
 const names = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/
 
 /** Headers (flat) that let the page read an answer; none for an origin that is not listed. */

@@ -253,7 +253,9 @@ function reportsInResult({ peer }: Exchange): boolean {
 
 function execute<C>(entry: ToolEntry<C>, exchange: Exchange, options: ToolsOptions<C>): Awaitable<unknown> {
   const out = entry.handler(exchange.input as never, options.context(exchange))
-  return entry.timeoutMs === undefined || !isThenable(out) ? out : within(entry.timeoutMs, entry.name, exchange, out)
+  const { withinMs = entry.timeoutMs } = exchange
+  if (withinMs === undefined || !isThenable(out)) return out
+  return within(Math.min(withinMs, entry.timeoutMs ?? withinMs), entry.name, exchange, out)
 }
 
 /** A call that takes too long is told to stop, and answered at once whether it does or not. */

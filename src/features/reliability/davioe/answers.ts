@@ -3,7 +3,9 @@ import { NS } from '../../../core/namespace.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { confirmationExtension, confirmationText } from '../confirmation/messages.ts'
+import { operationalExtension } from '../cost/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
+import { intentExtension } from '../intent/messages.ts'
 import { permissionsExtension } from '../permissions/messages.ts'
 import { problemErrors, problemExtension } from '../problem/messages.ts'
 import { stateExtension } from '../session-state/messages.ts'
@@ -52,7 +54,7 @@ export function listed(result: unknown): unknown {
 
 function toolOf(entry: unknown): unknown {
   if (!isRecord(entry) || isRecord(entry['inputSchema']) || !isRecord(entry['input_schema'])) return entry
-  const { name, description, idempotent, risk_level: risk, required_scopes: scopes } = entry
+  const { name, description, idempotent, risk_level: risk, required_scopes: scopes, cost, latency } = entry
   const confirms = entry['requires_confirmation'] === true
   const message = entry['confirmation_message'] ?? ''
   const meta = {
@@ -60,6 +62,7 @@ function toolOf(entry: unknown): unknown {
       ? { [confirmationExtension]: { requires_confirmation: true, confirmation_message: message, risk_level: risk } }
       : {}),
     ...(Array.isArray(scopes) ? { [permissionsExtension]: { required_scopes: scopes } } : {}),
+    ...(cost === undefined && latency === undefined ? {} : { [operationalExtension]: { cost, latency } }),
   }
   const annotations = {
     ...(typeof idempotent === 'boolean' ? { idempotentHint: idempotent } : {}),
@@ -74,7 +77,7 @@ const beside: ReadonlyMap<string, (said: unknown) => Params> = new Map<string, (
   ['transaction', said => ({ [transactionsExtension]: said })],
   ['session_state', said => ({ [stateExtension]: { session_state: said } })],
   ['provenance', said => ({ [`${NS}/provenance`]: said })],
-  ['suggestion', said => ({ [`${NS}/intent`]: { suggestion: said } })],
+  ['suggestion', said => ({ [intentExtension]: { suggestion: said } })],
 ])
 
 export function called(sent: Sent, result: unknown, server: ServerFacts): unknown {

@@ -1,6 +1,7 @@
 /** The words of the reference implementation of davioe/mcp-extension-proposals: what it says beside `_meta`, and what that is here. */
 import { confirmationExtension } from '../confirmation/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
+import { intentExtension } from '../intent/messages.ts'
 import { permissionsExtension } from '../permissions/messages.ts'
 import { problemExtension } from '../problem/messages.ts'
 import { stateExtension } from '../session-state/messages.ts'
@@ -16,6 +17,7 @@ export const bareMembers: readonly (readonly [name: string, extension: string])[
   ['user_confirmed', confirmationExtension],
   ['session_token', permissionsExtension],
   ['session_state', stateExtension],
+  ['intent', intentExtension],
 ]
 
 /** What its servers list where others have an object of extensions. */
@@ -24,6 +26,7 @@ export const tokens: ReadonlyMap<string, string> = new Map([
   ['transactions', transactionsExtension],
   ['human_in_the_loop', confirmationExtension],
   ['session_state', stateExtension],
+  ['intent_hints', intentExtension],
   ['structured_errors', problemExtension],
 ])
 
@@ -34,4 +37,5 @@ export const assumed: readonly string[] = [
   transactionsExtension,
   confirmationExtension,
   permissionsExtension,
+  intentExtension,
 ]

@@ -3,6 +3,11 @@ import { NS } from '../../../core/namespace.ts'
 import { officialIds, request } from '../../../engine/method.ts'
 import { boolean, integer, object, optional, string } from '../../../jsonrpc/shape.ts'
 
+/** Names a step among all of its owner: as calls that go on carry it, and as what belongs to it is kept. */
+export function stepName(order: number, transaction: string): string {
+  return `${order} ${transaction}`
+}
+
 export const transactionsExtension = `${NS}/transactions`
 
 /** Of transactions and of their steps. */

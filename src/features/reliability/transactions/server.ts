@@ -4,6 +4,7 @@ import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
+import type { Step, Unit } from '../../../core/journal/unit.ts'
 import type { Trace } from '../../../core/log-trace.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Problem } from '../../../core/problem.ts'
@@ -13,6 +14,7 @@ import { declaration } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import type { Op } from '../../../stores/store.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import {
   beginTransaction,
@@ -61,6 +63,8 @@ export interface TransactionsParts extends TransactionsOptions {
   readonly revert: (wrote: unknown) => Promise<UndoneParts>
   /** What is let in by a grant is rolled back with its end. */
   readonly grants: () => Promise<Grants>
+  /** Further writes that go with a step's being taken back. */
+  readonly undone?: (owner: string, step: Step, unit: Unit) => Promise<readonly Op[]>
 }
 
 export interface TransactionsServer {

@@ -18,7 +18,7 @@ import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
 import { captured } from './authority.ts'
-import { idPattern, idRule, transactionsExtension, type WireStepResult } from './messages.ts'
+import { idPattern, idRule, stepName, transactionsExtension, type WireStepResult } from './messages.ts'
 import { wireCompensation } from './report.ts'
 import { givenIn, inverseOf, parametersOf, type UndoableTool } from './undo.ts'
 import type { Works } from './works.ts'
@@ -60,7 +60,7 @@ async function enrolled(works: Works, owner: string, wish: Wish, exchange: Excha
     const { id, order } = enrolment.step
     // One that goes on has the id with which it began.
     exchange.correlation = enrolment.step.correlation ?? exchange.correlation
-    exchange.carried = { ...exchange.carried, [transactionsExtension]: `${order} ${wish.transaction}` }
+    exchange.carried = { ...exchange.carried, [transactionsExtension]: stepName(order, wish.transaction) }
     exchange.step = { unit: `${owner}/${wish.transaction}`, wrote: what => enrolment.wrote(what) }
     const ended = works.begun(owner, wish.transaction, order, exchange)
     try {

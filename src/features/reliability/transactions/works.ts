@@ -32,6 +32,8 @@ export interface WorksParts extends CompensateParts {
   readonly retentionMs: number
   readonly perOwner?: number | undefined
   readonly steps?: number | undefined
+  /** Further writes that go with a step's being taken back. */
+  readonly undone?: ((owner: string, step: Step, unit: Unit) => Promise<readonly Op[]>) | undefined
   readonly onRolledBack?: ((report: UnitReport) => void) | undefined
   readonly grants: () => Promise<Grants>
   /** How what a step wrote beside its effect is taken back. */
@@ -77,7 +79,7 @@ export class Works {
     this.#rollback = {
       units: this.units,
       compensate: (owner, unit, step) => this.compensate(owner, unit.id, step),
-      undone: (owner, step) => this.#undone(owner, step),
+      undone: (owner, step, unit) => this.#undone(owner, step, unit),
       settled: (owner, unit, step) => this.#settled(owner, unit, step),
     }
   }
@@ -204,12 +206,13 @@ export class Works {
   }
 
   /** The key of what was taken back stands for something undone, and what it wrote beside its effect goes with it. */
-  async #undone(owner: string, step: Step): Promise<UndoneParts> {
+  async #undone(owner: string, step: Step, unit: Unit): Promise<UndoneParts> {
     const mark = step.key === '' ? undefined : await this.#journal.claims.undo(owner, step.key)
-    const ops = mark === undefined ? [] : [mark]
-    if (step.wrote === undefined) return { ops }
-    const beside = await this.#parts.revert(step.wrote)
-    return { ops: [...ops, ...beside.ops], stays: beside.stays }
+    const beside = step.wrote === undefined ? undefined : await this.#parts.revert(step.wrote)
+    // What is not taken back whole is not given back either.
+    const also = beside?.stays === undefined ? await this.#parts.undone?.(owner, step, unit) : undefined
+    const ops = [...(mark === undefined ? [] : [mark]), ...(beside?.ops ?? []), ...(also ?? [])]
+    return beside?.stays === undefined ? { ops } : { ops, stays: beside.stays }
   }
 
   /** Why a transaction is over because a grant is that let in a part of it. */

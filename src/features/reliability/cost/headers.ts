@@ -1,0 +1,45 @@
+/** Limits as HTTP headers, for what stands between: `RateLimit-Policy`, `RateLimit` (IETF httpapi draft) and `Retry-After`. */
+import type { Exchange } from '../../../engine/exchange.ts'
+
+export interface LimitState {
+  /** Which limit it is. */
+  readonly name: string
+  readonly most: number
+  readonly periodMs: number
+  readonly remaining: number
+  /** After how long there is as much as ever again. */
+  readonly resetMs: number
+  /** What is counted, where it is not calls. */
+  readonly unit?: string
+}
+
+/** Several limits are named side by side. Where the carrier has no headers nothing is written. */
+export function tellLimit(exchange: Exchange, { name, most, periodMs, remaining, resetMs, unit }: LimitState): void {
+  if (exchange.caller.carrier !== 'http') return
+  const { advice = {} } = exchange
+  const label = quoted(name)
+  const counted = unit === undefined ? '' : `;qu=${quoted(unit)}`
+  const policy = `${label};q=${Math.floor(most)};w=${seconds(periodMs)}${counted}`
+  exchange.advice = {
+    ...advice,
+    'ratelimit-policy': joined(advice['ratelimit-policy'], policy),
+    ratelimit: joined(advice['ratelimit'], `${label};r=${Math.max(0, Math.floor(remaining))};t=${seconds(resetMs)}`),
+  }
+}
+
+export function tellWait(exchange: Exchange, waitMs: number): void {
+  if (exchange.caller.carrier === 'http') exchange.advice = { ...exchange.advice, 'retry-after': `${seconds(waitMs)}` }
+}
+
+function joined(before: string | undefined, more: string): string {
+  return before === undefined ? more : `${before}, ${more}`
+}
+
+/** A string of structured fields (RFC 9651): printable ASCII. */
+function quoted(text: string): string {
+  return `"${text.replace(/[^\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')}"`
+}
+
+function seconds(ms: number): number {
+  return Math.max(0, Math.ceil(ms / 1000))
+}

@@ -1,0 +1,189 @@
+/**
+ * Paying for a call: what it may cost is reserved before it runs, what it did cost is settled after. Loaded with the first call
+ * that costs something.
+ */
+import type { Quota, QuotaStatus } from '../../../core/grant/quota.ts'
+import { Problem, problem } from '../../../core/problem.ts'
+import { problemOf } from '../../../core/problem-facts.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declared } from '../../../engine/extensions.ts'
+import { ownerOf } from '../../../engine/owner.ts'
+import type { Next } from '../../../engine/stages.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { StoreError } from '../../../stores/store.ts'
+import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
+import { transactionsExtension } from '../transactions/messages.ts'
+import { estimateOf, type Priced, quotaOf } from './facts.ts'
+import { tellLimit, tellWait } from './headers.ts'
+import { isCount, operationalExtension, type WireUsage } from './messages.ts'
+import { Meter } from './meter.ts'
+import type { CostParts } from './server.ts'
+
+/** By the calls that are under way. */
+export type Meters = WeakMap<Exchange, Meter>
+
+interface Wish {
+  readonly most: number | undefined
+  readonly withinMs: number | undefined
+}
+
+/** Takes what the call may cost, or refuses it; gives back what it did not need. */
+export async function reserved(parts: CostParts, meters: Meters, exchange: Exchange, next: Next): Promise<unknown> {
+  const tool = exchange.params['name'] as string
+  const priced = parts.facts(tool) ?? {}
+  const { most, withinMs } = wishOf(exchange)
+  const before = Number(exchange.carried?.[operationalExtension] ?? 0)
+  exchange.withinMs = withinMs
+  const estimate = estimateOf(priced.cost, exchange.input as Params)
+  if (most !== undefined) checkBudget(tool, priced, before, estimate, most)
+  // Of what nobody can estimate the caller's own bound is set aside.
+  const units = estimate ?? (most === undefined ? 0 : most - before)
+  const reservation = await reserve(parts, exchange, tool, priced, units)
+  const meter = new Meter({ estimate, most, reservation, before })
+  meters.set(exchange, meter)
+  try {
+    return await next()
+  } finally {
+    // Something between here and its handler refused it. What goes on in the background is settled there.
+    if (meter.used === undefined && exchange.outlet === undefined) await settle(parts, exchange, meter, 0, 0)
+  }
+}
+
+/** Around the handler itself, wherever it runs: what it did cost is known when it has ended. */
+export async function settled(parts: CostParts, meters: Meters, exchange: Exchange, next: Next): Promise<unknown> {
+  const meter = meters.get(exchange)
+  if (meter === undefined) return next()
+  const began = parts.clock.now()
+  let result: FailedResult | undefined
+  let thrown: unknown
+  try {
+    result = (await next()) as FailedResult
+  } catch (error) {
+    thrown = error
+  }
+  meter.durationMs = Math.max(0, Math.round(parts.clock.now() - began))
+  if (exchange.asking?.pending === true) {
+    // It goes on when its caller comes back: until then it has cost what was added, and the rest is free for others.
+    await settle(parts, exchange, meter, meter.added ?? 0, 0)
+    exchange.carried = { ...exchange.carried, [operationalExtension]: `${meter.spent}` }
+  } else await settle(parts, exchange, meter, spentOn(meter, result, thrown), 1)
+  if (result === undefined) throw thrown
+  return exchange.outlet === undefined ? result : stamp(parts, exchange, meter, result)
+}
+
+/** Around all that may answer the call: also what was done before, and costs nothing now. */
+export async function stamped(parts: CostParts, meters: Meters, exchange: Exchange, next: Next): Promise<unknown> {
+  const began = parts.clock.now()
+  const result = await next()
+  if (exchange.asking?.pending === true || exchange.outlet !== undefined || !isRecord(result)) return result
+  if (!Array.isArray(result['content'])) return result
+  const meter = meters.get(exchange) ?? new Meter({ estimate: 0, most: undefined, reservation: undefined, before: 0 })
+  if (!meters.has(exchange)) meter.durationMs = Math.max(0, Math.round(parts.clock.now() - began))
+  return stamp(parts, exchange, meter, result as unknown as CallToolResult)
+}
+
+function stamp<R extends CallToolResult>(parts: CostParts, exchange: Exchange, meter: Meter, result: R): R {
+  if (declared(exchange.peer, operationalExtension) === undefined) return result
+  const label = parts.facts(exchange.params['name'] as string)?.cost?.unitLabel ?? parts.unitLabel
+  const { quota } = meter
+  const usage: WireUsage = {
+    units_used: meter.before + (meter.used ?? 0),
+    ...(label === undefined ? {} : { unit_label: label }),
+    duration_ms: meter.durationMs,
+    ...(quota === undefined ? {} : { quota: { remaining: quota.remaining, resets_at: new Date(quota.resetsAt).toISOString() } }),
+  }
+  return { ...result, _meta: { ...result._meta, [operationalExtension]: usage } }
+}
+
+async function reserve(parts: CostParts, exchange: Exchange, tool: string, priced: Priced, units: number) {
+  const own = priced.quota === undefined ? [] : [quotaOf(tool, priced.quota, 'quota')]
+  const quotas = parts.quota === undefined ? own : [...own, parts.quota]
+  try {
+    const [budgets, owner] = await Promise.all([parts.budgets(), ownerOf(exchange)])
+    return await budgets.reserve(owner, { action: 'call', resource: tool, units, quotas })
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'QUOTA_EXHAUSTED') tellExhausted(exchange, quotas, error)
+    // Nothing is done that cannot be counted.
+    throw error instanceof StoreError ? problemOf(error) : error
+  }
+}
+
+function tellExhausted(exchange: Exchange, quotas: readonly Quota[], { retryAfter = 0, details }: Problem): void {
+  const quota = quotas.find(({ name }) => name === details?.['quota'])
+  const remaining = Number(details?.['remaining'] ?? 0)
+  tellWait(exchange, retryAfter)
+  if (quota !== undefined) tellLimit(exchange, { ...stateOf(quota), remaining, resetMs: retryAfter })
+}
+
+/** What was spent stays spent, whatever becomes of the record; without one it comes back in the end. */
+async function settle(parts: CostParts, exchange: Exchange, meter: Meter, units: number, calls: 0 | 1): Promise<void> {
+  meter.used = units
+  const { reservation } = meter
+  if (reservation === undefined) return
+  try {
+    await reservation.settle(units, { calls, refundable: await refundName(parts, exchange, calls) })
+    if (declared(exchange.peer, operationalExtension) === undefined && exchange.caller.carrier !== 'http') return
+    const statuses = await reservation.quotas()
+    meter.quota = tightest(statuses)
+    const now = parts.clock.now()
+    for (const { quota, remaining, resetsAt } of statuses)
+      tellLimit(exchange, { ...stateOf(quota), remaining, resetMs: resetsAt - now })
+  } catch (error) {
+    parts.trace('cost-not-settled', error)
+  }
+}
+
+async function refundName(parts: CostParts, exchange: Exchange, calls: number): Promise<string | undefined> {
+  const step = exchange.carried?.[transactionsExtension]
+  if (calls === 0 || step === undefined) return undefined
+  const { cost } = parts.facts(exchange.params['name'] as string) ?? {}
+  return cost?.refundable === true ? `${await ownerOf(exchange)}/${step}` : undefined
+}
+
+/** What its handler said, else what was expected. Whoever was refused by it pays nothing; of what broke nobody knows how far it came. */
+function spentOn({ added, estimate = 0 }: Meter, result: FailedResult | undefined, thrown: unknown): number {
+  if (added !== undefined) return added
+  if (result === undefined) return thrown instanceof McpError && thrown.kind !== 'internal' ? 0 : estimate
+  const why = result[because]
+  return why === undefined || why.code === 'SERVER_ERROR' || why.code === 'OPERATION_TIMEOUT' ? estimate : 0
+}
+
+function checkBudget(tool: string, { cost }: Priced, before: number, estimate: number | undefined, most: number): void {
+  if (cost === undefined || before + (estimate ?? 0) > most) {
+    const takes = cost === undefined ? 'costs nobody knows how much' : `costs ${before + (estimate ?? 0)} units`
+    throw problem('BUDGET_EXCEEDED', `A call of ${clip(tool)} ${takes}, and at most ${most} are allowed`, {
+      suggestion: 'Allow more, or call a tool that costs less',
+      details: { max_units: most, ...(estimate === undefined ? {} : { units: before + estimate }) },
+      actor: 'user',
+    })
+  }
+}
+
+function wishOf({ meta }: Exchange): Wish {
+  const said = meta !== undefined && Object.hasOwn(meta, operationalExtension) ? meta[operationalExtension] : {}
+  const where = `params._meta["${operationalExtension}"]`
+  if (!isRecord(said)) throw invalid(`${where} must be an object with max_units or deadline_ms`)
+  const { max_units: most, deadline_ms: withinMs } = said
+  if (most !== undefined && !isCount(most)) throw invalid(`${where}.max_units must be a number of at least 0`)
+  if (withinMs !== undefined && !(isCount(withinMs) && withinMs > 0))
+    throw invalid(`${where}.deadline_ms must be a number above 0`)
+  return { most, withinMs }
+}
+
+function tightest(statuses: readonly QuotaStatus[]): QuotaStatus | undefined {
+  const share = ({ remaining, quota }: QuotaStatus): number => remaining / quota.most
+  return statuses.reduce<QuotaStatus | undefined>(
+    (one, other) => (one === undefined || share(other) < share(one) ? other : one),
+    undefined,
+  )
+}
+
+function stateOf({ name, most, periodMs, counts }: Quota) {
+  return { name, most, periodMs, ...(counts === 'units' ? { unit: 'units' } : {}) }
+}
+
+function invalid(message: string): McpError {
+  return new McpError('invalid-params', message)
+}

@@ -1,0 +1,94 @@
+/** Tools that cost something, or of which there is only so much. What counts it is loaded with the first such call. */
+import type { Clock } from '../../../core/clock.ts'
+import type { Budgets } from '../../../core/grant/budgets.ts'
+import type { Quota } from '../../../core/grant/quota.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration, declared } from '../../../engine/extensions.ts'
+import type { Side } from '../../../engine/plan.ts'
+import type { Layer } from '../../../engine/stages.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { callTool } from '../../mcp/tools/messages.ts'
+import { checkPriced, type Priced, type QuotaFacts } from './facts.ts'
+import { operationalExtension } from './messages.ts'
+import type { CallCost, Meter } from './meter.ts'
+
+/** What an author may say for all tools that have a cost. */
+export interface CostOptions {
+  /** What a unit is called: `credits`, `cents`, … */
+  readonly unitLabel?: string
+  /** How much each caller gets of all of them together. */
+  readonly quota?: QuotaFacts
+}
+
+export interface CostParts {
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly budgets: () => Promise<Budgets>
+  /** What a tool says of itself; undefined where there is no such tool. */
+  readonly facts: (tool: string) => Priced | undefined
+  readonly quota: Quota | undefined
+  readonly unitLabel: string | undefined
+  /** Called when the first tool declares something: until then no call is looked at but those that bring a budget. */
+  readonly began: () => void
+}
+
+export interface CostServer {
+  readonly side: Side
+  /** A tool is offered that says this of itself. Throws where it makes no sense. */
+  declare(tool: string, facts: Priced): void
+  /** What a call costs, for its handler. */
+  of(exchange: Exchange): CallCost
+}
+
+export function costServer(parts: CostParts): CostServer {
+  const meters = new WeakMap<Exchange, Meter>()
+  let used = false
+  let loading: Promise<typeof import('./pay.ts')> | undefined
+  const load = () => {
+    loading ??= import('./pay.ts')
+    return loading
+  }
+  const counts = (exchange: Exchange): boolean => !exchange.unwinds && (isCounted(parts, exchange) || hasBudget(exchange))
+  const layer = (stage: Layer['stage'], when: Layer['when'], work: 'reserved' | 'settled' | 'stamped'): Layer => ({
+    stage,
+    methods: [callTool.name],
+    ...(when === undefined ? {} : { when }),
+    run: async (exchange, next) => (await load())[work](parts, meters, exchange, next),
+  })
+  const told = (exchange: Exchange): boolean => counts(exchange) && declared(exchange.peer, operationalExtension) !== undefined
+  const settling = layer('execute', exchange => meters.has(exchange), 'settled')
+  const layers = [layer('decide', told, 'stamped'), layer('budget', counts, 'reserved'), settling]
+  const bounds = [layer('budget', hasBudget, 'reserved'), settling]
+  return {
+    side: {
+      // Where nothing costs anything, only a call that brings a budget is looked at.
+      get layers() {
+        return used ? layers : bounds
+      },
+      capabilities: revision => (used ? declaration(revision, operationalExtension) : {}),
+    },
+    declare: (tool, facts) => {
+      checkPriced(tool, facts)
+      if (used || (facts.cost ?? facts.latency ?? facts.quota) === undefined) return
+      used = true
+      parts.began()
+    },
+    of: exchange => {
+      const meter = meters.get(exchange)
+      if (meter !== undefined) return meter
+      const tool = clip(String(exchange.params['name'] ?? exchange.route.name))
+      throw new TypeError(`${tool} has no cost to be counted: give the tool the option cost, such as { category: 'metered' }`)
+    },
+  }
+}
+
+/** Cheap: every call is asked. */
+function isCounted(parts: CostParts, { params }: Exchange): boolean {
+  const facts = parts.facts(params['name'] as string)
+  return facts !== undefined && (facts.cost !== undefined || facts.quota !== undefined)
+}
+
+function hasBudget({ meta }: Exchange): boolean {
+  return meta !== undefined && Object.hasOwn(meta, operationalExtension)
+}

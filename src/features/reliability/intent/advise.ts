@@ -1,0 +1,108 @@
+/** Suggestions for a call that says what it is for. Loaded with the first one. */
+import { problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declared } from '../../../engine/extensions.ts'
+import { askInward } from '../../../engine/inward.ts'
+import type { Next } from '../../../engine/stages.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { type CallToolResult, listTools } from '../../mcp/tools/messages.ts'
+import {
+  intentExtension,
+  isTooLong,
+  longestIntent,
+  type Suggestion,
+  type WireIntent,
+  type WireSuggested,
+  wireSuggestion,
+} from './messages.ts'
+import type { IntentParts } from './server.ts'
+
+/** How long an answer waits for a suggestion, from the beginning of the call on. */
+const patienceMs = 1000
+/** Pages of the list of tools that are looked through for one that is suggested. */
+const mostPages = 100
+
+export async function advised<C>(parts: IntentParts<C>, exchange: Exchange, next: Next): Promise<unknown> {
+  const { intent, mode } = wishOf(exchange)
+  if (mode === 'suggest_only') return suggestOnly(exchange, await suggestion(parts, exchange, intent))
+  // Beside the call, not before it: it runs as if nothing had been said.
+  const coming = declared(exchange.peer, intentExtension) === undefined ? undefined : suggestion(parts, exchange, intent)
+  const result = await next()
+  if (coming === undefined || exchange.asking?.pending === true) return result
+  if (!isRecord(result) || !Array.isArray(result['content'])) return result
+  const found = await coming
+  return found === undefined ? result : withSuggestion(result as unknown as CallToolResult, found)
+}
+
+function suggestOnly(exchange: Exchange, found: Suggestion | undefined): CallToolResult {
+  const tool = clip(exchange.params['name'] as string)
+  const advice = found === undefined ? 'There is nothing better to suggest' : `Suggested instead: ${found.tool}. ${found.reason}`
+  const text = `${tool} was not called, since only a suggestion was asked for. ${advice}`
+  const result: CallToolResult = { content: [{ type: 'text', text }] }
+  const meta: WireSuggested = found === undefined ? {} : { suggestion: wireSuggestion(found) }
+  return { ...result, _meta: { [intentExtension]: meta } }
+}
+
+function withSuggestion<R extends CallToolResult>(result: R, found: Suggestion): R {
+  return { ...result, _meta: { ...result._meta, [intentExtension]: { suggestion: wireSuggestion(found) } } }
+}
+
+/** What the author would suggest, if it is there in time and the caller may see it. A failure here is none of the call. */
+async function suggestion<C>(parts: IntentParts<C>, exchange: Exchange, intent: string): Promise<Suggestion | undefined> {
+  const { options, clock, trace, context } = parts
+  const suggest = options?.suggest
+  if (suggest === undefined) return undefined
+  const tool = exchange.params['name'] as string
+  const args = structuredClone(exchange.params['arguments'] ?? {}) as Params
+  let stop: (() => void) | undefined
+  const late = new Promise<undefined>(resolve => {
+    stop = clock.setTimeout(() => resolve(undefined), patienceMs)
+  })
+  try {
+    const made = Promise.resolve(suggest({ tool, arguments: args, intent }, context(exchange)))
+    const checked = made.then(found => (found === undefined ? undefined : visible(parts, exchange, found)))
+    // What comes too late may still fail.
+    checked.catch(error => trace('suggestion-failed', error))
+    return await Promise.race([checked, late])
+  } catch (error) {
+    trace('suggestion-failed', error)
+    return undefined
+  } finally {
+    stop?.()
+  }
+}
+
+/** Nobody learns of a tool from a suggestion. */
+async function visible<C>(parts: IntentParts<C>, exchange: Exchange, found: Suggestion): Promise<Suggestion | undefined> {
+  const { tool, reason } = found
+  if (typeof tool !== 'string' || typeof reason !== 'string')
+    throw new TypeError("A suggestion names a tool and a reason: { tool: 'find', reason: 'It looks at all of them at once' }")
+  if (!parts.offers(tool)) throw new TypeError(`There is no tool "${clip(tool)}" to suggest`)
+  let cursor: string | undefined
+  for (let page = 0; page < mostPages; page++) {
+    const { tools, nextCursor } = await askInward(exchange, listTools, cursor === undefined ? {} : { cursor })
+    if (tools.some(({ name }) => name === tool)) return found
+    if (nextCursor === undefined) return undefined
+    cursor = nextCursor
+  }
+  return undefined
+}
+
+function wishOf({ meta }: Exchange): WireIntent {
+  const said = meta?.[intentExtension]
+  const where = `params._meta["${intentExtension}"]`
+  if (!isRecord(said) || typeof said['intent'] !== 'string') throw invalid(`${where} must be an object with intent, a string`)
+  const { intent, mode = 'advise' } = said
+  if (mode !== 'advise' && mode !== 'suggest_only') throw invalid(`${where}.mode must be advise or suggest_only`)
+  if (isTooLong(intent))
+    throw problem('INVALID_INPUT', `The intent is longer than ${longestIntent} bytes`, {
+      suggestion: 'Say in a sentence or two what the call is for',
+    })
+  return { intent, mode }
+}
+
+function invalid(message: string): McpError {
+  return new McpError('invalid-params', message)
+}
