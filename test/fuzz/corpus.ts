@@ -33,7 +33,8 @@ function readCorpus(revision: RevisionId): Corpus {
   const said: Frame[] = []
   const pushed: Frame[] = []
   const results = new Map<string, unknown[]>()
-  for (const name of readdirSync(folder).sort()) {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.txt'))
+  for (const name of names.sort()) {
     const { steps, values } = parseTranscript(readFileSync(join(folder, name), 'utf8'))
     const asked = new Map<unknown, string>()
     for (const step of steps) {

@@ -71,7 +71,7 @@ export function watchEngines(oracle: Oracle): void {
     )
   }
   Engine.prototype.listen = function (caller, lane) {
-    listen.call(
+    return listen.call(
       this,
       caller,
       tapLane(oracle, lane, linkOf(this, caller), () => {}),

@@ -17,7 +17,7 @@ type Frame = Readonly<Record<string, unknown>>
 const taskExtension = new Set(['tasks/get', 'tasks/update', 'tasks/cancel', 'notifications/tasks'])
 
 /** What our own extensions bring, on every wire. */
-const ours = /^(notifications\/event|(idempotency|transaction|permissions|manifest|servers|event)\/)/
+const ours = /^(notifications\/(event|permissions\/)|(idempotency|transaction|permissions|manifest|servers|event)\/)/
 
 export function faultsOf(rules: Rules, revision: Judged, frame: Frame, asked: Asked | undefined): string[] {
   if (typeof frame['method'] === 'string') return callFaults(rules, revision, frame, frame['method'])
