@@ -32,6 +32,16 @@ it('vivarium/server is two files; tasks, carriers and validators are loaded when
   const declares = (name: string): boolean =>
     [...files.values()].some(code => new RegExp(`\\b(?:function|class) ${name}\\b|\\b${name} = class\\b`).test(code))
   expect([files.size, declares('Engine'), declares('tasksServer')]).toEqual([2, true, true])
-  for (const late of ['createMachinery', 'HttpLane', 'Lines', 'NodeExchange', 'wordFailures', 'createFacade', 'takeBare'])
+  for (const late of [
+    'createMachinery',
+    'HttpLane',
+    'Lines',
+    'NodeExchange',
+    'wordFailures',
+    'createFacade',
+    'takeBare',
+    'inspectContent',
+    'unsourced',
+  ])
     expect([late, declares(late)]).toEqual([late, false])
 })

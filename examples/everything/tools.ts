@@ -1,12 +1,13 @@
 /** Tools that answer by themselves: every kind of content, failure, progress, log, and a stream that lets go. */
 import { setTimeout as wait } from 'node:timers/promises'
-import { audio, image, reply, resource, type Server, text } from 'vivarium/server'
+import { audio, cite, image, readMedia, reply, resource, type Server, text } from 'vivarium/server'
 import { z } from 'zod'
 import { pixel, silence } from './assets.ts'
 
 export function addTools(server: Server): void {
   addContent(server)
   addBehaviour(server)
+  addOrigins(server)
   server.tool(
     'greet',
     { description: 'Greets somebody by name', input: z.object({ name: z.string() }) },
@@ -49,6 +50,28 @@ function addContent(server: Server): void {
         }),
       ],
     }),
+  )
+}
+
+/** Results that say where they come from, and media that are looked at before they are decoded. */
+function addOrigins(server: Server): void {
+  server.tool('cited_answer', { description: 'Answers with a fact and its source', provenance: true }, () =>
+    reply({
+      content: [text('The picture has one pixel', cite({ source: 'assets.ts', location: { line: 4 }, confidence: 'exact' }))],
+    }),
+  )
+
+  server.tool(
+    'measure_picture',
+    {
+      description: 'Tells the size and the digest of a picture',
+      input: z.object({ picture: z.object({ mimeType: z.string(), data: z.string() }) }),
+      media: { input: ['image/*'], maxInputBytes: 1_000_000, strict: true },
+    },
+    async ({ picture }) => {
+      const { mime, size, digest } = await readMedia(picture)
+      return `${mime}, ${size} bytes, ${digest}`
+    },
   )
 }
 

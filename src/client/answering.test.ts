@@ -25,7 +25,14 @@ describe('what a client declares', () => {
     'dev.vivarium/operational': {},
   }
   /** Where requests declare for themselves, only those that need these do. */
-  const opening = { ...extensions, 'dev.vivarium/events': {}, 'dev.vivarium/manifest': {}, 'dev.vivarium/recommendations': {} }
+  const opening = {
+    ...extensions,
+    'dev.vivarium/events': {},
+    'dev.vivarium/manifest': {},
+    'dev.vivarium/recommendations': {},
+    'dev.vivarium/provenance': {},
+    'dev.vivarium/media': {},
+  }
   const all: ConnectOptions = { onElicit: () => ({ action: 'cancel' }), onSample: () => reply, sampleTools: true, roots: [] }
 
   it.each<[RevisionId, Frame]>([

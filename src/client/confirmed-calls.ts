@@ -2,7 +2,8 @@
 import type { ConfirmationClient } from '../features/reliability/confirmation/client.ts'
 import { confirmationExtension } from '../features/reliability/confirmation/messages.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import { type CallToolOptions, callToolOn, type ToolCaller, type ToolOutcome } from './tool-calls.ts'
+import type { ToolOutcome } from './outcome.ts'
+import { type CallToolOptions, callToolOn, type ToolCaller } from './tool-calls.ts'
 
 /** Asks where the tool wants that, then calls. */
 export function callConfirmed(

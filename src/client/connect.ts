@@ -21,8 +21,10 @@ import { costClient } from '../features/reliability/cost/client.ts'
 import { idempotencyClient } from '../features/reliability/idempotency/client.ts'
 import { intentClient } from '../features/reliability/intent/client.ts'
 import { getManifest, manifestClient, manifestUri } from '../features/reliability/manifest/client.ts'
+import { mediaClient } from '../features/reliability/media/client.ts'
 import { permissionsClient } from '../features/reliability/permissions/client.ts'
 import { problemClient } from '../features/reliability/problem/client.ts'
+import { provenanceClient } from '../features/reliability/provenance/client.ts'
 import { recommendationsClient } from '../features/reliability/recommendations/client.ts'
 import { stateClient } from '../features/reliability/session-state/client.ts'
 import { transactionsClient } from '../features/reliability/transactions/client.ts'
@@ -186,6 +188,8 @@ function engineFor(
       stateClient(),
       manifestClient(),
       recommendationsClient(),
+      provenanceClient(),
+      mediaClient(),
       { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
     ],
     clock,

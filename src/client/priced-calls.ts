@@ -9,7 +9,8 @@ import { intentMeta, type OnSuggestion } from '../features/reliability/intent/cl
 import type { Params } from '../jsonrpc/message.ts'
 import type { Peer } from '../revisions/index.ts'
 import type { RequestOptions } from './options.ts'
-import type { CallToolOptions, ToolCaller, ToolOutcome } from './tool-calls.ts'
+import { following, type ToolOutcome } from './outcome.ts'
+import type { CallToolOptions, ToolCaller } from './tool-calls.ts'
 
 export interface Pricing {
   readonly costs: CostClient
@@ -60,7 +61,7 @@ export async function callPriced(
   const { output: _, idempotencyKey: __, task: ___, ...again } = rest
   const next = budget === undefined ? again : { ...again, budget }
   const followed = await callPriced(pricing, caller, call, suggestion.tool, suggestion.arguments ?? args, next)
-  return { ...followed, followed: suggestion }
+  return following(followed, suggestion)
 }
 
 /** How a call is made where neither it nor the host says how long to wait: what takes minutes runs in the background if it can. */

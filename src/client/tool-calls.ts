@@ -1,22 +1,21 @@
 /** Calling a tool: headers that mirror arguments, questions that come back, tasks that take long, and a checked result. */
-import type { Problem } from '../core/problem.ts'
 import type { Schema } from '../core/schema/index.ts'
 import { fewElements } from '../core/schema/size.ts'
 import type { Progress, SendOptions } from '../engine/calls.ts'
-import type { ContentBlock } from '../features/mcp/content/messages.ts'
 import { type Answerers, drive, isFinal } from '../features/mcp/input-required/client.ts'
 import { createdTask, takesTask, wantsTask } from '../features/mcp/tasks/client.ts'
-import { type Task, takingTasks } from '../features/mcp/tasks/messages.ts'
+import type { Task } from '../features/mcp/tasks/messages.ts'
 import { mirrorHeaders } from '../features/mcp/tools/headers.ts'
 import { type CallToolResult, callTool, type TaskSupport } from '../features/mcp/tools/messages.ts'
-import { type CallBudget, type CallUsage, usageIn } from '../features/reliability/cost/client.ts'
+import type { CallBudget } from '../features/reliability/cost/client.ts'
 import { checkKey, knowsKeys, withKey } from '../features/reliability/idempotency/client.ts'
-import { type Suggestion, suggestionIn } from '../features/reliability/intent/client.ts'
-import { problemIn } from '../features/reliability/problem/client.ts'
+import { checkArguments, checkResult, hasMedia, saysMedia } from '../features/reliability/media/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
+import { declaring, takingTask } from './declaring.ts'
 import { foreignResult } from './foreign.ts'
 import type { RequestOptions } from './options.ts'
+import { outcome, type ToolOutcome, textOf } from './outcome.ts'
 import { readOutput } from './output.ts'
 import type { Retries } from './retries.ts'
 import type { Session } from './session.ts'
@@ -39,30 +38,6 @@ export interface CallToolOptions<S extends Schema = Schema> extends RequestOptio
   readonly suggestOnly?: boolean
   /** Run it in the background where tool and server allow that, and wait for its end. Default: only where the tool demands it. */
   readonly task?: boolean
-}
-
-/** What came of a call. What a tool that failed left as structured content is nothing to rely on. */
-export type ToolOutcome<T = unknown> = ToolAnswer<false, T> | ToolAnswer<true, unknown>
-
-interface ToolAnswer<Failed extends boolean, T> {
-  readonly content: readonly ContentBlock[]
-  /** All text blocks, joined. */
-  readonly text: string
-  /**
-   * With the option `output` what its schema made of it. Without one as it came, undefined where nothing did: wires below
-   * 2026-07-28 know only objects, so a server may have put another value under `result`.
-   */
-  readonly structured: T
-  readonly isError: Failed
-  /** Why it failed, where the server tells that in so many words. */
-  readonly problem: Failed extends true ? Problem | undefined : undefined
-  readonly meta: Readonly<Record<string, unknown>> | undefined
-  /** What it cost, where the server tells. */
-  readonly cost: CallUsage | undefined
-  /** Another call that the server thinks would serve better: its words, not more. */
-  readonly suggestion: Suggestion | undefined
-  /** The suggestion whose outcome this is, where the host had it followed. */
-  readonly followed?: Suggestion
 }
 
 export interface ToolCaller {
@@ -89,10 +64,12 @@ export async function callToolOn(
   options: CallToolOptions,
 ): Promise<ToolOutcome> {
   const { onProgress } = options
-  const plainly = caller.sendOptions(options)
+  const { peer } = caller.session.opened.conversation
+  const plainly = declaring(caller.sendOptions(options), peer)
   const key = keyFor(caller, name, options)
   const quietly = key === undefined ? plainly : withKey(plainly, key)
   const send = onProgress === undefined ? quietly : { ...quietly, onProgress }
+  if (hasMedia(peer)) await checkMedia(caller, name, args, send.signal)
   if (caller.validateArguments) {
     await known(caller, name, send.signal)
     caller.book.checkInput(name, args)
@@ -118,7 +95,7 @@ async function callOnce(
   if (options.task === true && takesTask(caller.session.opened.conversation.peer, callTool.name))
     await known(caller, name, send.signal)
   let params = paramsFor(caller, name, args, options.task)
-  if (options.task === true) send = { ...send, declares: takingTasks }
+  if (options.task === true) send = takingTask(send)
   let answer: unknown
   try {
     answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
@@ -137,8 +114,23 @@ async function callOnce(
   if (caller.book.get(name)?.tool.outputSchema !== undefined && isLarge(result.structuredContent)) await nextTurn()
   caller.book.checkOutput(name, result)
   const { structuredContent, isError } = result
-  if (options.output === undefined || isError === true) return outcome(result, structuredContent)
-  return outcome(result, await readOutput(options.output, name, structuredContent ?? fromText(caller.session, result)))
+  const tool = caller.book.get(name)?.tool
+  const warnings = saysMedia(tool) ? await checkResult(tool, result) : undefined
+  const from = { server: caller.session.opened.serverInfo?.name ?? '', tool: name, warnings }
+  if (options.output === undefined || isError === true) return outcome(from, result, structuredContent)
+  return outcome(from, result, await readOutput(options.output, name, structuredContent ?? fromText(caller.session, result)))
+}
+
+/** What is not taken is not sent. A list that cannot be read is no ground to stay silent: the server looks by itself. */
+async function checkMedia(
+  caller: ToolCaller,
+  name: string,
+  args: Params | undefined,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  await known(caller, name, signal).catch(() => {})
+  const tool = caller.book.get(name)?.tool
+  if (saysMedia(tool)) await checkArguments(tool, args)
 }
 
 /** Reading it took the most of a turn already: whether it is what was promised is looked at in another. */
@@ -187,7 +179,7 @@ async function secondThoughts(error: unknown, caller: ToolCaller, name: string, 
   const { session, book } = caller
   const { errors, era } = session.opened.revision
   const code = error instanceof McpError ? error.code : undefined
-  if (wantsTask(error)) return { ...send, declares: takingTasks }
+  if (wantsTask(error)) return takingTask(send)
   // A refused header means that the tool has changed since we listed it.
   if (era === 'request' && code === errors['header-mismatch']) {
     await caller.list(true, send.signal)
@@ -258,32 +250,4 @@ function fromText({ opened: { revision } }: Session, { content }: CallToolResult
 function checkedResult(result: unknown): CallToolResult {
   if (isRecord(result)) return result as unknown as CallToolResult
   throw new McpError('invalid-result', 'The server answered tools/call with something else than an object')
-}
-
-function outcome({ content, isError, _meta }: CallToolResult, structured: unknown): ToolOutcome {
-  const blocks = Array.isArray(content) ? content : []
-  const common = {
-    content: blocks,
-    text: textOf(blocks),
-    structured,
-    meta: _meta,
-    cost: usageIn(_meta),
-    suggestion: suggestionIn(_meta),
-  }
-  if (isError === true) return { ...common, isError, problem: problemIn(_meta) }
-  return { ...common, isError: false, problem: undefined }
-}
-
-function textOf(content: readonly ContentBlock[]): string {
-  const first = content[0]
-  if (content.length === 1 && first?.type === 'text') return textIn(first)
-  return content
-    .filter(block => block?.type === 'text')
-    .map(textIn)
-    .join('\n')
-}
-
-/** A text that is none would fail when it is put together with others. */
-function textIn(block: ContentBlock): string {
-  return block.type === 'text' && typeof block.text === 'string' ? block.text : ''
 }

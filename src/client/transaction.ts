@@ -17,9 +17,10 @@ import {
 } from '../features/reliability/transactions/client.ts'
 import type { WireTransaction } from '../features/reliability/transactions/messages.ts'
 import type { Params } from '../jsonrpc/message.ts'
+import type { ToolOutcome } from './outcome.ts'
 import type { Retries } from './retries.ts'
 import type { Session } from './session.ts'
-import type { CallToolOptions, ToolOutcome } from './tool-calls.ts'
+import type { CallToolOptions } from './tool-calls.ts'
 
 export interface TransactionOptions {
   /** Default: one of the client's own making. */

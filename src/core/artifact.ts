@@ -5,15 +5,47 @@
 import { clip } from '../jsonrpc/limits.ts'
 import { problem } from './problem.ts'
 
+/** Where in its source something was found. */
+export interface SourceLocation {
+  readonly page?: number
+  readonly paragraph?: number
+  readonly line?: number
+  /** Of a table, such as `B14`. */
+  readonly cell?: string
+  /** In the structured content, such as `$.revenue.q3`. */
+  readonly jsonPath?: string
+  readonly urlFragment?: string
+}
+
+export type SourceConfidence = 'exact' | 'derived' | 'estimated' | 'uncertain'
+
+/** What a runtime writes down of a call it has run. Whoever gets it from elsewhere gets a claim like any other. */
+export interface Stamp {
+  readonly server: string
+  readonly serverVersion?: string
+  readonly tool: string
+  /** Names the run that made the result. */
+  readonly operationId: string
+  /** Of the arguments, as they came. */
+  readonly inputDigest: string
+  /** Claims that were left out because there were too many, or because they were malformed. */
+  readonly omitted?: number
+}
+
 /** Where something comes from, as its source says. */
 export interface Provenance {
+  /** A document, a database, an interface. */
   readonly source: string
-  readonly location?: Readonly<Record<string, string | number>>
-  /** Milliseconds since the epoch. */
-  readonly retrievedAt?: number
+  readonly location?: SourceLocation
+  readonly retrievedAt?: Date
   readonly version?: string
-  readonly confidence?: 'exact' | 'derived' | 'estimated' | 'uncertain'
+  readonly confidence?: SourceConfidence
   readonly transformation?: string
+  /** Of the source, as it was. */
+  readonly digest?: string
+  /** Which others in the same list it was made from, by their index. */
+  readonly derivedFrom?: readonly number[]
+  readonly stamp?: Stamp
 }
 
 export interface ArtifactFacts {
@@ -67,16 +99,22 @@ export async function contentDigest(bytes: Uint8Array<ArrayBuffer>): Promise<str
 const token = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}$/
 
 export function isMime(text: string): boolean {
-  return text.length <= 1_024 && token.test(essence(text))
+  return text.length <= 1_024 && token.test(essenceOf(text))
+}
+
+/** Whether it stands for media types: one, or all of a kind, such as `image/*`. */
+export function isMimePattern(text: string): boolean {
+  return essenceOf(text) === '*/*' || isMime(text.replace('/*', '/any'))
 }
 
 /** Whether a media type is one of those that a pattern such as `image/*` means. Parameters and case do not count. */
 export function isOfType(pattern: string, mime: string): boolean {
-  const [wanted, given] = [essence(pattern), essence(mime)]
+  const [wanted, given] = [essenceOf(pattern), essenceOf(mime)]
   if (wanted === '*/*' || wanted === '*') return true
   return wanted.endsWith('/*') ? given.startsWith(wanted.slice(0, -1)) : wanted === given
 }
 
-function essence(mime: string): string {
+/** A media type without its parameters, in lower case. */
+export function essenceOf(mime: string): string {
   return (mime.split(';', 1)[0] ?? '').trim().toLowerCase()
 }

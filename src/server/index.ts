@@ -7,6 +7,7 @@ export {
   type VerifiedToken,
   type VerifyToken,
 } from '../auth/resource/options.ts'
+export type { Artifact, Provenance, Stamp } from '../core/artifact.ts'
 export type { AuditVerdict } from '../core/audit/audit.ts'
 export type { AuditEvent, AuditLine } from '../core/audit/line.ts'
 export { createLog, type Level, type Log, type LogOptions, type Severity } from '../core/log.ts'
@@ -49,6 +50,8 @@ export type { Suggestion } from '../features/reliability/intent/messages.ts'
 export type { IntendedCall, IntentOptions } from '../features/reliability/intent/server.ts'
 export type { ManifestOptions } from '../features/reliability/manifest/server.ts'
 export type { AuthMethod } from '../features/reliability/manifest/shape.ts'
+export type { MediaFacts } from '../features/reliability/media/facts.ts'
+export { type MediaValue, type ReadMediaOptions, readMedia } from '../features/reliability/media/read.ts'
 export type {
   PermissionAnswer,
   PermissionRequest,
@@ -56,6 +59,7 @@ export type {
   Refused,
 } from '../features/reliability/permissions/server.ts'
 export type { SessionFacts } from '../features/reliability/permissions/sessions.ts'
+export { type Cited, cite } from '../features/reliability/provenance/cite.ts'
 export type { Confidence } from '../features/reliability/recommendations/messages.ts'
 export type { Recommend, Recommendation } from '../features/reliability/recommendations/server.ts'
 export type { WireRolledBack } from '../features/reliability/transactions/messages.ts'

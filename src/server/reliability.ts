@@ -38,6 +38,7 @@ import { type StuckTransaction, transactionsServer } from '../features/reliabili
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import type { Server } from './api.ts'
+import { artifactKinds, artifactMeta, artifacts, type ContentFacts } from './artifacts.ts'
 import { type AuditControl, auditControl, type Books, openBooks } from './books.ts'
 import type { Context } from './context.ts'
 import { approvalOf, type BudgetsControl, costsOf, ownerNamed } from './cost.ts'
@@ -46,7 +47,7 @@ import type { ServerOptions } from './options.ts'
 import { type LazyStore, lazyStore } from './store.ts'
 
 /** What the features let an author say of a tool. */
-export interface ReliableFacts extends Confirmable, Paginated, Priced, Scoped, Pick<ToolFacts, 'scopes'> {}
+export interface ReliableFacts extends Confirmable, ContentFacts, Paginated, Priced, Scoped, Pick<ToolFacts, 'scopes'> {}
 
 export interface ReliabilityParts {
   readonly context: (exchange: Exchange) => Context
@@ -167,6 +168,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     rule: parts.stateRule,
     used: parts.usesState,
   })
+  const sourced = artifacts(options, parts, problemMeta)
   return {
     sides: [
       problemServer(),
@@ -177,6 +179,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
       state.side,
       costs.server.side,
       intent,
+      ...sourced.sides,
     ],
     transactions: { stuck: transactions.stuck },
     audit: auditControl(audit),
@@ -198,6 +201,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     declare: (tool, facts) => {
       costs.server.declare(tool, facts)
       confirmation.declare(tool, withApproval(facts, options.cost))
+      sourced.declare(facts)
     },
     confirmations: {
       find: async id => (await confirmation.approvals()).find(id),
@@ -235,6 +239,7 @@ const extrasOf = (undoable: Undoable, cost: CostOptions | undefined): ToolExtras
     cost: 'object',
     latency: 'string',
     quota: 'object',
+    ...artifactKinds,
   },
   meta: (name, facts: ReliableFacts & UndoableFacts, schemas) => {
     const undo = undoable(name, facts.undo)
@@ -242,8 +247,9 @@ const extrasOf = (undoable: Undoable, cost: CostOptions | undefined): ToolExtras
     const needs = facts.scopes === undefined ? undefined : { [permissionsExtension]: { required_scopes: facts.scopes } }
     const pages = paginationMeta(name, facts, schemas)
     const priced = pricedMeta(facts, cost?.unitLabel)
-    if ((undo ?? confirm ?? needs ?? pages ?? priced) === undefined) return undefined
-    return { ...needs, ...(confirm && confirmMeta(confirm)), ...undo, ...pages, ...priced }
+    const media = artifactMeta(name, facts)
+    if ((undo ?? confirm ?? needs ?? pages ?? priced ?? media) === undefined) return undefined
+    return { ...needs, ...(confirm && confirmMeta(confirm)), ...undo, ...pages, ...priced, ...media }
   },
   annotations: (facts: ReliableFacts) => {
     const confirm = confirmFacts(facts)

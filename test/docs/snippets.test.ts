@@ -25,6 +25,8 @@ describe('the programs in the documentation', () => {
     'docs/guide/idempotency.md',
     'docs/guide/manifest.md',
     'docs/guide/intent.md',
+    'docs/guide/media.md',
+    'docs/guide/provenance.md',
     'docs/guide/state.md',
     'docs/guide/stores.md',
     'docs/guide/transactions.md',

@@ -6,14 +6,17 @@ import { memoryPair, parseTranscript, playTranscript, tapConnection } from '../.
 import { oracle } from '../oracle/index.ts'
 import { openConnection } from './carriers.ts'
 import { createDescribed } from './fixture-described.ts'
+import { createSourced } from './fixture-sourced.ts'
 import { travelWith } from './travel.ts'
+
+const sourced = new Set(['media', 'provenance'])
 
 for (const file of globSync('*/described/*.txt', { cwd: import.meta.dirname }).sort()) {
   const revision = dirname(dirname(file)) as RevisionId
   const transcript = parseTranscript(readFileSync(join(import.meta.dirname, file), 'utf8'))
   describe(`${revision} ${basename(file, '.txt')}`, () => {
     test.for(['memory', 'http', 'websocket'] as const)('over %s', async carrier => {
-      const server = createDescribed()
+      const server = sourced.has(basename(file, '.txt')) ? createSourced() : createDescribed()
       try {
         const bare = await openConnection(carrier, await reach(server, carrier))
         const link = oracle?.link()

@@ -1,5 +1,4 @@
 /** Answers of that implementation, as any other server would give them. What already has the common form stays as it is. */
-import { NS } from '../../../core/namespace.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { confirmationExtension, confirmationText } from '../confirmation/messages.ts'
@@ -8,6 +7,7 @@ import { idempotencyExtension } from '../idempotency/messages.ts'
 import { intentExtension } from '../intent/messages.ts'
 import { permissionsExtension } from '../permissions/messages.ts'
 import { problemErrors, problemExtension } from '../problem/messages.ts'
+import { provenanceExtension } from '../provenance/messages.ts'
 import { stateExtension } from '../session-state/messages.ts'
 import { transactionsExtension } from '../transactions/messages.ts'
 import { tokens } from './dialect.ts'
@@ -76,7 +76,7 @@ const beside: ReadonlyMap<string, (said: unknown) => Params> = new Map<string, (
   ['idempotency', said => ({ [idempotencyExtension]: said })],
   ['transaction', said => ({ [transactionsExtension]: said })],
   ['session_state', said => ({ [stateExtension]: { session_state: said } })],
-  ['provenance', said => ({ [`${NS}/provenance`]: said })],
+  ['provenance', said => ({ [provenanceExtension]: said })],
   ['suggestion', said => ({ [intentExtension]: { suggestion: said } })],
 ])
 

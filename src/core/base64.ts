@@ -1,0 +1,37 @@
+/** Base64 (RFC 4648 §4) as content has it: measured, looked at and checked before anything is decoded. Padding may be left out. */
+
+/** The bytes that a text stands for, by its length and padding alone; undefined where it breaks off, or ends in too much. */
+export function base64Size(text: string): number | undefined {
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
+  const digits = text.length - padding
+  if (digits % 4 === 1 || (padding > 0 && text.length % 4 !== 0)) return undefined
+  return Math.floor((digits * 3) / 4)
+}
+
+/** Whether it is base64 to its end. Looks at every character once, and decodes none. */
+export function isBase64(text: string): boolean {
+  if (base64Size(text) === undefined) return false
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
+  // The search for one wrong character takes no memory, however long the text is.
+  return !/[^A-Za-z0-9+/]/.test(padding === 0 ? text : text.slice(0, -padding))
+}
+
+/** The first bytes, at most so many; those before the first character that is none of base64's. */
+export function base64Head(text: string, most = 512): Uint8Array<ArrayBuffer> {
+  const part = text.slice(0, Math.ceil(most / 3) * 4)
+  const end = part.search(/[^A-Za-z0-9+/]/)
+  const digits = end === -1 ? part : part.slice(0, end)
+  return decode(digits.length % 4 === 1 ? digits.slice(0, -1) : digits).subarray(0, most)
+}
+
+/** Undefined where it is no base64. */
+export function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
+  return isBase64(text) ? decode(text) : undefined
+}
+
+function decode(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text)
+  const bytes = new Uint8Array(binary.length)
+  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at)
+  return bytes
+}

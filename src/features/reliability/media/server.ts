@@ -1,0 +1,101 @@
+/** Tools that say which media they take and give. What looks at these is loaded with the first call of such a tool. */
+import type { Trace } from '../../../core/log-trace.ts'
+import { Problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration, declared } from '../../../engine/extensions.ts'
+import type { Side } from '../../../engine/plan.ts'
+import type { Layer } from '../../../engine/stages.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { type CallToolResult, callTool } from '../../mcp/tools/messages.ts'
+import type { WithMedia } from './facts.ts'
+import { mediaExtension, type WireMedia, type WireWarning } from './messages.ts'
+
+/** Of a tool what its media are judged by. */
+export interface MediaTool {
+  readonly media: WireMedia
+  readonly inputSchema: Params
+}
+
+export interface MediaParts {
+  /** Whether a tool says anything of media. Cheap: every call is asked. */
+  readonly declares: (tool: string) => boolean
+  /** What it says; undefined for one that says nothing. */
+  readonly tool: (name: string) => MediaTool | undefined
+  /** The result of a call that failed for this reason. */
+  readonly failed: (exchange: Exchange, problem: Problem) => CallToolResult
+  readonly trace: Trace
+  /** Called when the first tool declares it: until then no call is looked at. */
+  readonly began: () => void
+}
+
+export interface MediaServer {
+  readonly side: Side
+  /** A tool is offered that says this of itself. */
+  declare(facts: WithMedia): void
+}
+
+export function mediaServer(parts: MediaParts): MediaServer {
+  let began = false
+  const works = () => import('./inspect.ts')
+  const toolOf = ({ params }: Exchange): MediaTool | undefined => parts.tool(params['name'] as string)
+  const common = { methods: [callTool.name], when: ({ params }: Exchange) => parts.declares(params['name'] as string) }
+  const layers: readonly Layer[] = [
+    {
+      ...common,
+      // Before the arguments are validated: a schema may well decode what it is given.
+      stage: 'unseal',
+      run: async (exchange, next) => {
+        const tool = toolOf(exchange)
+        const { inspectArguments } = await works()
+        if (tool !== undefined) inspectArguments(tool.media, tool.inputSchema, exchange.params['arguments'] as Params | undefined)
+        return next()
+      },
+    },
+    {
+      ...common,
+      stage: 'execute',
+      run: async (exchange, next) => {
+        const tool = toolOf(exchange)
+        const result = await next()
+        const { inspectContent } = await works()
+        return tool === undefined ? result : judged(parts, exchange, result, content => inspectContent(tool.media, content))
+      },
+    },
+  ]
+  return {
+    declare: ({ media }) => {
+      if (began || media === undefined) return
+      began = true
+      parts.began()
+    },
+    side: {
+      get layers() {
+        return began ? layers : []
+      },
+      capabilities: revision => (began ? declaration(revision, mediaExtension) : {}),
+    },
+  }
+}
+
+type Inspect = (content: CallToolResult['content']) => readonly WireWarning[]
+
+/** The result with what is odd about it, or the failure that it is instead: returned, not thrown, since the tool has run. */
+function judged(parts: MediaParts, exchange: Exchange, result: unknown, inspect: Inspect): unknown {
+  if (!isCallResult(result) || result.isError === true) return result
+  const tool = exchange.params['name']
+  try {
+    const warnings = inspect(result.content)
+    if (warnings.length === 0) return result
+    parts.trace('media-unlisted', { tool, warnings })
+    if (declared(exchange.peer, mediaExtension) === undefined) return result
+    return { ...result, _meta: { ...result._meta, [mediaExtension]: { warnings } } }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    parts.trace('media-refused', { tool, error })
+    return parts.failed(exchange, error)
+  }
+}
+
+function isCallResult(result: unknown): result is CallToolResult {
+  return isRecord(result) && Array.isArray(result['content'])
+}

@@ -1,0 +1,73 @@
+/** Tools whose results say where they come from. What stamps them is loaded with the first call of such a tool. */
+import type { Clock } from '../../../core/clock.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration, declared } from '../../../engine/extensions.ts'
+import type { Side } from '../../../engine/plan.ts'
+import type { Layer } from '../../../engine/stages.ts'
+import { callTool } from '../../mcp/tools/messages.ts'
+import { provenanceExtension } from './messages.ts'
+
+/** The option of a tool. */
+export interface Sourced {
+  /** Its results say where they come from: the runtime stamps them, and `cite` adds the sources that their author names. */
+  readonly provenance?: boolean
+}
+
+export interface ProvenanceParts {
+  readonly server: { readonly name: string; readonly version: string }
+  readonly clock: Clock
+  readonly trace: Trace
+  /** Whether a tool says so. */
+  readonly sourced: (tool: string) => boolean
+  /** Called when the first tool declares it: until then no call is looked at. */
+  readonly began: () => void
+}
+
+export interface ProvenanceServer {
+  readonly side: Side
+  /** A tool is offered that says this of itself. */
+  declare(facts: Sourced): void
+}
+
+export function provenanceServer(parts: ProvenanceParts): ProvenanceServer {
+  let began = false
+  const works = () => import('./stamp.ts')
+  const unknown = ({ peer }: Exchange): boolean => declared(peer, provenanceExtension) === undefined
+  const common = { methods: [callTool.name], when: ({ params }: Exchange) => parts.sourced(params['name'] as string) }
+  const layers: readonly Layer[] = [
+    {
+      ...common,
+      // Around what is remembered and given again: a repetition may come from a peer that knows more, or less.
+      stage: 'unseal',
+      run: async (exchange, next) => {
+        const result = await next()
+        return unknown(exchange) ? (await works()).unsourced(result) : result
+      },
+    },
+    {
+      ...common,
+      stage: 'execute',
+      run: async (exchange, next) => {
+        const result = await next()
+        const { stamped, unsourced } = await works()
+        const made = await stamped(parts, exchange, result)
+        // What a task leaves is asked for by another request, past the layer above.
+        return exchange.outlet !== undefined && unknown(exchange) ? unsourced(made) : made
+      },
+    },
+  ]
+  return {
+    declare: ({ provenance }) => {
+      if (began || provenance !== true) return
+      began = true
+      parts.began()
+    },
+    side: {
+      get layers() {
+        return began ? layers : []
+      },
+      capabilities: revision => (began ? declaration(revision, provenanceExtension) : {}),
+    },
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * The stamp of the runtime, after all that is claimed: which tool of which server ran, when, on what. Claims keep their order and
+ * their words; what is malformed or beyond the limit is left out, and counted in the stamp.
+ */
+import { digest } from '../../../core/digest.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import type { ContentBlock } from '../../mcp/content/messages.ts'
+import { without } from '../../mcp/content/messages.ts'
+import type { CallToolResult } from '../../mcp/tools/messages.ts'
+import { faultIn, provenanceExtension, provenanceLimit, recordsIn, toWireStamp, type WireProvenance } from './messages.ts'
+import type { ProvenanceParts } from './server.ts'
+
+export async function stamped(parts: ProvenanceParts, exchange: Exchange, result: unknown): Promise<unknown> {
+  if (!isCallResult(result)) return result
+  const tool = exchange.params['name'] as string
+  const { server, clock } = parts
+  const source = `${server.name}:${tool}`
+  const stamp = toWireStamp({
+    server: server.name,
+    serverVersion: server.version,
+    tool,
+    // The name that logs, journal and problems have for it too.
+    operationId: exchange.correlation,
+    inputDigest: `sha256:${await digest(exchange.params['arguments'] ?? {})}`,
+  })
+  const own: WireProvenance = { source, retrieved_at: new Date(clock.now()).toISOString(), stamp }
+  const room = new Room(provenanceLimit - sizeOf(own) - markerSize)
+  const claims = room.take(recordsIn(result._meta) ?? [])
+  const content = result.content.map(block => withRoom(block, room))
+  const { omitted, fault } = room
+  if (omitted > 0) parts.trace('provenance-omitted', { tool, omitted, ...(fault === undefined ? {} : { fault }) })
+  const last = omitted === 0 ? own : { ...own, stamp: { ...stamp, omitted } }
+  return { ...result, content, _meta: { ...result._meta, [provenanceExtension]: [...claims, last] } }
+}
+
+/** The result without a word of it, for peers that did not ask. */
+export function unsourced(result: unknown): unknown {
+  if (!isCallResult(result)) return result
+  const content = result.content.map(block => (recordsIn(block?._meta) === undefined ? block : plain(block)))
+  return { ...plain(result), content }
+}
+
+const markerSize = 32
+
+/** What is left of the limit. */
+class Room {
+  #left: number
+  omitted = 0
+  fault: string | undefined = undefined
+
+  constructor(bytes: number) {
+    this.#left = bytes
+  }
+
+  /** Those that fit, up to the first that does not: what is said of others by their index stays true. */
+  take(records: readonly unknown[]): readonly WireProvenance[] {
+    const taken: WireProvenance[] = []
+    let full = false
+    // The place of each among those that are kept; undefined: it is not.
+    const places = records.map(record => {
+      const fault = faultIn(record)
+      this.fault ??= fault
+      const size = sizeOf(record) + 1
+      full ||= size > this.#left
+      if (full || fault !== undefined) {
+        this.omitted++
+        return undefined
+      }
+      this.#left -= size
+      return taken.push(record as WireProvenance) - 1
+    })
+    return taken.length === records.length ? taken : taken.map(record => placed(record, places))
+  }
+}
+
+function placed(record: WireProvenance, places: readonly (number | undefined)[]): WireProvenance {
+  const { derived_from: from } = record
+  return from === undefined ? record : { ...record, derived_from: from.flatMap(index => places[index] ?? []) }
+}
+
+/** A block whose claims found no room has none: those of the whole result are not its own. */
+function withRoom(block: ContentBlock, room: Room): ContentBlock {
+  const records = recordsIn(block?._meta)
+  if (records === undefined) return block
+  const taken = room.take(records)
+  if (taken.length === records.length) return block
+  return { ...block, _meta: { ...block._meta, [provenanceExtension]: taken } }
+}
+
+function isCallResult(result: unknown): result is CallToolResult {
+  return isRecord(result) && Array.isArray(result['content'])
+}
+
+function plain<T extends { readonly _meta?: Readonly<Record<string, unknown>> }>(from: T): T {
+  if (recordsIn(from._meta) === undefined || from._meta === undefined) return from
+  const { _meta, ...rest } = from
+  const meta = without(_meta, provenanceExtension)
+  return (Object.keys(meta).length === 0 ? rest : { ...rest, _meta: meta }) as T
+}
+
+const encoder = new TextEncoder()
+
+function sizeOf(value: unknown): number {
+  return encoder.encode(JSON.stringify(value) ?? '').length
+}
