@@ -1,6 +1,7 @@
 /** The sagas of one store, as one process works on them: their log, who is alive, and how they are taken back. */
 import { type Clock, realClock } from '../core/clock.ts'
 import { type Duration, toMilliseconds } from '../core/duration.ts'
+import { compensationKey } from '../core/journal/compensation-key.ts'
 import { abandon, isIdle, listed, type RollbackOptions, rollback, stuck } from '../core/journal/rollback.ts'
 import { Runners } from '../core/journal/runners.ts'
 import { isEnded, type Step, unfinishedKey } from '../core/journal/unit.ts'
@@ -83,7 +84,7 @@ export class Sagas {
   /** Others took this process for dead and rolled the saga back; the effect of a step that came later is taken back now. */
   async late(id: string, step: Step, parameters: Params | undefined): Promise<never> {
     const inverse = step.inverse !== undefined && parameters !== undefined ? { inverse: { ...step.inverse, parameters } } : {}
-    const undone = await this.#compensate(id, { ...step, ...inverse, id: `${step.id}-late` })
+    const undone = await this.#compensate(id, { ...step, ...inverse, id: `${step.id}/late` })
     const left = undone.status === 'failed' ? `, and could not be: ${undone.message}` : ''
     throw problem('TRANSACTION_CONFLICT', `The saga is over: what this step did was to be taken back${left}`)
   }
@@ -135,7 +136,9 @@ export class Sagas {
     if (inverse?.parameters === undefined)
       return failed(problem('OUTCOME_UNKNOWN', 'Nobody knows how it ended, and it is undone by its result'))
     try {
-      const done = await client.callTool(inverse.target, inverse.parameters, { idempotencyKey: keyOf(saga, step) })
+      const done = await client.callTool(inverse.target, inverse.parameters, {
+        idempotencyKey: await compensationKey(saga, step.id),
+      })
       return done.isError ? failed(done.problem ?? problem('SERVER_ERROR', clip(done.text, 200))) : { status: 'undone' }
     } catch (error) {
       return failed(classify(error))
@@ -145,11 +148,6 @@ export class Sagas {
   #pause(ms: number): Promise<void> {
     return new Promise(resolve => void this.#clock.setTimeout(resolve, ms))
   }
-}
-
-/** The same whoever takes the step back, so that a server that knows keys does so once. */
-function keyOf(saga: string, { id }: Step): string {
-  return `compensate-${saga}-${id}`.replace(/[^a-zA-Z0-9_\-:.]/g, '_').slice(0, 128)
 }
 
 function failed({ code, message, category }: Problem): Undone {

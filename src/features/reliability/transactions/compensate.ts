@@ -1,5 +1,5 @@
 /** Runs the inverse of a step: a call like any other, made by the runtime for whoever made the step. */
-import { digestText } from '../../../core/digest.ts'
+import { compensationKey } from '../../../core/journal/compensation-key.ts'
 import type { Step } from '../../../core/journal/unit.ts'
 import type { Undone } from '../../../core/journal/unwind.ts'
 import type { Problem } from '../../../core/problem.ts'
@@ -7,24 +7,26 @@ import type { Engine } from '../../../engine/engine.ts'
 import { callInward } from '../../../engine/inward.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, callTool, type FailedResult } from '../../mcp/tools/messages.ts'
-import { idempotencyExtension, keyPattern } from '../idempotency/messages.ts'
+import { idempotencyExtension } from '../idempotency/messages.ts'
 import { restored } from './authority.ts'
 
 export interface CompensateParts {
   readonly engine: () => Engine
   /** Every failure as a problem. */
   readonly problemOf: (thrown: unknown) => Problem
+  /** How long a transaction that has ended is remembered: then its id, and with it the keys of its compensations, may be used anew. */
+  readonly retentionMs: number
 }
 
 export async function compensate(parts: CompensateParts, owner: string, transaction: string, step: Step): Promise<Undone> {
   const { inverse } = step
   if (inverse?.parameters === undefined)
     return { status: 'failed', code: 'OUTCOME_UNKNOWN', message: 'Nobody knows how it ended, and it is undone by its result' }
-  const params = {
-    name: inverse.target,
-    arguments: inverse.parameters,
-    _meta: { [idempotencyExtension]: { idempotency_key: await compensationKey(transaction, step.id) } },
+  const once = {
+    idempotency_key: await compensationKey(transaction, step.id),
+    idempotency_ttl_seconds: Math.max(1, Math.floor(parts.retentionMs / 1000)),
   }
+  const params = { name: inverse.target, arguments: inverse.parameters, _meta: { [idempotencyExtension]: once } }
   try {
     const { exchange, result } = await callInward(parts.engine(), callTool, params, { ...restored(step.authority), owner })
     if (exchange.asking?.pending === true || isInputRequired(result))
@@ -42,10 +44,4 @@ function outcomeOf({ problemOf }: CompensateParts, result: FailedResult): Undone
 
 function failed({ code, message, category }: Problem): Undone {
   return { status: 'failed', code, message, category }
-}
-
-/** The same for every attempt, so that a step is not taken back twice. */
-export async function compensationKey(transaction: string, step: string): Promise<string> {
-  const key = `compensate-${transaction}-${step}`
-  return keyPattern.test(key) ? key : `compensate-${await digestText(key)}`
 }

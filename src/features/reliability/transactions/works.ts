@@ -29,7 +29,6 @@ export interface WorksParts extends CompensateParts {
   readonly trace: Trace
   /** Whether there is a tool of that name. */
   readonly offers: (tool: string) => boolean
-  readonly retentionMs: number
   readonly perOwner?: number | undefined
   readonly steps?: number | undefined
   /** Further writes that go with a step's being taken back. */
@@ -112,7 +111,7 @@ export class Works {
   async compensateLate(owner: string, transaction: string, step: Step): Promise<void> {
     await this.rollBack(owner, transaction, 'A step of it came late').catch(() => undefined)
     // Under a key of its own: what was tried before its effect is not what has to be done now.
-    const outcome = await compensate(this.#parts, owner, transaction, { ...step, id: `${step.id}-late` })
+    const outcome = await compensate(this.#parts, owner, transaction, { ...step, id: `${step.id}/late` })
     if (outcome.status === 'failed')
       this.trace('late-step-stays', { transaction, step: step.id, correlationId: step.correlation, ...outcome })
     await amend(this.units, owner, transaction, step.order, outcome)
