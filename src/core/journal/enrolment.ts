@@ -7,6 +7,8 @@ import type { Units } from './units.ts'
 
 export interface Enrolment {
   readonly step: Step
+  /** When its unit was begun: tells it from others that had the same id before. */
+  readonly begunAt: number
   /** Something is about to be written beside its effect. Throws where the step is given up already. */
   wrote(what: unknown): Promise<void>
   /** Done; the inverse with what the result gave for it. False: it was given up and taken back, as far as that could be known then. */
@@ -31,6 +33,7 @@ export function enrolment(units: Units, owner: string, unit: Unit, begun: Step):
     return ok
   }
   return {
+    begunAt: unit.begunAt,
     get step() {
       return step
     },

@@ -61,7 +61,7 @@ async function enrolled(works: Works, owner: string, wish: Wish, exchange: Excha
     // One that goes on has the id with which it began.
     exchange.correlation = enrolment.step.correlation ?? exchange.correlation
     exchange.carried = { ...exchange.carried, [transactionsExtension]: stepName(order, wish.transaction) }
-    exchange.step = { unit: `${owner}/${wish.transaction}`, wrote: what => enrolment.wrote(what) }
+    exchange.step = { unit: `${owner}/${wish.transaction}/${enrolment.begunAt}`, wrote: what => enrolment.wrote(what) }
     const ended = works.begun(owner, wish.transaction, order, exchange)
     try {
       return await settled(works, owner, wish.transaction, enrolment, exchange, next)
