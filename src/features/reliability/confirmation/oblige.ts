@@ -86,8 +86,13 @@ async function approvedByToken(
   if (!isRecord(said) || token === undefined) return false
   const opened = await parts.seal.read(token, purposeOf(call)).catch(() => undefined)
   if (opened === undefined) return false
-  if (said['user_confirmed'] === false) throw declined(call)
-  return said['user_confirmed'] === true && (await parts.spending()).spend(opened, 1, also)
+  const spending = await parts.spending()
+  if (said['user_confirmed'] === false) {
+    // A no is an answer too: nobody makes a yes of it later.
+    await spending.spend(opened)
+    throw declined(call)
+  }
+  return said['user_confirmed'] === true && spending.spend(opened, 1, also)
 }
 
 function purposeOf({ owner, binding }: ObligedCall) {
