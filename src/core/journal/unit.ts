@@ -85,6 +85,11 @@ export function unfinishedKey(owner: string, id: string): string {
   return `${unfinishedPrefix}${owner}/${id}`
 }
 
+/** Written whenever an owner begins a unit. */
+export function turnKey(owner: string): string {
+  return `unit-turn/${owner}`
+}
+
 /** Units of which something could not be taken back: somebody has to look at them. */
 export const stuckPrefix = 'stuck/'
 

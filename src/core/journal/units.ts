@@ -15,6 +15,7 @@ import {
   type Step,
   stepKey,
   stepsPrefix,
+  turnKey,
   type Unit,
   type UnitGrant,
   unfinishedKey,
@@ -63,6 +64,8 @@ export interface UnitReport {
 }
 
 const TRIES = 50
+/** Longer than between a count and the write that relies on it. */
+const turnMs = 60_000
 
 export class Units {
   readonly store: Store
@@ -86,22 +89,31 @@ export class Units {
   }
 
   async begin(owner: string, id: string, options: BeginOptions): Promise<Unit> {
+    const now = this.clock.now()
+    const { timeoutMs, description, irreversible = false, grant } = options
+    const said = { ...(description === undefined ? {} : { description }), ...(grant === undefined ? {} : { grants: [grant] }) }
+    const unit: Unit = { id, status: 'open', ...said, begunAt: now, activeAt: now, timeoutMs, irreversible, steps: 0 }
+    const ops = [put(unitKey(owner, id), JSON.stringify(unit), { ifAbsent: true }), put(unfinishedKey(owner, id), '')]
+    // Each time somebody begins, so whoever does not in the end finds that there are too many.
+    for (let attempt = 0; attempt < this.#perOwner + TRIES; attempt++) {
+      const begun = await this.store.commit([...ops, await this.#turn(owner)])
+      if (begun.ok) return unit
+      if (begun.index === 0)
+        throw problem('TRANSACTION_CONFLICT', 'There is or was a transaction of this id', { suggestion: 'Begin with a new id' })
+    }
+    throw problem('SERVER_UNAVAILABLE', 'Too many transactions are begun at once', { retryAfter: 100 })
+  }
+
+  /** There is room for one more. Of those who have counted at the same time one alone can write this; the others count again. */
+  async #turn(owner: string): Promise<Op> {
+    const key = turnKey(owner)
+    const last = await this.store.get(key)
     const open = await this.store.scan(unfinishedKey(owner, ''), { limit: this.#perOwner })
     if (open.length >= this.#perOwner)
       throw problem('SERVER_UNAVAILABLE', `${open.length} transactions are open, which is the limit`, {
         suggestion: 'Commit or roll back one of them first',
       })
-    const now = this.clock.now()
-    const { timeoutMs, description, irreversible = false, grant } = options
-    const said = { ...(description === undefined ? {} : { description }), ...(grant === undefined ? {} : { grants: [grant] }) }
-    const unit: Unit = { id, status: 'open', ...said, begunAt: now, activeAt: now, timeoutMs, irreversible, steps: 0 }
-    const begun = await this.store.commit([
-      put(unitKey(owner, id), JSON.stringify(unit), { ifAbsent: true }),
-      put(unfinishedKey(owner, id), ''),
-    ])
-    if (!begun.ok)
-      throw problem('TRANSACTION_CONFLICT', 'There is or was a transaction of this id', { suggestion: 'Begin with a new id' })
-    return unit
+    return put(key, '', { ...(last === undefined ? { ifAbsent: true } : { ifVersion: last.version }), ttl: turnMs })
   }
 
   /** Undefined where there is none, or none that is remembered. */
