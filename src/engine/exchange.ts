@@ -64,13 +64,13 @@ export class Exchange {
   begun = false
   /** What is to be done with the result before anybody gets it. Set by what a handler touches; once, then it is gone. */
   closing: ((result: unknown) => Awaitable<unknown>) | undefined = undefined
-  /** What its handler gave, while it is closed: where that fails, its work is done all the same. */
+  /** What its handler gave, where layers look at it: if they fail after that, its work is done all the same. */
   given: unknown = undefined
   /** The step of a unit of work that it is. */
   step: UnitStep | undefined = undefined
   /** The grant that let it in, where the caller presented one: what is opened by it ends with that. */
   admission: Admission | undefined = undefined
-  /** What its handler still does after it was answered for it. */
+  /** What its handler still does after its call was answered: for it, or with the task that it has become. */
   lingers: PromiseLike<unknown> | undefined = undefined
   /** Set where the runtime itself calls, to take back what was done for its caller: agreed to when that was done, so nobody is asked anew. */
   unwinds = false

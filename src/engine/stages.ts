@@ -106,9 +106,9 @@ function whole(handler: Handler): Runner {
 /** The result as what the handler touched leaves it. */
 export function closed(exchange: Exchange, result: unknown): Awaitable<unknown> {
   const { closing } = exchange
+  exchange.given = result
   if (closing === undefined) return result
   exchange.closing = undefined
-  exchange.given = result
   return closing(result)
 }
 

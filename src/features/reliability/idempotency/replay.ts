@@ -8,7 +8,7 @@ import type { Clock } from '../../../core/clock.ts'
 import type { Operation } from '../../../core/journal/operation.ts'
 import type { Ticket } from '../../../core/journal/ticket.ts'
 import { NS } from '../../../core/namespace.ts'
-import { Problem, problem, problemText } from '../../../core/problem.ts'
+import { type Problem, problem, problemText } from '../../../core/problem.ts'
 import { problemOf } from '../../../core/problem-facts.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
@@ -18,7 +18,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Op, StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
-import { idempotencyExtension, type WireStatus } from './messages.ts'
+import { idempotencyExtension, keyPattern, keyRule, type WireStatus } from './messages.ts'
 import { giveAgain, type Remembered, rememberFailure, rememberResult, stamped } from './outcome.ts'
 import type { IdempotencyParts } from './server.ts'
 import { type Wish, wishOf } from './wish.ts'
@@ -125,9 +125,9 @@ async function execute(
   try {
     result = (await next()) as CallToolResult
   } catch (error) {
-    if (exchange.given !== undefined && error instanceof Problem) {
-      // Its handler has done its work, which must not be done again because what it wrote beside it could not be kept.
-      const done = await settled(parts, ticket, claimed, remembered(parts, exchange, failedBy(error)))
+    if (isDone(exchange) && !(error instanceof McpError)) {
+      // Its handler has done its work, which must not be done again because what goes with it could not be written.
+      const done = await settled(parts, ticket, claimed, remembered(parts, exchange, failedBy(problemOf(error))))
       if (done === undefined) return undefined
       throw error
     }
@@ -152,6 +152,11 @@ async function execute(
 
 function failedBy(problem: Problem): FailedResult {
   return { content: [{ type: 'text', text: problemText(problem) }], isError: true, [because]: problem }
+}
+
+/** Whether its handler was through with it, whatever failed after that. */
+function isDone(exchange: Exchange): boolean {
+  return exchange.given !== undefined && endOf(exchange, exchange.given as FailedResult) === 'stored'
 }
 
 type End = 'paused' | 'released' | 'lost' | 'stored'
@@ -239,6 +244,7 @@ function unitOf({ meta }: Exchange): string | undefined {
 
 async function status({ journal }: Parts, exchange: Exchange): Promise<WireStatus> {
   const key = exchange.params['idempotency_key'] as string
+  if (!keyPattern.test(key)) throw new McpError('invalid-params', `idempotency_key must be ${keyRule}`)
   const owner = await ownerOf(exchange)
   const found = await (await journal()).claims.find(owner, key)
   if (found === undefined) return { idempotency_key: key, status: 'unknown' }
