@@ -126,6 +126,14 @@ describe('a failed call', () => {
     expect(refused.at).toHaveLength(1)
   })
 
+  it('E11-5: that was done although the right to its result is missing is repeated only where that does no harm', async () => {
+    const withheld = problem('SCOPE_INSUFFICIENT', 'Done, but withheld', { details: { executed: true } })
+    const [harmful, harmless] = [false, true].map(each => make([withheld], { onAuthRequired: () => true }, each))
+    expect(await harmful?.run()).toEqual({ problem: withheld })
+    await harmless?.run()
+    expect([harmful?.at.length, harmless?.at.length]).toEqual([1, 2])
+  })
+
   it('E11-6: that the user can do something about is told to the user, once and in the end', async () => {
     const told: unknown[] = []
     const onProblem = (about: Problem) => told.push([about.message, about.suggestion])

@@ -76,7 +76,7 @@ export class Retries {
       const ended = await settle(call.attempt)
       const { problem } = ended
       if (problem === undefined) return ended.give()
-      if (!asked && onAuthRequired !== undefined && lacksRight(problem)) {
+      if (!asked && onAuthRequired !== undefined && lacksRight(problem) && (!wasDone(problem) || (await call.harmless()))) {
         asked = true
         if (await onAuthRequired(problem, call)) continue
       }
@@ -129,6 +129,11 @@ async function settle<T extends Attempted>(attempt: () => Promise<T>): Promise<E
 /** A confirmation is a right too, but not one that signing in gives. */
 function lacksRight({ category, code }: Problem): boolean {
   return category === 'auth_required' && code !== 'CONFIRMATION_REQUIRED'
+}
+
+/** The right has ended while the call ran: only what came of it is withheld. */
+function wasDone({ details }: Problem): boolean {
+  return details?.['executed'] === true
 }
 
 /** Who set a deadline does not want to wait beyond it. */
