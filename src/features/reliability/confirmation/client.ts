@@ -82,7 +82,10 @@ export function confirmationClient({ onConfirm, elicits }: ConfirmationClientOpt
         const first = await call.send(undefined)
         const offer = first.isError && onConfirm !== undefined ? requiredIn(first.meta) : undefined
         if (offer === undefined) return first
-        const { confirmation_message: asked, confirmation_token: token, risk_level: risk } = offer
+        const { confirmation_message: text, confirmation_token: token, risk_level: risk } = offer
+        const names = confirmationText(call.server, call.tool, '', {})
+        // Whatever the server wants to be asked, the user learns whose tool it is about.
+        const asked = text.startsWith(names) ? text : `${names}${text}`
         if (asked !== yes?.message) await confirm({ ...known, message: asked, risk }, call.signal)
         const confirmed: WireConfirmed = { confirmation_token: token, user_confirmed: true }
         return await call.send({ [confirmationExtension]: confirmed })
