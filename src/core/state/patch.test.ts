@@ -5,6 +5,10 @@ import { difference, patched } from './patch.ts'
 const json = fc.jsonValue({ maxDepth: 4 })
 
 describe('patches', () => {
+  test.each([{ length: 1 }, 'add', null])('what is no list of steps is refused as such: %j', steps => {
+    expect(() => patched({}, steps as never)).toThrow('A patch is a list of steps')
+  })
+
   test('every kind of step does what RFC 6902 says', () => {
     expect(patched({ a: 1 }, [{ op: 'add', path: '/b', value: [1] }])).toEqual({ a: 1, b: [1] })
     expect(patched({ a: [1, 3] }, [{ op: 'add', path: '/a/1', value: 2 }])).toEqual({ a: [1, 2, 3] })

@@ -22,6 +22,7 @@ const OPS = new Set(['add', 'remove', 'replace', 'move', 'copy', 'test'])
 
 /** The patched document; the given one is left as it is. Throws a Problem that names the step. */
 export function patched(document: unknown, steps: readonly unknown[], limits: PatchLimits = patchLimits): unknown {
+  if (!Array.isArray(steps)) throw invalid('A patch is a list of steps')
   if (steps.length > limits.steps) throw invalid(`A patch of ${steps.length} steps is above the limit of ${limits.steps}`)
   // Under a name of its own the document can be replaced as a whole, which the library cannot do at its root.
   const frame = { at: structuredClone(document) }
