@@ -127,8 +127,7 @@ async function execute(
   } catch (error) {
     if (isDone(exchange) && !(error instanceof McpError)) {
       // Its handler has done its work, which must not be done again because what goes with it could not be written.
-      const done = await settled(parts, ticket, claimed, remembered(parts, exchange, failedBy(problemOf(error))))
-      if (done === undefined) return undefined
+      await settled(parts, ticket, claimed, remembered(parts, exchange, failedBy(problemOf(error))))
       throw error
     }
     const end = endOfFailure(exchange, error)
