@@ -63,3 +63,23 @@ describe.each(eras)('at %s', revision => {
     expect(log).toEqual(['do', 'undo', 'do', 'undo'])
   })
 })
+
+it('E14-8: the state before a transaction is found again however many transactions wrote before it', async () => {
+  const server = world.serve('memory', { limits: { rates: false } })
+  server.tool('undo', { input }, () => 'undone')
+  server.tool('do', { input, undo: { tool: 'undo' } }, async (args, ctx) => {
+    await ctx.state.set(args)
+    return 'done'
+  })
+  server.tool('read', { input }, async (_, ctx) => JSON.stringify(await ctx.state.get()))
+  const wire = await speak(server, '2025-11-25', { capabilities: { extensions: { [transactions]: {} } }, principal: 'ann' })
+  const ask = (method: string, transaction_id: string) => wire.ask(`transaction/${method}`, { transaction_id })
+  const write = async (turn: number): Promise<string> => {
+    await ask('begin', `t${turn}`)
+    await wire.ask('tools/call', { name: 'do', arguments: { turn }, _meta: { [transactions]: { transaction_id: `t${turn}` } } })
+    return `t${turn}`
+  }
+  for (let turn = 1; turn <= 1_002; turn++) await ask('commit', await write(turn))
+  await ask('rollback', await write(1_003))
+  expect(textOf(await wire.ask('tools/call', { name: 'read', arguments: {} }))).toBe('{"turn":1002}')
+}, 60_000)

@@ -28,3 +28,8 @@ export function laterKey({ session, unit }: Written): string {
 export function beforePrefix(session: string): string {
   return `session-state/before/${session}/`
 }
+
+/** They sort by their depth. */
+export function beforeKey(session: string, depth: number): string {
+  return `${beforePrefix(session)}${String(Math.max(0, depth)).padStart(12, '0')}`
+}

@@ -16,7 +16,7 @@ import { conversationKeeper, type Keeper, storeKeeper } from './keepers.ts'
 import { type Lifecycle, stateExtension, type WireState } from './messages.ts'
 import type { Keeping, StateParts } from './server.ts'
 import { createTokens, type Tokens } from './tokens.ts'
-import { beforePrefix, builtUpon, laterKey, readWritten, undoneKey, type Written } from './undone.ts'
+import { beforeKey, beforePrefix, builtUpon, laterKey, readWritten, undoneKey, type Written } from './undone.ts'
 import {
   firstVersion,
   invalidState,
@@ -135,10 +135,14 @@ class StateWorks implements Works {
     const now = this.#parts.clock.now()
     if (version.expires <= now) return firstVersion()
     if (!(await this.#isUndone(version))) return version
-    const before = await this.#parts.opened.scan(beforePrefix(version.session))
-    for (const { value } of before.toReversed()) {
-      const kept = readStateVersion(JSON.parse(value))
-      if (kept !== undefined && kept.expires > now && !(await this.#isUndone(kept))) return kept
+    const { session } = version
+    // From the newest on, since that is nearly always the one.
+    for (let depth = version.depth; depth > 0; depth -= storeLimits.page) {
+      const within = { after: beforeKey(session, depth - storeLimits.page - 1), before: beforeKey(session, depth) }
+      for (const { value } of (await this.#parts.opened.scan(beforePrefix(session), within)).toReversed()) {
+        const kept = readStateVersion(JSON.parse(value))
+        if (kept !== undefined && kept.expires > now && !(await this.#isUndone(kept))) return kept
+      }
     }
     return firstVersion()
   }
@@ -172,7 +176,9 @@ class StateWorks implements Works {
     let { value } = draft
     for (let attempt = 0; attempt < tries; attempt++) {
       const made = await this.#after(exchange, version, value)
-      if (exchange.step !== undefined && version.depth > 0) await this.#remember(version)
+      // What the same unit wrote before is undone with it.
+      const { step } = exchange
+      if (step !== undefined && version.depth > 0 && version.unit !== step.unit) await this.#remember(version)
       if (await place.keeper?.write(made, mark)) return made
       // Steps can be done again on what others wrote; what was written whole would bury it.
       if (draft.steps === undefined || ruleOf(this.#parts, exchange) === 'conflict') break
@@ -210,7 +216,7 @@ class StateWorks implements Works {
 
   /** What was there before a step wrote, for those who carry no token. */
   async #remember(version: StateVersion): Promise<void> {
-    const key = `${beforePrefix(version.session)}${String(version.depth).padStart(12, '0')}`
+    const key = beforeKey(version.session, version.depth)
     const ttl = Math.max(1, version.expires - this.#parts.clock.now())
     await this.#parts.opened.commit([put(key, JSON.stringify(version), { ttl })])
   }
