@@ -18,6 +18,7 @@ export function reliability(): Reliability {
     declare: () => {},
     allow: absent,
     state: { side: {}, states: { follow: absent, rollback: absent }, declare: () => {}, of: absent, revert: absent },
+    streaming: { side: {}, stream: absent, progress: () => false, close: async () => {} },
     shared: undefined,
     problemMeta: () => undefined,
     explain: (_, thrown) => thrown,

@@ -89,6 +89,17 @@ function addBehaviour(server: Server): void {
     return 'Done in three steps'
   })
 
+  server.tool(
+    'count_slowly',
+    { description: 'Counts to five: each number is there as soon as it is counted' },
+    async function* () {
+      for (let number = 1; number <= 5; number++) {
+        await wait(50)
+        yield `${number} `
+      }
+    },
+  )
+
   server.tool('test_tool_with_logging', { description: 'Writes three log messages while it works' }, async (_, ctx) => {
     ctx.log('info', 'Tool execution started')
     await wait(50)

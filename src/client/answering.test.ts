@@ -32,6 +32,7 @@ describe('what a client declares', () => {
     'dev.vivarium/recommendations': {},
     'dev.vivarium/provenance': {},
     'dev.vivarium/media': {},
+    'dev.vivarium/streaming': {},
   }
   const all: ConnectOptions = { onElicit: () => ({ action: 'cancel' }), onSample: () => reply, sampleTools: true, roots: [] }
 

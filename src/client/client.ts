@@ -48,7 +48,8 @@ import type { ResourceBook } from './resource-book.ts'
 import type { Retries } from './retries.ts'
 import type { ClientMiddleware, Session } from './session.ts'
 import { ToolBook } from './tool-book.ts'
-import type { CallToolOptions, ToolCaller } from './tool-calls.ts'
+import { type CallToolOptions, callToolOn, heard, type ToolCaller } from './tool-calls.ts'
+import { type Chunked, type StreamCaller, type StreamToolOptions, ToolStream } from './tool-stream.ts'
 import { Transaction, type TransactionOptions } from './transaction.ts'
 
 export interface ClientParts {
@@ -160,12 +161,31 @@ export class Client {
   ): Promise<ToolOutcome<InferOutput<S>>>
   callTool(name: string, args?: Params, options?: CallToolOptions): Promise<ToolOutcome>
   callTool(name: string, args?: Params, options: CallToolOptions = standard): Promise<ToolOutcome> {
-    return this.#stateful(options, echoing => this.#called(name, args, echoing))
+    return this.#stateful(heard(options), echoing => this.#called(name, args, echoing))
   }
 
-  #called(name: string, args: Params | undefined, options: CallToolOptions): Promise<ToolOutcome> {
+  /**
+   * Calls a tool and gives its result while it forms: `for await (const chunk of stream)`, then `await stream.result`, which is
+   * complete in itself. A connection that breaks in between is made good where the server knows how. A server that does not
+   * stream gives its result as the only chunk.
+   */
+  streamTool<C extends Schema, S extends Schema>(
+    name: string,
+    args?: Params,
+    options: StreamToolOptions<S, C> = {},
+  ): ToolStream<Chunked<C>, Chunked<S>> {
+    const { session, clock } = this.#parts
+    const call: StreamCaller['call'] = (wanted, again, mayRepeat) => {
+      const caller = { ...this.#caller, mayRepeat }
+      return this.#stateful(wanted, sent =>
+        again ? callToolOn(caller, name, args, sent) : this.#called(name, args, sent, caller),
+      )
+    }
+    return new ToolStream({ clock, tool: name, open: () => !session.opened.conversation.ended, call }, options)
+  }
+
+  #called(name: string, args: Params | undefined, options: CallToolOptions, caller = this.#caller): Promise<ToolOutcome> {
     const { pricing, confirmation } = this.#parts
-    const caller = this.#caller
     if (!isPriced(pricing, caller, name, options)) return callConfirmed(caller, confirmation, name, args, options)
     return callPriced(pricing, caller, (by, ...call) => callConfirmed(by, confirmation, ...call), name, args, options)
   }

@@ -27,6 +27,7 @@ import { problemClient } from '../features/reliability/problem/client.ts'
 import { provenanceClient } from '../features/reliability/provenance/client.ts'
 import { recommendationsClient } from '../features/reliability/recommendations/client.ts'
 import { stateClient } from '../features/reliability/session-state/client.ts'
+import { streamingClient } from '../features/reliability/streaming/client.ts'
 import { transactionsClient } from '../features/reliability/transactions/client.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { Spoken } from '../revisions/index.ts'
@@ -190,6 +191,7 @@ function engineFor(
       recommendationsClient(),
       provenanceClient(),
       mediaClient(),
+      streamingClient(),
       { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
     ],
     clock,

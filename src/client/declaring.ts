@@ -4,14 +4,16 @@ import { declared } from '../engine/extensions.ts'
 import { takingTasks } from '../features/mcp/tasks/messages.ts'
 import { mediaExtension } from '../features/reliability/media/messages.ts'
 import { provenanceExtension } from '../features/reliability/provenance/messages.ts'
+import { streamingExtension } from '../features/reliability/streaming/messages.ts'
 import type { Peer } from '../revisions/index.ts'
 
 /** Extensions that a result speaks of only to those who declare them. */
 const told = [provenanceExtension, mediaExtension]
 
-export function declaring(send: SendOptions, peer: Peer | undefined): SendOptions {
+/** `hears`: it wants to hear of progress. */
+export function declaring(send: SendOptions, peer: Peer | undefined, hears: boolean): SendOptions {
   if (peer === undefined || peer.revision.era === 'session') return send
-  const known = told.filter(id => declared(peer, id) !== undefined)
+  const known = (hears ? [...told, streamingExtension] : told).filter(id => declared(peer, id) !== undefined)
   if (known.length === 0) return send
   return { ...send, declares: { extensions: Object.fromEntries(known.map(id => [id, {}])) } }
 }

@@ -10,6 +10,7 @@ import { type CallToolResult, callTool, type TaskSupport } from '../features/mcp
 import type { CallBudget } from '../features/reliability/cost/client.ts'
 import { checkKey, knowsKeys, withKey } from '../features/reliability/idempotency/client.ts'
 import { checkArguments, checkResult, hasMedia, saysMedia } from '../features/reliability/media/client.ts'
+import { type ToldProgress, toldProgress } from '../features/reliability/streaming/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import { declaring, takingTask } from './declaring.ts'
@@ -24,7 +25,7 @@ import type { ToolBook } from './tool-book.ts'
 export interface CallToolOptions<S extends Schema = Schema> extends RequestOptions {
   /** What the structured content must be; types the result. */
   readonly output?: S
-  readonly onProgress?: (progress: Progress) => void
+  readonly onProgress?: (progress: ToldProgress) => void
   /**
    * Names this call to a server that knows such keys: made again under the same one it is not done twice. Default: one of the
    * client's own, where the server knows keys and the tool may change something.
@@ -51,11 +52,19 @@ export interface ToolCaller {
   readonly list: (anew: boolean, signal: AbortSignal | undefined) => Promise<void>
   readonly retries: Retries
   readonly newKey: () => string
+  /** Whether a call may be made again as it is, where that does no harm. Default: always. */
+  readonly mayRepeat?: () => boolean
   /** Waits for the end of a call that has become a task. */
   readonly finishTask: (task: Task, options: SendOptions) => Promise<CallToolResult>
 }
 
 const taskKinds = ['task']
+
+/** The same options, for whoever is to hear of progress in its own words and not in those of the wire. */
+export function heard<O extends CallToolOptions>(options: O): O {
+  const { onProgress } = options
+  return onProgress === undefined ? options : { ...options, onProgress: (step: Progress) => onProgress(toldProgress(step)) }
+}
 
 export async function callToolOn(
   caller: ToolCaller,
@@ -65,7 +74,7 @@ export async function callToolOn(
 ): Promise<ToolOutcome> {
   const { onProgress } = options
   const { peer } = caller.session.opened.conversation
-  const plainly = declaring(caller.sendOptions(options), peer)
+  const plainly = declaring(caller.sendOptions(options), peer, onProgress !== undefined)
   const key = keyFor(caller, name, options)
   const quietly = key === undefined ? plainly : withKey(plainly, key)
   const send = onProgress === undefined ? quietly : { ...quietly, onProgress }
@@ -77,7 +86,7 @@ export async function callToolOn(
   return caller.retries.call({
     tool: name,
     attempt: () => callOnce(caller, name, args, options, send),
-    harmless: () => isHarmless(caller, name, key, send.signal),
+    harmless: () => caller.mayRepeat?.() !== false && isHarmless(caller, name, key, send.signal),
     open: () => !caller.session.opened.conversation.ended,
     signal: send.signal,
   })

@@ -146,7 +146,7 @@ export class Conversation {
     if (this.ended) return
     this.ended = true
     this.reason = reason
-    for (const exchange of this.running) exchange.cancel(reason.message, false)
+    for (const exchange of this.running) exchange.leave(reason.message, false)
     this.calls?.failAll(reason)
     if (this.push?.closed === false) this.push.end()
     for (const fn of this.#onEnd ?? []) fn()

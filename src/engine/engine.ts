@@ -203,7 +203,7 @@ export class Engine implements Door {
     this.inFlight.enter(exchange)
     exchange.conversation.begin(exchange)
     if (exchange.peer.revision.http.disconnectCancels && exchange.caller.carrier === 'http') {
-      exchange.reply.onClose(() => exchange.cancel('The caller hung up'))
+      exchange.reply.onClose(() => exchange.leave('The caller hung up', true))
     }
   }
 

@@ -76,6 +76,8 @@ export class Exchange {
   unwinds = false
   /** Scopes that were allowed when that was done, where a grant gave them: they decide, whatever was taken away since. */
   captured: readonly string[] | undefined = undefined
+  /** Set where the work goes on for a caller that may come back: told that it has gone, in the place of being cancelled. */
+  kept: (() => void) | undefined = undefined
   cancelled = false
   answered = false
   /** What its handler gives has yet to be made a result of. */
@@ -145,6 +147,20 @@ export class Exchange {
     this.stop(reason)
     if (byCaller) this.engine.cancelled(this)
     else this.engine.vacate(this)
+  }
+
+  /** The caller has gone: nobody hears the answer. That cancels it, unless the work is kept for whoever comes back. */
+  leave(reason: string, cancels: boolean): void {
+    if (this.kept === undefined) return this.cancel(reason, cancels)
+    if (this.cancelled || this.answered) return
+    this.forsake()
+    this.kept()
+  }
+
+  /** Its answer is another one's to give. */
+  forsake(): void {
+    this.answered = true
+    this.engine.vacate(this)
   }
 
   /** Aborts the work without a word to anybody, also after the answer. */

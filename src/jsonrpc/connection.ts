@@ -68,7 +68,10 @@ export interface Lane {
   readonly attached?: boolean
   /** True while a slow reader has yet to take what was sent. Absent on lanes that cannot tell. */
   readonly blocked?: boolean
-  /** Calls back once, when it is no longer blocked. Comes with `blocked`; never called when the reader has gone for good. */
+  /**
+   * Calls back once, when it may no longer be blocked: the reader takes again, has gone, or has come back. Comes with `blocked`;
+   * not called on a lane that is closed.
+   */
   onFree?(fn: () => void): void
   /** Calls back once, when the receiver has gone away before the lane was ended. */
   onClose(fn: () => void): void

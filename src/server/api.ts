@@ -35,6 +35,10 @@ export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<To
 type Arguments<I> = Schema extends I ? Record<string, never> : InferOutput<I>
 type Returned<O> = Schema extends O ? unknown : InferInput<O> | Reply
 
+/** What an `async function*` gives: each yield is a chunk. Where it returns nothing, the result is made of its chunks. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a generator without a return statement returns void
+type Streamed<O> = AsyncGenerator<unknown, Returned<O> | void, void>
+
 export type ResourceOptions<T extends string = string> = ResourceFacts<Context, VariableName<T>>
 export type PromptOptions<A> = PromptFacts<Context, A>
 type ArgumentsRecord = Readonly<Record<string, ArgumentFacts<Context>>>
@@ -60,7 +64,7 @@ export interface Server {
   tool<I extends Schema, O extends Schema>(
     name: string,
     options: ToolOptions<I, O>,
-    handler: (args: Arguments<I>, context: Context) => Awaitable<Returned<O>>,
+    handler: (args: Arguments<I>, context: Context) => Awaitable<Returned<O>> | Streamed<O>,
   ): Registration<ToolOptions<I, O>>
   /**
    * Offers a resource under one URI, or by a URI template (RFC 6570) many. Returning nothing means that there is none such.

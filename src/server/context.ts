@@ -14,7 +14,6 @@ import {
 } from '../features/mcp/elicitation/server.ts'
 import type { LogLevel } from '../features/mcp/logging/messages.ts'
 import { sendLog } from '../features/mcp/logging/server.ts'
-import { sendProgress } from '../features/mcp/progress/server.ts'
 import type { Root } from '../features/mcp/roots/messages.ts'
 import { askRoots } from '../features/mcp/roots/server.ts'
 import type { SamplingParams, SamplingResult } from '../features/mcp/sampling/messages.ts'
@@ -26,6 +25,7 @@ import type { CallCost } from '../features/reliability/cost/meter.ts'
 import { idempotencyExtension } from '../features/reliability/idempotency/messages.ts'
 import { intentIn } from '../features/reliability/intent/messages.ts'
 import type { CallState } from '../features/reliability/session-state/server.ts'
+import type { ProgressStep } from '../features/reliability/streaming/server.ts'
 import type { Principal } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
@@ -37,7 +37,7 @@ type CurrentTask = NonNullable<ReturnType<typeof currentTask>>
 
 export type Log = (level: LogLevel, data: unknown, logger?: string) => void
 
-type Used = Pick<Reliability, 'allow' | 'state' | 'cost'>
+type Used = Pick<Reliability, 'allow' | 'state' | 'cost' | 'streaming'>
 
 /** The author's view of a call. */
 export class Context {
@@ -91,8 +91,8 @@ export class Context {
   }
 
   /** Tells the caller how far the work has come, if it asked to know. */
-  progress(progress: number, more: { total?: number; message?: string } = {}): void {
-    sendProgress(this.#exchange, { progress, ...more }, () => this.#rates.progress(this.#exchange))
+  progress(progress: number, more: Omit<ProgressStep, 'progress'> = {}): void {
+    this.#reliable.streaming.progress(this.#exchange, { progress, ...more }, () => this.#rates.progress(this.#exchange))
   }
 
   /** Sends a log message to the caller, if it wants to hear of that level. */

@@ -62,6 +62,7 @@ export type { SessionFacts } from '../features/reliability/permissions/sessions.
 export { type Cited, cite } from '../features/reliability/provenance/cite.ts'
 export type { Confidence } from '../features/reliability/recommendations/messages.ts'
 export type { Recommend, Recommendation } from '../features/reliability/recommendations/server.ts'
+export type { ProgressStep, StreamingOptions } from '../features/reliability/streaming/server.ts'
 export type { WireRolledBack } from '../features/reliability/transactions/messages.ts'
 export type { StuckTransaction, TransactionsOptions } from '../features/reliability/transactions/server.ts'
 export type { UndoFacts, UndoneCall } from '../features/reliability/transactions/undo.ts'

@@ -13,6 +13,7 @@ import type { ManifestOptions } from '../features/reliability/manifest/server.ts
 import type { PermissionsOptions } from '../features/reliability/permissions/server.ts'
 import type { Recommend, Recommendation } from '../features/reliability/recommendations/server.ts'
 import type { StateOptions } from '../features/reliability/session-state/server.ts'
+import type { StreamingOptions } from '../features/reliability/streaming/server.ts'
 import type { TransactionsOptions } from '../features/reliability/transactions/server.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
@@ -62,6 +63,8 @@ export interface ServerOptions {
   readonly cost?: CostOptions
   /** What callers say that calls are for, and what they are told of it. Given, clients are told that they may say it. */
   readonly intent?: IntentOptions<Context>
+  /** How calls of tools that stream are kept for callers that were cut off. */
+  readonly streaming?: StreamingOptions
   /** How long `ctx.state` lasts. */
   readonly state?: StateOptions
   /**
@@ -117,6 +120,7 @@ const kinds: KindsOf<ServerOptions> = {
   audit: 'any',
   cost: 'object',
   intent: 'object',
+  streaming: 'object',
   state: 'object',
   facade: 'any',
   profile: 'string',

@@ -34,6 +34,7 @@ import type { SessionFacts, Sessions } from '../features/reliability/permissions
 import { problemOfFailure } from '../features/reliability/problem/failures.ts'
 import { explainFailure, problemMeta, problemServer } from '../features/reliability/problem/server.ts'
 import { type StateRule, type StateServer, stateServer } from '../features/reliability/session-state/server.ts'
+import { type StreamingServer, streamingServer } from '../features/reliability/streaming/server.ts'
 import { type StuckTransaction, transactionsServer } from '../features/reliability/transactions/server.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
@@ -45,6 +46,7 @@ import { approvalOf, type BudgetsControl, costsOf, ownerNamed } from './cost.ts'
 import type { ServerEventsParts } from './events.ts'
 import type { ServerOptions } from './options.ts'
 import { type LazyStore, lazyStore } from './store.ts'
+import { streamingTools, streamsMeta } from './streaming.ts'
 
 /** What the features let an author say of a tool. */
 export interface ReliableFacts extends Confirmable, ContentFacts, Paginated, Priced, Scoped, Pick<ToolFacts, 'scopes'> {}
@@ -109,6 +111,7 @@ export interface Reliability {
   readonly state: StateServer
   /** The server's store, given or not. */
   readonly store: () => Promise<Store>
+  readonly streaming: StreamingServer
   /** The store that was given, for what processes share, and who of them is alive. */
   readonly shared: { readonly store: () => Promise<Store>; readonly runners: () => Promise<Runners> } | undefined
   /** What a failed call's result says of its problem. */
@@ -157,6 +160,14 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     problemOf: problemOfFailure,
     undone: costs.undone,
   })
+  const streaming = streamingServer({
+    ...options.streaming,
+    ...parts,
+    ...streamingTools(parts.tools),
+    journal,
+    shared: options.store !== undefined,
+    audience: options.name,
+  })
   const state = stateServer({
     ...options.state,
     store: store.open,
@@ -172,6 +183,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
   return {
     sides: [
       problemServer(),
+      streaming.side,
       idempotency,
       permissions.side,
       confirmation.side,
@@ -184,6 +196,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     transactions: { stuck: transactions.stuck },
     audit: auditControl(audit),
     state,
+    streaming,
     shared: options.store === undefined ? undefined : { store: store.open, runners: async () => (await journal()).runners },
     problemMeta,
     toolExtras: extrasOf(transactions.undoable, options.cost),
@@ -210,6 +223,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     allow: async (exchange, tool, approved) => (await confirmation.approvals()).allow(await ownerOf(exchange), tool, approved),
     explain: explainFailure,
     close: async () => {
+      await streaming.close()
       permissions.close()
       await transactions.close()
       await close()
@@ -241,15 +255,16 @@ const extrasOf = (undoable: Undoable, cost: CostOptions | undefined): ToolExtras
     quota: 'object',
     ...artifactKinds,
   },
-  meta: (name, facts: ReliableFacts & UndoableFacts, schemas) => {
+  meta: (name, facts: ReliableFacts & UndoableFacts, schemas, streams) => {
     const undo = undoable(name, facts.undo)
     const confirm = approvalOf(facts, cost)
     const needs = facts.scopes === undefined ? undefined : { [permissionsExtension]: { required_scopes: facts.scopes } }
     const pages = paginationMeta(name, facts, schemas)
     const priced = pricedMeta(facts, cost?.unitLabel)
     const media = artifactMeta(name, facts)
-    if ((undo ?? confirm ?? needs ?? pages ?? priced ?? media) === undefined) return undefined
-    return { ...needs, ...(confirm && confirmMeta(confirm)), ...undo, ...pages, ...priced, ...media }
+    const streamed = streams ? streamsMeta : undefined
+    if ((undo ?? confirm ?? needs ?? pages ?? priced ?? media) === undefined) return streamed
+    return { ...needs, ...(confirm && confirmMeta(confirm)), ...undo, ...pages, ...priced, ...media, ...streamed }
   },
   annotations: (facts: ReliableFacts) => {
     const confirm = confirmFacts(facts)

@@ -111,6 +111,7 @@ export function createServer(options: ServerOptions): Server {
     failed: (tool, error, caller, correlationId) =>
       trace('tool-failed', { tool, error, ...(correlationId && { correlationId }) }, caller),
     more: reliable.toolExtras,
+    stream: reliable.streaming.stream,
     explain: reliable.problemMeta,
   })
   const resources = resourcesServer<Context>({

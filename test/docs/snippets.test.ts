@@ -29,6 +29,7 @@ describe('the programs in the documentation', () => {
     'docs/guide/provenance.md',
     'docs/guide/state.md',
     'docs/guide/stores.md',
+    'docs/guide/streaming.md',
     'docs/guide/transactions.md',
   ])('%s runs to its end as one program', async page => {
     const file = await writeProgram(page)

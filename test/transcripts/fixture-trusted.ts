@@ -37,6 +37,10 @@ export function createTrusted(options: Partial<ServerOptions> = {}): Server {
     ctx.cost.add(0.5)
     return 'All is well'
   })
+  server.tool('export', { input: named }, async function* ({ id }) {
+    yield `${id}: one; `
+    yield `${id}: two; `
+  })
   server.tool('count', { state: 'branch' }, async (_, ctx) => {
     const count = (((await ctx.state.get()) as number | undefined) ?? 0) + 1
     await ctx.state.set(count)

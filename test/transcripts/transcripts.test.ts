@@ -10,7 +10,16 @@ import { createTrusted } from './fixture-trusted.ts'
 import { travelWith } from './travel.ts'
 
 /** Those about what the other fixture has. */
-const trusted = new Set(['transactions', 'confirmation', 'confirmation-token', 'permissions', 'state', 'cost', 'intent'])
+const trusted = new Set([
+  'transactions',
+  'confirmation',
+  'confirmation-token',
+  'permissions',
+  'state',
+  'cost',
+  'intent',
+  'streaming',
+])
 
 for (const file of globSync('*/*.txt', { cwd: import.meta.dirname }).sort()) {
   const revision = dirname(file) as RevisionId

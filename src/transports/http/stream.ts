@@ -69,7 +69,12 @@ export class Stream implements ReaderOwner {
   }
 
   readerFree(reader: Reader): void {
-    if (reader === this.#reader) for (const fn of this.#onFree?.splice(0) ?? []) fn()
+    if (reader === this.#reader) this.#free()
+  }
+
+  /** Something is different for those who wait: its reader takes again, has gone, or has come back. */
+  #free(): void {
+    for (const fn of this.#onFree?.splice(0) ?? []) fn()
   }
 
   /** The number of the last event. */
@@ -135,6 +140,7 @@ export class Stream implements ReaderOwner {
   /** Its reader has come back to another process. */
   letGo(): void {
     this.#detach()?.end()
+    this.#free()
     if (this.listening && !this.#ended) this.#table.retire(this)
   }
 
@@ -187,6 +193,7 @@ export class Stream implements ReaderOwner {
   abandon(): void {
     this.session = undefined
     this.#detach()?.end()
+    this.#free()
     this.#lose()
   }
 
@@ -200,6 +207,7 @@ export class Stream implements ReaderOwner {
     const reader = this.#reader
     this.#reader = undefined
     this.#replaying = false
+    if (this.#onFree !== undefined) queueMicrotask(() => this.#free())
     for (const stop of this.#stops ?? []) stop()
     this.#stops = undefined
     this.#beside = undefined
@@ -239,6 +247,7 @@ export class Stream implements ReaderOwner {
     if (last < this.#number && head < this.#number) this.#replay(reader, last)
     else {
       this.#replaying = false
+      this.#free()
       if (this.#ended) reader.end()
     }
   }

@@ -1,27 +1,56 @@
 /** Telling the caller how far its call has come, if it asked to know. */
 import type { Progress } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { Id } from '../../../jsonrpc/message.ts'
+import type { Id, Params } from '../../../jsonrpc/message.ts'
 import { isId, isRecord } from '../../../jsonrpc/message.ts'
 import { progress } from './messages.ts'
 
 /** Highest value told so far per exchange: progress must rise. */
 const told = new WeakMap<Exchange, number>()
 
-/** False when nobody asked, the value is none or does not rise, or `allow` says that it is too much. */
-export function sendProgress(exchange: Exchange, given: Progress, allow: () => boolean): boolean {
-  const token = tokenOf(exchange)
+/** Those whose values only count what was told. */
+const counted = new WeakSet<Exchange>()
+
+/** Less than any step that means something, and enough to rise. */
+const hardly = 1e-6
+
+/** False when nobody asked, the value is none or does not rise, or `allow` says that it is too much. `meta` goes along. */
+export function sendProgress(exchange: Exchange, given: Progress, allow: () => boolean, meta?: () => Params): boolean {
+  const token = progressToken(exchange)
   if (token === undefined || !Number.isFinite(given.progress)) return false
-  if (!(given.progress > (told.get(exchange) ?? Number.NEGATIVE_INFINITY)) || !allow()) return false
-  told.set(exchange, given.progress)
+  const before = told.get(exchange) ?? Number.NEGATIVE_INFINITY
+  // What was counted is no measure for what is measured now; it goes on from there.
+  const shift = given.progress <= before && counted.has(exchange)
+  if (!(shift || given.progress > before) || !allow()) return false
+  const value = shift ? before + hardly : given.progress
+  told.set(exchange, value)
   // JSON has no word for a total that is no number.
   const { total, ...open } = given
-  const step = total === undefined || Number.isFinite(total) ? given : open
+  const step = total !== undefined && Number.isFinite(total) && !shift ? given : { ...open, progress: value }
   const shown = exchange.peer.revision.id === 's3' ? inPercent(exchange, step) : step
-  return (
-    shown !== undefined &&
-    exchange.notify(progress, { progressToken: token, ...shown }, { merge: `progress ${token}`, spare: true })
-  )
+  if (shown === undefined) return false
+  const params = { progressToken: token, ...shown, ...(meta === undefined ? {} : { _meta: meta() }) }
+  return exchange.notify(progress, params, { merge: `progress ${token}`, spare: true })
+}
+
+/**
+ * Tells something for which there is no measure, so the value only rises: by one where no progress was told before. False when
+ * nobody asked, or nobody takes it.
+ */
+export function sendAlong(
+  exchange: Exchange,
+  more: { readonly message?: string; readonly _meta?: Params },
+  spare = false,
+): boolean {
+  const token = progressToken(exchange)
+  if (token === undefined) return false
+  const before = told.get(exchange)
+  const counting = before === undefined || (counted.has(exchange) && Number.isInteger(before))
+  if (before === undefined) counted.add(exchange)
+  const value = counting ? (before ?? 0) + 1 : (before ?? 0) + hardly
+  told.set(exchange, value)
+  const params = { progressToken: token, progress: value, ...more }
+  return exchange.notify(progress, params, spare ? { merge: `progress ${token}`, spare } : undefined)
 }
 
 const percents = new WeakMap<Exchange, number>()
@@ -35,8 +64,8 @@ function inPercent(exchange: Exchange, { progress: done, total, message }: Progr
   return { progress: percent, total: 100, message }
 }
 
-/** The dialect has no tokens: whoever declared support hears of every request, by its id. */
-function tokenOf(exchange: Exchange): Id | undefined {
+/** The token under which progress is to be told; undefined where nobody asked. The dialect has none: whoever declared support hears of every request, by its id. */
+export function progressToken(exchange: Exchange): Id | undefined {
   if (exchange.peer.revision.id === 's3') {
     const dialect = exchange.peer.capabilities['dialect']
     return isRecord(dialect) && dialect['supportsProgress'] === true ? exchange.id : undefined

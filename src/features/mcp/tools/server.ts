@@ -69,6 +69,8 @@ export interface ToolEntry<C = unknown> {
   readonly timeoutMs: number | undefined
   readonly buckets: Buckets | undefined
   readonly handler: ToolHandler<C>
+  /** Its handler yields parts of its result while it works. */
+  readonly streams: boolean
 }
 
 export interface ToolsServer<C> {
@@ -89,6 +91,8 @@ export interface ToolsOptions<C> {
   readonly more?: ToolExtras
   /** Told what a handler threw, before the caller gets the short version. */
   readonly failed: (tool: string, error: unknown, caller: Caller, correlationId?: string) => void
+  /** Runs a handler that yields parts of its result, and gives what it comes to. */
+  readonly stream?: (exchange: Exchange, generator: AsyncGenerator) => Promise<unknown>
   /** What a failed call's result says of the problem beside its words. */
   readonly explain?: Explain
 }
@@ -97,7 +101,7 @@ export interface ToolsOptions<C> {
 export interface ToolExtras {
   readonly kinds: Readonly<Record<string, Kind>>
   /** Goes into the tool's `_meta`. Throws where what was said makes no sense. */
-  meta(name: string, facts: ToolFacts, schemas: ToolSchemas): Readonly<Record<string, unknown>> | undefined
+  meta(name: string, facts: ToolFacts, schemas: ToolSchemas, streams: boolean): Readonly<Record<string, unknown>> | undefined
   /** Hints that follow from it. */
   annotations?(facts: ToolFacts): ToolAnnotations | undefined
 }
@@ -118,6 +122,14 @@ const kinds: KindsOf<ToolFacts> = {
   state: 'string',
   meta: 'object',
   scopes: 'list',
+}
+
+/** Has no global name. */
+const AsyncGeneratorFunction: NewableFunction = Object.getPrototypeOf(async function* () {}).constructor
+
+/** A function that is none itself may still give what one gives. */
+function isGenerator(value: unknown): value is AsyncGenerator {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value && 'return' in value
 }
 
 const emptyInput = { type: 'object', additionalProperties: false } as const
@@ -181,7 +193,9 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, opt
   if ('fault' in mirrored) throw new TypeError(`The input schema of tool "${name}": ${mirrored.fault}`)
   const { title, description, icons } = facts
   const annotations = annotationsOf(facts, more?.annotations?.(facts))
-  const extra = more?.meta(name, facts, { inputSchema, ...(output === undefined ? {} : { outputSchema: output.json }) })
+  const streams = handler instanceof AsyncGeneratorFunction
+  const schemas = { inputSchema, ...(output === undefined ? {} : { outputSchema: output.json }) }
+  const extra = more?.meta(name, facts, schemas, streams)
   const meta = extra === undefined ? facts.meta : { ...extra, ...facts.meta }
   const support = taskFacts(facts.task)?.support
   const tool: Tool = {
@@ -197,7 +211,7 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, opt
   }
   const timeoutMs = facts.timeout === undefined ? undefined : toMilliseconds(facts.timeout, 'timeout')
   const buckets = facts.rate === undefined ? undefined : createBuckets({ ...facts.rate, clock })
-  return { name, tool, facts, input, output, mirrored, timeoutMs, buckets, handler }
+  return { name, tool, facts, input, output, mirrored, timeoutMs, buckets, handler, streams }
 }
 
 /** What an author says in so many words stands before what follows from it. */
@@ -252,7 +266,8 @@ function reportsInResult({ peer }: Exchange): boolean {
 }
 
 function execute<C>(entry: ToolEntry<C>, exchange: Exchange, options: ToolsOptions<C>): Awaitable<unknown> {
-  const out = entry.handler(exchange.input as never, options.context(exchange))
+  const given = entry.handler(exchange.input as never, options.context(exchange))
+  const out = options.stream !== undefined && isGenerator(given) ? options.stream(exchange, given) : given
   const { withinMs = entry.timeoutMs } = exchange
   if (withinMs === undefined || !isThenable(out)) return out
   return within(Math.min(withinMs, entry.timeoutMs ?? withinMs), entry.name, exchange, out)

@@ -1,0 +1,183 @@
+/**
+ * A call whose result is seen while it forms: its chunks, each once and in order, and its result. A connection that breaks in
+ * between is made good by going on after the last chunk that came; nothing is done twice.
+ */
+import type { Clock } from '../core/clock.ts'
+import type { InferOutput, Schema } from '../core/schema/index.ts'
+import type { Progress } from '../engine/calls.ts'
+import { classify } from '../features/reliability/problem/client.ts'
+import { type Checkpoint, chunkIn, metaIn, resumeMeta, toldProgress } from '../features/reliability/streaming/client.ts'
+import { ConnectionError } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { ToolOutcome } from './outcome.ts'
+import { readOutput } from './output.ts'
+import { backoffMs, pause } from './patience.ts'
+import type { CallToolOptions } from './tool-calls.ts'
+
+export interface StreamToolOptions<S extends Schema = Schema, C extends Schema = Schema> extends CallToolOptions<S> {
+  /** What each chunk must be; types them. */
+  readonly chunk?: C
+  /** Goes on with a call that was begun before, by the `checkpoint` of its stream. The arguments must be the same. */
+  readonly resume?: Checkpoint
+}
+
+export interface StreamCaller {
+  readonly clock: Clock
+  readonly tool: string
+  /** Makes the call, or goes on with it. `mayRepeat`: whether it may be made anew, where that does no harm. */
+  readonly call: (options: CallToolOptions, again: boolean, mayRepeat: () => boolean) => Promise<ToolOutcome>
+  /** Whether there is still somebody to send it to. */
+  readonly open: () => boolean
+}
+
+/** What a schema says of a value; without one nothing is known of it. */
+export type Chunked<S extends Schema> = Schema extends S ? unknown : InferOutput<S>
+
+/** Characters of chunks that wait for their reader. */
+const mostWaiting = 16 * 1024 * 1024
+/** Attempts in a row that brought no chunk. */
+const mostFailures = 6
+
+export class ToolStream<C = unknown, T = unknown> implements AsyncIterable<C> {
+  /** What came of the call, complete in itself. */
+  readonly result: Promise<ToolOutcome<T>>
+  readonly #caller: StreamCaller
+  readonly #options: StreamToolOptions
+  readonly #ending = new AbortController()
+  readonly #signal: AbortSignal
+  readonly #chunks: { readonly data: unknown; readonly length: number }[] = []
+  #waiting = 0
+  #next = 0
+  #checkpoint: Checkpoint | undefined
+  /** The attempt that is under way; another one may go on with what it began. */
+  #attempt = Promise.withResolvers<never>()
+  #settled: { readonly error?: unknown } | undefined = undefined
+  #wake: (() => void) | undefined = undefined
+  #taken = false
+
+  constructor(caller: StreamCaller, options: StreamToolOptions) {
+    this.#caller = caller
+    this.#options = options
+    const { signal } = options
+    this.#signal = signal === undefined ? this.#ending.signal : AbortSignal.any([signal, this.#ending.signal])
+    this.#checkpoint = options.resume
+    this.#next = options.resume?.chunks ?? 0
+    this.result = this.#run() as Promise<ToolOutcome<T>>
+    this.result.then(
+      () => this.#settle({}),
+      error => this.#settle({ error }),
+    )
+  }
+
+  /** Where the call can be gone on with, by this client or another: after the chunks that came so far. */
+  get checkpoint(): Checkpoint | undefined {
+    return this.#checkpoint
+  }
+
+  /** The chunks, once. Whoever leaves the loop early cancels the call. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<C, void, undefined> {
+    if (this.#taken) throw new TypeError('The chunks of a call can be read once')
+    this.#taken = true
+    try {
+      for (;;) {
+        const chunk = this.#chunks.shift()
+        if (chunk !== undefined) {
+          this.#waiting -= chunk.length
+          yield await this.#read(chunk.data)
+        } else if (this.#settled !== undefined) break
+        else await this.#news()
+      }
+      if ('error' in this.#settled) throw this.#settled.error
+      const { isError, structured, text } = await this.result
+      if (this.#next === 0 && !isError) yield await this.#read(structured ?? text)
+    } finally {
+      this.#ending.abort(new DOMException('Nobody reads the chunks of this call any more', 'AbortError'))
+    }
+  }
+
+  #news(): Promise<void> {
+    return new Promise(resolve => {
+      this.#wake = resolve
+    })
+  }
+
+  async #read(data: unknown): Promise<C> {
+    const { chunk } = this.#options
+    return (chunk === undefined ? data : await readOutput(chunk, this.#caller.tool, data)) as C
+  }
+
+  async #run(): Promise<ToolOutcome> {
+    const { clock, call, open } = this.#caller
+    for (let failures = 0; ; ) {
+      const before = this.#next
+      try {
+        return await Promise.race([
+          call(this.#attemptOptions(), this.#checkpoint !== undefined, this.#mayRepeat),
+          this.#attempt.promise,
+        ])
+      } catch (error) {
+        failures = this.#next > before ? 0 : failures + 1
+        if (this.#checkpoint === undefined || this.#signal.aborted || !open()) throw error
+        if (failures > mostFailures || !isCutOff(error)) throw error
+        await pause(clock, failures === 0 ? 0 : backoffMs(failures), this.#signal)
+        this.#signal.throwIfAborted()
+      }
+    }
+  }
+
+  readonly #mayRepeat = (): boolean => this.#checkpoint === undefined
+
+  #attemptOptions(): CallToolOptions {
+    const { chunk, resume, onProgress, meta, ...options } = this.#options
+    const attempt = Promise.withResolvers<never>()
+    attempt.promise.catch(() => undefined)
+    this.#attempt = attempt
+    const again = this.#checkpoint === undefined ? undefined : resumeMeta(this.#checkpoint)
+    return {
+      ...options,
+      ...(meta === undefined && again === undefined ? {} : { meta: { ...meta, ...again } }),
+      signal: this.#signal,
+      onProgress: step => {
+        if (attempt === this.#attempt) this.#told(step, onProgress)
+      },
+    }
+  }
+
+  #told(step: Progress, onProgress: CallToolOptions['onProgress']): void {
+    const chunk = chunkIn(metaIn(step))
+    if (chunk === undefined) return onProgress?.(toldProgress(step))
+    const { sequence, operation_id: operationId, checkpoint_token: token } = chunk
+    // Seen before the line broke.
+    if (sequence < this.#next) return
+    if (sequence > this.#next) return this.#attempt.reject(new ConnectionError('lost', `Chunk ${this.#next} got lost on the way`))
+    this.#next++
+    this.#checkpoint = token === undefined ? undefined : { operationId, token, chunks: this.#next }
+    if ('data' in chunk) this.#add(chunk.data)
+  }
+
+  #add(data: unknown): void {
+    const length = typeof data === 'string' ? data.length : JSON.stringify(data).length
+    this.#chunks.push({ data, length })
+    this.#waiting += length
+    if (this.#waiting > mostWaiting) this.#ending.abort(tooSlow(this.#caller.tool))
+    this.#wake?.()
+  }
+
+  #settle(settled: { readonly error?: unknown }): void {
+    this.#settled = settled
+    this.#wake?.()
+  }
+}
+
+/** The line broke, or somebody between did; the server itself has not spoken. */
+function isCutOff(error: unknown): boolean {
+  if (error instanceof McpError && error.kind === 'timeout') return false
+  return error instanceof ConnectionError || classify(error).retryable
+}
+
+function tooSlow(tool: string): McpError {
+  return new McpError(
+    'too-much',
+    `More than ${mostWaiting} characters of chunks of ${tool} wait to be read; read them faster, or use callTool`,
+  )
+}

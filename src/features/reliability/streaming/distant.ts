@@ -1,0 +1,194 @@
+/**
+ * Operations that another process runs: whoever comes back here reads them from the store, and says there how far it has come, so
+ * that the one who runs it goes on.
+ */
+import type { Clock } from '../../../core/clock.ts'
+import { Feed, type FeedPage } from '../../../core/feed/feed.ts'
+import type { Journal } from '../../../core/journal/journal.ts'
+import { isSettled, type Operation as Recorded } from '../../../core/journal/operation.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import { type Problem, problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { put } from '../../../stores/ops.ts'
+import type { Store } from '../../../stores/store.ts'
+import { checkpointNotFound } from './checkpoints.ts'
+import { streamingExtension, type WireChunk } from './messages.ts'
+import type { Chunk } from './operation.ts'
+import type { Ended } from './outcome.ts'
+import { roomUntil } from './room.ts'
+import type { Telling } from './server.ts'
+
+/** More than the largest frame needs. */
+const chunkBytes = 4 * 1024 * 1024
+
+const lookEveryMs = 1_000
+
+export function feedOf({ store }: Journal, clock: Clock, id: string): Feed {
+  // What is kept of it is the operation's own decision.
+  return new Feed({ store, clock, id: () => '', name: nameOf(id), keep: Number.MAX_SAFE_INTEGER, bytes: chunkBytes })
+}
+
+export function logOf(id: string): string {
+  return `feed/${nameOf(id)}`
+}
+
+function nameOf(id: string): string {
+  return `stream/${id}`
+}
+
+function leaseOf(id: string): string {
+  return `streamed/${id}`
+}
+
+export interface Listening {
+  readonly store: Store
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly id: string
+  readonly signal: AbortSignal
+  /** Whether to look although nothing hints at a reader: hints may get lost, and some stores have none between processes. */
+  readonly eager: () => boolean
+  /** Told how far a reader has come, whenever it says so. */
+  readonly told: (at: number | 'cancelled') => void
+}
+
+/** Listens for readers of an operation in other processes. */
+export function listenForDistant(listening: Listening): void {
+  listen(listening).catch(error => listening.trace('reader-elsewhere-unheard', error))
+}
+
+async function listen({ store, clock, id, signal, eager, told }: Listening): Promise<void> {
+  const hints = store.watch([leaseOf(id)], signal)[Symbol.asyncIterator]()
+  let hint = hints.next()
+  let version: number | undefined
+  while (!signal.aborted) {
+    const found = await soon(clock, hint, lookEveryMs)
+    if (found?.done === true || signal.aborted) return
+    if (found !== undefined) hint = hints.next()
+    else if (!eager()) continue
+    const entry = await store.get(leaseOf(id))
+    if (signal.aborted || entry === undefined || entry.version === version) continue
+    version = entry.version
+    told(entry.value === 'cancelled' ? 'cancelled' : Number(entry.value))
+  }
+}
+
+export interface DistantParts {
+  readonly journal: Journal
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly graceMs: number
+  readonly tell: Telling
+  readonly exchange: Exchange
+  readonly id: string
+  /** The sequence of the first chunk that is wanted. */
+  readonly next: number
+  readonly find: () => Promise<Recorded | undefined>
+  readonly tokens: (next: number) => Promise<string>
+}
+
+/** Gives the reader what it has not seen, and the end. */
+export async function followDistant(parts: DistantParts): Promise<Ended> {
+  const { journal, clock, exchange, id, graceMs, next } = parts
+  const ending = new AbortController()
+  const { signal } = exchange
+  const cancelled = (): void => {
+    ending.abort()
+    say(parts, 'cancelled')
+  }
+  // It runs elsewhere, and goes on there without us.
+  exchange.kept = () => ending.abort()
+  if (signal.aborted) cancelled()
+  else signal.addEventListener('abort', cancelled, { once: true })
+  let at = next
+  const pages = feedOf(journal, clock, id).follow(at, ending.signal)
+  try {
+    const first = await ended(parts)
+    if ((await feedOf(journal, clock, id).end()) < at) throw checkpointNotFound()
+    if (first === undefined) say(parts, at)
+    let [said, sayAt] = [at, clock.now() + Math.min(lookEveryMs, graceMs / 3)]
+    let page: Promise<IteratorResult<FeedPage, void>> | undefined
+    for (;;) {
+      page ??= pages.next()
+      const found = await soon(clock, page, Math.min(lookEveryMs, graceMs / 3))
+      if (found?.done === true) throw signal.aborted ? signal.reason : checkpointNotFound()
+      if (found !== undefined) {
+        page = undefined
+        const over = await deliver(parts, found.value, at, ending.signal)
+        at = over.at
+        if (over.last) return (await ended(parts)) ?? fail()
+      }
+      if (said !== at || clock.now() >= sayAt) {
+        if ((await ended(parts)) === undefined) say(parts, at)
+        said = at
+        sayAt = clock.now() + graceMs / 3
+      }
+    }
+  } finally {
+    signal.removeEventListener('abort', cancelled)
+    ending.abort()
+  }
+}
+
+async function deliver(
+  { exchange, id, tokens, tell }: DistantParts,
+  { occurrences, truncated }: FeedPage,
+  from: number,
+  signal: AbortSignal,
+): Promise<{ readonly at: number; readonly last: boolean }> {
+  if (truncated) throw checkpointNotFound()
+  let at = from
+  for (const { name, data } of occurrences) {
+    if (name === 'end') return { at, last: true }
+    const { final, ...chunk } = data as Chunk
+    const wire: WireChunk = {
+      type: 'stream_chunk',
+      operation_id: id,
+      sequence: at++,
+      ...chunk,
+      ...(final === true ? { is_final: true } : {}),
+      checkpoint_token: await tokens(at),
+    }
+    tell.along(exchange, { _meta: { [streamingExtension]: wire } })
+    await roomUntil(exchange, signal)
+  }
+  return { at, last: false }
+}
+
+/** How it ended; undefined while it runs. Refuses where nobody knows. */
+async function ended({ find, journal }: DistantParts): Promise<Ended | undefined> {
+  const record = await find()
+  if (record === undefined) throw checkpointNotFound()
+  if (isSettled(record)) return record.outcome as Ended
+  if (record.status === 'waiting') throw checkpointNotFound()
+  if (record.status === 'running' && (await journal.runners.isAlive(record.runner))) return undefined
+  throw unknownOutcome(record.id)
+}
+
+function unknownOutcome(id: string): Problem {
+  return problem('OUTCOME_UNKNOWN', 'The process that did this has gone, and nobody knows how far it had come', {
+    suggestion: 'Find out what it has done before making the call again',
+    details: { operation_id: id },
+  })
+}
+
+function fail(): never {
+  throw checkpointNotFound()
+}
+
+function say({ journal, id, graceMs, trace, exchange }: DistantParts, at: number | 'cancelled'): void {
+  // That it was cancelled is the last word.
+  if (at !== 'cancelled' && exchange.cancelled) return
+  journal.store.commit([put(leaseOf(id), String(at), { ttl: graceMs })]).catch(error => trace('reader-not-told', error))
+}
+
+/** What was waited for, or undefined when it is time to look. */
+async function soon<T>(clock: Clock, awaited: Promise<T>, ms: number): Promise<T | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  const cancel = clock.setTimeout(() => resolve(undefined), ms, true)
+  try {
+    return await Promise.race([awaited, promise])
+  } finally {
+    cancel()
+  }
+}

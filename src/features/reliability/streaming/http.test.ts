@@ -1,0 +1,121 @@
+import fc from 'fast-check'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type CuttingProxy, cuttingProxy } from '../../../../test/cutting-proxy.ts'
+import { call, chunkOf, chunksOf, revisions, type World, world } from '../../../../test/reliability/stream-world.ts'
+import { events, httpPeer } from '../../../../test/spec/http.ts'
+import { type Frame, textOf } from '../../../../test/spec/wire.ts'
+import { type Client, connect } from '../../../client/index.ts'
+import type { RevisionId } from '../../../revisions/index.ts'
+
+const open: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one.close()
+})
+
+interface Line extends World {
+  readonly url: string
+  readonly proxy: CuttingProxy
+  readonly mcp: Client
+}
+
+async function line(revision: RevisionId): Promise<Line> {
+  const made = world({ limits: { rates: false } })
+  open.push(made.server)
+  const { url } = await made.server.listen()
+  const proxy = await cuttingProxy(url)
+  open.push(proxy)
+  const mcp = await connect(proxy.url, { revisions: [revision] })
+  open.push(mcp)
+  return { ...made, url, proxy, mcp }
+}
+
+const capabilities = { extensions: { 'dev.vivarium/streaming': {}, 'dev.vivarium/problem': {} } }
+
+describe.each(revisions)('streams over HTTP at %s', revision => {
+  it('E8-6: wherever the line is cut, the client gets every chunk once and in order, and nothing is done twice', async () => {
+    const { mcp, proxy, allow, effects } = await line(revision)
+    const count = 12
+    allow(count)
+    let runs = 0
+    const cut = fc.array(fc.integer({ min: 1, max: 2_000 }), { maxLength: 5 })
+    await fc.assert(
+      fc.asyncProperty(cut, async bytes => {
+        const of = `r${++runs}-`
+        const expected = Array.from({ length: count }, (_, at) => `${of}${at}`)
+        // The first cut comes after a checkpoint has: without one there is nothing to go on with.
+        proxy.arm(bytes.map((more, at) => (at === 0 ? more + 1_500 : more)))
+        const stream = mcp.streamTool('steps', { of, count })
+        const got: unknown[] = []
+        for await (const chunk of stream) got.push(chunk)
+        proxy.arm([])
+        expect(got).toEqual(expected.map(one => `${one};`))
+        expect((await stream.result).text).toBe(got.join(''))
+        expect(effects.filter(one => one.startsWith(of))).toEqual(expected)
+      }),
+      // On the older wire a client that comes back for its stream waits a second each time.
+      { numRuns: revision === '2026-07-28' ? 20 : 3 },
+    )
+    expect(proxy.cuts).toBeGreaterThan(2)
+  }, 60_000)
+
+  it('E8-9: a slow reader makes the tool wait, gets newer progress in the place of older, and every chunk', async () => {
+    const { server, url } = await line(revision)
+    const [count, size] = [1_500, 16 * 1024]
+    let made = 0
+    server.tool('flood', {}, async function* (_, ctx) {
+      for (; made < count; made++) {
+        ctx.progress(made, { total: count })
+        yield 'x'.repeat(size)
+      }
+      return 'flooded'
+    })
+    const peer = await httpPeer(url, revision, capabilities)
+    const { response } = await peer.open('tools/call', call('flood'))
+    response.pause()
+    for (let before = -1; before !== made; ) {
+      before = made
+      for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate)
+    }
+    // What the kernel holds for both ends is the kernel's.
+    expect(made * size).toBeLessThan(12 * 1024 * 1024)
+    const frames: Frame[] = []
+    for await (const { frame } of events(response)) if (frame !== undefined) frames.push(frame)
+    const chunks = chunksOf(frames)
+    expect(chunks.map(({ sequence }) => sequence)).toEqual(Array.from({ length: count + 1 }, (_, at) => at))
+    expect(textOf(frames.at(-1) ?? {})).toBe('flooded')
+  }, 60_000)
+
+  it('E8-10: who hangs up without a checkpoint cancels the call where the wire says so', async () => {
+    const { url, stop, stopped, allow } = await line(revision)
+    const peer = await httpPeer(url, revision, {})
+    allow(1)
+    const { request, response } = await peer.open('tools/call', call('steps', { of: 'a', count: 2 }))
+    for await (const { frame } of events(response)) if (frame?.['method'] === 'notifications/progress') break
+    request.destroy()
+    if (revision === '2026-07-28') {
+      await stop()
+      expect(stopped).toEqual(['The caller hung up'])
+    } else {
+      await (await connect(url, { revisions: [revision] })).close()
+      expect(stopped).toEqual([])
+    }
+  })
+
+  it('E8-6: a raw peer that hangs up and comes back goes on with the same operation', async () => {
+    const { url, allow, effects } = await line(revision)
+    const peer = await httpPeer(url, revision, capabilities)
+    allow(1)
+    const { request, response } = await peer.open('tools/call', call('steps', { of: 'a', count: 3 }))
+    let seen: ReturnType<typeof chunkOf>
+    for await (const { frame } of events(response)) {
+      seen = frame === undefined ? undefined : chunkOf(frame)
+      if (seen !== undefined) break
+    }
+    request.destroy()
+    allow(3)
+    const again = await peer.ask('tools/call', call('steps', { of: 'a', count: 3 }, 'q', seen))
+    expect(textOf(again.frame)).toBe('a0;a1;a2;')
+    expect(chunksOf(again.frames).map(({ sequence }) => sequence)).toEqual([1, 2, 3])
+    expect(effects).toEqual(['a0', 'a1', 'a2'])
+  })
+})

@@ -1,0 +1,70 @@
+/**
+ * Streaming on the wire: what a progress notification says beyond the core, in its `_meta`, for peers that know it; and the same
+ * call made again with a checkpoint, to go on with an operation whose answer got lost. No methods of its own.
+ */
+import { NS } from '../../../core/namespace.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+
+export const streamingExtension = `${NS}/streaming`
+
+export interface WireProgress {
+  readonly type: 'progress'
+  readonly operation_id: string
+  /** From 0 to 1; only where the total is known. */
+  readonly progress?: number
+  readonly message?: string
+  readonly estimated_remaining_seconds?: number
+  readonly partial_result?: Readonly<Record<string, unknown>>
+}
+
+export interface WireChunk {
+  readonly type: 'stream_chunk'
+  readonly operation_id: string
+  readonly sequence: number
+  readonly data?: unknown
+  readonly is_final?: boolean
+  readonly checkpoint_token?: string
+}
+
+export interface WireResume {
+  readonly operation_id: string
+  readonly checkpoint_token: string
+}
+
+/** What a call asks to go on with; undefined where it begins anew. */
+export function resumeIn(meta: Params | undefined): WireResume | undefined {
+  const said = meta?.[streamingExtension]
+  if (!isRecord(said) || said['resume'] === undefined) return undefined
+  const { resume } = said
+  if (isRecord(resume) && typeof resume['operation_id'] === 'string' && typeof resume['checkpoint_token'] === 'string')
+    return { operation_id: resume['operation_id'], checkpoint_token: resume['checkpoint_token'] }
+  throw new McpError('invalid-params', `${streamingExtension}: resume must name an operation_id and a checkpoint_token`)
+}
+
+/** The chunk that a notification brings; undefined where it brings none. */
+export function chunkIn(meta: unknown): WireChunk | undefined {
+  const said = isRecord(meta) ? meta[streamingExtension] : undefined
+  if (!isRecord(said) || said['type'] !== 'stream_chunk' || typeof said['operation_id'] !== 'string') return undefined
+  const { sequence, checkpoint_token: token } = said
+  if (typeof sequence !== 'number' || !Number.isSafeInteger(sequence) || sequence < 0) return undefined
+  return {
+    type: 'stream_chunk',
+    operation_id: said['operation_id'],
+    sequence,
+    ...('data' in said ? { data: said['data'] } : {}),
+    ...(said['is_final'] === true ? { is_final: true } : {}),
+    ...(typeof token === 'string' ? { checkpoint_token: token } : {}),
+  }
+}
+
+/** What a notification says of progress beyond the core. */
+export function progressIn(meta: unknown): Pick<WireProgress, 'estimated_remaining_seconds' | 'partial_result'> {
+  const said = isRecord(meta) ? meta[streamingExtension] : undefined
+  if (!isRecord(said) || said['type'] !== 'progress') return {}
+  const { estimated_remaining_seconds: seconds, partial_result: partial } = said
+  return {
+    ...(typeof seconds === 'number' && seconds >= 0 ? { estimated_remaining_seconds: seconds } : {}),
+    ...(isRecord(partial) ? { partial_result: partial } : {}),
+  }
+}

@@ -1,0 +1,321 @@
+/**
+ * A call that streams, where it runs: its chunks lie in a feed of its own, and whoever reads them may go and come back. While
+ * nobody reads it goes on for a while and a little ahead, then it waits, and at last it is stopped. A slow reader makes it wait.
+ */
+import type { Cancel, Clock } from '../../../core/clock.ts'
+import type { Feed } from '../../../core/feed/feed.ts'
+import type { Ticket } from '../../../core/journal/ticket.ts'
+import { problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { trim } from '../../../stores/ops.ts'
+import type { Op } from '../../../stores/store.ts'
+import { checkpointNotFound } from './checkpoints.ts'
+import { streamingExtension, type WireChunk } from './messages.ts'
+import type { Ended } from './outcome.ts'
+import { room } from './room.ts'
+import type { Telling } from './server.ts'
+
+/** As it lies in the feed, at the position after its sequence. */
+export interface Chunk {
+  readonly data?: unknown
+  readonly final?: true
+}
+
+export interface OperationParts {
+  readonly id: string
+  /** The call that runs it. */
+  readonly exchange: Exchange
+  readonly feed: Feed
+  readonly ticket: Ticket
+  readonly clock: Clock
+  readonly tell: Telling
+  readonly graceMs: number
+  /** Characters that are kept. */
+  readonly length: number
+  /** Told by how much more or less is kept. */
+  readonly weigh: (length: number) => void
+  /** The checkpoint after so many chunks. */
+  readonly token: (next: number) => Promise<string>
+  /** Listens for readers in other processes until the signal; `eager` says whether any is waited for. */
+  readonly elsewhere: (signal: AbortSignal, eager: () => boolean, told: (at: number | 'cancelled') => void) => void
+}
+
+interface Reader {
+  readonly exchange: Exchange
+  /** The sequence of the chunk it gets next. */
+  at: number
+  /** It has all there is, and gets what comes at once. */
+  live: boolean
+}
+
+const page = 20
+
+export class Operation {
+  readonly id: string
+  readonly #parts: OperationParts
+  readonly #over = Promise.withResolvers<Ended>()
+  #written: number
+  /** The length of each chunk that is kept, and the sequence of the first. */
+  readonly #lengths: number[] = []
+  #first: number
+  #length = 0
+  #reader: Reader | undefined
+  /** How far a reader in another process has come. */
+  #distant = 0
+  readonly #ending = new AbortController()
+  /** Set while nobody here reads: takes back the time it has left. */
+  #grace: Cancel | undefined = undefined
+  #change = Promise.withResolvers<void>()
+  #stopped = false
+  #ended = false
+
+  /** `written`: chunks that were told when its call was made before, and asked something. */
+  constructor(parts: OperationParts, written: number) {
+    this.#parts = parts
+    this.id = parts.id
+    this.#written = written
+    this.#first = written
+    const { exchange } = parts
+    this.#reader = this.#reads({ exchange, at: written, live: true })
+    parts.elsewhere(
+      this.#ending.signal,
+      () => this.#reader === undefined || this.#reader.exchange.aside?.attached === false,
+      at => this.#readElsewhere(at),
+    )
+  }
+
+  /** Who hears what is said now. */
+  get hearer(): Exchange | undefined {
+    return this.#reader?.exchange
+  }
+
+  /** Characters that are kept. */
+  get length(): number {
+    return this.#length
+  }
+
+  get written(): number {
+    return this.#written
+  }
+
+  /** Keeps a chunk and tells it; resolves when there is room for another. */
+  async tell(chunk: Chunk, length: number): Promise<void> {
+    this.#goOn()
+    const sequence = this.#written
+    const { feed, token } = this.#parts
+    const [checkpoint] = await Promise.all([
+      token(sequence + 1),
+      feed.publish({ name: 'chunk', data: chunk }, this.#trimmed(length)),
+    ])
+    this.#written = sequence + 1
+    const reader = this.#reader
+    if (reader?.live === true && reader.at === sequence) this.#deliver(reader, chunk, checkpoint)
+    await this.#room()
+  }
+
+  /** Gives a reader what it has not seen, from a sequence on, in the place of the one there may be; resolves with the end. */
+  async follow(exchange: Exchange, from: number): Promise<Ended> {
+    if (from > this.#written) throw checkpointNotFound()
+    const before = this.#reader
+    const reader = this.#reads({ exchange, at: from, live: false })
+    this.#back()
+    this.#reader = reader
+    this.#changed()
+    if (before !== undefined) leaveTo(before.exchange)
+    if (exchange.signal.aborted) this.stop('The caller cancelled it')
+    try {
+      await this.#catchUp(reader)
+    } catch (error) {
+      this.#gone(reader)
+      throw error
+    }
+    return this.#over.promise
+  }
+
+  /** It has ended, and whoever reads it gets this. */
+  async settle(ended: Ended, also: readonly Op[]): Promise<void> {
+    this.#end()
+    try {
+      await this.#parts.ticket.settle(ended.status, ended, [this.#parts.feed.publishing({ name: 'end' }), ...also])
+    } finally {
+      this.#over.resolve(ended)
+    }
+  }
+
+  /** Its caller was asked something: whoever brings the answer goes on with it. */
+  async pause(ms: number): Promise<void> {
+    this.#end()
+    await this.#parts.ticket.pause(ms).finally(() => this.#lose())
+  }
+
+  /** Whoever reads it hears that there is no such thing any more. */
+  #lose(): void {
+    this.#over.promise.catch(() => undefined)
+    this.#over.reject(checkpointNotFound())
+  }
+
+  /** Nobody wants it any more. */
+  async drop(also: readonly Op[]): Promise<void> {
+    this.#end()
+    await this.#parts.ticket.release(also).finally(() => this.#lose())
+  }
+
+  /** Resolves when it is over, one way or the other. */
+  get over(): Promise<unknown> {
+    return this.#over.promise.catch(() => undefined)
+  }
+
+  stop(reason: string): void {
+    this.#stopped = true
+    this.#parts.exchange.stop(reason)
+    this.#changed()
+  }
+
+  #reads(reader: Reader): Reader {
+    const { exchange } = reader
+    exchange.kept = () => this.#gone(reader)
+    const cancelled = (): void => {
+      if (this.#reader === reader) this.stop('The caller cancelled it')
+    }
+    exchange.signal.addEventListener('abort', cancelled, { once: true })
+    return reader
+  }
+
+  /** What lies too far back to be kept is forgotten with the next chunk. */
+  #trimmed(length: number): readonly Op[] {
+    const [before, weighed] = [this.#first, this.#length]
+    this.#lengths.push(length)
+    this.#length += length
+    while (this.#length > this.#parts.length && this.#lengths.length > 1) {
+      this.#length -= this.#lengths.shift() ?? 0
+      this.#first++
+    }
+    this.#parts.weigh(this.#length - weighed)
+    return this.#first === before ? [] : [trim(this.#parts.feed.log, this.#first + 1)]
+  }
+
+  async #catchUp(reader: Reader): Promise<void> {
+    const { feed, token } = this.#parts
+    while (this.#reader === reader && reader.at < this.#written) {
+      const { occurrences, truncated } = await feed.read(reader.at, { limit: page })
+      if (truncated) throw checkpointNotFound()
+      for (const { data } of occurrences.filter(({ name }) => name === 'chunk')) {
+        const checkpoint = await token(reader.at + 1)
+        if (this.#reader !== reader) return
+        this.#deliver(reader, data as Chunk, checkpoint)
+        while (this.#reader === reader && !(await this.#taken(reader)));
+      }
+    }
+    if (this.#reader !== reader) return
+    reader.live = true
+    this.#changed()
+  }
+
+  #deliver(reader: Reader, { data, final }: Chunk, checkpoint: string): void {
+    const { exchange } = reader
+    const { tell } = this.#parts
+    const sequence = reader.at++
+    if (!tell.asked(exchange)) return
+    const chunk: WireChunk = {
+      type: 'stream_chunk',
+      operation_id: this.id,
+      sequence,
+      ...(data === undefined ? {} : { data }),
+      ...(final === true ? { is_final: true } : {}),
+      checkpoint_token: checkpoint,
+    }
+    if (tell.along(exchange, { _meta: { [streamingExtension]: chunk } })) return
+    reader.at = sequence
+    this.#gone(reader)
+  }
+
+  /** Resolves when whoever reads has room, or it may run ahead of whoever does not. */
+  async #room(): Promise<void> {
+    for (;;) {
+      this.#goOn()
+      const reader = this.#reader
+      if (reader?.live === true) {
+        if ((await this.#taken(reader)) && this.#reader === reader) return
+      } else if (this.#ahead(reader?.at ?? this.#distant) <= this.#parts.length / 4) return
+      else await this.#change.promise
+    }
+  }
+
+  /** True when there was nothing to wait for. */
+  async #taken(reader: Reader): Promise<boolean> {
+    const waiting = room(reader.exchange)
+    if (waiting === undefined) {
+      if (reader.exchange.aside?.closed !== false) this.#gone(reader)
+      return true
+    }
+    await Promise.race([waiting, this.#change.promise])
+    return false
+  }
+
+  /** Characters after a chunk that nobody has read. */
+  #ahead(at: number): number {
+    let length = 0
+    for (let i = this.#lengths.length - 1; i >= 0 && this.#first + i >= at; i--) length += this.#lengths[i] ?? 0
+    return length
+  }
+
+  #gone(reader: Reader): void {
+    if (this.#reader !== reader || this.#ended) return
+    if (!reader.exchange.answered) reader.exchange.forsake()
+    this.#reader = undefined
+    this.#distant = reader.at
+    this.#wait()
+    this.#changed()
+  }
+
+  /** A reader in another process has come so far, and takes the place of whoever reads here. */
+  #readElsewhere(at: number | 'cancelled'): void {
+    if (this.#ended) return
+    if (at === 'cancelled') return this.stop('The caller cancelled it')
+    const here = this.#reader
+    if (here !== undefined) {
+      leaveTo(here.exchange)
+      this.#gone(here)
+    }
+    this.#distant = at
+    this.#wait()
+    this.#changed()
+  }
+
+  /** From now on it has so long until somebody comes. */
+  #wait(): void {
+    const { clock, graceMs } = this.#parts
+    this.#grace?.()
+    this.#grace = clock.setTimeout(() => this.stop('Nobody came back for it'), graceMs, true)
+  }
+
+  #end(): void {
+    this.#ended = true
+    this.#back()
+    this.#ending.abort()
+  }
+
+  #back(): void {
+    this.#grace?.()
+    this.#grace = undefined
+  }
+
+  #goOn(): void {
+    const { exchange } = this.#parts
+    if (this.#stopped || exchange.cancelled) exchange.signal.throwIfAborted()
+  }
+
+  #changed(): void {
+    this.#change.resolve()
+    this.#change = Promise.withResolvers()
+  }
+}
+
+/** Two who read one operation would each get a part of it. */
+function leaveTo(exchange: Exchange): void {
+  if (exchange.answered) return
+  exchange.engine.fail(
+    exchange,
+    problem('CHECKPOINT_NOT_FOUND', 'Another call goes on with this operation', { suggestion: 'Read on there' }),
+  )
+}

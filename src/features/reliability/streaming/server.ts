@@ -1,0 +1,148 @@
+/**
+ * Tools that stream: what their generators yield goes out as chunks while they work, and a call whose answer got lost can be gone
+ * on with. What that takes is loaded with the first chunk.
+ */
+import type { Clock } from '../../../core/clock.ts'
+import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import type { Seal } from '../../../core/handle.ts'
+import type { Journal } from '../../../core/journal/journal.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import type { Progress } from '../../../engine/calls.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declaration, declared } from '../../../engine/extensions.ts'
+import type { Side } from '../../../engine/plan.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import type { ContentBlock } from '../../mcp/content/messages.ts'
+import { callTool } from '../../mcp/tools/messages.ts'
+import { operationId } from './facts.ts'
+import { streamingExtension, type WireProgress } from './messages.ts'
+import type { Works } from './works.ts'
+
+/** What an author may say of it. */
+export interface StreamingOptions {
+  /** How long a call goes on for a caller that was cut off, before it is cancelled. Default 30 s. */
+  readonly grace?: Duration
+  /** How long the end of a call can still be had. Default 5 minutes. */
+  readonly keep?: Duration
+  /** Characters of the chunks of one call that are kept for those who come back. Default 4 Mi. */
+  readonly length?: number
+  /** Calls that can be gone on with at once; further ones stream too, but end with their connection. Default 1,000. */
+  readonly operations?: number
+}
+
+/** How a caller is told something before its answer: by progress, if it asked for that. */
+export interface Telling {
+  /** Whether it asked. */
+  asked(exchange: Exchange): boolean
+  /** How far the call has come; `meta` goes along. */
+  progress(exchange: Exchange, step: Progress, allow: () => boolean, meta?: () => Params): boolean
+  /** Something else, which must not get lost unless it is `spare`. False: nobody takes it. */
+  along(exchange: Exchange, more: { readonly message?: string; readonly _meta?: Params }, spare?: boolean): boolean
+}
+
+export interface StreamingParts extends StreamingOptions {
+  readonly journal: () => Promise<Journal>
+  /** Whether the store was given, so that others may share it. */
+  readonly shared: boolean
+  readonly seal: Seal
+  /** Which server this is: a checkpoint is good for no other. */
+  readonly audience: string
+  readonly clock: Clock
+  readonly trace: Trace
+  /** How long a call that has asked its caller something may wait for the answer. */
+  readonly askMs: number
+  readonly tell: Telling
+  /** The result that is made of content blocks. */
+  readonly reply: (content: readonly ContentBlock[]) => unknown
+  /** Whether a tool is one that streams. */
+  readonly streams: (tool: string) => boolean
+  /** Whether any is. */
+  readonly used: () => boolean
+}
+
+/** How far a call has come, and what can be said beyond that to callers that know streaming. */
+export interface ProgressStep extends Progress {
+  /** How long it will still take. Default: judged by how fast it went, where the total is known. */
+  readonly remaining?: Duration
+  /** What there is of the result already. */
+  readonly partial?: Readonly<Record<string, unknown>>
+}
+
+export interface StreamingServer {
+  readonly side: Side
+  /** Runs a generator to its end: each yield is a chunk; gives what the result is made of. */
+  stream(exchange: Exchange, generator: AsyncGenerator): Promise<unknown>
+  progress(exchange: Exchange, step: ProgressStep, allow: () => boolean): boolean
+  close(): Promise<void>
+}
+
+/** Who hears now what a call says: another one, where its caller was cut off and has come back. */
+export type Hearers = WeakMap<Exchange, () => Exchange | undefined>
+
+export function streamingServer(parts: StreamingParts): StreamingServer {
+  const graceMs = toMilliseconds(parts.grace ?? '30s', 'streaming.grace')
+  const keepMs = toMilliseconds(parts.keep ?? '5m', 'streaming.keep')
+  const hearers: Hearers = new WeakMap()
+  const pace = paceOf(parts.clock)
+  let loading: Promise<Works> | undefined
+  const load = (): Promise<Works> => {
+    loading ??= import('./works.ts').then(({ createWorks }) => createWorks({ ...parts, graceMs, keepMs, hearers }))
+    return loading
+  }
+  return {
+    stream: async (exchange, generator) => (await load()).stream(exchange, generator),
+    progress: (exchange, { remaining, partial, ...step }, allow) => {
+      const hearer = hearers.get(exchange)?.() ?? exchange
+      if (declared(hearer.peer, streamingExtension) === undefined) return parts.tell.progress(hearer, step, allow)
+      const left = remaining === undefined ? pace(exchange, step) : toMilliseconds(remaining, 'remaining')
+      return parts.tell.progress(hearer, step, allow, () => ({
+        [streamingExtension]: wireProgress(exchange, step, left, partial),
+      }))
+    },
+    close: async () => (await loading)?.close(),
+    side: {
+      layers: [
+        {
+          stage: 'replay',
+          methods: [callTool.name],
+          when: ({ meta, params }) =>
+            (meta !== undefined && Object.hasOwn(meta, streamingExtension)) || parts.streams(params['name'] as string),
+          run: async (exchange, next) => (await load()).run(exchange, next),
+        },
+      ],
+      capabilities: revision => (parts.used() ? declaration(revision, streamingExtension) : {}),
+    },
+  }
+}
+
+function wireProgress(
+  exchange: Exchange,
+  { progress, total, message }: Progress,
+  leftMs: number | undefined,
+  partial: Readonly<Record<string, unknown>> | undefined,
+): WireProgress {
+  const known = total !== undefined && Number.isFinite(total) && total > 0
+  return {
+    type: 'progress',
+    operation_id: operationId(exchange),
+    ...(known ? { progress: Math.min(1, Math.max(0, progress / total)) } : {}),
+    ...(message === undefined ? {} : { message }),
+    ...(leftMs === undefined ? {} : { estimated_remaining_seconds: Math.ceil(leftMs / 100) / 10 }),
+    ...(partial === undefined ? {} : { partial_result: partial }),
+  }
+}
+
+/** How long it will still take if it goes on as it went, in milliseconds; undefined where that cannot be said. */
+function paceOf(clock: Clock): (exchange: Exchange, step: Progress) => number | undefined {
+  const begun = new WeakMap<Exchange, { readonly at: number; readonly progress: number }>()
+  return (exchange, { progress, total }) => {
+    if (total === undefined || !Number.isFinite(total)) return undefined
+    const first = begun.get(exchange)
+    if (first === undefined) {
+      begun.set(exchange, { at: clock.now(), progress })
+      return undefined
+    }
+    const done = progress - first.progress
+    return done > 0 && total >= progress ? ((total - progress) / done) * (clock.now() - first.at) : undefined
+  }
+}
