@@ -1,7 +1,6 @@
 /** `Client`: a thin façade over the features' client sides, for one server. */
 import type { Clock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
-import type { Problem } from '../core/problem.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import { type Completion, complete } from '../features/mcp/completion/messages.ts'
@@ -24,7 +23,6 @@ import type { ConfirmationClient } from '../features/reliability/confirmation/cl
 import { type CallStatus, callStatus, getKey } from '../features/reliability/idempotency/client.ts'
 import type { Manifest } from '../features/reliability/manifest/client.ts'
 import { Permissions } from '../features/reliability/permissions/client.ts'
-import { classify } from '../features/reliability/problem/client.ts'
 import type { Recommended } from '../features/reliability/recommendations/client.ts'
 import { StateTokens } from '../features/reliability/session-state/client.ts'
 import { getTransaction, type TransactionReport, transactionReport } from '../features/reliability/transactions/client.ts'
@@ -47,6 +45,7 @@ import { recommended } from './recommended.ts'
 import type { ResourceBook } from './resource-book.ts'
 import type { Retries } from './retries.ts'
 import type { ClientMiddleware, Session } from './session.ts'
+import { statefully } from './stateful.ts'
 import { ToolBook } from './tool-book.ts'
 import { type CallToolOptions, callToolOn, heard, type ToolCaller } from './tool-calls.ts'
 import { type Chunked, type StreamCaller, type StreamToolOptions, ToolStream } from './tool-stream.ts'
@@ -355,23 +354,8 @@ export class Client {
     return this.close()
   }
 
-  /** Sends the state of the conversation along, and keeps what the answer makes of it. */
   #stateful<T extends object, O extends RequestOptions>(options: O, work: (options: O) => Promise<T>): Promise<T> {
-    const states = this.#states
-    const { conversation } = options
-    const state = states.metaFor(conversation)
-    return work(state === undefined ? options : { ...options, meta: { ...state, ...options.meta } }).then(
-      answer => {
-        const { meta, _meta, isError, problem } = answer as Answered
-        states.learn(conversation, meta ?? _meta)
-        if (isError === true) states.failed(conversation, problem?.code)
-        return answer
-      },
-      error => {
-        if (state !== undefined) states.failed(conversation, classify(error).code)
-        throw error
-      },
-    )
+    return statefully(this.#states, options, work)
   }
 
   async #readTools(anew: boolean, signal: AbortSignal | undefined): Promise<void> {
@@ -396,12 +380,4 @@ export class Client {
     if (isFinal(first) || session.opened.revision.asks !== 'result') return first
     return drive(first, again, { answerers, rounds, signal })
   }
-}
-
-/** Of answers only what matters to the state. */
-interface Answered {
-  readonly meta?: Params | undefined
-  readonly _meta?: Params
-  readonly isError?: boolean
-  readonly problem?: Problem | undefined
 }
