@@ -58,7 +58,7 @@ describe.each(revisions)('streams over HTTP at %s', revision => {
     expect(proxy.cuts).toBeGreaterThan(2)
   }, 60_000)
 
-  it('E8-9: a slow reader makes the tool wait, gets newer progress in the place of older, and every chunk', async () => {
+  it('E8-9: a slow reader makes the tool wait, and gets every chunk', async () => {
     const { server, url } = await line(revision)
     const [count, size] = [1_500, 16 * 1024]
     let made = 0
@@ -72,9 +72,10 @@ describe.each(revisions)('streams over HTTP at %s', revision => {
     const peer = await httpPeer(url, revision, capabilities)
     const { response } = await peer.open('tools/call', call('flood'))
     response.pause()
+    // Until it has stood still for a while, which it would not do by itself before its end.
     for (let before = -1; before !== made; ) {
       before = made
-      for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate)
+      await new Promise(resolve => setTimeout(resolve, 400))
     }
     // What the kernel holds for both ends is the kernel's.
     expect(made * size).toBeLessThan(12 * 1024 * 1024)
