@@ -4,6 +4,7 @@ import type { Reliability } from '../../src/server/reliability.ts'
 export function reliability(): Reliability {
   return {
     sides: [],
+    references: undefined,
     toolExtras: { kinds: {}, meta: () => undefined, annotations: () => undefined },
     confirmations: { find: absent, approve: absent },
     permissions: { sessions: absent, extend: absent, revoke: absent },

@@ -5,6 +5,7 @@ import { addChanges } from './changes.ts'
 import { addCosts, costOptions } from './costs.ts'
 import { addEvents } from './events.ts'
 import { addPrompts } from './prompts.ts'
+import { addReferences } from './references.ts'
 import { addResources } from './resources.ts'
 import { addRounds } from './rounds.ts'
 import { addSchemaTools } from './schemas.ts'
@@ -21,6 +22,7 @@ export function createEverything(options: Partial<ServerOptions> = {}): Server {
     revisions: ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28', 'draft-2026-v1', 's3'],
     secret: process.env['VIVARIUM_SECRET'],
     manifest: { http: true },
+    references: true,
     recommendations: [{ capability: 'notes', server: 'com.example/notes', confidence: 'low' }],
     ...costOptions,
     ...options,
@@ -33,6 +35,7 @@ export function createEverything(options: Partial<ServerOptions> = {}): Server {
   addCosts(server)
   addChanges(server)
   addEvents(server)
+  addReferences(server)
   addResources(server)
   addPrompts(server)
   return server

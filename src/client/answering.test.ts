@@ -23,6 +23,7 @@ describe('what a client declares', () => {
     'dev.vivarium/permissions': {},
     'dev.vivarium/state': {},
     'dev.vivarium/operational': {},
+    'dev.vivarium/data-references': {},
   }
   /** Where requests declare for themselves, only those that need these do. */
   const opening = {

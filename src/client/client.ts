@@ -7,10 +7,8 @@ import { type Completion, complete } from '../features/mcp/completion/messages.t
 import { type Answerers, answer, drive, isFinal } from '../features/mcp/input-required/client.ts'
 import { ping } from '../features/mcp/lifecycle/messages.ts'
 import type { LogLevel } from '../features/mcp/logging/messages.ts'
-import { type GetPromptResult, getPrompt, listPrompts, type Prompt } from '../features/mcp/prompts/messages.ts'
+import { type GetPromptResult, getPrompt, type Prompt } from '../features/mcp/prompts/messages.ts'
 import {
-  listResources,
-  listResourceTemplates,
   type ReadResourceResult,
   type Resource,
   type ResourceTemplate,
@@ -28,13 +26,14 @@ import { StateTokens } from '../features/reliability/session-state/client.ts'
 import { getTransaction, type TransactionReport, transactionReport } from '../features/reliability/transactions/client.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
-import { withArray } from './answer-shape.ts'
+import { type Answered, withArray } from './answer-shape.ts'
 import type { ResultCache } from './cache.ts'
 import type { ChangeKind, Changes } from './changes.ts'
 import { type CompletionQuestion, Completions } from './completions.ts'
 import { callConfirmed } from './confirmed-calls.ts'
 import type { EventReader, Events, EventsOptions } from './events.ts'
 import { foreignTools, isForeignTool } from './foreign.ts'
+import { lists } from './listed.ts'
 import { fetchKept, type Lister, type ListLimits, listAll } from './lists.ts'
 import type { LogWish } from './log-level.ts'
 import { Manifests } from './manifests.ts'
@@ -42,6 +41,7 @@ import type { RequestOptions } from './options.ts'
 import type { ToolOutcome } from './outcome.ts'
 import { callPriced, isPriced, type Pricing } from './priced-calls.ts'
 import { recommended } from './recommended.ts'
+import type { ReadReferenceOptions } from './references.ts'
 import type { ResourceBook } from './resource-book.ts'
 import type { Retries } from './retries.ts'
 import type { ClientMiddleware, Session } from './session.ts'
@@ -68,6 +68,8 @@ export interface ClientParts {
   readonly validateArguments: boolean
   readonly retries: Retries
   readonly listLimits: ListLimits
+  /** Of the server; undefined where it runs here. */
+  readonly address: URL | undefined
   readonly stop: () => void
 }
 
@@ -75,14 +77,6 @@ export interface ClientParts {
 const rounds = 10
 const never = new AbortController().signal
 const standard: RequestOptions = {}
-
-const lists = {
-  tools: { method: listTools, member: 'tools', capability: 'tools' },
-  prompts: { method: listPrompts, member: 'prompts', capability: 'prompts' },
-  resources: { method: listResources, member: 'resources', capability: 'resources' },
-  // Many servers have resources and never heard of templates.
-  templates: { method: listResourceTemplates, member: 'resourceTemplates', capability: 'resources', optional: true },
-} as const
 
 export class Client {
   readonly #parts: ClientParts
@@ -276,6 +270,17 @@ export class Client {
     // What came of questions is for this call only.
     const again = (more: Params): Promise<unknown> => this.#parts.session.request(readResource, { ...params, ...more }, send)
     return withArray<ReadResourceResult>(await this.#driven(first, again, send), readResource.name, 'contents')
+  }
+
+  /**
+   * The content that a reference stands for (a block of a result that carries one, or the reference itself), as a stream that goes
+   * on by itself where a connection broke. It ends with an error where it is not what was announced.
+   * @example for await (const chunk of await mcp.readReference(content[0])) file.write(chunk)
+   */
+  async readReference(reference: unknown, options: ReadReferenceOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    const { address: server, clock } = this.#parts
+    const { referenceStream } = await import('./references.ts')
+    return referenceStream(reference, { server, clock, read: uri => this.readResource(uri, options) }, options)
   }
 
   getPrompt(name: string, args?: Readonly<Record<string, string>>, options: RequestOptions = standard): Promise<GetPromptResult> {

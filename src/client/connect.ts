@@ -18,6 +18,7 @@ import { questionTasks } from '../features/mcp/tasks/questions.ts'
 import { toolsClient } from '../features/mcp/tools/client.ts'
 import { confirmationClient } from '../features/reliability/confirmation/client.ts'
 import { costClient } from '../features/reliability/cost/client.ts'
+import { referencesClient } from '../features/reliability/data-references/client.ts'
 import { idempotencyClient } from '../features/reliability/idempotency/client.ts'
 import { intentClient } from '../features/reliability/intent/client.ts'
 import { getManifest, manifestClient, manifestUri } from '../features/reliability/manifest/client.ts'
@@ -137,6 +138,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
       waitsAsTold: options.timeout === undefined && options.limits?.callTimeoutMs === undefined,
     },
     validateArguments,
+    address: typeof target === 'string' || target instanceof URL ? new URL(target) : undefined,
     retries: retriesOf(options, clock),
     stop,
   })
@@ -192,6 +194,7 @@ function engineFor(
       provenanceClient(),
       mediaClient(),
       streamingClient(),
+      referencesClient(),
       { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
     ],
     clock,

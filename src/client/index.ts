@@ -50,6 +50,7 @@ export {
   type OnCost,
   offeredCost,
 } from '../features/reliability/cost/client.ts'
+export { type DataReference, dataReference } from '../features/reliability/data-references/messages.ts'
 export type { CallStatus } from '../features/reliability/idempotency/client.ts'
 export { type OnSuggestion, type SuggestedFor, type Suggestion, suggestionText } from '../features/reliability/intent/client.ts'
 export type { Manifest, ManifestTool } from '../features/reliability/manifest/client.ts'
@@ -75,6 +76,7 @@ export { createFinder, type Finder, type FinderOptions, type FindOptions } from 
 export type { Recommender } from './finder/local.ts'
 export type { ConnectOptions, RequestOptions } from './options.ts'
 export type { ToolOutcome } from './outcome.ts'
+export type { ReadReferenceOptions } from './references.ts'
 export type { OnAuthRequired, OnProblem, RetryOptions } from './retries.ts'
 export { type Saga, type SagaOptions, type SagaStepOptions, type SagaUndo, saga } from './saga.ts'
 export type { SagaReport, SagaStepReport } from './saga-report.ts'

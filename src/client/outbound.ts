@@ -6,6 +6,6 @@ export function outboundFor(server: URL, allow: readonly string[] = []): Outboun
   return createOutbound({ loopback: isLoopback(server), allow })
 }
 
-function isLoopback({ hostname }: URL): boolean {
+export function isLoopback({ hostname }: URL): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
 }

@@ -81,14 +81,14 @@ export async function artifactOf(
 export async function checkContent(announced: ArtifactFacts, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
   // The cheap half first: what has the wrong size is not worth a digest.
   const same = bytes.length === announced.size && (await contentDigest(bytes)) === announced.digest
-  if (same) return
-  throw problem(
-    'CHECKSUM_MISMATCH',
-    `The content is not what was announced: ${announced.size} bytes, ${clip(announced.digest)}`,
-    {
-      suggestion: 'Ask for a new reference',
-    },
-  )
+  if (!same) throw announcedOtherwise(announced)
+}
+
+/** What came is another content than the one that was announced. */
+export function announcedOtherwise({ size, digest }: ArtifactFacts): Error {
+  return problem('CHECKSUM_MISMATCH', `The content is not what was announced: ${size} bytes, ${clip(digest)}`, {
+    suggestion: 'Ask for a new reference',
+  })
 }
 
 export async function contentDigest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {

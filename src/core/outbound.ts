@@ -14,7 +14,7 @@ export interface OutboundRequest {
 
 /**
  * Shaped like `fetch`, so that libraries take it in place of it. Rejects with OutboundError where the address is refused, or
- * the answer is too large or too late; an answer that came is a Response of bounded size, whole already.
+ * the answer is too large or too late; an answer that came is a Response of bounded size, whole already unless streams were wanted.
  */
 export type Outbound = (url: string | URL, request?: OutboundRequest) => Promise<Response>
 

@@ -20,6 +20,7 @@ import type { AuditControl } from './books.ts'
 import type { Context } from './context.ts'
 import type { BudgetsControl } from './cost.ts'
 import type { EventHandle, EventOptions } from './events.ts'
+import type { ImporterOptions, ImportHandler } from './importer.ts'
 import type { ServerMiddleware } from './middleware.ts'
 import type { Registration } from './registration.ts'
 import type { PermissionsControl, ReliableFacts, Transactions } from './reliability.ts'
@@ -85,6 +86,12 @@ export interface Server {
    * @example const created = server.event('ticket_created', { payload: z.object({ id: z.string() }) }); await created.emit({ id: 'T-1' })
    */
   event<S extends Schema>(name: string, options: EventOptions<S>): EventHandle<S>
+  /**
+   * Offers the tool `import_from_ref`, by which this server takes over what others have given by reference. The handler gets what
+   * was fetched and checked; it is let go afterwards.
+   * @example server.importer({}, async data => ({ rows: await load(await data.open()) }))
+   */
+  importer(options: ImporterOptions, handler: ImportHandler): { remove(): void }
   /** Tells those who watch it that the content of a resource is another one now. */
   resourceUpdated(uri: string): void
   /** What has become of transactions that somebody should look at. */

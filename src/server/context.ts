@@ -4,6 +4,8 @@ import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { Courier } from '../engine/asking.ts'
 import type { CallOptions } from '../engine/calls.ts'
 import { type Exchange, release } from '../engine/exchange.ts'
+import { ownerOf } from '../engine/owner.ts'
+import type { ContentBlock } from '../features/mcp/content/messages.ts'
 import {
   completeElicitation,
   type Elicited,
@@ -22,6 +24,7 @@ import type { TaskWish } from '../features/mcp/tasks/messages.ts'
 import { background, currentTask } from '../features/mcp/tasks/server.ts'
 import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
 import type { CallCost } from '../features/reliability/cost/meter.ts'
+import type { Imported, ImportOptions, ReferenceOptions } from '../features/reliability/data-references/server.ts'
 import { idempotencyExtension } from '../features/reliability/idempotency/messages.ts'
 import { intentIn } from '../features/reliability/intent/messages.ts'
 import type { CallState } from '../features/reliability/session-state/server.ts'
@@ -31,13 +34,14 @@ import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
 import { envelopeKeys } from '../revisions/index.ts'
 import type { Rates } from './rates.ts'
+import { importReference, makeReference, type ReferenceSource } from './references.ts'
 import type { Reliability } from './reliability.ts'
 
 type CurrentTask = NonNullable<ReturnType<typeof currentTask>>
 
 export type Log = (level: LogLevel, data: unknown, logger?: string) => void
 
-type Used = Pick<Reliability, 'allow' | 'state' | 'cost' | 'streaming'>
+type Used = Pick<Reliability, 'allow' | 'state' | 'cost' | 'streaming' | 'references'>
 
 /** The author's view of a call. */
 export class Context {
@@ -49,6 +53,11 @@ export class Context {
     this.#exchange = exchange
     this.#rates = rates
     this.#reliable = reliable
+  }
+
+  /** The key of whoever calls, for what is kept of his. */
+  static async owner(context: Context): Promise<string> {
+    return ownerOf(context.#exchange)
   }
 
   /** Aborted when the caller cancels or goes away. */
@@ -157,6 +166,24 @@ export class Context {
   /** What the caller says the call is for. Somebody else's words: they describe, and permit nothing. */
   get intent(): string | undefined {
     return intentIn(this.#exchange.meta)
+  }
+
+  /**
+   * Keeps a content, and gives the block that refers to it: what it holds travels by its signed address, not through the model.
+   * Callers that know no references get small contents whole, and larger ones as a resource to be read.
+   * @example return ctx.reference({ file: path }, { mime: 'text/csv', name: 'sales.csv' })
+   */
+  reference(source: ReferenceSource, options: ReferenceOptions = {}): Promise<ContentBlock> {
+    return makeReference(this.#reliable.references, this.#exchange, source, options)
+  }
+
+  /**
+   * Fetches what another server has given by reference, from the origins in `references.from` alone. All of it is here and was
+   * checked, its size and its digest, before it can be read.
+   * @example await using data = await ctx.importReference(reference); for await (const chunk of await data.open()) …
+   */
+  importReference(reference: unknown, options: ImportOptions = {}): Promise<Imported> {
+    return importReference(this.#reliable.references, this.#exchange, reference, options)
   }
 
   /** The task that this call has become, where it has. */

@@ -1,5 +1,21 @@
 /** What a server has to show beside its endpoint, for every way of serving it over HTTP. */
 import type { Engine } from '../engine/engine.ts'
 import type { OwnDocument } from '../transports/http/document.ts'
+import type { Downloads } from '../transports/http/download.ts'
 
-export const documents = new WeakMap<Engine, OwnDocument>()
+/** By engine, for every carrier that is opened later. */
+export interface Beside {
+  readonly document?: OwnDocument | undefined
+  readonly downloads?: Downloads | undefined
+}
+
+const none: Beside = {}
+const known = new WeakMap<Engine, Beside>()
+
+export function showBeside(engine: Engine, more: Beside): void {
+  known.set(engine, { ...known.get(engine), ...more })
+}
+
+export function shownBeside(engine: Engine): Beside {
+  return known.get(engine) ?? none
+}

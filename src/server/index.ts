@@ -43,6 +43,13 @@ export type { Risk } from '../features/reliability/confirmation/messages.ts'
 export type { CostFacts, QuotaFacts } from '../features/reliability/cost/facts.ts'
 export type { CallCost } from '../features/reliability/cost/meter.ts'
 export type { CostOptions } from '../features/reliability/cost/server.ts'
+export { type DataReference, dataReference, dataReferenceSchema } from '../features/reliability/data-references/messages.ts'
+export type {
+  Imported,
+  ImportOptions,
+  ReferenceOptions,
+  ReferencesOptions,
+} from '../features/reliability/data-references/server.ts'
 export type { ActionHint, EmitOptions } from '../features/reliability/events/entry.ts'
 export type { EventsOptions } from '../features/reliability/events/server.ts'
 export type { FacadePart } from '../features/reliability/facade/facts.ts'
@@ -77,8 +84,10 @@ export type { AuditControl } from './books.ts'
 export type { Context } from './context.ts'
 export type { BudgetsControl, BudgetTerms } from './cost.ts'
 export type { EventHandle, EventOptions } from './events.ts'
+export type { ImportedAs, ImporterOptions, ImportHandler } from './importer.ts'
 export type { ServerCall, ServerMiddleware, ServerResults } from './middleware.ts'
 export type { AuditOptions, ServerOptions } from './options.ts'
 export type { Rate, RateOptions } from './rates.ts'
+export type { ReferenceSource } from './references.ts'
 export type { FetchOptions, ServeHttpOptions } from './serve.ts'
 export { createServer, type Registration, type Server, type ToolOptions } from './server.ts'

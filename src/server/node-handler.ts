@@ -4,16 +4,16 @@ import { type NodeHttpHandler, nodeHttpHandler } from '../transports/http/node.t
 import { storeLogs } from '../transports/http/store-logs.ts'
 import { Streams } from '../transports/http/streams.ts'
 import { authorizerOptions, namedHosts } from './auth.ts'
-import { documents } from './documents.ts'
+import { shownBeside } from './documents.ts'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 import { streamsOf } from './streams.ts'
 
 export function nodeHandler({ door, engine }: Server, { auth, ...options }: FetchOptions = {}): NodeHttpHandler {
-  const document = documents.get(engine)
+  const beside = shownBeside(engine)
   const streams = streamsOf(engine, Streams, storeLogs)
-  if (auth === undefined || auth === 'none') return nodeHttpHandler(door, { ...options, document, streams })
+  if (auth === undefined || auth === 'none') return nodeHttpHandler(door, { ...options, ...beside, streams })
   const hosts = namedHosts({ ...options, auth })
   const authorizer = createAuthorizer(auth, authorizerOptions(engine))
-  return nodeHttpHandler(door, { ...options, document, streams, hosts, authorizer })
+  return nodeHttpHandler(door, { ...options, ...beside, streams, hosts, authorizer })
 }

@@ -5,6 +5,7 @@ import { checkLogOption, type LogOption } from '../core/log-trace.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
 import type { CostOptions } from '../features/reliability/cost/server.ts'
+import type { ReferencesOptions } from '../features/reliability/data-references/server.ts'
 import type { EventsOptions } from '../features/reliability/events/server.ts'
 import { type FacadePart, facadeParts } from '../features/reliability/facade/facts.ts'
 import type { IdempotencyOptions } from '../features/reliability/idempotency/server.ts'
@@ -80,6 +81,11 @@ export interface ServerOptions {
   readonly recommendations?: readonly Recommendation[] | Recommend
   /** How long events are kept for those who come back, and how many may subscribe. There are some with the first `server.event`. */
   readonly events?: EventsOptions
+  /**
+   * Lets handlers give contents by reference (`ctx.reference`) and take those of other servers (`ctx.importReference`). Contents are served
+   * beside the endpoint to whoever has their signed address. Default: off.
+   */
+  readonly references?: boolean | ReferencesOptions
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
   /**
@@ -127,6 +133,7 @@ const kinds: KindsOf<ServerOptions> = {
   manifest: 'any',
   recommendations: 'any',
   events: 'object',
+  references: 'any',
   askTimeout: 'any',
   log: 'any',
   onTrace: 'function',

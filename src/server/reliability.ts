@@ -45,6 +45,7 @@ import type { Context } from './context.ts'
 import { approvalOf, type BudgetsControl, costsOf, ownerNamed } from './cost.ts'
 import type { ServerEventsParts } from './events.ts'
 import type { ServerOptions } from './options.ts'
+import { type ServerReferences, serverReferences } from './references.ts'
 import { type LazyStore, lazyStore } from './store.ts'
 import { streamingTools, streamsMeta } from './streaming.ts'
 
@@ -109,6 +110,8 @@ export interface Reliability {
   /** The user behind a call has agreed to calls of a tool. */
   allow(exchange: Exchange, tool: string, approved: ApprovedCalls): Promise<void>
   readonly state: StateServer
+  /** Undefined where there are none. */
+  readonly references: ServerReferences | undefined
   /** The server's store, given or not. */
   readonly store: () => Promise<Store>
   readonly streaming: StreamingServer
@@ -150,7 +153,10 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
   const transactions = transactionsServer({
     ...options.transactions,
     grants,
-    revert: wrote => state.revert(wrote),
+    revert: async wrote => {
+      const [written, given] = await Promise.all([state.revert(wrote), references?.server.revert(wrote)])
+      return given === undefined ? written : { ...written, ops: [...written.ops, ...given.ops] }
+    },
     journal,
     shared: options.store !== undefined,
     clock,
@@ -180,7 +186,17 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     used: parts.usesState,
   })
   const sourced = artifacts(options, parts, problemMeta)
+  const references = serverReferences(options, {
+    store: store.open,
+    seal,
+    clock,
+    trace,
+    grants,
+    engine,
+    admit: exchange => admitted(permissions, exchange),
+  })
   return {
+    references,
     sides: [
       problemServer(),
       streaming.side,
@@ -192,6 +208,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
       costs.server.side,
       intent,
       ...sourced.sides,
+      ...(references === undefined ? [] : [references.server.side]),
     ],
     transactions: { stuck: transactions.stuck },
     audit: auditControl(audit),
@@ -225,6 +242,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     close: async () => {
       await streaming.close()
       permissions.close()
+      references?.server.close()
       await transactions.close()
       await close()
       await store.close()
@@ -351,6 +369,11 @@ function lapsingOf({ lapses }: PermissionsServer, engine: () => Engine): Reliabi
         engine().notify(conversation, permissionsEnded, { reason, uris })
     },
   }
+}
+
+/** What is opened under a grant is, also by a tool that needs none. */
+async function admitted({ rights }: PermissionsServer, exchange: Exchange): Promise<void> {
+  if (exchange.admission === undefined && presentedIn(exchange.meta) !== undefined) await (await rights()).admit(exchange)
 }
 
 async function hearing(

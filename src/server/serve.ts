@@ -8,11 +8,12 @@ import type { HttpLimits } from '../transports/http/limits.ts'
 import type { Listening, ListenOptions } from '../transports/http/listen.ts'
 import { checkNames, type GuardNames } from '../transports/http/names.ts'
 import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
-import { documents } from './documents.ts'
+import { shownBeside } from './documents.ts'
 import { givenLimits } from './options.ts'
 import { openStreams } from './streams.ts'
 
-export interface ServeHttpOptions extends Omit<ListenOptions, 'onUpgrade' | 'identify' | 'authorizer' | 'streams' | 'document'> {
+export interface ServeHttpOptions
+  extends Omit<ListenOptions, 'onUpgrade' | 'identify' | 'authorizer' | 'streams' | 'document' | 'downloads'> {
   /** Whose tokens are taken, by `oauth`. A bind that others can reach needs it, or 'none' in words. */
   readonly auth?: Auth
 }
@@ -49,8 +50,15 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
   const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine, authorizer, streams.limits) }
   const guarded = authorizer === undefined ? {} : { authorizer, hosts: namedHosts(options) }
   const onError = (error: Error): void => engine.trace('listener', error)
-  const document = documents.get(engine)
-  const listening = await listenHttp(engine, { ...rest, limits, streams, document, ...guarded, ...onUpgrade, onError })
+  const listening = await listenHttp(engine, {
+    ...rest,
+    limits,
+    streams,
+    ...shownBeside(engine),
+    ...guarded,
+    ...onUpgrade,
+    onError,
+  })
   url = listening.url
   return listening
 }
@@ -81,7 +89,7 @@ export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
     face ??= Promise.all([import('../transports/http/fetch.ts'), loadAuthorizer(auth, engine), openStreams(engine)]).then(
       ([module, authorizer, streams]) => {
         const guarded = authorizer === undefined ? {} : { hosts: namedHosts(options), authorizer }
-        return module.fetchHandler(door, { ...options, ...guarded, document: documents.get(engine), streams })
+        return module.fetchHandler(door, { ...options, ...guarded, ...shownBeside(engine), streams })
       },
     )
     return (await face)(request, info)

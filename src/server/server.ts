@@ -41,13 +41,15 @@ import type { Listening } from '../transports/http/listen.ts'
 import type { Server } from './api.ts'
 import { Context } from './context.ts'
 import { davioeSide, type FacadeOptions, facadeSide } from './dialects.ts'
-import { documents } from './documents.ts'
+import { showBeside } from './documents.ts'
 import { serverEvents } from './events.ts'
+import { importerName, importerOf } from './importer.ts'
 import { callLayer, serverLog } from './logging.ts'
 import { manifestDocument, serverManifest } from './manifest.ts'
 import { middlewareLayer } from './middleware.ts'
 import { checkServerOptions, limitsOf, type ServerOptions } from './options.ts'
 import { createRates } from './rates.ts'
+import type { ServerReferences } from './references.ts'
 import { type Registration, register } from './registration.ts'
 import { reliability } from './reliability.ts'
 import { fetchFace, serveHttp, serveStdio } from './serve.ts'
@@ -227,7 +229,9 @@ export function createServer(options: ServerOptions): Server {
       : { shared: { ...shared, sessions: () => shareSessions(engine, shared.store) } }),
   })
   const document = manifestDocument(options, engine)
-  if (document !== undefined) documents.set(engine, document)
+  if (document !== undefined) showBeside(engine, { document })
+  const { references } = reliable
+  if (references !== undefined) showReferences(engine, resources, references)
   const listening = new Set<Listening>()
   const server: Server = {
     door: engine,
@@ -248,6 +252,10 @@ export function createServer(options: ServerOptions): Server {
       }),
     resourceUpdated: subscriptions.updated,
     event: events.add,
+    importer: (given, handler) => {
+      const { facts, handler: run } = importerOf({ store: reliable.store, clock, owner: Context.owner }, given, handler)
+      return server.tool(importerName, facts, run)
+    },
     transactions: reliable.transactions,
     confirmations: reliable.confirmations,
     audit: reliable.audit,
@@ -263,6 +271,7 @@ export function createServer(options: ServerOptions): Server {
     listen: async where => {
       const opened = await serveHttp(engine, where)
       listening.add(opened)
+      references?.listens(opened.url)
       return opened
     },
     fetch: fetchFace(engine, {}),
@@ -296,6 +305,17 @@ function addResource<F extends ResourceFacts<Context>>(
 
 function listed({ name: method }: Method, member: string, named: string) {
   return { method, member, named }
+}
+
+/** Those who have no address read them like resources; what reads them stands before the handler. */
+function showReferences(
+  engine: Engine,
+  { templates, compileTemplate }: ResourcesServer<Context>,
+  { downloads }: ServerReferences,
+): void {
+  showBeside(engine, { downloads })
+  const facts = { name: 'references', title: 'Data references', description: 'Contents that tools have given by reference' }
+  templates.add(compileTemplate('ref:{id}', facts, () => undefined))
 }
 
 /** Suggestions may tell as much as what they are for. */

@@ -5,7 +5,7 @@ import type { RevisionId } from '../../src/server/index.ts'
 import { memoryPair, parseTranscript, playTranscript, tapConnection } from '../../src/testing/index.ts'
 import { oracle } from '../oracle/index.ts'
 import { openConnection } from './carriers.ts'
-import { createDescribed } from './fixture-described.ts'
+import { createDescribed, createGiving } from './fixture-described.ts'
 import { createSourced } from './fixture-sourced.ts'
 import { travelWith } from './travel.ts'
 
@@ -16,7 +16,7 @@ for (const file of globSync('*/described/*.txt', { cwd: import.meta.dirname }).s
   const transcript = parseTranscript(readFileSync(join(import.meta.dirname, file), 'utf8'))
   describe(`${revision} ${basename(file, '.txt')}`, () => {
     test.for(['memory', 'http', 'websocket'] as const)('over %s', async carrier => {
-      const server = sourced.has(basename(file, '.txt')) ? createSourced() : createDescribed()
+      const server = serverOf(basename(file, '.txt'))
       try {
         const bare = await openConnection(carrier, await reach(server, carrier))
         const link = oracle?.link()
@@ -35,6 +35,11 @@ for (const file of globSync('*/described/*.txt', { cwd: import.meta.dirname }).s
       }
     })
   })
+}
+
+function serverOf(name: string) {
+  if (name === 'references') return createGiving()
+  return sourced.has(name) ? createSourced() : createDescribed()
 }
 
 async function reach(server: ReturnType<typeof createDescribed>, carrier: 'memory' | 'http' | 'websocket') {

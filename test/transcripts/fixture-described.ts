@@ -31,3 +31,19 @@ export function createDescribed(): Server {
   )
   return server
 }
+
+/** The same team's exports, by reference. */
+export function createGiving(): Server {
+  const server = createServer({
+    name: 'exports',
+    version: '1.0.0',
+    revisions: everyRevision,
+    secret: 'a secret of the tests, not of anybody else',
+    references: { url: 'https://exports.example/mcp', inlineBytes: 4 },
+  })
+  const input = jsonSchema<{ text: string }>({ type: 'object', properties: { text: { type: 'string' } }, required: ['text'] })
+  server.tool('export', { description: 'Exports', input }, ({ text }, ctx) =>
+    ctx.reference(text, { mime: 'text/csv', name: 'tickets.csv' }),
+  )
+  return server
+}

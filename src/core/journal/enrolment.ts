@@ -9,8 +9,8 @@ export interface Enrolment {
   readonly step: Step
   /** When its unit was begun: tells it from others that had the same id before. */
   readonly begunAt: number
-  /** Something is about to be written beside its effect. Throws where the step is given up already. */
-  wrote(what: unknown): Promise<void>
+  /** Something is about to be written beside its effect, under names of its own. Throws where the step is given up already. */
+  wrote(what: object): Promise<void>
   /** Done; the inverse with what the result gave for it. False: it was given up and taken back, as far as that could be known then. */
   done(parameters: Readonly<Record<string, unknown>> | undefined): Promise<boolean>
   /** Refused or failed without an effect: nothing to take back. */
@@ -39,7 +39,7 @@ export function enrolment(units: Units, owner: string, unit: Unit, begun: Step):
     },
     wrote: async what => {
       const entry = await units.store.get(key)
-      const after: Step = { ...step, wrote: what }
+      const after: Step = { ...step, wrote: { ...step.wrote, ...what } }
       const running = entry !== undefined && readStep(entry.value).status === 'running'
       const write = put(key, JSON.stringify(after), { ifVersion: entry?.version ?? 0 })
       if (!running || !(await units.store.commit([write])).ok)

@@ -55,7 +55,7 @@ export interface Step {
   readonly authority?: unknown
   readonly failure?: StepFailure
   /** What was written beside its effect, in the words of whoever wrote it: taken back with it. */
-  readonly wrote?: unknown
+  readonly wrote?: object
   /** Joins it with what else was written about the call. */
   readonly correlation?: string
 }

@@ -4,6 +4,7 @@ import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import type { OwnDocument } from './document.ts'
+import type { Downloads } from './download.ts'
 import { createGuard, type Guard, type GuardOptions } from './guard.ts'
 import type { HttpLane } from './lane.ts'
 import { type HttpLimits, httpLimits } from './limits.ts'
@@ -24,6 +25,8 @@ export interface HttpOptions extends GuardOptions {
   readonly authorizer?: Authorizer
   /** A document beside the endpoint, for whoever may call. */
   readonly document?: OwnDocument | undefined
+  /** Contents beside the endpoint, by signed addresses. */
+  readonly downloads?: Downloads | undefined
   /** Share one table between several faces of a server; the caps then hold for all of them together. */
   readonly streams?: Streams
 }
@@ -45,6 +48,7 @@ export interface Endpoint {
   readonly identify: Identify | undefined
   readonly authorizer: Authorizer | undefined
   readonly document: OwnDocument | undefined
+  readonly downloads: Downloads | undefined
   /** What the Accept header lets through, remembering the last one: callers seldom change theirs. */
   readonly takes: (accept: string | undefined) => number
   /** Where answers come on the stream that a GET opened (the pair of 2024-11-05), it is no mere listener. */
@@ -64,6 +68,7 @@ export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpo
     identify: options.identify ?? authorizer?.identify.bind(authorizer),
     authorizer,
     document: options.document,
+    downloads: options.downloads,
     takes(accept) {
       if (accept !== lastAccept) {
         lastTakes = takes(accept)

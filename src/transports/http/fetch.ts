@@ -3,6 +3,7 @@ import type { Entrance } from '../../core/authorizer.ts'
 import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
 import { corsHeaders, preflightHeaders } from './cors.ts'
 import { documentAnswer, notRead, type OwnDocument, ownAnswer } from './document.ts'
+import { downloadName, queryOf } from './download.ts'
 import {
   acceptsNeither,
   checkBody,
@@ -70,6 +71,8 @@ class FetchExchange implements Face, Entrance {
     if (document !== undefined) return this.#document(host, document)
     const bad = guard.check(host, header('origin'))
     if (bad !== undefined) return this.refuse(bad)
+    const name = downloadName(this.#endpoint.downloads, new URL(this.#request.url).pathname)
+    if (name !== undefined) return this.#download(name)
     if (this.#request.method === 'OPTIONS') return this.#preflight()
     const found = info.principal ?? (await identify?.(header, this))
     if (found !== undefined && isRefusal(found)) return this.refuse(found)
@@ -146,6 +149,15 @@ class FetchExchange implements Face, Entrance {
     const { status, headers, body } = ownAnswer(await document.read(caller), this.#header('if-none-match'))
     const extra = corsHeaders(this.#endpoint.guard, this.#header('origin'))
     this.reply(status, [...headers, ...extra], method === 'HEAD' ? '' : body)
+  }
+
+  async #download(name: string): Promise<void> {
+    const { downloads, guard } = this.#endpoint
+    const { method, url } = this.#request
+    const found = await downloads?.open({ method, name, query: queryOf(url), header: this.#header })
+    if (found === undefined) return this.refuse(failed)
+    const headers = pairs([...found.headers, ...corsHeaders(guard, this.#header('origin'))])
+    this.#answer(new Response(found.body ?? null, { status: found.status, headers }))
   }
 
   async #listen(caller: Caller): Promise<void> {

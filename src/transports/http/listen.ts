@@ -6,6 +6,7 @@ import type { Door } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { ssePair } from '../sse/server.ts'
 import { pathOf } from './document.ts'
+import { downloadName } from './download.ts'
 import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
 import type { HttpLimits } from './limits.ts'
 import { type NodeHttpHandler, nodeFace } from './node.ts'
@@ -104,6 +105,8 @@ function route(endpoint: Endpoint, table: ReadonlyMap<string, NodeHttpHandler>, 
     const handler = req.url === path ? main : table.get(pathOf(req.url))
     if (handler !== undefined) return handler(req, res)
     const exchange = new NodeExchange(endpoint, req, res)
+    const name = downloadName(endpoint.downloads, pathOf(req.url))
+    if (name !== undefined && pathOf(req.url) === `${path}${endpoint.downloads?.path}${name}`) return exchange.download(name)
     const document = endpoint.authorizer?.document(pathOf(req.url))
     if (document === undefined) exchange.refuse(endpoint.guard.checkRequest(req) ?? notFound(req, path))
     else exchange.document(document)

@@ -5,6 +5,7 @@ import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { corsHeaders, preflightHeaders } from './cors.ts'
 import { documentAnswer, notRead, type OwnDocument, ownAnswer } from './document.ts'
+import { queryOf } from './download.ts'
 import {
   acceptsNeither,
   checkBody,
@@ -19,6 +20,7 @@ import {
 import { type Face, HttpLane } from './lane.ts'
 import { lingerReply, mustLinger } from './linger.ts'
 import { type BodyTaker, readBody, takeParsed } from './node-body.ts'
+import { sendDownload } from './node-download.ts'
 import { NodeOutlet } from './node-outlet.ts'
 import type { Outlet, Tenant } from './outlet.ts'
 import { failed, type Refusal } from './refusal.ts'
@@ -82,6 +84,19 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   own(document: OwnDocument): void {
     this.#wanted = document
     this.begin(undefined)
+  }
+
+  /** Answers with a content: its address lets in, whoever comes with it. */
+  download(name: string): void {
+    const { downloads, guard, limits } = this.#endpoint
+    const refusal = guard.checkRequest(this.#req)
+    if (refusal !== undefined || downloads === undefined) return this.refuse(refusal ?? failed)
+    const { header, url } = this
+    const extra = corsHeaders(guard, header('origin'))
+    downloads
+      .open({ method: this.#req.method ?? '', name, query: queryOf(url), header })
+      .then(found => sendDownload(this.#res, { ...found, headers: [...found.headers, ...extra] }, limits.stallMs))
+      .catch(() => this.refuse(failed))
   }
 
   body(text: string): void {

@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Door } from '../../jsonrpc/connection.ts'
 import { pathOf } from './document.ts'
+import { downloadName } from './download.ts'
 import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
 import { NodeExchange } from './node-exchange.ts'
 
@@ -15,14 +16,18 @@ export type NodeHttpHandler = (req: IncomingMessage, res: ServerResponse, parsed
 export function nodeHttpHandler(door: Door, options?: HttpOptions): NodeHttpHandler {
   const endpoint = createEndpoint(door, options)
   const face = nodeFace(endpoint)
-  const { authorizer, document } = endpoint
-  if (authorizer === undefined && document === undefined) return face
+  const { authorizer, document, downloads } = endpoint
+  if (authorizer === undefined && document === undefined && downloads === undefined) return face
   return (req, res, parsedBody) => {
     const path = pathOf(originalUrl(req))
     const text = authorizer?.document(path)
     if (text !== undefined) new NodeExchange(endpoint, req, res).document(text)
     else if (document !== undefined && path.endsWith(document.path)) new NodeExchange(endpoint, req, res).own(document)
-    else face(req, res, parsedBody)
+    else {
+      const name = downloadName(downloads, path)
+      if (name === undefined) face(req, res, parsedBody)
+      else new NodeExchange(endpoint, req, res).download(name)
+    }
   }
 }
 

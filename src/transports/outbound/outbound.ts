@@ -19,6 +19,11 @@ export interface OutboundOptions {
   readonly timeout?: Duration
   /** The largest body of an answer. Default 64 KiB. */
   readonly maxBytes?: number
+  /**
+   * Hand bodies on as they are read, instead of whole. `timeout` is then for the head of an answer, and for each pause within
+   * its body. Default false.
+   */
+  readonly stream?: boolean
   /** Default 3. */
   readonly maxRedirects?: number
   /** Authorities trusted besides those that Node trusts, in PEM. */
@@ -39,10 +44,11 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
   const { loopback = false, maxBytes = 65_536, maxRedirects = 3, ca, resolve = systemResolve, clock = realClock } = options
   const allowed = readRanges(options.allow ?? [])
   const timeoutMs = toMilliseconds(options.timeout ?? '5s', 'timeout')
+  const idleMs = options.stream === true ? timeoutMs : undefined
 
   async function reach(to: Destination, draft: Draft, signal: AbortSignal): Promise<Answer> {
     const addresses = await unlessAborted(addressesOf(to, resolve, allowed), signal)
-    return sendOnce({ ...draft, to, addresses, signal, maxBytes, ca })
+    return sendOnce({ ...draft, to, addresses, signal, maxBytes, ca, idleMs })
   }
 
   async function walk(url: string | URL, request: OutboundRequest, signal: AbortSignal): Promise<Response> {
@@ -52,6 +58,7 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
       const answer = await reach(to, draft, signal)
       const next = redirectOf(answer)
       if (next === undefined || draft.redirect === 'manual') return responseOf(answer, to.url, hops > 0)
+      discard(answer)
       if (hops === maxRedirects) throw refused(to.url, `it is the ${hops + 1}th redirect in a row; the limit is ${maxRedirects}`)
       const from = to
       to = follow(next, from, draft, loopback)
@@ -73,6 +80,11 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
       cancel()
     }
   }
+}
+
+/** A body that nobody will read holds its connection no longer. */
+function discard({ body }: Answer): void {
+  if (body instanceof ReadableStream) body.cancel().catch(() => undefined)
 }
 
 const redirects = new Set([301, 302, 303, 307, 308])

@@ -1,4 +1,4 @@
-/** One request to addresses that were checked, and its whole answer: no proxy, no cookies, no kept socket, no second lookup. */
+/** One request to addresses that were checked, and its answer, whole or as a stream: no proxy, no cookies, no kept socket, no second lookup. */
 import http from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
@@ -19,12 +19,14 @@ export interface Hop {
   readonly maxBytes: number
   /** Authorities trusted besides those that Node trusts. */
   readonly ca: string | undefined
+  /** Where the body is wanted as a stream: the longest pause within it. */
+  readonly idleMs: number | undefined
 }
 
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  readonly body: Uint8Array<ArrayBuffer>
+  readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>
 }
 
 /** Rejects with the signal's reason where that aborts. */
@@ -41,6 +43,11 @@ export function sendOnce(hop: Hop): Promise<Answer> {
       request.destroy()
     }
   }
+  const give = (answer: Answer): void => {
+    // A stream is under way: its reader ends it, or the signal does.
+    if (answer.body instanceof ReadableStream) resolve(answer)
+    else settle(resolve)(answer)
+  }
   const fail = settle(reject)
   const lost = (cause?: unknown): void => fail(signal.aborted ? signal.reason : failure(to, cause))
   signal.addEventListener('abort', stop, { once: true })
@@ -52,7 +59,7 @@ export function sendOnce(hop: Hop): Promise<Answer> {
   })
   request.on('response', response => {
     answered = true
-    read(response, hop).then(settle(resolve), error => (error instanceof OutboundError ? fail(error) : lost(error)))
+    read(response, hop).then(give, error => (error instanceof OutboundError ? fail(error) : lost(error)))
   })
   request.end(body)
   return promise
@@ -93,7 +100,8 @@ function own(to: Destination, body: Uint8Array | undefined): Record<string, stri
   return { host: to.url.host, 'accept-encoding': 'identity', connection: 'close', ...length }
 }
 
-async function read(response: http.IncomingMessage, { to, method, maxBytes }: Hop): Promise<Answer> {
+async function read(response: http.IncomingMessage, hop: Hop): Promise<Answer> {
+  const { to, method, maxBytes } = hop
   const headers = new Headers()
   for (let at = 0; at + 1 < response.rawHeaders.length; at += 2)
     headers.append(response.rawHeaders[at] ?? '', response.rawHeaders[at + 1] ?? '')
@@ -104,6 +112,7 @@ async function read(response: http.IncomingMessage, { to, method, maxBytes }: Ho
       `The answer of ${shown(to.url)} is compressed (${clip(encoding)}) though identity was asked for; turn that off there`,
     )
   if (method !== 'HEAD' && Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(to, maxBytes)
+  if (hop.idleMs !== undefined) return { status: response.statusCode ?? 0, headers, body: streamed(response, hop, hop.idleMs) }
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -112,6 +121,44 @@ async function read(response: http.IncomingMessage, { to, method, maxBytes }: Ho
     chunks.push(chunk)
   }
   return { status: response.statusCode ?? 0, headers, body: joinBytes(chunks) }
+}
+
+/** Reads on only when its reader does. */
+function streamed(
+  response: http.IncomingMessage,
+  { to, maxBytes, signal }: Hop,
+  idleMs: number,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const chunks = (response as AsyncIterable<Buffer<ArrayBuffer>>)[Symbol.asyncIterator]()
+  let size = 0
+  const end = (): void => void response.destroy()
+  const next = async (): Promise<IteratorResult<Buffer<ArrayBuffer>>> => {
+    const late = setTimeout(
+      () => response.destroy(new OutboundError('limit', `${shown(to.url)} paused for more than ${idleMs} ms and was given up`)),
+      idleMs,
+    )
+    try {
+      return await chunks.next()
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error instanceof OutboundError ? error : failure(to, error)
+    } finally {
+      clearTimeout(late)
+    }
+  }
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await next()
+        if (done === true) return controller.close()
+        size += value.byteLength
+        if (size > maxBytes) end()
+        if (size > maxBytes) throw tooLarge(to, maxBytes)
+        controller.enqueue(value)
+      },
+      cancel: end,
+    },
+    { highWaterMark: 0 },
+  )
 }
 
 function tooLarge(to: Destination, maxBytes: number): OutboundError {

@@ -60,6 +60,18 @@ export interface ResourceLink extends Block {
 
 export type ContentBlock = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
 
+const whole = new WeakSet<object>()
+
+/** A block that is a result by itself where a handler returns it alone. */
+export function wholeBlock<B extends object>(block: B): B {
+  whole.add(block)
+  return block
+}
+
+export function isWholeBlock(value: unknown): value is ContentBlock {
+  return typeof value === 'object' && value !== null && whole.has(value)
+}
+
 type Blocks = readonly Wire[]
 
 /** 2025-06-18 has no icons. */

@@ -2,7 +2,7 @@
 import { Written } from '../../../engine/outcome.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
-import type { ContentBlock, TextContent } from '../content/messages.ts'
+import { type ContentBlock, isWholeBlock, type TextContent } from '../content/messages.ts'
 import { type CallToolResult, showsContent } from './messages.ts'
 
 export interface ReplyParts {
@@ -51,6 +51,7 @@ export function toResult(value: unknown, valued = false): CallToolResult {
   if (typeof value === 'string' && !valued) return textResult(value)
   if (value === undefined) return { content: [] }
   if (!(value instanceof Reply)) {
+    if (isWholeBlock(value)) return { content: [value] }
     if (!valued && looksSpelledOut(value))
       throw new TypeError('To spell out a result return reply({ content: […] }), not a plain object with content')
     return { content: jsonText(value), structuredContent: value }

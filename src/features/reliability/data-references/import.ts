@@ -1,0 +1,99 @@
+/** Taking over a content from another server: all of it is here and was checked before anything of it can be used. */
+import { type ArtifactFacts, announcedOtherwise } from '../../../core/artifact.ts'
+import type { Clock } from '../../../core/clock.ts'
+import type { Outbound } from '../../../core/outbound.ts'
+import { problem } from '../../../core/problem.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { BlobRange, Blobs } from '../../../stores/blobs.ts'
+import { StoreError } from '../../../stores/store.ts'
+import type { Ledger } from './ledger.ts'
+import { type Fetchable, readReference } from './messages.ts'
+import { transfer } from './transfer.ts'
+
+export interface ImportOptions {
+  /** The most that is taken. Default: `maxBytes` of the references. */
+  readonly maxBytes?: number
+  /** Told how much has come, and of how much. */
+  readonly progress?: (bytes: number, total: number) => void
+  readonly signal?: AbortSignal
+}
+
+/** A content that was taken over, and is what was announced. Let go when disposed of, or after an hour. */
+export interface Imported extends ArtifactFacts, AsyncDisposable {
+  /** As a stream, as often as one likes. */
+  open(range?: BlobRange): Promise<ReadableStream<Uint8Array>>
+  /** Lets the content go. */
+  release(): Promise<void>
+}
+
+export interface ImporterParts {
+  readonly blobs: Blobs
+  readonly ledger: Ledger
+  readonly clock: Clock
+  readonly maxBytes: number
+  readonly from?: readonly string[]
+  readonly reach: (origin: URL) => Promise<Outbound>
+}
+
+const holdMs = 3_600_000
+
+export class Importer {
+  readonly #parts: ImporterParts
+
+  constructor(parts: ImporterParts) {
+    this.#parts = parts
+  }
+
+  async take(given: unknown, { maxBytes = this.#parts.maxBytes, progress, signal }: ImportOptions): Promise<Imported> {
+    const { blobs, ledger } = this.#parts
+    const reference = readReference(given)
+    const url = this.#allowed(reference)
+    if (reference.size > maxBytes) throw tooLarge(reference.size, maxBytes)
+    const reach = await this.#parts.reach(url)
+    const stream = transfer(reference, {
+      reach,
+      clock: this.#parts.clock,
+      signal,
+      progress: progress && (bytes => progress(bytes, reference.size)),
+    })
+    const { digest, size } = await blobs.put(stream, { bytes: maxBytes }).catch(error => {
+      throw error instanceof StoreError && error.kind === 'full' ? tooLarge(reference.size, maxBytes) : error
+    })
+    if (digest !== reference.digest || size !== reference.size) {
+      await ledger.drop(digest)
+      throw announcedOtherwise(reference)
+    }
+    return this.#imported(reference, await ledger.hold(digest, holdMs))
+  }
+
+  #imported({ mime, size, digest }: Fetchable, release: () => Promise<void>): Imported {
+    return {
+      mime,
+      size,
+      digest,
+      release,
+      [Symbol.asyncDispose]: release,
+      open: async range => {
+        const found = await this.#parts.blobs.get(digest, range)
+        if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The imported content was let go already')
+        return found.stream
+      },
+    }
+  }
+
+  #allowed({ uri }: Fetchable): URL {
+    const url = new URL(uri)
+    const { from = [] } = this.#parts
+    if (from.some(each => URL.canParse(each) && new URL(each).origin === url.origin && url.origin !== 'null')) return url
+    throw problem('PERMISSION_DENIED', `Nothing is imported from ${clip(url.origin === 'null' ? url.protocol : url.origin)}`, {
+      suggestion: 'The operator of this server can name its origin in references.from',
+      actor: 'operator',
+    })
+  }
+}
+
+function tooLarge(size: number, most: number): Error {
+  return problem('PAYLOAD_TOO_LARGE', `The content has ${size} bytes; at most ${most} are taken here`, {
+    suggestion: 'Ask for a smaller part, or let the operator raise references.maxBytes or give a folder for references.blobs',
+  })
+}

@@ -1,0 +1,172 @@
+/**
+ * Which references there are, and which contents are still needed: a content goes when the last that stands for it is over.
+ * Contents are one for all who gave the same bytes, so whoever removes one says so first, and whoever adds looks for that.
+ */
+import type { Clock } from '../../../core/clock.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import { problem } from '../../../core/problem.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import type { Blobs } from '../../../stores/blobs.ts'
+import { add, check, put, remove } from '../../../stores/ops.ts'
+import type { Op, Store } from '../../../stores/store.ts'
+
+export interface Kept {
+  readonly id: string
+  readonly digest: string
+  readonly size: number
+  readonly mime: string
+  readonly name: string
+  readonly owner: string
+  /** Milliseconds since the epoch. */
+  readonly expires: number
+  /** The grant that it ends with, and whose that is. */
+  readonly grant?: string
+  readonly by?: string
+}
+
+export interface LedgerParts {
+  readonly store: Store
+  readonly blobs: Blobs
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly most: number
+}
+
+const sweepMs = 60_000
+const dropMs = 30_000
+const waits = 50
+const waitMs = 100
+const count = 'reference-count'
+const due = 'reference-due/'
+
+export class Ledger {
+  readonly #parts: LedgerParts
+  #timer: (() => void) | undefined = undefined
+  #closed = false
+
+  constructor(parts: LedgerParts) {
+    this.#parts = parts
+    // What another life of this process has left.
+    this.#plan(0)
+  }
+
+  /** Undefined where there is none, or it is over. */
+  async find(id: string): Promise<Kept | undefined> {
+    const entry = await this.#parts.store.get(keptKey(id))
+    if (entry === undefined) return undefined
+    const kept: unknown = JSON.parse(entry.value)
+    return isRecord(kept) && Number(kept['expires']) > this.#parts.clock.now() ? (kept as unknown as Kept) : undefined
+  }
+
+  async add(kept: Kept): Promise<void> {
+    const ttl = Math.max(1, kept.expires - this.#parts.clock.now())
+    // A step may have been taken back while it ran.
+    const own = [check(undoneKey(kept.id), undefined), put(keptKey(kept.id), JSON.stringify(kept), { ttl })]
+    await this.#hold(kept.digest, kept.id, kept.expires, own)
+  }
+
+  /** Keeps a content for so long without a reference to it. Gives what lets it go. */
+  async hold(digest: string, ms: number): Promise<() => Promise<void>> {
+    const id = crypto.randomUUID()
+    const expires = this.#parts.clock.now() + ms
+    await this.#hold(digest, id, expires, [])
+    return () => this.#release(dueKey(expires, id), id, digest)
+  }
+
+  /** What takes a reference back, or keeps it from being made. */
+  undoing(id: string, ttl: number): readonly Op[] {
+    return [put(undoneKey(id), '', { ttl }), remove(keptKey(id))]
+  }
+
+  /** Where the work fails, the content is not left behind. */
+  async orDrop<T>(digest: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      await this.drop(digest)
+      throw error
+    }
+  }
+
+  /** Removes a content that nothing stands for. */
+  async drop(digest: string): Promise<void> {
+    const { store, blobs } = this.#parts
+    if (!(await store.commit([put(dropKey(digest), '', { ifAbsent: true, ttl: dropMs })])).ok) return
+    try {
+      if ((await store.scan(ofPrefix(digest), { limit: 1 })).length === 0) await blobs.delete(digest)
+    } finally {
+      await store.commit([remove(dropKey(digest))])
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#timer?.()
+  }
+
+  async #hold(digest: string, id: string, expires: number, own: readonly Op[]): Promise<void> {
+    const { store, most } = this.#parts
+    const ops = [...own, put(ofPrefix(digest) + id, ''), put(dueKey(expires, id), digest), add(count, 1, { max: most })]
+    if (!(await store.commit(ops)).ok) {
+      await this.drop(digest)
+      throw problem('SERVER_UNAVAILABLE', `The reference could not be kept: there are ${most}, or its transaction is over`, {
+        suggestion: 'Try again when some have expired',
+      })
+    }
+    this.#plan(sweepMs)
+    await this.#undropped(digest)
+  }
+
+  /** Whoever removes contents began either after we said that this one is needed, or before: then we wait and look. */
+  async #undropped(digest: string): Promise<void> {
+    const { store, blobs, clock } = this.#parts
+    if ((await store.get(dropKey(digest))) === undefined) return
+    for (let tries = 0; tries < waits && (await store.get(dropKey(digest))) !== undefined; tries++)
+      await new Promise<void>(resolve => void clock.setTimeout(resolve, waitMs))
+    const found = await blobs.get(digest, { end: 0 })
+    await found?.stream.cancel()
+    if (found === undefined)
+      throw problem('SERVER_UNAVAILABLE', 'The same content was being removed at this moment', { suggestion: 'Try again' })
+  }
+
+  #plan(ms: number): void {
+    if (this.#closed || this.#timer !== undefined) return
+    this.#timer = this.#parts.clock.setTimeout(
+      () => {
+        this.#timer = undefined
+        this.#sweep().then(
+          left => left && this.#plan(sweepMs),
+          error => this.#parts.trace('references-not-swept', error),
+        )
+      },
+      ms,
+      true,
+    )
+  }
+
+  /** Gives whether anything is left that will be over one day. */
+  async #sweep(): Promise<boolean> {
+    const { store, clock } = this.#parts
+    for (;;) {
+      const over = await store.scan(due, { before: `${due}${padded(clock.now())}`, limit: 100 })
+      for (const { key, value } of over) await this.#release(key, key.slice(key.lastIndexOf('/') + 1), value)
+      if (over.length < 100) return (await store.scan(due, { limit: 1 })).length > 0
+    }
+  }
+
+  async #release(key: string, id: string, digest: string): Promise<void> {
+    const { store } = this.#parts
+    const entry = await store.get(key)
+    if (entry === undefined) return
+    const ops = [remove(key, entry.version), remove(ofPrefix(digest) + id), remove(keptKey(id)), add(count, -1, { min: 0 })]
+    // Another process may be at it.
+    if ((await store.commit(ops)).ok) await this.drop(digest)
+  }
+}
+
+const padded = (ms: number): string => String(Math.ceil(ms)).padStart(16, '0')
+const keptKey = (id: string): string => `reference/${id}`
+const undoneKey = (id: string): string => `reference-undone/${id}`
+const dropKey = (digest: string): string => `reference-drop/${digest}`
+const ofPrefix = (digest: string): string => `reference-of/${digest}/`
+const dueKey = (expires: number, id: string): string => `${due}${padded(expires)}/${id}`

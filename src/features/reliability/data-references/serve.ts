@@ -1,0 +1,119 @@
+/** Answers to those who come with a signed address. */
+import { toBase64 } from '../../../core/base64url.ts'
+import { joinBytes } from '../../../core/bytes.ts'
+import type { Blobs } from '../../../stores/blobs.ts'
+import type { ResourceContents } from '../../mcp/content/messages.ts'
+import type { Kept } from './ledger.ts'
+import { partOf } from './range.ts'
+import type { Asked, Served } from './server.ts'
+
+/** What a signature is for, with nothing that could be read in two ways. */
+export function signedPath(method: string, id: string): string {
+  return JSON.stringify([method, `/references/${id}`])
+}
+
+export const served = {
+  forbidden: (): Served => plain(403, 'This address is not valid, or no longer'),
+  busy: (): Served => plain(503, 'Too many contents are being read. Try again', ['retry-after', '1']),
+  content,
+}
+
+/** Undefined where it is gone. `done` is called once, when nothing of it is read any more. */
+async function content(blobs: Blobs, kept: Kept, { header }: Asked, done: () => void): Promise<Served | undefined> {
+  const etag = `"${kept.digest}"`
+  // Whoever has a part of something else begins anew.
+  const same = header('if-range') === undefined || header('if-range') === etag
+  const part = same ? partOf(header('range'), kept.size) : undefined
+  const found = part === 'none' ? undefined : await blobs.get(kept.digest, part ?? {}).catch(() => undefined)
+  if (found === undefined) done()
+  if (part === 'none') return plain(416, 'Nothing of the content lies there', ['content-range', `bytes */${kept.size}`])
+  if (found === undefined) return undefined
+  const { start, end } = part ?? { start: 0, end: kept.size }
+  const range = part === undefined ? [] : ['content-range', `bytes ${start}-${end - 1}/${kept.size}`]
+  const headers = ['content-length', `${end - start}`, 'etag', etag, ...range, ...factsOf(kept)]
+  return { status: part === undefined ? 200 : 206, headers, body: watched(found.stream, done) }
+}
+
+function factsOf({ mime, digest, name }: Kept): string[] {
+  const bytes = (digest.slice('sha256:'.length).match(/../g) ?? []).map(pair => Number.parseInt(pair, 16))
+  return [
+    'content-type',
+    mime,
+    'accept-ranges',
+    'bytes',
+    // RFC 9530: of the whole content, also where a part is given.
+    'repr-digest',
+    `sha-256=:${toBase64(new Uint8Array(bytes))}:`,
+    'content-disposition',
+    `attachment; filename*=UTF-8''${encodeURIComponent(name.toWellFormed()).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)}`,
+    ...closed,
+  ]
+}
+
+/** A content is somebody's data: no browser is to make a page of it, or keep it. */
+const closed = [
+  'x-content-type-options',
+  'nosniff',
+  'content-security-policy',
+  "sandbox; default-src 'none'",
+  'cache-control',
+  'private, no-store',
+  'referrer-policy',
+  'no-referrer',
+]
+
+function plain(status: number, text: string, more: readonly string[] = []): Served {
+  const bytes = new TextEncoder().encode(text)
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(bytes)
+      controller.close()
+    },
+  })
+  return { status, headers: ['content-type', 'text/plain', 'content-length', `${bytes.length}`, ...more, ...closed], body }
+}
+
+/** Passes a stream on, and tells when it is over, however it ends. */
+function watched(stream: ReadableStream<Uint8Array>, done: () => void): ReadableStream<Uint8Array> {
+  const reader = stream.getReader()
+  let over = false
+  const end = (): void => {
+    if (!over) done()
+    over = true
+  }
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done: last, value } = await reader.read()
+          if (!last) return controller.enqueue(value)
+          end()
+          controller.close()
+        } catch (error) {
+          end()
+          throw error
+        }
+      },
+      cancel(reason) {
+        end()
+        return reader.cancel(reason)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+const texts = /^(text\/|application\/(json|xml|.+\+(json|xml))\b)/i
+
+/** The content whole, as resources have it: text where it is one. */
+export async function contentsOf(stream: ReadableStream<Uint8Array>, { mime }: Kept, uri: string): Promise<ResourceContents> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  const bytes = joinBytes(chunks)
+  try {
+    if (texts.test(mime)) return { uri, mimeType: mime, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
+  } catch {
+    // It says that it is a text, and is none in UTF-8.
+  }
+  return { uri, mimeType: mime, blob: toBase64(bytes) }
+}

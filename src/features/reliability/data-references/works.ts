@@ -1,0 +1,185 @@
+/** References at work: contents in blobs, what is known of them in the store, and signed addresses that lead to them. */
+import { isMime } from '../../../core/artifact.ts'
+import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import type { UndoneParts } from '../../../core/journal/rollback.ts'
+import { problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declared } from '../../../engine/extensions.ts'
+import { ownerOf } from '../../../engine/owner.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Blob, Blobs } from '../../../stores/blobs.ts'
+import { type Store, StoreError } from '../../../stores/store.ts'
+import { unkept } from '../../mcp/caching/messages.ts'
+import type { ContentBlock, ResourceContents, ResourceLink } from '../../mcp/content/messages.ts'
+import type { ReadResourceResult } from '../../mcp/resources/messages.ts'
+import { type Imported, Importer, type ImportOptions } from './import.ts'
+import { type Kept, Ledger } from './ledger.ts'
+import { referenceScheme, referencesExtension, wireReference } from './messages.ts'
+import { contentsOf, served, signedPath } from './serve.ts'
+import type { Asked, ReferenceOptions, ReferencesParts, Served } from './server.ts'
+
+export type { Imported, ImportOptions } from './import.ts'
+
+export interface WorksParts extends Omit<ReferencesParts, 'blobs'> {
+  readonly opened: Store
+  readonly blobs: Blobs
+}
+
+/** As long as the longest signed addresses elsewhere. */
+const longestMs = 7 * 86_400_000
+const defaultBytes = 1024 ** 3
+const kind = 'reference/1'
+
+export class References {
+  readonly #parts: WorksParts
+  readonly #ledger: Ledger
+  readonly #importer: Importer
+  /** What the steps of units have given away, by call: they are taken back together. */
+  readonly #given = new WeakMap<Exchange, readonly string[]>()
+  #reading = 0
+
+  constructor(parts: WorksParts) {
+    const { opened: store, blobs, clock, trace, most = 10_000, maxBytes = defaultBytes } = parts
+    this.#parts = parts
+    this.#ledger = new Ledger({ store, blobs, clock, trace, most })
+    this.#importer = new Importer({ ...parts, ledger: this.#ledger, maxBytes })
+  }
+
+  async make(
+    exchange: Exchange,
+    source: () => ReadableStream<Uint8Array>,
+    { mime = 'application/octet-stream', name = 'data', description, ttl }: ReferenceOptions,
+  ): Promise<ContentBlock> {
+    if (!isMime(mime)) throw new TypeError(`"${clip(mime)}" is no media type: write type/subtype`)
+    const ttlMs = this.#ttl(ttl)
+    await this.#parts.admit(exchange)
+    const blob = await this.#put(source())
+    const kept: Kept = {
+      id: crypto.randomUUID(),
+      ...blob,
+      mime,
+      name,
+      owner: await ownerOf(exchange),
+      expires: this.#ends(exchange, ttlMs),
+      ...(exchange.admission === undefined ? {} : { grant: exchange.admission.id, by: exchange.admission.owner }),
+    }
+    await this.#keep(exchange, kept)
+    return this.#shown(exchange, kept, description)
+  }
+
+  take(exchange: Exchange, reference: unknown, options: ImportOptions): Promise<Imported> {
+    return this.#importer.take(reference, { ...options, signal: options.signal ?? exchange.signal })
+  }
+
+  /** Whatever is wrong with an address, it is answered the same. */
+  async serve(asked: Asked): Promise<Served> {
+    const { transfers = 64 } = this.#parts
+    const kept = await this.#opened(asked)
+    if (kept === undefined) return served.forbidden()
+    if (this.#reading >= transfers) return served.busy()
+    this.#reading++
+    const done = (): void => void this.#reading--
+    const found = await served.content(this.#parts.blobs, kept, asked, done)
+    return found ?? served.forbidden()
+  }
+
+  /** For those who have no address: the content whole, if it fits into a message. */
+  async read(exchange: Exchange, uri: string): Promise<ReadResourceResult> {
+    const kept = await this.#alive(uri.slice(referenceScheme.length))
+    if (kept === undefined || kept.owner !== (await ownerOf(exchange)))
+      throw new McpError('resource-not-found', `There is no resource "${clip(uri)}", or no longer`, { data: { uri: clip(uri) } })
+    // A byte takes four thirds as base64, and there is something around it.
+    const most = Math.floor((this.#parts.frameBytes - 4_096) * 0.7)
+    if (kept.size > most)
+      throw problem('PAYLOAD_TOO_LARGE', `The content has ${kept.size} bytes; ${most} fit into a message`, {
+        suggestion: `Use a client that knows ${referencesExtension}, and fetch it by its address`,
+      })
+    return { contents: [await this.#contents(kept, uri)], ...unkept }
+  }
+
+  async revert(ids: unknown): Promise<UndoneParts> {
+    const list = Array.isArray(ids) ? ids.filter(id => typeof id === 'string') : []
+    return { ops: list.flatMap(id => this.#ledger.undoing(id, longestMs)) }
+  }
+
+  close(): void {
+    this.#ledger.close()
+  }
+
+  #ttl(given: Duration | undefined): number {
+    const ms = toMilliseconds(given ?? this.#parts.ttl ?? '15m', 'ttl')
+    if (ms <= longestMs) return ms
+    throw new RangeError('The ttl of a reference is more than 7 days: make a new one when it is needed')
+  }
+
+  /** Nothing that a caller was given outlives what it was allowed by. */
+  #ends(exchange: Exchange, ttlMs: number): number {
+    const ends = [this.#parts.clock.now() + ttlMs, exchange.admission?.expires, exchange.caller.principal?.expiresAt]
+    return Math.min(...ends.filter(end => end !== undefined))
+  }
+
+  async #put(source: ReadableStream<Uint8Array>): Promise<Blob> {
+    const { blobs, maxBytes = defaultBytes } = this.#parts
+    try {
+      return await blobs.put(source, { bytes: maxBytes })
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.kind !== 'full') throw error
+      throw problem('PAYLOAD_TOO_LARGE', error.message, {
+        suggestion: 'Give less at once, or let the operator raise references.maxBytes or give a folder for references.blobs',
+        actor: 'operator',
+        cause: error,
+      })
+    }
+  }
+
+  async #keep(exchange: Exchange, kept: Kept): Promise<void> {
+    const { step } = exchange
+    if (step !== undefined) {
+      const ids = [...(this.#given.get(exchange) ?? []), kept.id]
+      this.#given.set(exchange, ids)
+      await this.#ledger.orDrop(kept.digest, () => step.wrote({ references: ids }))
+    }
+    await this.#ledger.add(kept)
+  }
+
+  async #shown(exchange: Exchange, kept: Kept, description: string | undefined): Promise<ContentBlock> {
+    const { inlineBytes = 65_536 } = this.#parts
+    const uri = `${referenceScheme}${kept.id}`
+    const knows = declared(exchange.peer, referencesExtension) !== undefined
+    if (!knows && kept.size <= inlineBytes) return { type: 'resource', resource: await this.#contents(kept, uri) }
+    const { mime: mimeType, size, name } = kept
+    const link: ResourceLink = { type: 'resource_link', uri, name, mimeType, size, ...(description && { description }) }
+    return knows ? { ...link, _meta: { [referencesExtension]: await this.#reference(kept, uri) } } : link
+  }
+
+  async #reference(kept: Kept, uri: string): Promise<unknown> {
+    const { server, seal, url } = this.#parts
+    const { id, expires } = kept
+    const base = url()?.replace(/\/$/, '')
+    const sealed = { kind, audience: server, bound: signedPath('GET', id), expiresAt: expires, data: id }
+    const address = base && `${base}/references/${id}?signature=${await seal.seal(sealed)}`
+    const { mime, size, digest } = kept
+    return wireReference({ by: 'reference', id, origin: server, mime, size, digest, expires, uri: address ?? uri })
+  }
+
+  async #contents(kept: Kept, uri: string): Promise<ResourceContents> {
+    const found = await this.#parts.blobs.get(kept.digest)
+    if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The content of the reference is gone')
+    return contentsOf(found.stream, kept, uri)
+  }
+
+  async #opened({ method, name, query }: Asked): Promise<Kept | undefined> {
+    const { seal, server } = this.#parts
+    const purpose = { kind, audience: server, bound: signedPath(method, name) }
+    const id = await seal.open(query.get('signature') ?? '', purpose).catch(() => undefined)
+    return id === name ? this.#alive(name) : undefined
+  }
+
+  /** The reference itself, its grant and its content are all still there. */
+  async #alive(id: string): Promise<Kept | undefined> {
+    const kept = await this.#ledger.find(id)
+    if (kept?.grant === undefined || kept.by === undefined) return kept
+    return (await (await this.#parts.grants()).find(kept.by, kept.grant)) === undefined ? undefined : kept
+  }
+}

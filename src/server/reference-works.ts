@@ -1,0 +1,47 @@
+/** What references are made of, where they are kept, and the way to those of others. Loaded when first used. */
+import type { Outbound } from '../core/outbound.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import type { Blobs } from '../stores/blobs.ts'
+import type { ReferenceSource } from './references.ts'
+
+export async function blobsOf(blobs: string | Blobs | undefined): Promise<Blobs> {
+  if (typeof blobs === 'object') return blobs
+  if (blobs === undefined) return (await import('../stores/memory-blobs.ts')).memoryBlobs()
+  return (await import('../stores/directory-blobs.ts')).directoryBlobs({ path: blobs })
+}
+
+/** Each origin was named by the operator; this machine itself is meant only where it was named so. */
+export async function reachOf({ hostname }: URL, allow: readonly string[] = []): Promise<Outbound> {
+  const { createOutbound } = await import('../transports/outbound/outbound.ts')
+  const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
+  return createOutbound({ loopback, allow, stream: true, timeout: '30s', maxBytes: Number.POSITIVE_INFINITY, maxRedirects: 0 })
+}
+
+export async function streamOf(source: ReferenceSource): Promise<() => ReadableStream<Uint8Array>> {
+  if (source instanceof ReadableStream) return () => source
+  if (source instanceof Blob) return () => source.stream()
+  if (typeof source === 'string' || source instanceof Uint8Array) return () => new Blob([source as BlobPart]).stream()
+  if (Symbol.asyncIterator in source) return () => iterated(source)
+  if (!isRecord(source) || typeof source.file !== 'string')
+    throw new TypeError('A reference is made of text, bytes, a stream, an async iterable, a Blob or { file: path }')
+  const { openAsBlob } = await import('node:fs')
+  const file = await openAsBlob(source.file)
+  return () => file.stream()
+}
+
+function iterated(source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+  const iterator = source[Symbol.asyncIterator]()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await iterator.next()
+        if (done === true) controller.close()
+        else controller.enqueue(value)
+      },
+      async cancel() {
+        await iterator.return?.()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}

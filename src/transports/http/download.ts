@@ -1,0 +1,36 @@
+/** Contents beside the endpoint, for whoever has their signed address: that alone lets in, and nobody is asked who he is. */
+import type { HeaderReader } from '../../core/authorizer.ts'
+
+export interface Downloads {
+  /** Below the address of the endpoint: `/references/`. */
+  readonly path: string
+  open(asked: DownloadRequest): Promise<Download>
+}
+
+export interface DownloadRequest {
+  readonly method: string
+  /** What follows the path. */
+  readonly name: string
+  readonly query: URLSearchParams
+  readonly header: HeaderReader
+}
+
+export interface Download {
+  readonly status: number
+  /** Flat: names and values. */
+  readonly headers: string[]
+  readonly body: ReadableStream<Uint8Array> | undefined
+}
+
+/** The name in the path of a request; undefined where the path is no download's. */
+export function downloadName(downloads: Downloads | undefined, path: string): string | undefined {
+  if (downloads === undefined) return undefined
+  const at = path.lastIndexOf(downloads.path)
+  const name = at === -1 ? '' : path.slice(at + downloads.path.length)
+  return name === '' || name.includes('/') ? undefined : name
+}
+
+export function queryOf(url: string): URLSearchParams {
+  const at = url.indexOf('?')
+  return new URLSearchParams(at === -1 ? '' : url.slice(at + 1))
+}
