@@ -8,12 +8,9 @@ import type { Trace } from '../core/log-trace.ts'
 import { checkScopes } from '../core/scope.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
-import { declared } from '../engine/extensions.ts'
 import { ownerOf } from '../engine/owner.ts'
 import type { Side } from '../engine/plan.ts'
 import type { Scopes } from '../features/mcp/authorization/messages.ts'
-import type { SubscribersOptions } from '../features/mcp/resources/subscribers.ts'
-import type { Lapsing } from '../features/mcp/subscriptions/listeners.ts'
 import type { Explain } from '../features/mcp/tools/failed.ts'
 import type { ToolEntry, ToolExtras, ToolFacts } from '../features/mcp/tools/server.ts'
 import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
@@ -22,13 +19,12 @@ import { type ConfirmationServer, confirmationServer } from '../features/reliabi
 import { type Priced, pricedMeta } from '../features/reliability/cost/facts.ts'
 import type { CallCost } from '../features/reliability/cost/meter.ts'
 import type { CostOptions } from '../features/reliability/cost/server.ts'
-import type { Asker, Hearing } from '../features/reliability/events/wish.ts'
 import { facadeParts } from '../features/reliability/facade/facts.ts'
 import { idempotencyServer } from '../features/reliability/idempotency/server.ts'
 import { intentServer } from '../features/reliability/intent/server.ts'
 import { type Paginated, paginationMeta } from '../features/reliability/manifest/pagination.ts'
 import type { ListedKind } from '../features/reliability/permissions/hide.ts'
-import { permissionsEnded, permissionsExtension, presentedIn } from '../features/reliability/permissions/messages.ts'
+import { permissionsExtension, presentedIn } from '../features/reliability/permissions/messages.ts'
 import { type Aim, type PermissionsServer, permissionsServer, type Scoped } from '../features/reliability/permissions/server.ts'
 import type { SessionFacts, Sessions } from '../features/reliability/permissions/sessions.ts'
 import { problemOfFailure } from '../features/reliability/problem/failures.ts'
@@ -44,6 +40,7 @@ import { type AuditControl, auditControl, type Books, openBooks } from './books.
 import type { Context } from './context.ts'
 import { approvalOf, type BudgetsControl, costsOf, ownerNamed } from './cost.ts'
 import type { ServerEventsParts } from './events.ts'
+import { admitted, type GrantLapsing, hearing, lapsingOf } from './granted.ts'
 import type { ServerOptions } from './options.ts'
 import { type ServerReferences, serverReferences } from './references.ts'
 import { type LazyStore, lazyStore } from './store.ts'
@@ -102,7 +99,7 @@ export interface Reliability {
   /** Whether a caller may hear of what has these scopes. */
   readonly hears: PermissionsServer['hears']
   /** Ends what was opened under a grant when that is over. */
-  readonly lapsing: { readonly listens: Lapsing } & Required<Pick<SubscribersOptions, 'lapses' | 'lapsed'>>
+  readonly lapsing: GrantLapsing
   /** Whether a caller may hear of an event; undefined where its token alone decides. */
   readonly judgeHearing: ServerEventsParts['judge']
   /** A tool is offered. */
@@ -355,38 +352,6 @@ function permitting(
     offered: scoped,
     lists,
   })
-}
-
-/** What ends with a grant says so to whoever knows of grants. */
-function lapsingOf({ lapses }: PermissionsServer, engine: () => Engine): Reliability['lapsing'] {
-  return {
-    lapses,
-    listens: ({ admission }, ended) =>
-      admission && lapses(admission, reason => ended(reason, { [permissionsExtension]: { ended: reason } })),
-    lapsed: (conversation, uris, reason) => {
-      const { peer } = conversation
-      if (peer !== undefined && declared(peer, permissionsExtension) !== undefined)
-        engine().notify(conversation, permissionsEnded, { reason, uris })
-    },
-  }
-}
-
-/** What is opened under a grant is, also by a tool that needs none. */
-async function admitted({ rights }: PermissionsServer, exchange: Exchange): Promise<void> {
-  if (exchange.admission === undefined && presentedIn(exchange.meta) !== undefined) await (await rights()).admit(exchange)
-}
-
-async function hearing(
-  { rights }: PermissionsServer,
-  asker: Asker,
-  name: string,
-  scopes: readonly string[],
-  guarded: boolean,
-): Promise<Hearing> {
-  const decision = await (await rights()).judge(asker, { name, scopes, scopesFor: undefined })
-  if (decision.kind === 'allow') return { refusal: undefined, guarded }
-  const why = decision.kind === 'ask' ? 'a grant has an obligation that nothing here meets' : decision.why
-  return { refusal: `The event "${name}" needs the scopes ${scopes.join(' ')}: ${why}`, guarded }
 }
 
 function controlOf({ rights }: PermissionsServer): PermissionsControl {
