@@ -27,7 +27,7 @@ describe('the programs in the documentation', () => {
     'docs/guide/intent.md',
     'docs/guide/media.md',
     'docs/guide/provenance.md',
-    'docs/guide/references.md',
+    'docs/guide/data-references.md',
     'docs/guide/state.md',
     'docs/guide/stores.md',
     'docs/guide/streaming.md',
