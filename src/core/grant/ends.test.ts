@@ -90,3 +90,27 @@ test('X5: an end is noticed in time where every hint gets lost, and one that cam
   await settled()
   expect(heard).toEqual(['revoked', 'revoked'])
 })
+
+test('X5: a grant that is revoked between two looks at it was revoked, not left unused', async () => {
+  let between: (() => Promise<unknown>) | undefined
+  const { grants, elsewhere } = world(store => {
+    const get = async (key: string) => {
+      const found = await store.get(key)
+      const act = found === undefined ? undefined : between
+      if (act !== undefined) between = undefined
+      await act?.()
+      return found
+    }
+    return {
+      get,
+      scan: (prefix, options) => store.scan(prefix, options),
+      read: (log, options) => store.read(log, options),
+      commit: ops => store.commit(ops),
+      watch: (prefixes, signal) => store.watch(prefixes, signal),
+      close: () => store.close(),
+    }
+  })
+  const grant = await grants.issue('ann', { ...terms, idleMs: 3_000 }, 60_000)
+  between = () => elsewhere.revoke('ann', grant.id)
+  expect(await grants.lifeOf('ann', grant.id, grant.expires)).toEqual({ over: 'revoked' })
+})

@@ -129,14 +129,21 @@ export class Grants {
 
   /** Until when it lasts if nobody uses it, or how it ended; `until` is when it was to end, for one that is not known any more. */
   async lifeOf(owner: string, id: string, until = Number.POSITIVE_INFINITY): Promise<GrantLife> {
-    const entries = await Promise.all([false, true].map(standing => this.store.get(grantKey(owner, id, standing))))
-    const entry = entries.find(found => found !== undefined)
-    if (entry === undefined) return { over: until <= this.clock.now() ? 'expired' : 'revoked' }
+    const entry = await this.#record(owner, id)
+    const gone = (): GrantLife => ({ over: until <= this.clock.now() ? 'expired' : 'revoked' })
+    if (entry === undefined) return gone()
     const { expires, idleMs } = readGrant(entry.value)
     if (expires <= this.clock.now()) return { over: 'expired' }
     if (idleMs === undefined) return { expires, until: expires, record: entry }
     const used = await this.store.get(idleKey({ owner, id }))
-    return used === undefined ? { over: 'idle' } : { expires, until: Math.min(expires, used.expires ?? expires), record: entry }
+    if (used !== undefined) return { expires, until: Math.min(expires, used.expires ?? expires), record: entry }
+    // Taken away between the two looks, both are gone.
+    return (await this.#record(owner, id)) === undefined ? gone() : { over: 'idle' }
+  }
+
+  async #record(owner: string, id: string): Promise<Entry | undefined> {
+    const entries = await Promise.all([false, true].map(standing => this.store.get(grantKey(owner, id, standing))))
+    return entries.find(found => found !== undefined)
   }
 
   /** All that are alive. */
