@@ -46,6 +46,8 @@ describe.each(places)('a step that ends after its transaction, at %s on %s', (re
     while (!over) {
       clock.advance(500)
       for (let i = 0; i < 5; i++) await server.transactions.stuck()
+      // What is worked out on other threads, digests above all, takes real turns.
+      await new Promise(resolve => setTimeout(resolve, 5))
     }
     return { world, server, tx, late, gate, report: await rolling }
   }
