@@ -210,9 +210,10 @@ describe('a WebSocket', () => {
     }
     await ask({ jsonrpc: '2.0', id: 0, method: 'initialize', params: helloParams('2025-11-25') })
     expect(await ask(call)).toMatchObject({ result: { content: [{ text: 'ada by app with tickets' }] } })
-    // In steps between which it can give signs of life.
+    // In steps between which it gives signs of life: the pong goes out before the second question, so it is there before its answer.
     for (let passed = 0; passed < 300_000 + 40_000; passed += 20_000) {
       clock.advance(20_000)
+      expect(await ask(call)).toBeDefined()
       expect(await ask(call)).toBeDefined()
     }
     const closed = once(client, 'close')
