@@ -13,6 +13,9 @@ import type { Method } from './method.ts'
 import type { Route } from './plan.ts'
 import { outbound } from './send.ts'
 
+/** Who asks, and with what: all that is known where there is no call, or none any more. */
+export type Asker = Pick<Exchange, 'caller' | 'conversation' | 'meta'>
+
 /** Takes what detached work has to say; false when it was dropped. */
 export type Outlet = <P>(method: Method<P, undefined>, params: P) => boolean
 

@@ -4,6 +4,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Trace } from '../core/log-trace.ts'
 import type { InferInput, Schema } from '../core/schema/index.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { Asker } from '../engine/exchange.ts'
 import { permits } from '../features/mcp/authorization/messages.ts'
 import { expandTemplate } from '../features/mcp/resources/template.ts'
 import type { TemplateValues } from '../features/mcp/resources/template-expand.ts'
@@ -16,7 +17,7 @@ import {
   type EventsServer,
   eventsServer,
 } from '../features/reliability/events/server.ts'
-import type { Asker, Hearing } from '../features/reliability/events/wish.ts'
+import type { Hearing } from '../features/reliability/events/wish.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import { type Registration, register } from './registration.ts'

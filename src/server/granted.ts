@@ -1,10 +1,10 @@
 /** What grants mean for what lasts: subscriptions, events and whatever else is opened under one. */
 import type { Engine } from '../engine/engine.ts'
-import type { Exchange } from '../engine/exchange.ts'
+import type { Asker, Exchange } from '../engine/exchange.ts'
 import { declared } from '../engine/extensions.ts'
 import type { SubscribersOptions } from '../features/mcp/resources/subscribers.ts'
 import type { Lapsing } from '../features/mcp/subscriptions/listeners.ts'
-import type { Asker, Hearing } from '../features/reliability/events/wish.ts'
+import type { Hearing } from '../features/reliability/events/wish.ts'
 import { permissionsEnded, permissionsExtension, presentedIn } from '../features/reliability/permissions/messages.ts'
 import type { PermissionsServer } from '../features/reliability/permissions/server.ts'
 

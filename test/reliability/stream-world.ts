@@ -1,4 +1,5 @@
 /** For tests of streams: a server whose tools yield when they are let, and peers that read chunks. */
+import { afterEach } from 'vitest'
 import { z } from 'zod'
 import { streamingExtension, type WireChunk } from '../../src/features/reliability/streaming/messages.ts'
 import type { RevisionId } from '../../src/revisions/index.ts'
@@ -22,6 +23,19 @@ export interface World {
   stop(): Promise<void>
   /** A peer that knows streams. */
   speak(revision: RevisionId, options?: PeerOptions): Promise<Wire>
+}
+
+/** To be called once, at the top of a test file: what it gives makes worlds that end with their test. */
+export function worldsPerTest(): (options?: Partial<ServerOptions>) => World {
+  const worlds: World[] = []
+  afterEach(async () => {
+    for (const { server } of worlds.splice(0)) await server.close()
+  })
+  return options => {
+    const made = world(options)
+    worlds.push(made)
+    return made
+  }
 }
 
 export function world(options: Partial<ServerOptions> = {}): World {

@@ -122,8 +122,7 @@ export class Grants {
 
   /** Undefined where it is unknown, another's, revoked, or over. */
   async find(owner: string, id: string): Promise<Grant | undefined> {
-    const entries = await Promise.all([false, true].map(standing => this.store.get(grantKey(owner, id, standing))))
-    const [found] = await this.#alive(entries)
+    const [found] = await this.#alive([await this.#record(owner, id)])
     return found?.grant
   }
 

@@ -3,22 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startPostgres, type TestPostgres } from '../../../../test/real-postgres.ts'
+import { sharedPostgres } from '../../../../test/shared-postgres.ts'
 import { eras } from '../../../../test/spec/consent.ts'
 import { type Client, connect } from '../../../client/index.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 
 const script = join(import.meta.dirname, '../../../../test/reliability/priced-process.ts')
-let postgres: TestPostgres
+let postgres: string
 let folder: string
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'vivarium-priced-'))
-  postgres = await startPostgres()
+  postgres = await sharedPostgres()
 }, 60_000)
-afterAll(async () => {
-  await postgres?.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 let worlds = 0
 
@@ -26,7 +23,7 @@ let worlds = 0
 async function two(revision: RevisionId): Promise<{ one: Client; other: Client; hanging: () => Promise<number> }> {
   const schema = `priced_${++worlds}`
   const file = join(folder, schema)
-  const args = ['--disable-warning=ExperimentalWarning', script, `${postgres.url}?schema=${schema}`, file]
+  const args = ['--disable-warning=ExperimentalWarning', script, `${postgres}?schema=${schema}`, file]
   const start = (): Promise<Client> => connect({ command: process.execPath, args }, { revisions: [revision], retry: false })
   const [one, other] = await Promise.all([start(), start()])
   const hanging = async (): Promise<number> => {

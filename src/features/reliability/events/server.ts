@@ -7,7 +7,7 @@ import { ownerKey } from '../../../core/owner.ts'
 import { capabilityMissing } from '../../../engine/asking.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import type { Asker, Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { Side } from '../../../engine/plan.ts'
@@ -35,7 +35,7 @@ import {
   type WireSubscription,
 } from './messages.ts'
 import { sessionBooks } from './session.ts'
-import type { Asker, Hearing } from './wish.ts'
+import type { Hearing } from './wish.ts'
 import type { Works } from './works.ts'
 
 export type { EmitOptions, EventEntry, EventFacts } from './entry.ts'

@@ -1,6 +1,6 @@
 /** What a client asks to hear, held against what there is and what it may hear: a wish that is granted, or an answer that says why not. */
 import type { Catalog } from '../../../core/catalog.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import type { Asker } from '../../../engine/exchange.ts'
 import { isNobody, ownerOf } from '../../../engine/owner.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
@@ -8,9 +8,6 @@ import type { EventEntry } from './entry.ts'
 import { filterFault } from './filter.ts'
 import type { WireSubscribed, WireSubscription } from './messages.ts'
 import type { Wish } from './subscription.ts'
-
-/** Who asks. */
-export type Asker = Pick<Exchange, 'caller' | 'conversation' | 'meta'>
 
 /** Whether a caller may hear of an event. */
 export interface Hearing {

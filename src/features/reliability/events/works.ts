@@ -4,6 +4,7 @@ import { cursorText, readCursor } from '../../../core/feed/cursor.ts'
 import { Feed } from '../../../core/feed/feed.ts'
 import type { Occurrence } from '../../../core/feed/occurrence.ts'
 import { Tail } from '../../../core/feed/tail.ts'
+import type { Asker } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { put } from '../../../stores/ops.ts'
 import type { Position, Store } from '../../../stores/store.ts'
@@ -13,7 +14,7 @@ import type { Outlet } from './outlet.ts'
 import type { EventsParts, EventsSettings } from './server.ts'
 import { Subscription, type Wish, wants, wireEvent } from './subscription.ts'
 import { sessionChanged, Table } from './table.ts'
-import { type Asker, denial, type Granted, ownerIn, readWish, type WishParts } from './wish.ts'
+import { denial, type Granted, ownerIn, readWish, type WishParts } from './wish.ts'
 
 export interface WorksParts extends EventsParts {
   readonly opened: Store

@@ -3,22 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startPostgres, type TestPostgres } from '../../../../test/real-postgres.ts'
 import { revisions } from '../../../../test/reliability/keyed-world.ts'
+import { sharedPostgres } from '../../../../test/shared-postgres.ts'
 import { type Client, connect } from '../../../client/index.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 
 const script = join(import.meta.dirname, '../../../../test/reliability/keyed-process.ts')
-let postgres: TestPostgres
+let postgres: string
 let folder: string
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'vivarium-processes-'))
-  postgres = await startPostgres()
+  postgres = await sharedPostgres()
 }, 60_000)
-afterAll(async () => {
-  await postgres?.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 let worlds = 0
 
@@ -30,7 +27,7 @@ async function two(revision: RevisionId) {
     connect(
       {
         command: process.execPath,
-        args: ['--disable-warning=ExperimentalWarning', script, `${postgres.url}?schema=${schema}`, file],
+        args: ['--disable-warning=ExperimentalWarning', script, `${postgres}?schema=${schema}`, file],
       },
       { revisions: [revision], retry: false },
     )

@@ -3,7 +3,7 @@ import type { Decision, Denial, GrantUse } from '../../../core/grant/decide.ts'
 import { decide, refusal } from '../../../core/grant/decide.ts'
 import type { Grant } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
-import type { Admission, Exchange } from '../../../engine/exchange.ts'
+import type { Admission, Asker, Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -32,8 +32,8 @@ export interface Rights {
   negotiate(exchange: Exchange): Promise<WireNegotiated>
 }
 
-/** Who asks. */
-export type Asker = Pick<Exchange, 'caller' | 'conversation' | 'meta'> & Partial<Pick<Exchange, 'unwinds' | 'captured'>>
+/** Who asks, and what holds where the runtime itself does. */
+type Judged = Asker & Partial<Pick<Exchange, 'unwinds' | 'captured'>>
 
 export interface Judgement {
   readonly decision: Decision
@@ -50,7 +50,7 @@ const checksLimit = 100
 
 export function createRights(parts: PermissionsParts): Rights {
   const sessions = new Sessions(parts)
-  const judge = (exchange: Asker, aim: Aim, args: Params): Promise<Judgement> => judged(parts, sessions, exchange, aim, args)
+  const judge = (exchange: Judged, aim: Aim, args: Params): Promise<Judgement> => judged(parts, sessions, exchange, aim, args)
   const confirmStill = async (exchange: Exchange, aim: Aim): Promise<void> => {
     if (presentedIn(exchange.meta) === undefined) return
     const { decision } = await judge(exchange, aim, argumentsOf(exchange))
@@ -89,7 +89,7 @@ export function createRights(parts: PermissionsParts): Rights {
 
 type Judge = (exchange: Exchange, aim: Aim, args: Params) => Promise<Judgement>
 
-async function judged(parts: PermissionsParts, sessions: Sessions, exchange: Asker, aim: Aim, args: Params): Promise<Judgement> {
+async function judged(parts: PermissionsParts, sessions: Sessions, exchange: Judged, aim: Aim, args: Params): Promise<Judgement> {
   const { principal } = exchange.caller
   const token = presentedIn(exchange.meta)
   let needs: readonly string[]
@@ -131,7 +131,7 @@ async function judged(parts: PermissionsParts, sessions: Sessions, exchange: Ask
 }
 
 /** What takes back a step is held to what was allowed when that was made: what was taken away or forbidden since has no say. */
-function judgedThen({ caller, captured }: Asker, { name }: Aim, needs: readonly string[], granting: boolean): Judgement {
+function judgedThen({ caller, captured }: Judged, { name }: Aim, needs: readonly string[], granting: boolean): Judgement {
   const trusted = isTrusted(caller) && !granting && captured === undefined
   const scopes = trusted ? needs : (captured ?? caller.principal?.scopes ?? [])
   const asked = { action: 'call', resource: name, needs, scopes, narrowed: false, obligations: [], met: [], binding: undefined }

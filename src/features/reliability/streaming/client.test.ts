@@ -5,27 +5,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { call, chunksOf, revisions, type World, world } from '../../../../test/reliability/stream-world.ts'
+import { call, chunksOf, revisions, worldsPerTest } from '../../../../test/reliability/stream-world.ts'
 import { enveloped, type Frame, helloParams, textOf } from '../../../../test/spec/wire.ts'
 import { type Checkpoint, connect, type ToldProgress } from '../../../client/index.ts'
-import { createServer, type ServerOptions } from '../../../server/index.ts'
+import { createServer } from '../../../server/index.ts'
 import { connectInMemory } from '../../../testing/connect.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vivarium-stream-clients-'))
 let files = 0
-const worlds: World[] = []
-afterEach(async () => {
-  for (const { server } of worlds.splice(0)) await server.close()
-})
+const make = worldsPerTest()
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-function make(options: Partial<ServerOptions> = {}): World {
-  const made = world(options)
-  worlds.push(made)
-  return made
-}
 
 const program = fileURLToPath(new URL('../../../../test/reliability/streaming-process.ts', import.meta.url))
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { expectFits } from '../../../../test/extension-schemas.ts'
 import { codeOf } from '../../../../test/reliability/keyed-world.ts'
 import {
@@ -12,26 +12,15 @@ import {
   progressOf,
   revisions,
   streamingOf,
-  type World,
-  world,
+  worldsPerTest,
 } from '../../../../test/reliability/stream-world.ts'
 import { resultOf, textOf } from '../../../../test/spec/wire.ts'
-import type { ServerOptions } from '../../../server/index.ts'
 import { fakeClock } from '../../../testing/clock.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vivarium-streams-'))
-const worlds: World[] = []
+const make = worldsPerTest()
 let files = 0
-afterEach(async () => {
-  for (const { server } of worlds.splice(0)) await server.close()
-})
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-function make(options: Partial<ServerOptions> = {}): World {
-  const made = world(options)
-  worlds.push(made)
-  return made
-}
 
 const sqlite = (): string => `sqlite:${join(folder, `${++files}.db`)}`
 
