@@ -49,8 +49,8 @@ export function traceInto(log: Log, { mistakes, secrets = [] }: TraceOptions): T
 /** What must not be repeated of a caller, nor of the process that it called. */
 export function knownOf(caller?: Caller): string[] {
   const known = secretValues(environment())
-  const header = caller?.header
-  if (header === undefined) return known
+  if (caller?.header === undefined) return known
+  const header = (name: string): string | undefined => caller.header?.(name)
   for (const name of credentialHeaders) known.push(...secretValues({ [name]: header(name) }))
   for (const cookie of header('cookie')?.split(';') ?? []) known.push(cookie.slice(cookie.indexOf('=') + 1).trim())
   return known

@@ -98,7 +98,11 @@ export class Plan {
         method,
         name,
         revision,
-        run: compose(handler, method.kind === 'notification' ? [] : [...gates(method), ...this.#middleware, ...wraps]),
+        run: compose(
+          handler,
+          method.kind === 'notification' ? [] : [...gates(method), ...this.#middleware, ...wraps],
+          method.nameParam,
+        ),
         resultDown: stepsDown(method.resultDown, revision),
         paramsUp: stepsUp(method.paramsUp, revision),
         offered: handler.offered,

@@ -5,6 +5,8 @@
 import { type Awaitable, isThenable } from '../jsonrpc/message.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import type { Exchange } from './exchange.ts'
+import type { Method } from './method.ts'
+import { waking } from './waking.ts'
 
 export const stages = [
   'enter',
@@ -36,6 +38,10 @@ export interface Layer {
   readonly in?: readonly RevisionId[]
   /** A cheap look at whether the layer has anything to do; a request that no layer wants is handled without them. */
   when?(exchange: Exchange): boolean
+  /** `when` is true only of requests that carry something of ours in `_meta`, or go on with one that did, and of what `concerns` names. */
+  readonly marked?: true
+  /** `when` is true only where this is, or of `marked` requests. Depends on nothing but the method and the name of what it aims at. */
+  concerns?(exchange: Exchange): boolean
   run(exchange: Exchange, next: Next): Awaitable<unknown>
 }
 
@@ -55,15 +61,13 @@ export interface Handler {
 export type Runner = (exchange: Exchange) => Awaitable<unknown>
 
 /** Composes once per wire. Where no layer has anything to do, the handler is called directly. */
-export function compose(handler: Handler, layers: readonly Layer[]): Runner {
+export function compose(handler: Handler, layers: readonly Layer[], nameParam?: Method['nameParam']): Runner {
   const direct = bare(handler)
   if (layers.length === 0) return direct
   const wrapped = wrap(handler, layers)
   if (layers.some(layer => layer.when === undefined)) return wrapped
-  return exchange => {
-    for (const layer of layers) if (layer.when?.(exchange) === true) return wrapped(exchange)
-    return direct(exchange)
-  }
+  const wakes = waking(layers, nameParam)
+  return exchange => (wakes(exchange) ? wrapped(exchange) : direct(exchange))
 }
 
 /** Leaves the finish to whoever runs it: the exchange says that its value is raw. */

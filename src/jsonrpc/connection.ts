@@ -29,7 +29,7 @@ export interface Principal {
 export interface Caller {
   readonly carrier: Carrier
   /** Reads a request header by its lower-case name. Absent on carriers without headers. */
-  readonly header?: (name: string) => string | undefined
+  header?(name: string): string | undefined
   readonly principal?: Principal | undefined
   /** An object that lives as long as the caller's connection (a socket): what is counted "per connection" hangs on it. */
   readonly connection: object

@@ -172,8 +172,14 @@ export function createServer(options: ServerOptions): Server {
     declare: (scopes, what) => authorization.declare(scopes, what),
   })
   subscriptions.kind(events.listening)
-  tools.catalog.onChange(() => subscriptions.changed('tools'))
-  prompts.catalog.onChange(() => subscriptions.changed('prompts'))
+  tools.catalog.onChange(() => {
+    engine.replan()
+    subscriptions.changed('tools')
+  })
+  prompts.catalog.onChange(() => {
+    engine.replan()
+    subscriptions.changed('prompts')
+  })
   resources.resources.onChange(() => subscriptions.changed('resources'))
   resources.templates.onChange(() => subscriptions.changed('resources'))
   const authorization = authorizationServer({

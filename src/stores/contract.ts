@@ -89,6 +89,19 @@ function commits({ store }: StoreTests): void {
     expect(await values(store(), '')).toEqual(['a=1'])
     expect(await store().read('log')).toEqual([{ position: 1, value: 'x' }])
   })
+  test('a commit with a conflict takes none of those down that are asked for at the same time', async () => {
+    await committed(store(), put('a', '1'), append('log', 'x'))
+    const outcomes = await Promise.all([
+      store().commit([put('b', '1'), append('log', 'b')]),
+      store().commit([put('c', '1'), append('log', 'c'), put('a', '2', { ifAbsent: true })]),
+      store().commit([put('a', '2', { ifAbsent: true }), put('d', '1')]),
+      store().commit([append('log', 'e', 7), put('e', '1')]),
+      store().commit([put('f', '1'), append('log', 'f')]),
+    ])
+    expect(outcomes.map(({ ok }) => ok)).toEqual([true, false, false, false, true])
+    expect(await values(store(), '')).toEqual(['a=1', 'b=1', 'f=1'])
+    expect((await store().read('log')).map(({ position, value }) => `${position} ${value}`)).toEqual(['1 x', '2 b', '3 f'])
+  })
   test('a put or delete that names a version needs that version', async () => {
     const version = (await committed(store(), put('a', '1'))).results[0]?.version ?? 0
     await committed(store(), put('a', '2', { ifVersion: version }))

@@ -160,8 +160,9 @@ function conditionTest({ schema, apply }: RuleSource): Apply {
   return (data, run) => (attempt(condition, data, run, true) === undefined ? yes(data, run) : no(data, run))
 }
 
-/** Keeping the faults of all branches takes longer than finding nothing wrong. */
 const branchPrice = 3
+/** Keeping the faults of all branches takes longer than finding nothing wrong. */
+const faultPrice = 5
 
 function unionTest(branches: readonly Apply[], onlyOne: boolean): Apply {
   const several = fault('must match only one of the allowed forms')
@@ -172,6 +173,7 @@ function unionTest(branches: readonly Apply[], onlyOne: boolean): Apply {
       run.meter.spend(branchPrice)
       const found = attempt(branch, data, run, true)
       if (found !== undefined) {
+        run.meter.spend(faultPrice)
         faults ??= []
         faults.push(found)
       } else if (++passed > 1 && onlyOne) return several

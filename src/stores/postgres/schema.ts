@@ -104,5 +104,117 @@ const COMMIT = `
     RETURN to_jsonb(outcomes);
   END $$;`
 
+/** The same step for those who need not undo others: gives its result, or `no` with the reason of the conflict. */
+const TRY_STEP = `
+  CREATE FUNCTION try_step(op jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+  DECLARE
+    k text := op->>'key';
+    clock bigint := now_ms();
+    ends bigint;
+    seen bigint;
+    before text;
+    until bigint;
+    made bigint;
+    total numeric;
+  BEGIN
+    CASE op->>'op'
+    WHEN 'put' THEN
+      ends := clock + ceil((op->>'ttl')::numeric)::bigint;
+      IF op ? 'ifVersion' THEN
+        UPDATE entries SET value = op->>'value', version = nextval('versions'), expires = ends
+          WHERE key = k AND version = (op->>'ifVersion')::bigint AND (expires IS NULL OR expires > clock) RETURNING version INTO made;
+        IF NOT FOUND THEN
+          PERFORM 1 FROM entries WHERE key = k AND (expires IS NULL OR expires > clock);
+          RETURN jsonb_build_object('no', CASE WHEN FOUND THEN 'version' ELSE 'absent' END);
+        END IF;
+      ELSIF (op->>'ifAbsent')::boolean THEN
+        INSERT INTO entries AS kept VALUES (k, op->>'value', nextval('versions'), ends)
+          ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, expires = excluded.expires
+          WHERE kept.expires <= clock RETURNING version INTO made;
+        IF NOT FOUND THEN RETURN '{"no":"present"}'; END IF;
+      ELSE
+        INSERT INTO entries VALUES (k, op->>'value', nextval('versions'), ends)
+          ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, expires = excluded.expires
+          RETURNING version INTO made;
+      END IF;
+      RETURN jsonb_build_object('version', made);
+    WHEN 'append' THEN
+      INSERT INTO logs VALUES (op->>'log', 2) ON CONFLICT (log) DO UPDATE SET next = logs.next + 1 RETURNING next - 1 INTO made;
+      -- The number is taken already: only undoing the whole gives it back.
+      IF made IS DISTINCT FROM coalesce((op->>'at')::bigint, made) THEN RAISE SQLSTATE 'VV002'; END IF;
+      INSERT INTO log_entries VALUES (op->>'log', made, op->>'value');
+      RETURN jsonb_build_object('position', made);
+    WHEN 'check' THEN
+      SELECT version INTO seen FROM entries WHERE key = k AND (expires IS NULL OR expires > clock);
+      IF seen IS DISTINCT FROM (op->>'version')::bigint THEN RETURN '{"no":"version"}'; END IF;
+      RETURN '{}';
+    WHEN 'delete' THEN
+      IF op ? 'ifVersion' THEN
+        SELECT version INTO seen FROM entries WHERE key = k AND (expires IS NULL OR expires > clock);
+        IF seen IS DISTINCT FROM (op->>'ifVersion')::bigint THEN
+          RETURN jsonb_build_object('no', CASE WHEN seen IS NULL THEN 'absent' ELSE 'version' END);
+        END IF;
+      END IF;
+      DELETE FROM entries WHERE key = k;
+      RETURN '{}';
+    WHEN 'add' THEN
+      SELECT value, expires INTO before, until FROM entries WHERE key = k AND (expires IS NULL OR expires > clock);
+      IF NOT FOUND THEN
+        before := '0';
+        until := clock + ceil((op->>'ttl')::numeric)::bigint;
+      END IF;
+      IF before !~ '^(0|-?[1-9][0-9]{0,15})$' THEN RETURN '{"no":"number"}'; END IF;
+      total := before::numeric;
+      IF abs(total) > 9007199254740991 THEN RETURN '{"no":"number"}'; END IF;
+      total := total + (op->>'by')::numeric;
+      IF abs(total) > 9007199254740991 OR total < (op->>'min')::numeric OR total > (op->>'max')::numeric THEN
+        RETURN '{"no":"range"}';
+      END IF;
+      INSERT INTO entries VALUES (k, total::text, nextval('versions'), until)
+        ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, expires = excluded.expires
+        RETURNING version INTO made;
+      RETURN jsonb_build_object('version', made, 'sum', total);
+    WHEN 'trim' THEN
+      DELETE FROM log_entries WHERE log = op->>'log' AND position < (op->>'before')::bigint;
+      RETURN '{}';
+    END CASE;
+  END $$;`
+
+/**
+ * Several commits without a way back for each, which costs more than most commits themselves. One that conflicts in its first step
+ * has done nothing yet; one that does so later undoes all (VV002), and they are sent again to commit_all.
+ */
+const COMMIT_GROUP = `
+  CREATE FUNCTION commit_group(commits jsonb) RETURNS jsonb LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+  DECLARE
+    ops jsonb;
+    op jsonb;
+    made jsonb;
+    refused text;
+    results jsonb[];
+    outcomes jsonb[] := '{}';
+  BEGIN
+    PERFORM pg_advisory_xact_lock(name_lock) FROM (
+      SELECT DISTINCT hashtextextended(coalesce(step->>'key', step->>'log'), 7420) AS name_lock
+      FROM jsonb_array_elements(commits) AS one, jsonb_array_elements(one) AS step ORDER BY 1
+    ) AS in_order;
+    FOR ops IN SELECT * FROM jsonb_array_elements(commits) LOOP
+      refused := NULL;
+      results := '{}';
+      FOR op IN SELECT * FROM jsonb_array_elements(ops) LOOP
+        made := try_step(op);
+        refused := made->>'no';
+        IF refused IS NULL THEN results := results || made;
+        ELSIF results = '{}' THEN EXIT;
+        ELSE RAISE SQLSTATE 'VV002';
+        END IF;
+      END LOOP;
+      IF refused IS NULL THEN outcomes := outcomes || jsonb_build_object('ok', true, 'results', to_jsonb(results));
+      ELSE outcomes := outcomes || jsonb_build_object('ok', false, 'index', 0, 'reason', refused);
+      END IF;
+    END LOOP;
+    RETURN to_jsonb(outcomes);
+  END $$;`
+
 /** Each brings the tables from its index to the next version. Never change one that was released: add another. */
-export const MIGRATIONS: readonly string[] = [TABLES + STEP + COMMIT]
+export const MIGRATIONS: readonly string[] = [TABLES + STEP + COMMIT, TRY_STEP + COMMIT_GROUP]

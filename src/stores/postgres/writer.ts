@@ -10,6 +10,13 @@ const WRITERS = 2
 /** The database undid these by itself, so they can be sent again. */
 const UNDONE = new Set(['40001', '40P01'])
 const TRIES = 5
+/** A commit of the group conflicted after its first step: each has to be able to fall by itself. */
+const HALF_DONE = 'VV002'
+
+interface Statement {
+  readonly name: string
+  readonly text: string
+}
 
 interface Waiting {
   readonly ops: readonly Op[]
@@ -19,14 +26,16 @@ interface Waiting {
 
 export class Writer {
   readonly #pool: Pool
-  readonly #statement: string
+  readonly #group: Statement
+  readonly #each: Statement
   #queue: Waiting[] = []
   #writing = 0
   #planned = false
 
   constructor(pool: Pool, schema: string) {
     this.#pool = pool
-    this.#statement = `SELECT ${schema}.commit_all($1::jsonb) AS outcomes`
+    this.#group = { name: 'vivarium-group', text: `SELECT ${schema}.commit_group($1::jsonb) AS outcomes` }
+    this.#each = { name: 'vivarium-commit', text: `SELECT ${schema}.commit_all($1::jsonb) AS outcomes` }
   }
 
   commit(ops: readonly Op[]): Promise<Committed | Conflict> {
@@ -73,13 +82,15 @@ export class Writer {
   }
 
   async #send(commits: string): Promise<readonly (Committed | Conflict)[]> {
+    let statement = this.#group
     for (let attempt = 1; ; attempt++) {
       try {
-        const query = { name: 'vivarium-commit', text: this.#statement, values: [commits] }
-        const { rows } = await this.#pool.query<{ outcomes: (Committed | Conflict)[] }>(query)
+        const { rows } = await this.#pool.query<{ outcomes: (Committed | Conflict)[] }>({ ...statement, values: [commits] })
         return rows[0]?.outcomes ?? []
       } catch (error) {
-        if (attempt === TRIES || !(error instanceof Error && 'code' in error && UNDONE.has(String(error.code)))) throw error
+        const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+        if (code === HALF_DONE) statement = this.#each
+        else if (attempt === TRIES || !UNDONE.has(code)) throw error
       }
     }
   }

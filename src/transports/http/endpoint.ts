@@ -85,14 +85,14 @@ export function isRefusal(found: Principal | Refusal): found is Refusal {
 }
 
 /** Checks what a POST says about its body, before any of it is read. */
-export function checkBody(header: HeaderReader, limits: HttpLimits): Refusal | undefined {
-  const type = header('content-type')
+export function checkBody(request: { header: HeaderReader }, limits: HttpLimits): Refusal | undefined {
+  const type = request.header('content-type')
   if (!isJson(type)) return wrongType(type)
-  const encoding = header('content-encoding')
+  const encoding = request.header('content-encoding')
   if (encoding !== undefined && encoding !== 'identity') {
     return { status: 415, message: `Content-Encoding ${clip(encoding)} is not accepted. Send the body uncompressed` }
   }
-  const length = header('content-length')
+  const length = request.header('content-length')
   return length !== undefined && Number(length) > limits.frameBytes ? tooLarge(limits.frameBytes) : undefined
 }
 

@@ -115,8 +115,9 @@ describe.each([
 
     it('gives the door its headers by lower-case name, and nothing for names of Object', async () => {
       const asker = await face({
-        deliver(_text, { header, carrier }, reply) {
-          reply.send(JSON.stringify([carrier, header?.('mcp-session-id'), header?.('constructor')]), { final: true })
+        deliver(_text, caller, reply) {
+          const said = [caller.carrier, caller.header?.('mcp-session-id'), caller.header?.('constructor')]
+          reply.send(JSON.stringify(said), { final: true })
         },
       })
       const answer = await asker({ body: message, headers: { ...jsonHeaders, 'Mcp-Session-Id': 'S1' } })

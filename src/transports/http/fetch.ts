@@ -52,7 +52,6 @@ class FetchExchange implements Face, Entrance {
   readonly #endpoint: Endpoint
   readonly #request: Request
   readonly #answer: (response: Response) => void
-  readonly #header: HeaderReader
   #principal: Principal | undefined = undefined
   #opened: HttpLane | undefined = undefined
 
@@ -60,12 +59,15 @@ class FetchExchange implements Face, Entrance {
     this.#endpoint = endpoint
     this.#request = request
     this.#answer = answer
-    this.#header = name => request.headers.get(name) ?? undefined
+  }
+
+  header(name: string): string | undefined {
+    return this.#request.headers.get(name) ?? undefined
   }
 
   async begin(info: FetchInfo, remotes: Remotes): Promise<void> {
     const { guard, identify, authorizer } = this.#endpoint
-    const header = this.#header
+    const header: HeaderReader = name => this.header(name)
     const host = header('host') ?? new URL(this.#request.url).host
     const document = authorizer?.document(new URL(this.#request.url).pathname)
     if (document !== undefined) return this.#document(host, document)
@@ -89,7 +91,7 @@ class FetchExchange implements Face, Entrance {
 
   /** Here they come joined, and a token holds no comma. */
   repeats(name: string): boolean {
-    return this.#header(name)?.includes(',') === true
+    return this.header(name)?.includes(',') === true
   }
 
   refuse(refusal: Refusal): void {
@@ -136,7 +138,7 @@ class FetchExchange implements Face, Entrance {
 
   async #post(caller: Caller): Promise<void> {
     const { door, limits } = this.#endpoint
-    const refusal = checkBody(this.#header, limits) ?? (this.#takes === 0 ? acceptsNeither : undefined)
+    const refusal = checkBody(this, limits) ?? (this.#takes === 0 ? acceptsNeither : undefined)
     const body = refusal ?? (await readWebBody(this.#request, limits.frameBytes))
     if (typeof body === 'string') door.deliver(body, caller, this.#lane)
     else this.refuse(body)
@@ -146,17 +148,17 @@ class FetchExchange implements Face, Entrance {
     const { method } = this.#request
     const refusal = notRead(method)
     if (refusal !== undefined) return this.refuse(refusal)
-    const { status, headers, body } = ownAnswer(await document.read(caller), this.#header('if-none-match'))
-    const extra = corsHeaders(this.#endpoint.guard, this.#header('origin'))
+    const { status, headers, body } = ownAnswer(await document.read(caller), this.header('if-none-match'))
+    const extra = corsHeaders(this.#endpoint.guard, this.header('origin'))
     this.reply(status, [...headers, ...extra], method === 'HEAD' ? '' : body)
   }
 
   async #download(name: string): Promise<void> {
     const { downloads, guard } = this.#endpoint
     const { method, url } = this.#request
-    const found = await downloads?.open({ method, name, query: queryOf(url), header: this.#header })
+    const found = await downloads?.open({ method, name, query: queryOf(url), header: each => this.header(each) })
     if (found === undefined) return this.refuse(failed)
-    const headers = pairs([...found.headers, ...corsHeaders(guard, this.#header('origin'))])
+    const headers = pairs([...found.headers, ...corsHeaders(guard, this.header('origin'))])
     this.#answer(new Response(found.body ?? null, { status: found.status, headers }))
   }
 
@@ -177,7 +179,7 @@ class FetchExchange implements Face, Entrance {
   }
 
   #preflight(): void {
-    const header = this.#header
+    const header: HeaderReader = name => this.header(name)
     const wish = header('access-control-request-method')
     const headers = preflightHeaders(this.#endpoint.guard, header('origin'), wish, header('access-control-request-headers'))
     if (headers === undefined) this.refuse(wrongMethod('OPTIONS'))
@@ -185,12 +187,12 @@ class FetchExchange implements Face, Entrance {
   }
 
   get #takes(): number {
-    return this.#endpoint.takes(this.#header('accept'))
+    return this.#endpoint.takes(this.header('accept'))
   }
 
   get #lane(): HttpLane {
     if (this.#opened === undefined) {
-      const extra = corsHeaders(this.#endpoint.guard, this.#header('origin'))
+      const extra = corsHeaders(this.#endpoint.guard, this.header('origin'))
       this.#opened = new HttpLane(this, this.#endpoint.streams, this.#takes, extra, this.#listening)
     }
     return this.#opened

@@ -30,7 +30,6 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   readonly carrier = 'http'
   principal: Principal | undefined = undefined
   readonly connection: object
-  readonly header: HeaderReader
   readonly #endpoint: Endpoint
   readonly #req: IncomingMessage
   readonly #res: ServerResponse
@@ -41,10 +40,15 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     this.#req = req
     this.#res = res
     this.connection = req.socket
-    this.header = name => {
-      const value = req.headers[name]
-      return typeof value === 'string' ? value : undefined
-    }
+  }
+
+  /**
+   * A method, and not a function made for each request: V8 takes those that a constructor puts into a field for long-lived, and each
+   * would keep its request alive until the next full collection.
+   */
+  header(name: string): string | undefined {
+    const value = this.#req.headers[name]
+    return typeof value === 'string' ? value : undefined
   }
 
   begin(parsedBody: unknown): void {
@@ -91,10 +95,10 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     const { downloads, guard, limits } = this.#endpoint
     const refusal = guard.checkRequest(this.#req)
     if (refusal !== undefined || downloads === undefined) return this.refuse(refusal ?? failed)
-    const { header, url } = this
+    const header: HeaderReader = each => this.header(each)
     const extra = corsHeaders(guard, header('origin'))
     downloads
-      .open({ method: this.#req.method ?? '', name, query: queryOf(url), header })
+      .open({ method: this.#req.method ?? '', name, query: queryOf(this.url), header })
       .then(found => sendDownload(this.#res, { ...found, headers: [...found.headers, ...extra] }, limits.stallMs))
       .catch(() => this.refuse(failed))
   }
@@ -184,7 +188,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
 
   #post(parsedBody: unknown): void {
     const { limits } = this.#endpoint
-    const refusal = checkBody(this.header, limits)
+    const refusal = checkBody(this, limits)
     if (refusal !== undefined) this.refuse(refusal)
     else if (this.#takes === 0) this.refuse(acceptsNeither)
     else if (parsedBody !== undefined) takeParsed(parsedBody, limits.frameBytes, this)
@@ -229,9 +233,9 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   }
 
   #preflight(): void {
-    const { header } = this
-    const wish = header('access-control-request-method')
-    const headers = preflightHeaders(this.#endpoint.guard, header('origin'), wish, header('access-control-request-headers'))
+    const wish = this.header('access-control-request-method')
+    const names = this.header('access-control-request-headers')
+    const headers = preflightHeaders(this.#endpoint.guard, this.header('origin'), wish, names)
     if (headers === undefined) this.refuse(wrongMethod('OPTIONS'))
     else this.reply(204, headers, '')
   }
@@ -250,7 +254,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
 /** Whatever goes wrong in finding out who calls, the caller does not get in. */
 function attempt(identify: Identify, exchange: NodeExchange): ReturnType<Identify> {
   try {
-    return identify(exchange.header, exchange)
+    return identify(name => exchange.header(name), exchange)
   } catch {
     return failed
   }

@@ -35,7 +35,8 @@ const tooManyInTurn: Refusal = {
 export function invite(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
   return (req, res) => {
     const header = (name: string) => single(req.headers[name])
-    const refusal = endpoint.guard.checkRequest(req) ?? (req.method === 'POST' ? checkBody(header, endpoint.limits) : undefined)
+    const refusal =
+      endpoint.guard.checkRequest(req) ?? (req.method === 'POST' ? checkBody({ header }, endpoint.limits) : undefined)
     if (refusal !== undefined) return new NodeExchange(endpoint, req, res).refuse(refusal)
     res.writeContinue()
     handle(req, res)

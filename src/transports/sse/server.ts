@@ -71,8 +71,8 @@ class SseConnection implements Connection {
   #closed = false
 
   constructor(caller: Caller, lane: HttpLane, address: string, forget: () => void) {
-    const { header, principal, connection } = caller
-    this.caller = { carrier: 'sse', principal, connection, ...(header && { header }) }
+    const { principal, connection } = caller
+    this.caller = { carrier: 'sse', principal, connection, header: name => caller.header?.(name) }
     this.#lane = lane
     this.#address = address
     this.#forget = forget

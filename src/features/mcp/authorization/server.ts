@@ -29,10 +29,12 @@ export interface AuthorizationOptions {
 export function authorizationServer({ needs, began, elsewhere }: AuthorizationOptions): AuthorizationServer {
   let declared = false
   const table = new Map(Object.entries(needs))
+  const aimed = ({ route, params }: Exchange): boolean => table.get(route.method.name)?.(params) !== undefined
   const layer: Layer = {
     stage: 'decide',
     methods: [...table.keys()],
-    when: exchange => table.get(exchange.route.method.name)?.(exchange.params) !== undefined && !elsewhere(exchange),
+    concerns: aimed,
+    when: exchange => aimed(exchange) && !elsewhere(exchange),
     run: ({ route, params, caller }, next) => {
       const needed = table.get(route.method.name)?.(params)
       if (!permits(caller, needed)) throw insufficient(needed ?? [], caller)

@@ -96,6 +96,10 @@ function refuseRepeated(text: string, parts: readonly Part[]): void {
 /** Two expressions side by side must be told apart by the character with which the second begins. */
 function refuseAmbiguous(text: string, spans: readonly Span[]): void {
   for (const [index, span] of spans.entries()) {
+    if (span.style.named && span.after.startsWith('=')) {
+      const { source } = span.expression
+      throw templateError(text, `nothing tells where ${source} ends: it writes a = of its own. Put another literal behind it`)
+    }
     for (let next = index; spans[next]?.after === '' && next + 1 < spans.length; next++) {
       const { expression, style } = spans[next + 1] ?? span
       if (style.first !== '' && span.allowed[style.first.charCodeAt(0)] === 0) continue

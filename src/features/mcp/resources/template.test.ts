@@ -163,6 +163,8 @@ describe('matching', () => {
     ['{?a,c}{&b}', /where \{\?a,c\} ends.*one expression/],
     ['x{/a*}{/b}', /where \{\/a\*\} ends/],
     ['x{.a}{/b}{.c}', /where \{\.a\} ends and \{\.c\} begins/],
+    ['x{?a}={b}', /where \{\?a\} ends: it writes a = of its own/],
+    ['x{;a}=', /where \{;a\} ends/],
     ['{a}/{a}', /uses a twice/],
     ['{a*,b}', /Put it last/],
     ['{a}/'.repeat(32), /more than 31 expressions/],

@@ -225,13 +225,15 @@ function resolve<C>(catalog: Catalog<ToolEntry<C>>, exchange: Exchange): ToolEnt
   const entry = catalog.get(name)
   if (entry === undefined)
     throw new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
+  const { caller } = exchange
   if (
     entry.mirrored.length > 0 &&
     exchange.peer.revision.era === 'request' &&
-    exchange.caller.carrier === 'http' &&
-    exchange.caller.header !== undefined
+    caller.carrier === 'http' &&
+    caller.header !== undefined
   ) {
-    checkMirrored(entry.mirrored, exchange.params['arguments'] as Params | undefined, exchange.caller.header)
+    const args = exchange.params['arguments'] as Params | undefined
+    checkMirrored(entry.mirrored, args, header => caller.header?.(header))
   }
   return entry
 }

@@ -50,7 +50,8 @@ export function confirmationServer(parts: ConfirmationParts): ConfirmationServer
   let declared = false
   const agreed = new WeakSet<Exchange>()
   // What takes back a step was agreed to with the step.
-  const needs = ({ params, unwinds }: Exchange): boolean => !unwinds && parts.facts(params['name'] as string) !== undefined
+  const concerns = ({ params }: Exchange): boolean => parts.facts(params['name'] as string) !== undefined
+  const needs = (exchange: Exchange): boolean => !exchange.unwinds && concerns(exchange)
   const oblige = async (exchange: Exchange, next: Next): Promise<unknown> => {
     const facts = parts.facts(exchange.params['name'] as string)
     if (facts === undefined) return next()
@@ -63,6 +64,7 @@ export function confirmationServer(parts: ConfirmationParts): ConfirmationServer
   const layer: Layer = {
     stage: 'oblige',
     methods: [callTool.name],
+    concerns,
     when: needs,
     // A task asks by itself, where there is somebody to be asked: its caller need not wait for that.
     run: (exchange, next) => (asksLater(parts, exchange) ? next() : oblige(exchange, next)),
@@ -71,6 +73,7 @@ export function confirmationServer(parts: ConfirmationParts): ConfirmationServer
   const inside: Layer = {
     stage: 'execute',
     methods: [callTool.name],
+    concerns,
     when: needs,
     run: (exchange, next) => (agreed.has(exchange) ? next() : oblige(exchange, next)),
   }

@@ -53,6 +53,8 @@ export function costServer(parts: CostParts): CostServer {
   const layer = (stage: Layer['stage'], when: Layer['when'], work: 'reserved' | 'settled' | 'stamped'): Layer => ({
     stage,
     methods: [callTool.name],
+    marked: true,
+    concerns: exchange => isCounted(parts, exchange),
     ...(when === undefined ? {} : { when }),
     run: async (exchange, next) => (await load())[work](parts, meters, exchange, next),
   })

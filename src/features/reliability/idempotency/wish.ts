@@ -13,11 +13,11 @@ export interface Wish {
 export function wishOf({ meta, caller, carried }: Exchange, maxTtlMs: number): Wish {
   const said = meta !== undefined && Object.hasOwn(meta, idempotencyExtension) ? meta[idempotencyExtension] : {}
   if (!isRecord(said)) throw invalid(`params._meta["${idempotencyExtension}"] must be an object with idempotency_key`)
-  const header = caller.carrier === 'http' ? caller.header : undefined
+  const headed = caller.carrier === 'http' ? caller : undefined
   const found = [
     said['idempotency_key'],
-    unquoted(header?.(keyHeader)),
-    unquoted(header?.(otherKeyHeader)),
+    unquoted(headed?.header?.(keyHeader)),
+    unquoted(headed?.header?.(otherKeyHeader)),
     carried?.[idempotencyExtension],
   ].filter(key => key !== undefined)
   const key = found[0]

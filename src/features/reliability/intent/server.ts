@@ -42,6 +42,7 @@ export function intentServer<C>(parts: IntentParts<C>): Side {
         // Whether it may be called at all is decided before; nothing is written down of it yet.
         stage: 'decide',
         methods: [callTool.name],
+        marked: true,
         when: ({ meta }) => meta !== undefined && Object.hasOwn(meta, intentExtension),
         run: async (exchange, next) => (await import('./advise.ts')).advised(parts, exchange, next),
       },

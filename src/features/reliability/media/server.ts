@@ -38,7 +38,8 @@ export function mediaServer(parts: MediaParts): MediaServer {
   let began = false
   const works = () => import('./inspect.ts')
   const toolOf = ({ params }: Exchange): MediaTool | undefined => parts.tool(params['name'] as string)
-  const common = { methods: [callTool.name], when: ({ params }: Exchange) => parts.declares(params['name'] as string) }
+  const concerns = ({ params }: Exchange): boolean => parts.declares(params['name'] as string)
+  const common = { methods: [callTool.name], concerns, when: concerns }
   const layers: readonly Layer[] = [
     {
       ...common,

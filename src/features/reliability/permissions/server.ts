@@ -112,6 +112,7 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
     return loading
   }
   const aimOf = ({ route, params }: Exchange): Aim | undefined => aims.get(route.method.name)?.(params)
+  const aimed = (exchange: Exchange): boolean => aimOf(exchange) !== undefined
   const decides = (exchange: Exchange): boolean => {
     const aim = aimOf(exchange)
     if (aim === undefined) return false
@@ -120,6 +121,7 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
   const layer: Layer = {
     stage: 'decide',
     methods: [...aims.keys()],
+    concerns: aimed,
     when: decides,
     run: async (exchange, next) => (await rights()).run(exchange, aimOf(exchange) as Aim, next),
   }
@@ -127,6 +129,7 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
   const late: Layer = {
     stage: 'execute',
     methods: ['tools/call'],
+    concerns: aimed,
     when: decides,
     run: async (exchange, next) => {
       const result = await next()
@@ -138,6 +141,7 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
   const opening: Layer = {
     stage: 'decide',
     methods: [listen.name, beginTransaction.name, 'tools/call'],
+    marked: true,
     when: exchange => presentedIn(exchange.meta) !== undefined && opens(exchange),
     run: async (exchange, next) => {
       if (exchange.admission === undefined) await (await rights()).admit(exchange)

@@ -34,7 +34,8 @@ export function provenanceServer(parts: ProvenanceParts): ProvenanceServer {
   let began = false
   const works = () => import('./stamp.ts')
   const unknown = ({ peer }: Exchange): boolean => declared(peer, provenanceExtension) === undefined
-  const common = { methods: [callTool.name], when: ({ params }: Exchange) => parts.sourced(params['name'] as string) }
+  const concerns = ({ params }: Exchange): boolean => parts.sourced(params['name'] as string)
+  const common = { methods: [callTool.name], concerns, when: concerns }
   const layers: readonly Layer[] = [
     {
       ...common,

@@ -112,6 +112,7 @@ export function stateServer(parts: StateParts): StateServer {
           // A tool that says what it does with state finds out before it does anything whether there is one.
           stage: 'unseal',
           methods: [callTool.name],
+          marked: true,
           when: ({ meta, params }) => stateIn(meta) !== undefined && parts.rule(params['name'] as string) !== undefined,
           run: async (exchange, next) => {
             await of(exchange).open()

@@ -105,6 +105,8 @@ export function streamingServer(parts: StreamingParts): StreamingServer {
         {
           stage: 'replay',
           methods: [callTool.name],
+          marked: true,
+          concerns: ({ params }) => parts.streams(params['name'] as string),
           when: ({ meta, params }) =>
             (meta !== undefined && Object.hasOwn(meta, streamingExtension)) || parts.streams(params['name'] as string),
           run: async (exchange, next) => (await load()).run(exchange, next),

@@ -124,6 +124,7 @@ export function transactionsServer(parts: TransactionsParts): TransactionsServer
         {
           stage: 'record',
           methods: [callTool.name],
+          marked: true,
           when: takesPart,
           run: async (exchange, next) => (await load()).step(exchange, next),
         },
