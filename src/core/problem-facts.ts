@@ -86,6 +86,12 @@ export function problemOf(thrown: unknown, correlationId?: string): Problem {
   return problem('SERVER_ERROR', 'It failed, for a reason that only the server can see', { ...more, actor: 'operator' })
 }
 
+/** A refusal that its caller can be told of: a problem, or a store that takes nothing now. Undefined for anything else. */
+export function refusalIn(thrown: unknown): Problem | undefined {
+  if (thrown instanceof Problem) return thrown
+  return thrown instanceof StoreError && thrown.kind !== 'input' ? problemOf(thrown) : undefined
+}
+
 /** A code in capitals and underscores, however it was written; undefined where that cannot be done. */
 export function upperSnake(code: string): string | undefined {
   if (code.length > problemLimits.codeLength) return undefined

@@ -3,6 +3,9 @@ import { clip } from '../jsonrpc/limits.ts'
 
 const scopeToken = /^[\x21\x23-\x5b\x5d-\x7e]{1,255}$/
 
+/** Of one tool, prompt, resource, event or negotiation. */
+export const mostScopes = 64
+
 export function isScope(scope: unknown): scope is string {
   return typeof scope === 'string' && scopeToken.test(scope)
 }
@@ -14,6 +17,13 @@ export function checkScopes(scopes: readonly string[], where: string): void {
     throw new TypeError(
       `${where}: "${clip(String(bad))}" is no scope. Give a list of names without blanks, such as ['tickets:write']`,
     )
+}
+
+/** And of one thing, at its registration: how many a call may need is bounded. */
+export function checkNeeds(scopes: readonly string[], where: string): void {
+  checkScopes(scopes, where)
+  if (scopes.length > mostScopes)
+    throw new TypeError(`${where}: there are ${scopes.length}, and the limit is ${mostScopes}. Let one stand for several`)
 }
 
 /** Whether everything that is needed was granted. */

@@ -23,6 +23,8 @@ export type Outlet = <P>(method: Method<P, undefined>, params: P) => boolean
 export interface UnitStep {
   /** Names the unit among all. */
   readonly unit: string
+  /** Names the step among all. */
+  readonly place: string
   /**
    * Keeps what has to be known to take back a write beside the call's own effect. Comes before the write; throws where that is too late.
    * What several writers say of one step stands side by side, each under names of its own.

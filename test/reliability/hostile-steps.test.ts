@@ -1,7 +1,8 @@
 /** Transactions against odd clients: ids that run into each other, records that cannot be written, tasks, a crowd that begins at once. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { jsonSchema } from '../../src/core/schema/index.ts'
-import { createServer, type Server } from '../../src/server/index.ts'
+import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 import { confirmation, eras, metaIn, permissions, problems } from '../spec/consent.ts'
 import { errorOf, type Frame, resultOf, speak, type Wire } from '../spec/wire.ts'
 import { newWorld, tracker } from './tracker.ts'
@@ -19,10 +20,37 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close()
 })
 
-function serve(): Server {
-  const server = createServer({ name: 'odd', version: '1', log: 'silent', store: 'memory:', limits: { rates: false } })
+function serve(options: Partial<ServerOptions> = {}): Server {
+  const server = createServer({
+    name: 'odd',
+    version: '1',
+    log: 'silent',
+    store: 'memory:',
+    limits: { rates: false },
+    ...options,
+  })
   servers.push(server)
   return server
+}
+
+type FakeClock = ReturnType<typeof fakeClock>
+
+/** Lets so many seconds pass, and what is due in each happen. */
+async function passing(clock: FakeClock, seconds: number): Promise<void> {
+  for (let at = 0; at < seconds * 2; at++) {
+    clock.advance(500)
+    await new Promise(resolve => setTimeout(resolve, 2))
+  }
+}
+
+/** Waits while time passes. */
+async function answered<T>(clock: FakeClock, work: Promise<T>): Promise<T> {
+  let over = false
+  const ended = work.finally(() => {
+    over = true
+  })
+  for (let seconds = 0; !over && seconds < 600; seconds++) await passing(clock, 1)
+  return ended
 }
 
 const begin = (wire: Wire, transaction_id: string) => wire.ask('transaction/begin', { transaction_id })
@@ -86,6 +114,122 @@ describe.each(eras)('at %s', revision => {
     expect((await rollBack(wire, 't'))['status']).toBe('rolled_back')
     expect(log).toEqual(['effect', 'undo'])
   })
+
+  it('E5-12: what names no transaction is refused, also under a key that is known', async () => {
+    const server = tracker(newWorld(), { store: 'memory:' })
+    servers.push(server)
+    const wire = await speak(server, revision, { capabilities })
+    const create = (transaction: unknown) =>
+      wire.ask('tools/call', {
+        name: 'create',
+        arguments: { title: 'a' },
+        _meta: { [idempotency]: { idempotency_key: 'k' }, ...(transaction === undefined ? {} : { [transactions]: transaction }) },
+      })
+    expect(resultOf(await create(undefined))['isError']).toBeUndefined()
+    for (const odd of [{ transaction_id: 'no id' }, { transaction_id: 7 }, {}, 'text', { transaction_id: 't', step_id: '' }])
+      expect(errorOf(await create(odd)).code).toBe(-32602)
+  })
+
+  it('E5-18: a step that has become a task is waited for by a commit, which passes when it is done', async () => {
+    const { wire, gate, log, step } = await withTask(serve())
+    expect(errorOf(await wire.ask('transaction/commit', { transaction_id: 't' })).data).toMatchObject({
+      code: 'TRANSACTION_CONFLICT',
+      category: 'transient',
+    })
+    gate.resolve()
+    await expect.poll(async () => (await step())['status']).toBe('ok')
+    expect(resultOf(await wire.ask('transaction/commit', { transaction_id: 't' }))['status']).toBe('committed')
+    expect(log).toEqual(['effect'])
+  })
+
+  it('E5-13: what a task gives completes the inverse of the step that it is', async () => {
+    const { wire, gate, log, step } = await withTask(serve(), 'done 7')
+    gate.resolve()
+    await expect.poll(async () => (await step())['status']).toBe('ok')
+    expect((await rollBack(wire, 't'))['status']).toBe('rolled_back')
+    expect(log).toEqual(['effect', 'undo done 7'])
+  })
+
+  it('E5-16: a task that does not stop when it is told to is taken back after its end, not before', async () => {
+    const clock = fakeClock()
+    const { wire, gate, log } = await withTask(serve({ clock }), 'done', clock)
+    const rolling = rollBack(wire, 't')
+    await passing(clock, 25)
+    expect(log).toEqual([])
+    gate.resolve()
+    const report = await answered(clock, rolling)
+    expect([report['status'], log]).toEqual(['rolled_back', ['effect', 'undo done']])
+  })
+
+  it('E5-16: who asks for a rollback is not kept waiting for a task, and gets the report later', async () => {
+    const clock = fakeClock()
+    const { wire, gate, log } = await withTask(serve({ clock }), 'done', clock)
+    const first = wire.ask('transaction/rollback', { transaction_id: 't' })
+    await passing(clock, 31)
+    expect(errorOf(await first).data).toMatchObject({ code: 'SERVER_UNAVAILABLE', category: 'transient' })
+    gate.resolve()
+    const report = await answered(clock, rollBack(wire, 't'))
+    expect([report['status'], log]).toEqual(['rolled_back', ['effect', 'undo done']])
+  })
+
+  it('E5-16: a task that never stops is reported as it stands, and taken back should it end after all', async () => {
+    const clock = fakeClock()
+    const { wire, gate, log } = await withTask(serve({ clock }), 'done', clock)
+    const first = wire.ask('transaction/rollback', { transaction_id: 't' })
+    await passing(clock, 31)
+    await first
+    await passing(clock, 280)
+    const given = await answered(clock, rollBack(wire, 't'))
+    expect(given).toMatchObject({
+      status: 'partially_rolled_back',
+      steps_compensated: [{ status: 'compensation_failed', error: { code: 'OPERATION_TIMEOUT' } }],
+    })
+    gate.resolve()
+    await expect.poll(async () => (await answered(clock, rollBack(wire, 't')))['status']).toBe('rolled_back')
+    expect(log).toEqual(['effect', 'undo done'])
+  })
+
+  it('E5-12: a task that is cancelled before it begins is a step that did nothing', async () => {
+    const clock = fakeClock()
+    const { wire, log, step, taskId } = await withTask(serve({ clock }), 'done', clock, false)
+    await wire.ask('tasks/cancel', { taskId })
+    clock.advance(1)
+    await expect.poll(async () => (await step())['status']).toBe('failed')
+    expect(resultOf(await wire.ask('transaction/commit', { transaction_id: 't' }))['status']).toBe('committed')
+    expect(log).toEqual([])
+  })
+
+  /** A step that is a task, which has its effect when the gate is opened, whatever it is told. */
+  async function withTask(server: Server, gives = 'done', clock?: FakeClock, enters = true) {
+    const log: string[] = []
+    const gate = Promise.withResolvers<void>()
+    const entered = Promise.withResolvers<void>()
+    server.tool('undo', { input: jsonSchema<Frame>({ type: 'object' }) }, ({ what }) => {
+      log.push(`undo ${what}`)
+      return 'undone'
+    })
+    const undo = { tool: 'undo', arguments: ({ result }: { result: unknown }) => ({ what: result }) }
+    server.tool('do', { input, task: 'optional', undo: undo as never }, async () => {
+      entered.resolve()
+      await gate.promise
+      log.push('effect')
+      return gives
+    })
+    const wire = await speak(server, revision, { capabilities: { ...capabilities, tasks: {} } })
+    await begin(wire, 't')
+    const task = revision === '2025-11-25' ? { task: {} } : {}
+    const made = resultOf(await wire.ask('tools/call', { name: 'do', arguments: {}, ...task, _meta: within('t') }))
+    const { taskId } = (made['task'] ?? made) as Frame
+    if (enters) {
+      if (clock !== undefined) await passing(clock, 1)
+      await entered.promise
+    }
+    const step = async (): Promise<Frame> => {
+      const { steps } = resultOf(await wire.ask('transaction/get', { transaction_id: 't' })) as { steps: Frame[] }
+      return steps[0] as Frame
+    }
+    return { wire, log, gate, step, taskId }
+  }
 
   it('X10: of transactions that are begun at once no more are opened than one caller may have', async () => {
     const server = tracker(newWorld(), { store: 'memory:', transactions: { perOwner: 5 } })

@@ -8,6 +8,7 @@ import type { Entry, Op, Store } from '../../stores/store.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
+import { mostScopes } from '../scope.ts'
 import { type Asked, type Decision, decide, type GrantUse, type Held } from './decide.ts'
 import {
   boundKey,
@@ -68,7 +69,8 @@ export interface Question {
 
 /** Counters outlive their grants a little: clocks of processes and stores differ. */
 const graceMs = 60_000
-const PRESENTED = 16
+/** One for each scope that a call may need, and room for approvals. */
+const PRESENTED = mostScopes + 16
 
 export class Grants {
   readonly store: Store
@@ -88,21 +90,35 @@ export class Grants {
   }
 
   /** Lasts as long as was asked for, or less. */
-  async issue(owner: string, terms: GrantTerms, ttlMs: number, { also = [], id, correlation }: GrantWrite = {}): Promise<Grant> {
-    checkTerms(terms)
+  async issue(owner: string, terms: GrantTerms, ttlMs: number, { also, id, correlation }: GrantWrite = {}): Promise<Grant> {
+    const wanted = id === undefined ? terms : { ...terms, id }
+    const [grant] = await this.issueAll(owner, [wanted], ttlMs, { ...(also && { also }), correlation })
+    return grant as Grant
+  }
+
+  /** All of them, or none: where one cannot be, nothing is left of the others. */
+  async issueAll(
+    owner: string,
+    wanted: readonly (GrantTerms & { readonly id?: string })[],
+    ttlMs: number,
+    { also = [], correlation }: Omit<GrantWrite, 'id'> = {},
+  ): Promise<readonly Grant[]> {
+    for (const terms of wanted) checkTerms(terms)
     const ttl = Math.min(ttlMs, this.#mostMs)
     if (!(ttl > 0)) throw new RangeError(`A grant of ${ttlMs} ms: give a time above 0`)
-    await this.#room(owner)
+    await this.#room(owner, wanted.length)
     const issuedAt = this.clock.now()
-    const grant: Grant = { ...terms, id: id ?? this.#id(), owner, issuedAt, expires: issuedAt + ttl }
+    const grants = wanted.map(terms => ({ ...terms, id: terms.id ?? this.#id(), owner, issuedAt, expires: issuedAt + ttl }))
     const outcome = await this.store.commit([
-      put(grantKey(owner, grant.id, isStanding(terms)), JSON.stringify(grant), { ifAbsent: true, ttl }),
-      ...(grant.idleMs === undefined ? [] : [put(idleKey(grant), '', { ttl: Math.min(grant.idleMs, ttl) })]),
-      ...this.#told('grant_given', grant, correlation),
+      ...grants.flatMap(grant => [
+        put(grantKey(owner, grant.id, isStanding(grant)), JSON.stringify(grant), { ifAbsent: true, ttl }),
+        ...(grant.idleMs === undefined ? [] : [put(idleKey(grant), '', { ttl: Math.min(grant.idleMs, ttl) })]),
+        ...this.#told('grant_given', grant, correlation),
+      ]),
       ...also,
     ])
     if (!outcome.ok) throw problem('SERVER_UNAVAILABLE', 'What the grant belongs to has changed meanwhile', { retryAfter: 100 })
-    return grant
+    return grants
   }
 
   /** Counts from the next decision on. False where there is none: another's grants are none. */
@@ -266,10 +282,10 @@ export class Grants {
     return [this.#audit.line({ event, correlation, owner, target, outcome, more: { action, resource, source, expires, uses } })]
   }
 
-  async #room(owner: string): Promise<void> {
+  async #room(owner: string, wanted: number): Promise<void> {
     const held = await this.store.scan(grantsPrefix(owner), { limit: this.#perOwner })
-    if (held.length < this.#perOwner) return
-    throw problem('SERVER_UNAVAILABLE', `${held.length} grants are held, which is the limit`, {
+    if (held.length + wanted <= this.#perOwner) return
+    throw problem('SERVER_UNAVAILABLE', `${held.length} grants are held, and the limit is ${this.#perOwner}`, {
       suggestion: 'Wait until some have ended, or revoke those that are not needed',
     })
   }

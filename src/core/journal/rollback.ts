@@ -126,7 +126,14 @@ async function end(units: Units, owner: string, unit: Unit, steps: readonly Step
 }
 
 /** A step had its effect after its unit was rolled back without it, and that was taken back then, or not: the report is put right. */
-export async function amend(units: Units, owner: string, id: string, order: number, outcome: Undone): Promise<void> {
+export async function amend(
+  units: Units,
+  owner: string,
+  id: string,
+  order: number,
+  outcome: Undone,
+  also: readonly Op[] = [],
+): Promise<void> {
   if (outcome.status === 'nothing') return
   await units.change(owner, id, async (unit, entry) => {
     const steps = await units.stepsOf(owner, id)
@@ -137,7 +144,7 @@ export async function amend(units: Units, owner: string, id: string, order: numb
     const status = statusOf(now)
     const look = status === 'rolled_back' ? remove(stuckKey(owner, id)) : put(stuckKey(owner, id), '', { ttl: units.retentionMs })
     const told = auditOf(units, 'step_undone', owner, unit, after)
-    return { unit: { ...unit, status }, ops: [...units.ending(owner, { ...unit, status }, now, entry), look, ...told] }
+    return { unit: { ...unit, status }, ops: [...units.ending(owner, { ...unit, status }, now, entry), look, ...told, ...also] }
   })
 }
 

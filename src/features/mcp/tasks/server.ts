@@ -75,6 +75,12 @@ export function tasksServer(options: TasksOptions): TasksServer {
     )
     return ever
   }
+  const factsOf = (tool: string): TaskFacts | undefined => {
+    const facts = taskFacts(tools.get(tool)?.facts.task)
+    // What is begun now can be asked after, also when its tool has gone.
+    ever ||= facts !== undefined
+    return facts
+  }
   const gated = (does: Work): GatedHandler => ({ offered, execute: async exchange => (await works.load())[does](exchange) })
   const extended = (does: Work): GatedHandler => ({ ...gated(does), resolve: requireExtension })
   return {
@@ -99,7 +105,7 @@ export function tasksServer(options: TasksOptions): TasksServer {
         [listTasks, gated('list')],
         [inputResponse, gated('respond')],
       ],
-      layers: [taskLayer(works, tool => taskFacts(tools.get(tool)?.facts.task), offered)],
+      layers: [taskLayer(works, factsOf, offered)],
       capabilities: (revision, caller) => {
         if (!offered()) return {}
         if (extensionIds.includes(revision.id)) return { extensions: { [tasksExtension]: {} } }

@@ -4,7 +4,7 @@ import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { type Clock, realClock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import { checkHandler, checkOptions, type Kind, type KindsOf } from '../../../core/options.ts'
-import { Problem } from '../../../core/problem.ts'
+import { refusalIn } from '../../../core/problem-facts.ts'
 import { type Compiled, compileSchema, type Schema } from '../../../core/schema/index.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Paging } from '../../../engine/paging.ts'
@@ -80,6 +80,8 @@ export interface ToolsServer<C> {
 }
 
 export interface ToolsOptions<C> {
+  /** There will be some: clients are told so before the first one is there. Default false. */
+  readonly expected?: boolean
   readonly paging: Paging
   /** By which the tools' own limits count. */
   readonly clock?: Clock
@@ -136,7 +138,7 @@ const emptyInput = { type: 'object', additionalProperties: false } as const
 
 export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
   const catalog = createCatalog<ToolEntry<C>>({ noun: 'tool', key: entry => entry.name, facts: entry => entry.tool })
-  let everOffered = false
+  let everOffered = options.expected === true
   catalog.onChange(() => {
     everOffered = true
   })
@@ -153,7 +155,10 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
     finish: (exchange, value) => finish(exchange.target as ToolEntry<C>, value),
     rescue: (exchange, error) => failed(exchange.target as ToolEntry<C>, exchange, error, options),
     recover: (exchange, error) => {
-      const problem = error instanceof Problem ? error : reportsInResult(exchange) ? badArguments(error) : undefined
+      const refusal = refusalIn(error)
+      // Whoever runs it has to know, whatever its caller is told.
+      if (refusal !== undefined && refusal !== error) exchange.engine.trace('store-refused', error, exchange.caller)
+      const problem = refusal ?? (reportsInResult(exchange) ? badArguments(error) : undefined)
       return problem === undefined ? undefined : failedResult(exchange, problem, options.explain)
     },
   }

@@ -1,6 +1,6 @@
 /** Granting scopes: what the author's function says, and never more than was asked for or than the caller's token has. */
 import { toMilliseconds } from '../../../core/duration.ts'
-import { isScope } from '../../../core/scope.ts'
+import { isScope, mostScopes } from '../../../core/scope.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -9,8 +9,6 @@ import { isTrusted } from '../../mcp/authorization/messages.ts'
 import type { WireNegotiated } from './messages.ts'
 import type { PermissionAnswer, PermissionsParts } from './server.ts'
 import { type Sessions, sessionName } from './sessions.ts'
-
-const scopesLimit = 64
 
 interface Wish {
   readonly requested_scopes: readonly string[]
@@ -21,7 +19,7 @@ interface Wish {
 export async function negotiated(parts: PermissionsParts, sessions: Sessions, exchange: Exchange): Promise<WireNegotiated> {
   const wish = exchange.params as unknown as Wish
   const asked = [...new Set(wish.requested_scopes)]
-  if (asked.length > scopesLimit) throw invalid(`requested_scopes has ${asked.length} entries; the limit is ${scopesLimit}`)
+  if (asked.length > mostScopes) throw invalid(`requested_scopes has ${asked.length} entries; the limit is ${mostScopes}`)
   if (wish.ttl_seconds !== undefined && wish.ttl_seconds <= 0) throw invalid('ttl_seconds must be above 0')
   const owner = await ownerOf(exchange)
   const id = crypto.randomUUID()

@@ -3,6 +3,7 @@ import type { Decision, Denial, GrantUse } from '../../../core/grant/decide.ts'
 import { decide, refusal } from '../../../core/grant/decide.ts'
 import type { Grant } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
+import { mostScopes } from '../../../core/scope.ts'
 import type { Admission, Asker, Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
@@ -18,8 +19,8 @@ import { nothing, Sessions, sessionName } from './sessions.ts'
 
 export interface Rights {
   readonly sessions: Sessions
-  /** Goes on where the caller may; what comes of it is given only where it still may. */
-  run(exchange: Exchange, aim: Aim, next: Next): Promise<unknown>
+  /** Goes on where the caller may; what comes of it is given only where it still may, by what that needs `then`. */
+  run(exchange: Exchange, aim: Aim, next: Next, then: () => Aim | undefined): Promise<unknown>
   /** Throws where a caller that was let in would not be any more. */
   confirmStill(exchange: Exchange, aim: Aim): Promise<void>
   /** Whether the caller may hear of it. */
@@ -67,11 +68,11 @@ export function createRights(parts: PermissionsParts): Rights {
       exchange.admission = admissionOf(sessions, exchange, found.grant)
     },
     judge: async (asker, aim) => (await judge(asker, aim, {})).decision,
-    run: async (exchange, aim, next) => {
+    run: async (exchange, aim, next, then) => {
       await admit(parts, judge, exchange, aim)
       const result = await next()
       // What has become a task is judged when the task ends.
-      if (exchange.outlet === undefined) await confirmStill(exchange, aim)
+      if (exchange.outlet === undefined) await confirmStill(exchange, then() ?? aim)
       return result
     },
     check: async exchange => {
@@ -95,6 +96,7 @@ async function judged(parts: PermissionsParts, sessions: Sessions, exchange: Jud
   let needs: readonly string[]
   try {
     needs = [...new Set([...(aim.scopes ?? []), ...((await aim.scopesFor?.(args)) ?? [])])]
+    if (needs.length > mostScopes) throw new RangeError(`A call needs ${needs.length} scopes; the limit is ${mostScopes}`)
   } catch (cause) {
     const why = `Which scopes ${clip(aim.name)} needs cannot be told now`
     return {

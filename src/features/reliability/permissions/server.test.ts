@@ -69,6 +69,40 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     expect(textOf(await wire.ask('tools/call', call('read')))).toBe('read')
   })
 
+  it('E4-3: a tool that needs many scopes is called by what was granted, and one that needs too many is refused at once', async () => {
+    const many = (count: number): string[] => Array.from({ length: count }, (_, at) => `scope:${at}`)
+    const server = world.serve(kind, { permissions: { grant: ({ scopes }) => scopes } })
+    server.tool('much', { scopes: many(64) }, () => 'done')
+    server.tool(
+      'varied',
+      { input: jsonSchema({ type: 'object' }), scopes: many(2), scopesFor: ({ count }) => many(Number(count)) },
+      () => 'done',
+    )
+    const wire = await speak(server, revision, { capabilities })
+    const granted = resultOf(await wire.ask('permissions/negotiate', { requested_scopes: many(64) }))
+    const _meta = { [permissions]: { session_token: (granted['session'] as Frame)['token'] } }
+    const called = async (name: string, args: Frame = {}) =>
+      resultOf(await wire.ask('tools/call', { name, arguments: args, _meta }))
+    expect((await called('much'))['isError']).toBeUndefined()
+    expect((await called('varied', { count: 64 }))['isError']).toBeUndefined()
+    expect((await called('varied', { count: 65 }))['isError']).toBe(true)
+    expect(() => server.tool('more', { scopes: many(65) }, () => '')).toThrow('there are 65, and the limit is 64')
+  })
+
+  it('E4-4, X10: a negotiation that there is no room for leaves nothing behind', async () => {
+    const server = world.serve(kind, { permissions: { grant: ({ scopes }) => scopes } })
+    server.tool('any', { scopes: ['a'] }, () => '')
+    const wire = await speak(server, revision, { capabilities })
+    const ask = (count: number) =>
+      wire.ask('permissions/negotiate', { requested_scopes: Array.from({ length: count }, (_, at) => `s${at}`) })
+    for (let at = 0; at < 15; at++) resultOf(await ask(64))
+    for (let at = 0; at < 3; at++) expect(errorOf(await ask(64)).data?.['code']).toBe('SERVER_UNAVAILABLE')
+    // Of a thousand, 15 times 64 scopes and their sessions are taken.
+    resultOf(await ask(24))
+    expect(errorOf(await ask(1)).data?.['code']).toBe('SERVER_UNAVAILABLE')
+    expect(await server.permissions.sessions()).toHaveLength(16)
+  })
+
   it('E4-3: a peer that knows nothing of this is refused in words', async () => {
     const wire = await speak(tracker(kind), revision)
     expect(textOf(await wire.ask('tools/call', call('write')))).toContain('tickets:write')

@@ -123,7 +123,7 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
     methods: [...aims.keys()],
     concerns: aimed,
     when: decides,
-    run: async (exchange, next) => (await rights()).run(exchange, aimOf(exchange) as Aim, next),
+    run: async (exchange, next) => (await rights()).run(exchange, aimOf(exchange) as Aim, next, () => aimOf(exchange)),
   }
   // Inside of what makes tasks of calls: their results come long after the decision.
   const late: Layer = {
@@ -132,8 +132,10 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
     concerns: aimed,
     when: decides,
     run: async (exchange, next) => {
+      const aim = aimOf(exchange) as Aim
       const result = await next()
-      if (exchange.outlet !== undefined) await (await rights()).confirmStill(exchange, aimOf(exchange) as Aim)
+      // What it needs now, or did before it was taken away.
+      if (exchange.outlet !== undefined) await (await rights()).confirmStill(exchange, aimOf(exchange) ?? aim)
       return result
     },
   }

@@ -3,6 +3,7 @@
  * and by being revoked; and one grant for each scope, found by the scope. Named to its holder by a sealed token.
  */
 import { digestText } from '../../../core/digest.ts'
+import type { Grant, GrantTerms } from '../../../core/grant/grant.ts'
 import type { Counting } from '../../../core/grant/grants.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -31,10 +32,11 @@ export class Sessions {
 
   /** The token of a new session. */
   async open(owner: string, id: string, scopes: readonly string[], ttlMs: number, idleMs: number, correlation?: string) {
-    for (const scope of scopes) await this.#permit(owner, id, scope, ttlMs, correlation)
-    // Last, so that there is no session with a part of its scopes.
-    const terms = { effect: 'permit', action: 'session', resource: 'session', idleMs, source } as const
-    const { expires } = await (await this.#parts.grants()).issue(owner, terms, ttlMs, { id, correlation })
+    const anchor = { effect: 'permit', action: 'session', resource: 'session', idleMs, source, id } as const
+    const permits = await Promise.all(scopes.map(scope => permitOf(id, scope)))
+    // At once, so that there is no session with a part of its scopes, and no scope without its session.
+    const grants = await (await this.#parts.grants()).issueAll(owner, [...permits, anchor], ttlMs, { correlation })
+    const { expires } = grants.at(-1) as Grant
     const token = await this.#parts.seal.seal({ kind, principal: owner, expiresAt: expires, data: { id } })
     return { token, expires }
   }
@@ -63,8 +65,10 @@ export class Sessions {
     if (found === undefined) return false
     const left = found.grant.expires - this.#parts.clock.now()
     const grants = await this.#parts.grants()
-    for (const scope of scopes)
-      if ((await grants.find(owner, await permitId(id, scope))) === undefined) await this.#permit(owner, id, scope, left)
+    const permits = await Promise.all(scopes.map(scope => permitOf(id, scope)))
+    const held = await Promise.all(permits.map(permit => grants.find(owner, permit.id)))
+    const missing = permits.filter((_, at) => held[at] === undefined)
+    if (missing.length > 0) await grants.issueAll(owner, missing, left)
     return true
   }
 
@@ -91,13 +95,12 @@ export class Sessions {
     const counting = await (await this.#parts.grants()).counting(owner, [id])
     return counting.find(({ grant }) => grant.id === id)
   }
+}
 
-  async #permit(owner: string, id: string, scope: string, ttlMs: number, correlation?: string): Promise<void> {
-    // As a pattern it would stand for others too.
-    if (scope.includes('*')) throw new TypeError(`"${clip(scope)}" is no scope to grant: a star stands for more than itself`)
-    const terms = { effect: 'permit', action: scope, resource: '*', source } as const
-    await (await this.#parts.grants()).issue(owner, terms, ttlMs, { id: await permitId(id, scope), correlation })
-  }
+async function permitOf(session: string, scope: string): Promise<GrantTerms & { readonly id: string }> {
+  // As a pattern it would stand for others too.
+  if (scope.includes('*')) throw new TypeError(`"${clip(scope)}" is no scope to grant: a star stands for more than itself`)
+  return { effect: 'permit', action: scope, resource: '*', source, id: await permitId(session, scope) }
 }
 
 export function sessionName(owner: string, id: string): string {

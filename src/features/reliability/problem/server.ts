@@ -1,5 +1,6 @@
 /** Telling problems: to peers that declared the extension as an object, to all others in words and numbers. */
 import { Problem, problemText } from '../../../core/problem.ts'
+import { refusalIn } from '../../../core/problem-facts.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { failureOf } from '../../../engine/outcome.ts'
@@ -26,8 +27,11 @@ export function problemMeta({ peer, correlated }: Exchange, problem: Problem): R
  * any other keeps its own number and data, and has the problem beside them where the peer knows what that is.
  */
 export function explainFailure(exchange: Exchange, thrown: unknown): unknown {
-  if (thrown instanceof Problem && exchange.route.method.extension !== undefined)
-    return new McpError('problem', problemText(thrown), { cause: thrown, data: toWire(thrown, exchange.correlated) })
+  const refusal = exchange.route.method.extension === undefined ? undefined : refusalIn(thrown)
+  // Whoever runs it has to know, whatever its caller is told.
+  if (refusal !== undefined && refusal !== thrown) exchange.engine.trace('store-refused', thrown, exchange.caller)
+  if (refusal !== undefined)
+    return new McpError('problem', problemText(refusal), { cause: refusal, data: toWire(refusal, exchange.correlated) })
   if (declared(exchange.peer, problemExtension) === undefined) return thrown
   const { kind, message, data, code, cause } = failureOf(thrown)
   // What only the server can see is found there by this id.

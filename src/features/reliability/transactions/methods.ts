@@ -11,7 +11,7 @@ import { StoreError } from '../../../stores/store.ts'
 import { idPattern, idRule, type WireCommitted, type WireRolledBack, type WireTransaction } from './messages.ts'
 import { wireCommitted, wireRolledBack, wireTransaction } from './report.ts'
 import type { StuckTransaction, TransactionsParts } from './server.ts'
-import { grantOf, runStep } from './step.ts'
+import { finishStep, grantOf, runStep } from './step.ts'
 import { Works } from './works.ts'
 
 export interface Methods {
@@ -21,6 +21,8 @@ export interface Methods {
   rollback(exchange: Exchange): Promise<WireRolledBack>
   get(exchange: Exchange): Promise<WireTransaction>
   step(exchange: Exchange, next: Next): Promise<unknown>
+  /** The end of a step's handler. */
+  finish(exchange: Exchange, next: Next): Promise<unknown>
   stuck(): Promise<readonly StuckTransaction[]>
 }
 
@@ -57,7 +59,7 @@ export function createMethods(parts: TransactionsParts, times: Times, journal: J
     rollback: exchange =>
       named(exchange, async (owner, id) => {
         const reason = clip((exchange.params['reason'] as string | undefined) ?? 'Its client wanted it', longestText)
-        return wireRolledBack(await works.rollBack(owner, id, reason))
+        return wireRolledBack(await works.rolledBack(owner, id, reason))
       }),
     get: exchange =>
       named(exchange, async (owner, id) => {
@@ -66,6 +68,7 @@ export function createMethods(parts: TransactionsParts, times: Times, journal: J
         return wireTransaction(found)
       }),
     step: (exchange, next) => runStep(works, exchange, next),
+    finish: finishStep,
     stuck: async () => {
       const all = await works.stuck()
       return Promise.all(

@@ -122,11 +122,28 @@ export function transactionsServer(parts: TransactionsParts): TransactionsServer
       handlers,
       layers: [
         {
+          // Before anything is given again: what was said under the same key otherwise is no answer to this.
+          stage: 'validate',
+          methods: [callTool.name],
+          when: ({ meta }) => meta !== undefined && Object.hasOwn(meta, transactionsExtension),
+          run: async (exchange, next) => {
+            ;(await import('./wish.ts')).wishOf(exchange)
+            return next()
+          },
+        },
+        {
           stage: 'record',
           methods: [callTool.name],
           marked: true,
           when: takesPart,
           run: async (exchange, next) => (await load()).step(exchange, next),
+        },
+        {
+          // Inside of what makes tasks of calls: the end of a step that has become one is seen here.
+          stage: 'execute',
+          methods: [callTool.name],
+          when: ({ step }) => step !== undefined,
+          run: async (exchange, next) => (await load()).finish(exchange, next),
         },
       ],
       capabilities: revision => (used ? declaration(revision, transactionsExtension) : {}),

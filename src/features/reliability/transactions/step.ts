@@ -11,24 +11,17 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
-import { McpError } from '../../../jsonrpc/error.ts'
-import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
 import { StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
 import { captured } from './authority.ts'
-import { idPattern, idRule, stepName, transactionsExtension, type WireStepResult } from './messages.ts'
+import { stepName, transactionsExtension, type WireStepResult } from './messages.ts'
 import { wireCompensation } from './report.ts'
 import { givenIn, inverseOf, parametersOf, type UndoableTool } from './undo.ts'
+import { type Wish, wishOf } from './wish.ts'
 import type { Works } from './works.ts'
-
-interface Wish {
-  readonly transaction: string
-  readonly step: string | undefined
-  /** The order of a step that was put off, and goes on now. */
-  readonly order: number | undefined
-}
 
 export async function runStep(works: Works, exchange: Exchange, next: Next): Promise<unknown> {
   const wish = wishOf(exchange)
@@ -51,6 +44,20 @@ async function look({ units }: Works, owner: string, { transaction }: Wish, next
   return next()
 }
 
+/** A call that has been written down as a step. */
+interface Enrolled {
+  readonly works: Works
+  readonly owner: string
+  readonly transaction: string
+  readonly enrolment: Enrolment
+  readonly exchange: Exchange
+  /** It has been settled; `lingers`: what its handler still does. */
+  readonly ended: (lingers?: PromiseLike<unknown>) => void
+}
+
+/** Those whose handler has not ended. */
+const entered = new WeakMap<Exchange, Enrolled>()
+
 async function enrolled(works: Works, owner: string, wish: Wish, exchange: Exchange, next: Next): Promise<unknown> {
   const { runners } = works.units
   const held = runners.hold()
@@ -58,21 +65,30 @@ async function enrolled(works: Works, owner: string, wish: Wish, exchange: Excha
     if (held !== undefined) await held
     const enrolment = await enrol(works, owner, wish, exchange)
     const { id, order } = enrolment.step
+    const { transaction } = wish
     // One that goes on has the id with which it began.
     exchange.correlation = enrolment.step.correlation ?? exchange.correlation
-    exchange.carried = { ...exchange.carried, [transactionsExtension]: stepName(order, wish.transaction) }
-    exchange.step = { unit: `${owner}/${wish.transaction}/${enrolment.begunAt}`, wrote: what => enrolment.wrote(what) }
-    const ended = works.begun(owner, wish.transaction, order, exchange)
+    exchange.carried = { ...exchange.carried, [transactionsExtension]: stepName(order, transaction) }
+    const unit = `${owner}/${transaction}/${enrolment.begunAt}`
+    exchange.step = { unit, place: `${unit}/${order}`, wrote: what => enrolment.wrote(what) }
+    const ended = works.begun(owner, transaction, order, exchange)
+    const run: Enrolled = { works, owner, transaction, enrolment, exchange, ended }
+    entered.set(exchange, run)
     try {
-      return await settled(works, owner, wish.transaction, enrolment, exchange, next)
+      return await settled(run, next)
     } catch (error) {
-      works.trace('step-failed', { transaction: wish.transaction, step: id, error, correlationId: exchange.correlation })
+      works.trace('step-failed', { transaction, step: id, error, correlationId: exchange.correlation })
       throw error
     } finally {
-      ended()
+      if (exchange.outlet === undefined) ended(exchange.lingers)
     }
   } finally {
-    runners.release()
+    // What goes on as a task goes on here.
+    if (exchange.outlet === undefined || exchange.lingers === undefined) runners.release()
+    else {
+      const release = (): void => runners.release()
+      exchange.lingers.then(release, release)
+    }
   }
 }
 
@@ -100,47 +116,87 @@ export function grantOf({ admission }: Exchange): UnitGrant | undefined {
   return admission && { id: admission.id, expires: admission.expires }
 }
 
-async function settled(
-  works: Works,
-  owner: string,
-  transaction: string,
-  enrolment: Enrolment,
-  exchange: Exchange,
-  next: Next,
-): Promise<unknown> {
+async function settled(run: Enrolled, next: Next): Promise<unknown> {
+  const { exchange, transaction, enrolment } = run
   let result: FailedResult
   try {
     result = (await next()) as FailedResult
   } catch (error) {
     // It goes on when its caller comes back with the answer.
     if (exchange.asking?.pending === true) throw error
-    // Where its handler has done its work, only what it wrote beside that is missing.
-    if (exchange.given !== undefined) await done(works, owner, transaction, enrolment, exchange, exchange.given as CallToolResult)
-    else await enrolment.failed(failureOf(works.problemOf(error)))
+    await broken(run, error)
     throw error
   }
   if (exchange.asking?.pending === true || isInputRequired(result)) return result
+  if (exchange.outlet === undefined) return concluded(run, result)
+  await detached(run)
+  return stamped(exchange, transaction, enrolment.step, result, 'indeterminate')
+}
+
+/** The end of a step's handler, where it is that of a task: its call was answered before. */
+export async function finishStep(exchange: Exchange, next: Next): Promise<unknown> {
+  let result: FailedResult
+  const run = entered.get(exchange)
+  try {
+    result = (await next()) as FailedResult
+  } catch (error) {
+    if (run !== undefined && exchange.outlet !== undefined && entered.delete(exchange)) {
+      await broken(run, error)
+      run.ended()
+    }
+    throw error
+  }
+  if (run === undefined || exchange.outlet === undefined || !entered.delete(exchange)) return result
+  const work = exchange.lingers
+  try {
+    return await concluded(run, result)
+  } finally {
+    // One that took too long was answered for, and may still be at it.
+    run.ended(result[because]?.code === 'OPERATION_TIMEOUT' ? work : undefined)
+  }
+}
+
+/** It goes on as a task. Others are told so, who must not take it back before its end. */
+async function detached(run: Enrolled): Promise<void> {
+  const { exchange, enrolment, works } = run
+  await enrolment.wrote({ task: true }).catch(error => works.trace('step-failed', { step: enrolment.step.id, error }))
+  // Where it was stopped before its handler was entered, nothing was done.
+  const unentered = async (): Promise<void> => {
+    if (!entered.delete(exchange)) return
+    await enrolment.failed({ code: 'OPERATION_CANCELLED', message: 'It was stopped before it began' })
+    run.ended()
+  }
+  const over = (): Promise<void> => unentered().catch(error => works.trace('step-failed', { step: enrolment.step.id, error }))
+  exchange.lingers?.then(over, over)
+}
+
+/** It failed, before its handler did anything or after it had done its work. */
+async function broken(run: Enrolled, error: unknown): Promise<void> {
+  const { exchange, enrolment, works } = run
+  // Where its handler has done its work, only what it wrote beside that is missing.
+  if (exchange.given !== undefined) await done(run, exchange.given as CallToolResult)
+  else await enrolment.failed(failureOf(works.problemOf(error)))
+}
+
+async function concluded(run: Enrolled, result: FailedResult): Promise<unknown> {
+  const { exchange, transaction, enrolment } = run
   const status = endOf(exchange, result)
   if (status === 'indeterminate') await enrolment.lost()
   else if (status === 'failed') await enrolment.failed(failureOf(result[because] ?? problem('SERVER_ERROR', 'The tool failed')))
   if (status !== 'ok') return stamped(exchange, transaction, enrolment.step, result, status)
-  const step = await done(works, owner, transaction, enrolment, exchange, result)
+  const step = await done(run, result)
   return stamped(exchange, transaction, step, result, status)
 }
 
 /** It was done; gives the step with what its result gave for its inverse. */
-async function done(
-  works: Works,
-  owner: string,
-  transaction: string,
-  enrolment: Enrolment,
-  exchange: Exchange,
-  result: CallToolResult,
-): Promise<Step> {
+async function done(run: Enrolled, result: CallToolResult): Promise<Step> {
+  const { works, owner, transaction, enrolment, exchange } = run
   const parameters = inverseParameters(works, exchange, result)
   const step = completed(enrolment.step, parameters)
-  if (!(await enrolment.done(parameters))) await late(works, owner, transaction, step)
-  return step
+  if (await enrolment.done(parameters)) return step
+  // Whoever rolls it back waits for this.
+  run.ended()
+  return late(works, owner, transaction, step)
 }
 
 /** With what the result gave for its inverse. */
@@ -150,8 +206,6 @@ function completed(step: Step, parameters: Params | undefined): Step {
 }
 
 function endOf(exchange: Exchange, result: FailedResult): WireStepResult['status'] {
-  // Its work goes on as a task, whose end is not seen here.
-  if (exchange.outlet !== undefined) return 'indeterminate'
   if (result.isError !== true) return 'ok'
   const why = result[because]
   // Whatever the handler did until then, it was stopped in the midst of it.
@@ -193,19 +247,6 @@ function stamped(
   return { ...result, _meta: { ...result._meta, [transactionsExtension]: stamp } }
 }
 
-function wishOf({ meta, carried }: Exchange): Wish {
-  const [order, ...rest] = carried?.[transactionsExtension]?.split(' ') ?? []
-  const said = meta !== undefined && Object.hasOwn(meta, transactionsExtension) ? meta[transactionsExtension] : undefined
-  if (said === undefined) return { transaction: rest.join(' '), step: undefined, order: Number(order) }
-  if (!isRecord(said)) throw invalid(`params._meta["${transactionsExtension}"] must be an object with transaction_id`)
-  const { transaction_id: transaction, step_id: step } = said
-  if (typeof transaction !== 'string' || !idPattern.test(transaction)) throw invalid(`transaction_id must be ${idRule}`)
-  if (step !== undefined && !(typeof step === 'string' && idPattern.test(step))) throw invalid(`step_id must be ${idRule}`)
-  if (order !== undefined && rest.join(' ') !== transaction)
-    throw invalid('transaction_id is another one than where the call began')
-  return { transaction, step, order: order === undefined ? undefined : Number(order) }
-}
-
 function keyOf({ carried }: Exchange): string | undefined {
   return carried?.[idempotencyExtension]
 }
@@ -222,8 +263,4 @@ function over(): Problem {
   return problem('TRANSACTION_CONFLICT', 'The transaction is over: what this step did was or is taken back', {
     suggestion: 'Begin a new one',
   })
-}
-
-function invalid(message: string): McpError {
-  return new McpError('invalid-params', message)
 }

@@ -22,7 +22,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { check } from '../../../stores/ops.ts'
 import type { Op } from '../../../stores/store.ts'
 import { type CompensateParts, compensate } from './compensate.ts'
-import { Running } from './running.ts'
+import { Running, type RunningStep } from './running.ts'
 
 export interface WorksParts extends CompensateParts {
   readonly clock: Clock
@@ -41,6 +41,8 @@ export interface WorksParts extends CompensateParts {
 
 /** How long a rollback waits for a step that is still running. */
 const settleMs = 10_000
+/** And for one that has become a task: undone before its end, it would have its effect after that. */
+const taskMs = 300_000
 /** How long a caller waits for a rollback that another process is at. */
 const joinMs = 30_000
 const lookMs = 250
@@ -96,15 +98,21 @@ export class Works {
   }
 
   /** A step runs here now. Gives what to call when it has ended. */
-  begun(owner: string, transaction: string, order: number, exchange: Exchange): () => void {
+  begun(owner: string, transaction: string, order: number, exchange: Exchange): (lingers?: PromiseLike<unknown>) => void {
     return this.#running.add(`${owner}/${transaction}/${order}`, exchange)
   }
 
   async compensate(owner: string, transaction: string, step: Step): Promise<Undone> {
     // A handler that was answered for, and has not stopped yet, would undo its own undoing.
     const lingering = this.#running.stop(`${owner}/${transaction}/${step.order}`)
-    if (lingering !== undefined) await Promise.race([lingering, this.#pause(settleMs)])
-    return compensate(this.#parts, owner, transaction, step)
+    if (lingering === undefined || (await this.#ends(lingering))) return compensate(this.#parts, owner, transaction, step)
+    if (lingering.unseen)
+      lingering.over
+        .then(() => this.compensateLate(owner, transaction, step))
+        .catch(error => this.trace('late-step-stays', { transaction, step: step.id, error }))
+    if (!isTask(lingering)) return compensate(this.#parts, owner, transaction, step)
+    const message = 'It was told to stop and has not ended: it is taken back when it has'
+    return { status: 'failed', code: 'OPERATION_TIMEOUT', message }
   }
 
   /** A step that could not be waited for has had its effect after all: it is taken back when the rollback is over. */
@@ -114,7 +122,30 @@ export class Works {
     const outcome = await compensate(this.#parts, owner, transaction, { ...step, id: `${step.id}/late` })
     if (outcome.status === 'failed')
       this.trace('late-step-stays', { transaction, step: step.id, correlationId: step.correlation, ...outcome })
-    await amend(this.units, owner, transaction, step.order, outcome)
+    const also = outcome.status === 'undone' ? await this.#undoneLate(owner, transaction, step) : []
+    await amend(this.units, owner, transaction, step.order, outcome, also)
+  }
+
+  /** What goes with its being taken back, unless that was written before. */
+  async #undoneLate(owner: string, transaction: string, step: Step): Promise<readonly Op[]> {
+    const found = await this.units.get(owner, transaction)
+    const now = found?.steps[step.order - 1]
+    if (found === undefined || now === undefined || now.status === 'compensated') return []
+    return (await this.#undone(owner, now, found.unit)).ops
+  }
+
+  /** The final report for whoever asks for it, who cannot be left waiting for long: it goes on without him. */
+  async rolledBack(owner: string, id: string, reason: string): Promise<UnitReport> {
+    const rolling = this.rollBack(owner, id, reason)
+    const { promise: late, resolve } = Promise.withResolvers<undefined>()
+    const cancel = this.#parts.clock.setTimeout(() => resolve(undefined), joinMs, true)
+    const report = await Promise.race([rolling, late]).finally(cancel)
+    if (report !== undefined) return report
+    rolling.catch(error => this.trace('rollback-failed', { id, error }))
+    throw problem('SERVER_UNAVAILABLE', 'A step of the transaction has not ended yet: it is rolled back as soon as it has', {
+      retryAfter: 1000,
+      suggestion: 'Ask again for the report',
+    })
   }
 
   /** The final report; waits for whoever is at it, and takes over where that one has gone. */
@@ -240,10 +271,10 @@ export class Works {
   /** Waits for the end of a step that runs, here or elsewhere, then gives it up. */
   async #settled(owner: string, unit: Unit, step: Step): Promise<void> {
     const { clock } = this.#parts
-    const until = clock.now() + settleMs
     const here = this.#running.stop(`${owner}/${unit.id}/${step.order}`)
-    if (here !== undefined) await Promise.race([here, this.#pause(settleMs)])
-    else if (step.runner !== this.#journal.runners.id) await this.#gone(owner, unit, step, until)
+    if (here !== undefined) await this.#ends(here)
+    else if (step.runner !== this.#journal.runners.id)
+      await this.#gone(owner, unit, step, clock.now() + (saysTask(step) ? taskMs : settleMs))
     await abandon(this.units, owner, unit, step)
   }
 
@@ -256,7 +287,26 @@ export class Works {
     }
   }
 
+  /** Whether it ends in time. One that did not is not waited for again. */
+  async #ends(step: RunningStep): Promise<boolean> {
+    if (step.waited && isTask(step)) return false
+    const { promise: late, resolve } = Promise.withResolvers<false>()
+    const cancel = this.#parts.clock.setTimeout(() => resolve(false), isTask(step) ? taskMs : settleMs, true)
+    const ended = await Promise.race([step.over.then(() => true), late]).finally(cancel)
+    step.waited = !ended
+    return ended
+  }
+
   #pause(ms: number): Promise<void> {
     return new Promise(resolve => void this.#parts.clock.setTimeout(resolve, ms, true))
   }
+}
+
+function isTask({ exchange }: RunningStep): boolean {
+  return exchange.outlet !== undefined
+}
+
+/** What other processes know of it. */
+function saysTask({ wrote }: Step): boolean {
+  return wrote !== undefined && 'task' in wrote
 }
