@@ -89,11 +89,15 @@ function span(cell: Cell<{ p50Ms?: number; p99Ms: number }> | undefined): string
 
 export function eventTable(rows: readonly EventRow[]): Table {
   const whole = (value: number): string => Math.round(value).toLocaleString('en')
-  const lines = rows.map(({ store, subscribers, cells }) => {
-    const name = `${store} ×${subscribers}`
-    const found = figures(cells['events'])
-    if (found === undefined) return [name, missing(cells['events']) ?? '–']
-    return [name, whole(found.emitsPerSecond), whole(found.deliveriesPerCpuSecond), found.p99Ms.toFixed(1)]
+  const shown = (cell: EventRow['cells'][string] | undefined): string => {
+    const found = figures(cell)
+    if (found === undefined) return missing(cell) ?? '–'
+    return `${whole(found.emitsPerSecond)} · ${whole(found.deliveriesPerCpuSecond)} · ${found.p99Ms.toFixed(1)}`
+  }
+  const lines = rows.map(({ store, revision, subscribers, processes, cells: { floor, vivarium } }) => {
+    const name = `${store} ${revision} ×${whole(subscribers)}${processes === 1 ? '' : ` in ${processes} processes`}`
+    const [ours, least] = [vivarium, floor].map(cell => figures(cell)?.deliveriesPerCpuSecond ?? Number.NaN)
+    return [name, shown(floor), shown(vivarium), times((ours ?? Number.NaN) / (least ?? Number.NaN))]
   })
-  return [['store ×subscribers', 'emits/s', 'deliveries per CPU second', 'p99 ms'], ...lines]
+  return [['', 'floor, one process', 'vivarium', 'part of the floor'], ...lines]
 }

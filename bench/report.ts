@@ -41,7 +41,10 @@ export function report(results: Results): string {
   )
   add('A transaction of 10 steps, p50/p99 ms', rollbackTable(results.rollback))
   add('Wanted of the reliability features', wantedTable(results))
-  add('Events emitted a second, delivered over HTTP within one process', eventTable(results.events))
+  add(
+    'Events delivered over HTTP: emitted a second · deliveries per CPU second of the servers (part of the floor) · p99 ms',
+    eventTable(results.events),
+  )
   const failed = failures(results)
   if (failed.length > 0) parts.push(`Failed\n${failed.map(line => `  ${line}`).join('\n')}`)
   return parts.join('\n\n')
@@ -74,7 +77,7 @@ type AnyRow = ServerRow | ColdRow | SessionRow | ClientRow | KeyRow | ManifestRo
 
 function label(row: AnyRow): string {
   if ('way' in row) return row.way
-  if ('subscribers' in row) return `${row.store} ×${row.subscribers}`
+  if ('subscribers' in row) return `${row.store} ${row.revision} ×${row.subscribers}`
   if ('store' in row) return row.store
   if ('work' in row) return `${row.carrier} ${row.revision} ${row.work}`
   if ('opening' in row) return `${row.carrier} ${row.opening}`

@@ -79,11 +79,20 @@ export interface RollbackRow {
   cells: Record<string, Cell<{ p50Ms: number; p99Ms: number }>>
 }
 
-/** Events emitted in one process and delivered over HTTP. */
+export interface EventFigures {
+  emitsPerSecond: number
+  /** Of all servers together. */
+  deliveriesPerCpuSecond: number
+  p99Ms: number
+}
+
+/** Events emitted in one process and delivered over HTTP, by that one or by several. */
 export interface EventRow {
   store: string
+  revision: Revision
   subscribers: number
-  cells: Record<string, Cell<{ emitsPerSecond: number; deliveriesPerCpuSecond: number; p99Ms: number }>>
+  processes: number
+  cells: Record<string, Cell<EventFigures>>
 }
 
 export interface Results {

@@ -1,124 +1,160 @@
 /**
- * What an event costs: emitted in this process, and delivered over HTTP to so many listen requests, whose readers are in this
- * process too and only count. As many as the window are under way at a time, so that nobody falls behind.
+ * What an event costs that is delivered over HTTP to so many subscribers, beside the least that it can cost. Every server is a
+ * process of its own, whose CPU is what counts; the readers are in this one. To many goes one event at a time, so that its
+ * latency is that of its own delivery; to one as many as the window. On Postgres one process emits, and its subscribers and those of another one hear of it.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
-import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startPostgres } from '../../test/real-postgres.ts'
+import { type EventReader, readEvents } from '../load/event-readers.ts'
 import type { Options } from '../options.ts'
-import { type EventRow, failure } from '../results.ts'
-import { median } from '../stats.ts'
+import { type Child, cpuMicros, launch, STEP_MS, within } from '../processes.ts'
+import { type EventFigures, type EventRow, failure } from '../results.ts'
+import { median, quantile } from '../stats.ts'
+import type { Revision } from '../work.ts'
 
 const WINDOW = 64
+/** In a quick run. */
+const FEW = 100
 const shapes = [
-  ['memory', 1],
-  ['memory', 100],
-  ['memory', 1_000],
-  ['sqlite', 1],
-  ['sqlite', 100],
+  ['memory', '2026-07-28', 1],
+  ['memory', '2026-07-28', 1_000],
+  ['memory', '2025-11-25', 1_000],
+  ['sqlite', '2026-07-28', 1_000],
+  ['postgres', '2026-07-28', 1_000],
+  ['postgres', '2025-11-25', 1_000],
 ] as const
 
-interface Round {
-  emitsPerSecond: number
-  deliveriesPerCpuSecond: number
-  p99Ms: number
-}
+type Row = (row: EventRow) => void
 
-export async function measureEvents(options: Options, row: (row: EventRow) => void): Promise<void> {
+export async function measureEvents(options: Options, row: Row): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'vivarium-bench-'))
+  const floors = new Map<string, EventRow['cells'][string]>()
   try {
-    for (const [store, subscribers] of shapes) {
-      const url = store === 'memory' ? 'memory:' : `sqlite:${join(folder, `events-${subscribers}.db`)}`
-      row({ store, subscribers, cells: { events: await measured(options, url, subscribers).catch(failure) } })
+    for (const [store, revision, wanted] of shapes) {
+      const subscribers = options.quick ? Math.min(wanted, FEW) : wanted
+      // A stream is a stream: the floor knows no wires.
+      const place = `${subscribers}`
+      if (!floors.has(place)) floors.set(place, await floor(options, subscribers).catch(failure))
+      const ours = await onStore(options, store, folder, revision, subscribers).catch(failure)
+      const processes = store === 'postgres' ? 2 : 1
+      row({ store, revision, subscribers, processes, cells: { floor: floors.get(place) ?? failure('none'), vivarium: ours } })
     }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function measured({ timing }: Options, url: string, subscribers: number): Promise<Round> {
-  const bench = await open(url, subscribers)
+async function floor(options: Options, subscribers: number): Promise<EventFigures> {
+  return measured(options, [{ script: 'servers/floor-events.mjs', args: [] }], '2026-07-28', subscribers)
+}
+
+async function onStore(
+  options: Options,
+  store: string,
+  folder: string,
+  revision: Revision,
+  subscribers: number,
+): Promise<EventFigures> {
+  const script = 'servers/events.mjs'
+  if (store === 'memory') return measured(options, [{ script, args: ['memory:'] }], revision, subscribers)
+  if (store === 'sqlite')
+    return measured(options, [{ script, args: [`sqlite:${join(folder, `${revision}.db`)}`] }], revision, subscribers)
+  const database = await startPostgres()
   try {
-    await bench.round(timing.roundMs)
-    const all: Round[] = []
-    for (let at = 0; at < timing.rounds; at++) all.push(await bench.round(timing.roundMs))
-    const of = (figure: keyof Round): number => median(all.map(round => round[figure]))
+    const one = { script, args: [`${database.url}?schema=bench`] }
+    return await measured(options, [one, one], revision, subscribers)
+  } finally {
+    await database.stop()
+  }
+}
+
+interface Started {
+  readonly script: string
+  readonly args: readonly string[]
+}
+
+async function measured(
+  { timing }: Options,
+  started: readonly Started[],
+  revision: Revision,
+  subscribers: number,
+): Promise<EventFigures> {
+  const servers: Server[] = []
+  const readers: EventReader[] = []
+  try {
+    // One after the other: the first makes the tables.
+    for (const { script, args } of started) servers.push(await start(script, args))
+    for (let at = 0; at < subscribers; at++) {
+      const { url } = servers[at % servers.length] as Server
+      readers.push(await readEvents(url, revision))
+    }
+    const bench = rounds(servers, readers)
+    await bench(timing.roundMs)
+    const all: EventFigures[] = []
+    for (let at = 0; at < timing.rounds; at++) all.push(await bench(timing.roundMs))
+    const of = (figure: keyof EventFigures): number => median(all.map(round => round[figure]))
     return { emitsPerSecond: of('emitsPerSecond'), deliveriesPerCpuSecond: of('deliveriesPerCpuSecond'), p99Ms: of('p99Ms') }
   } finally {
-    await bench.close()
+    for (const reader of readers) reader.end()
+    await Promise.all(servers.map(({ child }) => child.stop()))
   }
 }
 
-async function open(store: string, subscribers: number) {
-  const { createServer } = await import('vivarium/server')
-  const server = createServer({ name: 'bench', version: '1.0.0', store, limits: { rates: false } })
-  const happened = server.event('happened', { payload: { type: 'object' } })
-  const { url } = await server.listen()
-  const readers = await Promise.all(Array.from({ length: subscribers }, (_, at) => listen(url, at === 0)))
+function rounds(servers: readonly Server[], readers: readonly EventReader[]): (ms: number) => Promise<EventFigures> {
   let emitted = 0
+  const window = readers.length === 1 ? WINDOW : 1
   const arrived = async (): Promise<void> => {
-    while (readers.some(({ heard }) => heard() < emitted)) await new Promise(resolve => setImmediate(resolve))
+    while (readers.some(reader => reader.heard() < emitted)) await new Promise(resolve => setImmediate(resolve))
   }
-  return {
-    round: async (ms: number): Promise<Round> => {
-      const cpu = process.cpuUsage()
-      const began = performance.now()
-      const before = emitted
-      readers[0]?.latencies.splice(0)
-      while (performance.now() - began < ms) {
-        emitted += WINDOW
-        await Promise.all(Array.from({ length: WINDOW }, () => happened.emit({ title: 'A ticket', at: performance.now() })))
-        await arrived()
-      }
-      const { user, system } = process.cpuUsage(cpu)
-      const count = emitted - before
-      const sorted = (readers[0]?.latencies ?? []).sort((a, b) => a - b)
-      return {
-        emitsPerSecond: (count / (performance.now() - began)) * 1000,
-        deliveriesPerCpuSecond: (count * subscribers) / ((user + system) / 1e6),
-        p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN,
-      }
-    },
-    close: async () => {
-      for (const { end } of readers) end()
-      await server.close()
-    },
+  const cpu = (): number => servers.reduce((sum, { child }) => sum + cpuMicros(child.pid), 0)
+  return async ms => {
+    for (const { latencies } of readers) latencies.length = 0
+    const [began, used, before] = [performance.now(), cpu(), emitted]
+    while (performance.now() - began < ms) {
+      emitted += window
+      await within(STEP_MS, 'emit', (servers[0] as Server).emit(window))
+      await within(STEP_MS, 'deliver', arrived())
+    }
+    const count = emitted - before
+    return {
+      emitsPerSecond: (count / (performance.now() - began)) * 1000,
+      deliveriesPerCpuSecond: (count * readers.length) / ((cpu() - used) / 1e6),
+      p99Ms: quantile(
+        readers.flatMap(({ latencies }) => latencies),
+        0.99,
+      ),
+    }
   }
 }
 
-/** A reader that counts events; `times`: and how long each took. */
-function listen(url: string, times: boolean) {
-  const params = {
-    notifications: { 'dev.vivarium/events': [{ events: ['happened'] }] },
-    _meta: {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
-      'io.modelcontextprotocol/clientCapabilities': { extensions: { 'dev.vivarium/events': {} } },
+interface Server {
+  readonly child: Child
+  readonly url: string
+  emit(count: number): Promise<void>
+}
+
+async function start(script: string, args: readonly string[]): Promise<Server> {
+  const child = launch(script, args)
+  const lines: ((line: string) => void)[] = []
+  const line = (): Promise<string> => Promise.race([new Promise<string>(resolve => void lines.push(resolve)), child.gone])
+  let text = ''
+  child.process.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
+      lines.shift()?.(text.slice(0, end))
+      text = text.slice(end + 1)
+    }
+  })
+  const port = (await within(STEP_MS, script, line())).replace('ready ', '')
+  return {
+    child,
+    url: `http://127.0.0.1:${port}/mcp`,
+    emit: async count => {
+      const done = line()
+      child.process.stdin.write(`${count}\n`)
+      await done
     },
   }
-  const headers = {
-    'content-type': 'application/json',
-    accept: 'application/json, text/event-stream',
-    'mcp-protocol-version': '2026-07-28',
-    'mcp-method': 'subscriptions/listen',
-  }
-  return new Promise<{ heard(): number; readonly latencies: number[]; end(): void }>((resolve, reject) => {
-    const request = http.request(url, { method: 'POST', headers, agent: false }, response => {
-      // The acknowledgement is the first.
-      let heard = -1
-      let last = ''
-      const latencies: number[] = []
-      response.setEncoding('latin1').on('error', () => {})
-      response.on('data', (chunk: string) => {
-        const text = last + chunk
-        for (let at = text.indexOf('\n\n'); at >= 0; at = text.indexOf('\n\n', at + 2)) heard++
-        last = text.endsWith('\n\n') ? '' : text.slice(-1)
-        if (times) for (const [, at] of chunk.matchAll(/"at":([\d.]+)/g)) latencies.push(performance.now() - Number(at))
-        if (heard >= 0) resolve({ heard: () => heard, latencies, end: () => request.destroy() })
-      })
-    })
-    request.on('error', reject)
-    request.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'subscriptions/listen', params }))
-  })
 }
