@@ -22,6 +22,7 @@ export interface FacadeOptions {
   readonly engine: () => Engine
   readonly catalog: () => Catalog<ToolEntry<Context>>
   readonly compile: (name: string, facts: ToolFacts) => ToolEntry<Context>
+  readonly events: () => Pick<Catalog<unknown>, 'onChange'>
 }
 
 /** What tells of tools: by name, by what the manifest says of them, or by its revision. */
@@ -72,12 +73,13 @@ export function facadeSide(options: FacadeOptions): Side {
   }
 }
 
-async function open({ parts, engine, catalog, compile }: FacadeOptions): Promise<Facade> {
+async function open({ parts, engine, catalog, compile, events }: FacadeOptions): Promise<Facade> {
   const { createFacade } = await import('../features/reliability/facade/server.ts')
   return createFacade({
     parts,
     catalog: catalog(),
     compile: ({ name, description, input, annotations }) => compile(name, { description, input, annotations }),
+    onOffer: fn => void events().onChange(fn),
     offers: method => {
       const { plan, fallback } = engine()
       return plan.route(fallback, wireName(method, fallback)) !== undefined

@@ -21,6 +21,7 @@ import type { Hearing } from '../features/reliability/events/wish.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import { type Registration, register } from './registration.ts'
+import { lazySteps } from './steps.ts'
 
 /** What is emitted: as the payload's schema has it. */
 export type Payload<S> = Schema extends S ? Params : InferInput<S>
@@ -43,6 +44,7 @@ export interface ServerEventsParts {
   readonly name: string
   readonly store: () => Promise<Store>
   readonly shared: boolean
+  readonly sessions: boolean
   readonly clock: Clock
   readonly trace: Trace
   readonly engine: () => Engine
@@ -53,7 +55,7 @@ export interface ServerEventsParts {
   readonly declare: (scopes: readonly string[] | undefined, what: string) => void
 }
 
-export interface ServerEvents extends Pick<EventsServer, 'side' | 'listening' | 'catalog' | 'close'> {
+export interface ServerEvents extends Pick<EventsServer, 'side' | 'listening' | 'catalog' | 'delivery' | 'undo' | 'close'> {
   add<S extends Schema>(name: string, facts: EventOptions<S>): EventHandle<S>
 }
 
@@ -63,6 +65,7 @@ export function serverEvents(parts: ServerEventsParts): ServerEvents {
     {
       ...parts,
       events: createEvents(),
+      steps: lazySteps(parts.trace),
       expand: (template, payload) => expandTemplate(template, payload as TemplateValues),
       touched: uris => {
         for (const uri of uris) parts.updated(uri)
@@ -83,6 +86,8 @@ export function serverEvents(parts: ServerEventsParts): ServerEvents {
     side: events.side,
     listening: events.listening,
     catalog: events.catalog,
+    delivery: events.delivery,
+    undo: events.undo,
     close: events.close,
     add: (name, facts) => ({
       ...register(events.catalog, name, facts, now => {

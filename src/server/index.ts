@@ -14,6 +14,7 @@ export { createLog, type Level, type Log, type LogOptions, type Severity } from 
 export type { LogOption } from '../core/log-trace.ts'
 export { type Category, Problem, type ProblemMore, problem } from '../core/problem.ts'
 export { type InferOutput, type JsonSchema, jsonSchema, type Schema, withJsonSchema } from '../core/schema/index.ts'
+export type { Suggestion } from '../core/suggestion.ts'
 export type { Progress } from '../engine/calls.ts'
 export type { CacheOptions } from '../features/mcp/caching/messages.ts'
 export type { Completer } from '../features/mcp/completion/messages.ts'
@@ -50,10 +51,9 @@ export type {
   ReferenceOptions,
   ReferencesOptions,
 } from '../features/reliability/data-references/server.ts'
-export type { ActionHint, EmitOptions } from '../features/reliability/events/entry.ts'
+export type { EmitOptions } from '../features/reliability/events/entry.ts'
 export type { EventsOptions } from '../features/reliability/events/server.ts'
 export type { FacadePart } from '../features/reliability/facade/facts.ts'
-export type { Suggestion } from '../features/reliability/intent/messages.ts'
 export type { IntendedCall, IntentOptions } from '../features/reliability/intent/server.ts'
 export type { ManifestOptions } from '../features/reliability/manifest/server.ts'
 export type { AuthMethod } from '../features/reliability/manifest/shape.ts'

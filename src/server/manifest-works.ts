@@ -7,6 +7,7 @@ import { askAlone, askInward } from '../engine/inward.ts'
 import type { CacheHint } from '../engine/paging.ts'
 import type { Side } from '../engine/plan.ts'
 import { listTools, type Tool } from '../features/mcp/tools/messages.ts'
+import { describeEvents } from '../features/reliability/events/describe.ts'
 import type { DocumentParts } from '../features/reliability/manifest/document.ts'
 import { getManifest, manifestExtension, type WireManifestResult } from '../features/reliability/manifest/messages.ts'
 import type { ManifestOptions } from '../features/reliability/manifest/server.ts'
@@ -22,7 +23,7 @@ import type { Rates } from './rates.ts'
 export function documentOf(
   { permissions }: ServerOptions,
   { auth, scopes, homepage }: ManifestOptions,
-  { engine, sides, tools, rates, recommendations }: ServerManifestParts,
+  { engine, sides, tools, rates, recommendations, events }: ServerManifestParts,
   cache: CacheHint,
   own: Side,
 ): DocumentParts {
@@ -41,6 +42,10 @@ export function documentOf(
     sessionTtlSeconds: idle && Math.floor(idle / 1000),
     rateLimits: callsPerMinute === undefined ? undefined : { requests_per_minute: callsPerMinute },
     recommendations,
+    events: {
+      version: () => events.catalog.snapshot.version,
+      listed: revision => describeEvents(events.catalog.snapshot.entries, events.delivery(revision)),
+    },
     cache,
   }
 }

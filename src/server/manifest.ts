@@ -14,6 +14,7 @@ import type { WireRecommendation } from '../features/reliability/recommendations
 import { isRecord } from '../jsonrpc/message.ts'
 import type { OwnDocument } from '../transports/http/document.ts'
 import type { Context } from './context.ts'
+import type { ServerEvents } from './events.ts'
 import type { ServerOptions } from './options.ts'
 import type { Rates } from './rates.ts'
 
@@ -29,6 +30,7 @@ export interface ServerManifestParts {
   /** Whether somebody may have a say in who sees which tools. */
   readonly filtered: () => boolean
   readonly recommendations: readonly WireRecommendation[]
+  readonly events: Pick<ServerEvents, 'catalog' | 'delivery'>
 }
 
 const works = () => import('./manifest-works.ts')
@@ -53,7 +55,7 @@ export function serverManifest(options: ServerOptions, parts: ServerManifestPart
   if (options.manifest === undefined || options.manifest === false) return undefined
   const wanted: ManifestOptions = options.manifest === true ? {} : options.manifest
   checkOptions('manifest', wanted, kinds)
-  const { tools, resources, subscriptions, rates, clock } = parts
+  const { tools, events, resources, subscriptions, rates, clock } = parts
   const cache = cacheHint(wanted.cache, parts.cache)
   const manifest: ManifestServer = manifestServer({
     cache,
@@ -65,11 +67,13 @@ export function serverManifest(options: ServerOptions, parts: ServerManifestPart
   const facts = {
     name: 'manifest',
     title: 'Service manifest',
-    description: 'All tools of this server, and what is known of each: scopes, confirmation, cost, limits',
+    description: 'All tools and events of this server, and what is known of each: scopes, confirmation, cost, limits',
     mimeType: 'application/json',
   }
   // What reads it stands before every handler.
   resources.resources.add(resources.compileResource(manifestUri, facts, () => undefined))
-  tools.catalog.onChange(() => subscriptions.updated(manifestUri))
+  const changed = (): void => subscriptions.updated(manifestUri)
+  tools.catalog.onChange(changed)
+  events.catalog.onChange(changed)
   return manifest
 }

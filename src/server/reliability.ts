@@ -33,7 +33,7 @@ import { type StateRule, type StateServer, stateServer } from '../features/relia
 import { type StreamingServer, streamingServer } from '../features/reliability/streaming/server.ts'
 import { type StuckTransaction, transactionsServer } from '../features/reliability/transactions/server.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
-import type { Store } from '../stores/store.ts'
+import type { Op, Store } from '../stores/store.ts'
 import type { Server } from './api.ts'
 import { artifactKinds, artifactMeta, artifacts, type ContentFacts } from './artifacts.ts'
 import { type AuditControl, auditControl, type Books, openBooks } from './books.ts'
@@ -72,6 +72,8 @@ export interface ReliabilityParts {
   readonly engine: () => Engine
   /** Whether there is a tool of that name. */
   readonly offers: (tool: string) => boolean
+  /** The writes that take back the events of a step, by its place. */
+  readonly undoEvents: (place: string) => Promise<readonly Op[]>
   /** Whether a call will go on as a task before its handler is entered. */
   readonly detaches: (exchange: Exchange) => boolean
 }
@@ -161,7 +163,11 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     engine,
     offers,
     problemOf: problemOfFailure,
-    undone: costs.undone,
+    undone: async (owner, step, unit) => {
+      const place = `${owner}/${unit.id}/${unit.begunAt}/${step.order}`
+      const [refunds, told] = await Promise.all([costs.undone(owner, step, unit), parts.undoEvents(place)])
+      return [...refunds, ...told]
+    },
   })
   const streaming = streamingServer({
     ...options.streaming,

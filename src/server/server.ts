@@ -104,8 +104,10 @@ export function createServer(options: ServerOptions): Server {
     engine: () => engine,
     offers: name => tools.catalog.get(name) !== undefined,
     detaches: exchange => tasks.detaches(exchange),
+    undoEvents: place => events.undo(place),
   })
   const tools = toolsServer<Context>({
+    expected: facadeParts(options.facade).size > 0,
     paging,
     clock,
     context,
@@ -147,6 +149,20 @@ export function createServer(options: ServerOptions): Server {
   const tasks = tasksServer({ clock, seal, tools: tools.catalog, limits: placesOf(limits), ...shared })
   subscriptions.kind(tasks.listening)
   const recommendations = recommendationsServer(options.recommendations)
+  const events = serverEvents({
+    options: options.events,
+    name: options.name,
+    store: reliable.store,
+    shared: shared !== undefined,
+    sessions: options.sessions !== false,
+    clock,
+    trace,
+    engine: () => engine,
+    judge: reliable.judgeHearing,
+    updated: subscriptions.updated,
+    declare: (scopes, what) => authorization.declare(scopes, what),
+  })
+  subscriptions.kind(events.listening)
   const manifest = serverManifest(options, {
     engine: () => engine,
     sides: () => sides,
@@ -158,20 +174,8 @@ export function createServer(options: ServerOptions): Server {
     cache,
     filtered: () => middleware.length > logging,
     recommendations: recommendations.listed,
+    events,
   })
-  const events = serverEvents({
-    options: options.events,
-    name: options.name,
-    store: reliable.store,
-    shared: shared !== undefined,
-    clock,
-    trace,
-    engine: () => engine,
-    judge: reliable.judgeHearing,
-    updated: subscriptions.updated,
-    declare: (scopes, what) => authorization.declare(scopes, what),
-  })
-  subscriptions.kind(events.listening)
   tools.catalog.onChange(() => {
     engine.replan()
     subscriptions.changed('tools')
@@ -192,7 +196,9 @@ export function createServer(options: ServerOptions): Server {
     const compile: FacadeOptions['compile'] = (name, facts) => tools.compile(name, facts, () => undefined)
     return [
       ...(options.profile === 'davioe' ? [davioeSide()] : []),
-      ...(parts.size === 0 ? [] : [facadeSide({ parts, engine: () => engine, catalog: () => tools.catalog, compile })]),
+      ...(parts.size === 0
+        ? []
+        : [facadeSide({ parts, engine: () => engine, catalog: () => tools.catalog, compile, events: () => events.catalog })]),
     ]
   }
   const middleware: Layer[] = log.level === 'debug' ? [callLayer(log, clock)] : []

@@ -1,5 +1,5 @@
 /** Hearing events: what a client declares and takes in, and the book that lets each event through once, in order, or finds a gap. */
-
+import type { Suggestion } from '../../../core/suggestion.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
@@ -9,6 +9,7 @@ import {
   eventHappened,
   eventsExtension,
   eventsTerminated,
+  suggestionFrom,
   type WireBookmark,
   type WireEvent,
   type WireTerminated,
@@ -38,9 +39,9 @@ export interface ServerEvent {
   /** Give it to `events(…, { after })` to go on behind this one, in another process too. */
   readonly cursor: string
   /** What the server suggests to do about it. Nothing is done by itself. */
-  readonly hint:
-    | { readonly tool: string | undefined; readonly arguments: Params | undefined; readonly reason: string | undefined }
-    | undefined
+  readonly hint: Suggestion | undefined
+  /** The id of an earlier event: what it told of was taken back. */
+  readonly compensates: string | undefined
   /** Before this one something is missing that the server no longer has. */
   readonly truncated: boolean
 }
@@ -137,24 +138,15 @@ export class Intake {
 }
 
 function eventOf(wire: WireEvent, truncated: boolean): ServerEvent {
-  const { event_id: id, event, payload, timestamp, cursor, action_hint: hint } = wire
+  const { event_id: id, event, payload, timestamp, cursor, action_hint: hint, compensates } = wire
   return {
     id,
     event,
     payload: isRecord(payload) ? payload : {},
     at: new Date(timestamp),
     cursor,
-    hint: isRecord(hint)
-      ? {
-          tool: textOf(hint['recommended_tool']),
-          arguments: isRecord(hint['parameters']) ? hint['parameters'] : undefined,
-          reason: textOf(hint['reason']),
-        }
-      : undefined,
+    hint: suggestionFrom(hint),
+    compensates,
     truncated,
   }
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
 }

@@ -1,6 +1,7 @@
 /** An event that a server offers: what its author says of it, and how one that happens is written into the feed. */
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import { type Compiled, compileSchema, issueText, type Schema } from '../../../core/schema/index.ts'
+import { checkSuggestion, type Suggestion } from '../../../core/suggestion.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, isThenable, type Params } from '../../../jsonrpc/message.ts'
 
@@ -18,19 +19,13 @@ export interface EventFacts<P = Params> {
   readonly resource?: string | ((payload: P) => string | readonly string[] | undefined)
 }
 
-/** What a client may want to do about an event. Never done by itself. */
-export interface ActionHint {
-  readonly tool: string
-  readonly arguments?: Params
-  readonly reason?: string
-}
-
 export interface EmitOptions {
   /** Emitting again under the same id within the time that events are kept does nothing. Default: a new one. */
   readonly id?: string
   /** The id of the only principal that shall hear of it. Default: all who may. */
   readonly to?: string
-  readonly hint?: ActionHint
+  /** What a client may want to do about it. Never done by itself. */
+  readonly hint?: Suggestion
 }
 
 export interface EventEntry {
@@ -44,10 +39,12 @@ export interface EventEntry {
 /** As it lies in the feed. */
 export interface EventData {
   readonly payload: Params
-  readonly hint?: ActionHint
+  readonly hint?: Suggestion
   /** The key of the one owner that hears of it. */
   readonly owner?: string
   readonly touches?: readonly string[]
+  /** The id of the event that this one takes back. */
+  readonly undoes?: string
 }
 
 const kinds: KindsOf<EventFacts> = { description: 'string', payload: 'any', scopes: 'list', resource: 'any' }
@@ -87,8 +84,7 @@ export function checkEmit(name: string, options: EmitOptions): void {
   const { id, hint } = options
   if (id !== undefined && (id.length === 0 || id.length > 200))
     throw new TypeError(`Event "${name}": an id has 1 to 200 characters, not ${id.length}`)
-  if (hint !== undefined && typeof hint.tool !== 'string')
-    throw new TypeError(`Event "${name}": a hint names a tool: { tool: '…' }`)
+  if (hint !== undefined) checkSuggestion(hint, `Event "${name}": a hint`)
 }
 
 function touching(name: string, resource: EventFacts<never>['resource'], expand: Expand): EventEntry['touches'] {

@@ -125,6 +125,20 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     await expect(created.emit({ id: '1' })).rejects.toThrow('removed')
   })
 
+  it('E15-5: when an event needs scopes that it did not need before, who has none is told that it ended, and hears nothing', async () => {
+    const { server, created } = tracker(kind)
+    const wish = { events: ['ticket_created'] }
+    const ann = await subscriber(server, revision, wish, { principal: 'ann', scopes: ['audit'] })
+    const bob = await subscriber(server, revision, wish, { principal: 'bob', scopes: [] })
+    await created.emit({ id: '1' })
+    await Promise.all([ann.heard(1), bob.heard(1)])
+    created.update({ scopes: ['audit'] })
+    await created.emit({ id: '2' })
+    expect(ids(await ann.heard(2))).toEqual(['1', '2'])
+    await expect.poll(() => bob.terminated()).toEqual(['revoked'])
+    expect([ids(bob.events()), ann.terminated()]).toEqual([['1'], []])
+  })
+
   it('E15-6: whoever comes back with a cursor gets what it missed', async () => {
     const { server, created } = tracker(kind)
     const one = await subscriber(server, revision, { events: ['ticket_created'] })

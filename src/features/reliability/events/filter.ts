@@ -59,8 +59,8 @@ function faultIn(filter: Params, left: number, count: { left: number }): string 
   return undefined
 }
 
-/** The fields that a payload may have; undefined where it may have any. */
-function fieldsOf(schema: JsonSchema | undefined): readonly string[] | undefined {
+/** The fields that a payload may have, which a filter may name; undefined where it may have any. */
+export function fieldsOf(schema: JsonSchema | undefined): readonly string[] | undefined {
   const properties = schema?.['properties']
   if (!isRecord(properties)) return undefined
   const more = schema?.['additionalProperties']

@@ -6,12 +6,33 @@
 import { NS } from '../../../core/namespace.ts'
 import { notification, officialIds, request } from '../../../engine/method.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { array, boolean, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
+import { array, boolean, type Infer, integer, object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
+import type { WireSuggestion } from '../intent/messages.ts'
+
+export { suggestionFrom, wireSuggestion } from '../intent/messages.ts'
 
 export const eventsExtension = `${NS}/events`
 
 /** What a client declares that hears events, on wires where each request says so. */
 export const hearingEvents = { extensions: { [eventsExtension]: {} } }
+
+/** `poll`: nothing is pushed, whoever wants it asks for it. */
+const delivery = oneOf('push', 'poll')
+
+/** What a server says of an event that it offers. */
+export const eventTypeMembers = {
+  name: string,
+  description: string,
+  payload_schema: optional(record),
+  /** The members of a payload that a filter may name. Absent: any. */
+  filter_fields: optional(array(string)),
+  required_scopes: optional(array(string)),
+  delivery: array(delivery),
+}
+export const eventTypeShape = object(eventTypeMembers)
+
+export type WireEventType = Infer<typeof eventTypeShape>
+export type WireDelivery = WireEventType['delivery'][number]
 
 export interface WireSubscription {
   /** The client's own; another one is made where it has none. */
@@ -21,6 +42,8 @@ export interface WireSubscription {
   readonly ttl_seconds?: number | undefined
   /** What follows this is replayed. Without it: what happens from now on. */
   readonly cursor?: string | undefined
+  /** `poll`: nothing shall be pushed, though it could be; `event/poll` may name what it is about by the id alone. */
+  readonly delivery?: WireDelivery | undefined
 }
 
 export interface WireSubscribed {
@@ -40,19 +63,15 @@ export interface WireSubscribed {
   readonly poll_interval_seconds?: number
 }
 
-export type WireHint = {
-  readonly recommended_tool?: string
-  readonly parameters?: Params
-  readonly reason?: string
-}
-
 export interface WireEvent {
   readonly type: 'event'
   readonly subscription_id: string
   readonly event: string
   readonly timestamp: string
   readonly payload?: Params
-  readonly action_hint?: WireHint
+  readonly action_hint?: WireSuggestion
+  /** The id of an event that was emitted by what was taken back since: this one says so, of the same payload. */
+  readonly compensates?: string
   readonly event_id: string
   readonly cursor: string
   /** The cursor of what came before it in this subscription, or where that began. */
@@ -95,6 +114,7 @@ export const subscription = object({
   subscription_id: optional(string),
   events: array(string),
   ttl_seconds: optional(integer),
+  delivery: optional(delivery),
 })
 
 const toServer = { to: 'server', in: officialIds, extension: eventsExtension, declares: hearingEvents } as const
@@ -128,6 +148,7 @@ export const eventHappened = notification({
     event_id: string,
     payload: optional(record),
     action_hint: optional(record),
+    compensates: optional(string),
   }),
 })
 

@@ -6,10 +6,11 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import { filterFault } from './filter.ts'
 import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import { conversationOutlet, listenOutlet } from './outlet.ts'
+import type { Polled } from './polled.ts'
 import type { EventsParts, EventsSettings } from './server.ts'
 import type { SessionBooks } from './session.ts'
 import type { Subscription } from './subscription.ts'
-import { hearable, ownerIn, readWish } from './wish.ts'
+import { denial, hearable, isSomebody, ownerIn, readWish } from './wish.ts'
 import type { Works } from './works.ts'
 
 export interface MethodParts extends EventsParts {
@@ -31,7 +32,7 @@ export async function listen(
   const open: Subscription[] = []
   const owner = await ownerIn(exchange)
   for (const wish of wishes) {
-    if (!parts.settings.push) {
+    if (!parts.settings.push || wish.delivery === 'poll') {
       accepted.push(await unpushed(works, parts, exchange, owner, wish))
       continue
     }
@@ -59,7 +60,8 @@ const subscribe: Answer = async (works, parts, exchange) => {
   const { conversation, engine, peer } = exchange
   const lasts = conversation.connection !== undefined || conversation.session !== undefined
   // Where each request stands alone only a listen has a way back.
-  if (!parts.settings.push || !lasts || peer.revision.era === 'request') return unpushed(works, parts, exchange, owner, wire)
+  if (!parts.settings.push || wire.delivery === 'poll' || !lasts || peer.revision.era === 'request')
+    return unpushed(works, parts, exchange, owner, wire)
   const opening = await works.subscribe(exchange, wire, conversationOutlet(conversation, engine), owner)
   const { subscription } = opening
   if (subscription !== undefined) {
@@ -72,7 +74,9 @@ const subscribe: Answer = async (works, parts, exchange) => {
 
 const unsubscribe: Answer = async (works, { books }, exchange) => {
   const id = exchange.params['subscription_id'] as string
-  works.find(await ownerIn(exchange), id)?.close()
+  const owner = await ownerIn(exchange)
+  works.find(owner, id)?.close()
+  if (isSomebody(owner)) await works.polled.forget(owner, id)
   await books.forget(works, exchange.conversation, id)
   return { subscription_id: id, status: 'cancelled' }
 }
@@ -80,12 +84,12 @@ const unsubscribe: Answer = async (works, { books }, exchange) => {
 const poll: Answer = async (works, parts, exchange): Promise<WirePolled> => {
   const { subscription_id: id, cursor, filter, limit = 100, events } = exchange.params as unknown as PollParams
   const owner = await ownerIn(exchange)
-  const open = id === undefined || events !== undefined ? undefined : works.find(owner, id)
+  const named = id === undefined || events !== undefined ? undefined : await wishNamed(works, owner, id)
   if (limit <= 0) throw new McpError('invalid-params', 'params.limit must be a number above 0')
-  const names = events ?? [...(open?.wish.events ?? parts.events.snapshot.entries.map(({ name }) => name))]
+  const names = events ?? [...(named?.events ?? parts.events.snapshot.entries.map(({ name }) => name))]
   const { heard, reasons } = await hearable({ ...parts, now: parts.clock.now }, exchange, names)
   if (heard.length === 0) throw new McpError('invalid-params', `params.events: ${reasons.join('; ') || 'name at least one'}`)
-  const wanted = filter ?? open?.wish.filter
+  const wanted = filter ?? named?.filter
   const fault =
     wanted === undefined
       ? undefined
@@ -94,7 +98,26 @@ const poll: Answer = async (works, parts, exchange): Promise<WirePolled> => {
           heard.map(({ payload }) => payload?.json),
         )
   if (fault !== undefined) throw new McpError('invalid-params', `params.${fault}`)
-  return works.poll({ owner, events: new Set(heard.map(({ name }) => name)), filter: wanted }, id ?? '', cursor, limit)
+  return works.poll(
+    { owner, events: new Set(heard.map(({ name }) => name)), filter: wanted },
+    id ?? '',
+    cursor ?? named?.cursor,
+    limit,
+  )
+}
+
+/** What is polled for under an id. To poll for all that happens because it is unknown would be another thing than was asked for. */
+async function wishNamed(works: Works, owner: string, id: string): Promise<Pick<Polled, 'filter'> & Named> {
+  const open = works.find(owner, id)
+  if (open !== undefined) return open.wish
+  const kept = isSomebody(owner) ? await works.polled.find(owner, id) : undefined
+  if (kept !== undefined) return kept
+  throw new McpError('invalid-params', 'params.subscription_id names no subscription, or none any more: give events')
+}
+
+interface Named {
+  readonly events: Iterable<string>
+  readonly cursor?: string
 }
 
 export const methods = { subscribe, unsubscribe, poll }
@@ -118,5 +141,8 @@ async function unpushed(
   const granted = await readWish({ ...parts, now: parts.clock.now }, exchange, owner, wire)
   if ('denied' in granted) return granted.denied
   const { cursor } = wire.cursor === undefined ? await works.poll(granted.wish, '', undefined, 1) : { cursor: wire.cursor }
+  const { subscription_id: id, supported_events: supported = [] } = granted.response
+  const refusal = wire.delivery === 'poll' && isSomebody(owner) ? await works.polled.keep(owner, granted, cursor) : undefined
+  if (refusal !== undefined) return denial(id, supported, refusal)
   return { ...granted.response, cursor, supported: false, poll_interval_seconds: parts.settings.pollSeconds }
 }

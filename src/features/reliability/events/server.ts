@@ -7,14 +7,16 @@ import { ownerKey } from '../../../core/owner.ts'
 import { capabilityMissing } from '../../../engine/asking.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
-import type { Asker, Exchange } from '../../../engine/exchange.ts'
+import type { Asker, Exchange, UnitStep } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { Side } from '../../../engine/plan.ts'
-import type { Layer } from '../../../engine/stages.ts'
+import type { Layer, Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
-import type { Store } from '../../../stores/store.ts'
+import type { Revision } from '../../../revisions/index.ts'
+import type { Op, Store } from '../../../stores/store.ts'
+import { callTool } from '../../mcp/tools/messages.ts'
 import {
   checkEmit,
   checkedPayload,
@@ -31,6 +33,7 @@ import {
   subscribeEvents,
   subscription as subscriptionShape,
   unsubscribeEvents,
+  type WireDelivery,
   type WireSubscribed,
   type WireSubscription,
 } from './messages.ts'
@@ -66,9 +69,13 @@ export interface EventsParts {
   readonly clock: Clock
   readonly trace: Trace
   readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
+  /** Runs something as a part of a step of a unit of work, and tells in which step something runs. */
+  readonly steps: Steps
   /** The content of these resources is another one now. */
   readonly touched: (uris: readonly string[]) => void
   readonly expand: Expand
+  /** Whether a session lasts from request to request where its carrier has no connection. */
+  readonly sessions: boolean
   /** Reads anew what is kept of a session that other processes serve too. */
   readonly refresh: (session: string) => void
   /** By which name other processes know a session. */
@@ -87,6 +94,11 @@ export interface EventsSettings {
   readonly push: boolean
 }
 
+export interface Steps {
+  within(step: UnitStep | undefined, work: Next): Awaitable<unknown>
+  current(): UnitStep | undefined
+}
+
 /** Sends to one listener. */
 type Send = <P>(method: Method<P, undefined>, params: P) => void
 
@@ -98,11 +110,15 @@ export interface EventsServer {
   emit(name: string, payload: unknown, options?: EmitOptions): Promise<string>
   /** A session has opened its stream here, though what it subscribes to may reach other processes. */
   heard(conversation: Conversation): void
+  /** The ways that there are to hear of events on a wire. */
+  delivery(revision: Revision): readonly WireDelivery[]
   /** What a listen request may ask for. */
   readonly listening: {
     readonly member: string
     open(exchange: Exchange, wanted: unknown, send: Send): Promise<Listening | undefined>
   }
+  /** The writes that take back what a step of a unit of work has told. */
+  undo(place: string): Promise<readonly Op[]>
   /** Ends all subscriptions in good order. */
   close(): void
 }
@@ -139,7 +155,15 @@ export function eventsServer(parts: EventsParts, options: EventsOptions = {}): E
       return next()
     },
   }
-  events.onChange(() => lazy.loaded?.withdraw(name => events.get(name) !== undefined))
+  const stepping: Layer = {
+    stage: 'execute',
+    methods: [callTool.name],
+    marked: true,
+    // What takes a step back is no part of it, wherever it is called.
+    when: ({ step, unwinds }) => (step !== undefined || unwinds) && offered(),
+    run: ({ step }, next) => parts.steps.within(step, next),
+  }
+  events.onChange(() => lazy.loaded?.changed())
   const run = async (exchange: Exchange, method: 'subscribe' | 'unsubscribe' | 'poll'): Promise<unknown> => {
     const [{ methods }, works] = await Promise.all([import('./methods.ts'), lazy.load()])
     return methods[method](works, { ...parts, settings, books }, exchange)
@@ -148,6 +172,8 @@ export function eventsServer(parts: EventsParts, options: EventsOptions = {}): E
     catalog: events,
     compile: (name, facts) => compileEvent(name, facts, parts.expand),
     emit: emitter(parts, lazy),
+    // Where each request stands alone a listen has a way back; elsewhere only what lasts has one.
+    delivery: ({ era }) => (settings.push && (era === 'request' || parts.sessions) ? ['push', 'poll'] : ['poll']),
     heard: conversation => {
       const { peer, session } = conversation
       if (!offered() || peer === undefined || session === undefined || declared(peer, eventsExtension) === undefined) return
@@ -164,6 +190,7 @@ export function eventsServer(parts: EventsParts, options: EventsOptions = {}): E
         return listen(works, { ...parts, settings, books }, exchange, wishes, send)
       },
     },
+    undo: async place => (offered() ? (await lazy.load()).undo(place) : []),
     close: () => lazy.close(),
     side: {
       handlers: [
@@ -171,7 +198,7 @@ export function eventsServer(parts: EventsParts, options: EventsOptions = {}): E
         [unsubscribeEvents, { offered, execute: (exchange: Exchange) => run(exchange, 'unsubscribe') }],
         [pollEvents, { offered, execute: (exchange: Exchange) => run(exchange, 'poll') }],
       ],
-      layers: [watched],
+      layers: [watched, stepping],
       memories: [books.memory],
       capabilities: revision => {
         const more = settings.push ? {} : { supported: false, poll_interval_seconds: settings.pollSeconds }
@@ -221,9 +248,16 @@ function lazyWorks(parts: EventsParts, settings: EventsSettings): LazyWorks {
 }
 
 /** Whatever has to be waited for first, what is emitted later comes later. */
-function emitter({ events, trace }: EventsParts, lazy: LazyWorks): EventsServer['emit'] {
+function emitter({ events, trace, steps }: EventsParts, lazy: LazyWorks): EventsServer['emit'] {
   let before: Promise<unknown> | undefined
-  const publish = (works: Works, entry: EventEntry, payload: Params, owner: string | undefined, options: EmitOptions) => {
+  const publish = (
+    works: Works,
+    entry: EventEntry,
+    payload: Params,
+    owner: string | undefined,
+    options: EmitOptions,
+    place: string | undefined,
+  ) => {
     const touches = entry.touches?.(payload)
     const data: EventData = {
       payload,
@@ -231,16 +265,17 @@ function emitter({ events, trace }: EventsParts, lazy: LazyWorks): EventsServer[
       ...(owner === undefined ? {} : { owner }),
       ...(touches === undefined || touches.length === 0 ? {} : { touches }),
     }
-    return works.publish(entry.name, options.id, data)
+    return works.publish(entry.name, options.id, data, place)
   }
   const inTurn = async (entry: EventEntry, payload: Awaitable<Params>, options: EmitOptions) => {
     const turn = before
+    const place = steps.current()?.place
     const ready = Promise.all([payload, ownerKeyOf(options.to), lazy.load()])
     const mine = Promise.allSettled([turn, ready])
     before = mine
     const [[checked, owner, works]] = await Promise.all([ready, mine])
     if (before === mine) before = undefined
-    return publish(works, entry, checked, owner, options)
+    return publish(works, entry, checked, owner, options, place)
   }
   return (name, given, options = {}) => {
     let emitted: Promise<string>
@@ -253,7 +288,7 @@ function emitter({ events, trace }: EventsParts, lazy: LazyWorks): EventsServer[
       emitted =
         works === undefined || isThenable(payload) || before !== undefined || options.to !== undefined
           ? inTurn(entry, isThenable(payload) ? payload : (JSON.parse(JSON.stringify(payload)) as Params), options)
-          : publish(works, entry, payload, undefined, options)
+          : publish(works, entry, payload, undefined, options, steps.current()?.place)
     } catch (error) {
       emitted = Promise.reject(error)
     }

@@ -10,7 +10,7 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import type { Position } from '../../../stores/store.ts'
 import type { EventData } from './entry.ts'
 import { agrees } from './filter.ts'
-import { type EndReason, eventBookmark, eventHappened, eventsTerminated, type WireEvent, type WireHint } from './messages.ts'
+import { type EndReason, eventBookmark, eventHappened, eventsTerminated, type WireEvent, wireSuggestion } from './messages.ts'
 import type { Outlet } from './outlet.ts'
 
 export interface Wish {
@@ -26,8 +26,10 @@ export interface SubscriptionParts {
   readonly tail: Tail
   readonly era: string
   readonly outlet: Outlet
-  /** Whether its owner may still hear of it, where that can end before the subscription does. */
-  readonly guard: (() => Promise<boolean>) | undefined
+  /** Whether its owner may still hear of it. */
+  readonly recheck: () => Promise<boolean>
+  /** That can end before the subscription does: then it is asked before each event. */
+  readonly guarded: boolean
   readonly failed: (error: unknown) => void
   /** It has ended of itself. */
   readonly ended: (subscription: Subscription) => void
@@ -50,6 +52,7 @@ export class Subscription {
   /** It has seen all that the tail has told. */
   #live = false
   #pumping = false
+  #guarded: boolean
   #over = false
   #onEnd: (() => void) | undefined = undefined
 
@@ -60,6 +63,7 @@ export class Subscription {
     this.#position = from
     this.#told = from
     this.#lost = lost
+    this.#guarded = parts.guarded
   }
 
   /** Where its reader would go on. */
@@ -74,7 +78,7 @@ export class Subscription {
   /** Something has come that it may want. */
   offer(occurrence: Occurrence): void {
     if (!this.#live || this.#over || occurrence.cursor <= this.#position) return
-    if (this.#parts.guard === undefined && this.#parts.outlet.ready) return this.#pass(occurrence)
+    if (!this.#guarded && this.#parts.outlet.ready) return this.#pass(occurrence)
     this.#live = false
     this.#position = occurrence.cursor - 1
     this.pump()
@@ -110,7 +114,12 @@ export class Subscription {
 
   /** Where its owner has lost the right to it, it ends. */
   async verify(): Promise<void> {
-    if (this.#parts.guard !== undefined && !(await this.#parts.guard())) this.terminate('revoked')
+    if (this.#guarded && !(await this.#parts.recheck())) this.terminate('revoked')
+  }
+
+  /** What it waits for asks for more than it did: from here on its right is looked at. */
+  doubt(): void {
+    this.#guarded = true
   }
 
   /** One notice, then silence. */
@@ -142,10 +151,10 @@ export class Subscription {
   }
 
   async #catchUp(): Promise<void> {
-    const { outlet, tail, guard } = this.#parts
+    const { outlet, tail, recheck } = this.#parts
     while (!this.#over) {
       if (!outlet.ready) return outlet.whenReady(() => this.pump())
-      if (guard !== undefined && !(await guard())) return this.terminate('revoked')
+      if (this.#guarded && !(await recheck())) return this.terminate('revoked')
       const held = tail.after(this.#position, pageSize)
       if (held === undefined) await this.#readPage()
       else if (!this.#passAll(held)) continue
@@ -222,17 +231,13 @@ export function wireEvent(occurrence: Occurrence, id: string, era: string, after
 }
 
 function commonOf({ id, name, at, data, cursor }: Occurrence, era: string): Common {
-  const { payload, hint } = data as EventData
-  const wireHint: WireHint | undefined = hint && {
-    recommended_tool: hint.tool,
-    ...(hint.arguments === undefined ? {} : { parameters: hint.arguments }),
-    ...(hint.reason === undefined ? {} : { reason: hint.reason }),
-  }
+  const { payload, hint, undoes } = data as EventData
   return {
     event: name,
     timestamp: new Date(at).toISOString(),
     payload,
-    ...(wireHint === undefined ? {} : { action_hint: wireHint }),
+    ...(hint === undefined ? {} : { action_hint: wireSuggestion(hint) }),
+    ...(undoes === undefined ? {} : { compensates: undoes }),
     event_id: id,
     cursor: cursorText(era, cursor),
   }

@@ -28,15 +28,24 @@ export interface Granted {
   readonly wish: Wish
   /** Milliseconds since the epoch. */
   readonly expires: number
-  /** Whether all of it may still be heard, where that can change. */
-  readonly guard: (() => Promise<boolean>) | undefined
+  /** Whether all of it may still be heard. */
+  readonly recheck: () => Promise<boolean>
+  /** That can change before its owner leaves. */
+  readonly guarded: boolean
   readonly response: WireSubscribed
 }
+
+const nobody = '~nobody-'
 
 /** The key of a caller; whoever is not known is like nobody else. */
 export async function ownerIn(asker: Asker): Promise<string> {
   const owner = await ownerOf(asker)
-  return isNobody(owner) ? `~${crypto.randomUUID()}` : owner
+  return isNobody(owner) ? `${nobody}${crypto.randomUUID()}` : owner
+}
+
+/** Whether a key is of somebody who will be known again. */
+export function isSomebody(owner: string): boolean {
+  return !owner.startsWith(nobody)
 }
 
 const idLength = 200
@@ -53,7 +62,7 @@ export async function readWish(
   const deny = (reason: string): { readonly denied: WireSubscribed } => ({ denied: denial(id, supported, reason) })
   if (id.length === 0 || id.length > idLength) return deny(`subscription_id: give 1 to ${idLength} characters`)
   if (wire.events.length > mostEvents) return deny(`events: ${wire.events.length} are named; the limit is ${mostEvents}`)
-  const { heard, refused, reasons, guard } = await hearable(parts, asker, wire.events)
+  const { heard, refused, reasons, recheck, guarded } = await hearable(parts, asker, wire.events)
   if (heard.length === 0) return deny(reasons.join('; ') || 'events: name at least one')
   const fault =
     wire.filter === undefined
@@ -68,7 +77,8 @@ export async function readWish(
   const expires = expiryOf(parts, asker, ttl)
   return {
     wish: { id, owner, events: new Set(heard.map(({ name }) => name)), filter: wire.filter },
-    guard,
+    recheck,
+    guarded,
     expires,
     response: {
       subscription_id: id,
@@ -89,23 +99,27 @@ export async function hearable(parts: WishParts, asker: Asker, names: readonly s
   const heard: EventEntry[] = []
   const refused: string[] = []
   const reasons: string[] = []
-  const guarded: EventEntry[] = []
+  let guarded = false
   for (const name of new Set(names)) {
     const entry = parts.events.get(name)
     const hearing = entry === undefined ? undefined : await parts.may(asker, entry)
     if (entry !== undefined && hearing?.refusal === undefined) {
       heard.push(entry)
-      if (hearing?.guarded === true) guarded.push(entry)
+      guarded ||= hearing?.guarded === true
       continue
     }
     refused.push(clip(name))
     reasons.push(hearing?.refusal ?? `There is no event "${clip(name)}"`)
   }
-  const guard = async (): Promise<boolean> => {
-    for (const entry of guarded) if ((await parts.may(asker, entry)).refusal !== undefined) return false
+  const recheck = async (): Promise<boolean> => {
+    for (const { name } of heard) {
+      // As it is now: its scopes may be others than they were. One that is gone tells nobody anything.
+      const entry = parts.events.get(name)
+      if (entry !== undefined && (await parts.may(asker, entry)).refusal !== undefined) return false
+    }
     return true
   }
-  return { heard, refused, reasons, guard: guarded.length === 0 ? undefined : guard }
+  return { heard, refused, reasons, recheck, guarded }
 }
 
 /** The server's longest, or less where less was asked for or the caller's proof of identity ends before. */

@@ -1,4 +1,5 @@
 /** The works of events: one feed, one tail of it, and the subscriptions that are open here. Loaded with the first use. */
+import type { Catalog } from '../../../core/catalog.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { cursorText, readCursor } from '../../../core/feed/cursor.ts'
 import { Feed } from '../../../core/feed/feed.ts'
@@ -6,14 +7,16 @@ import type { Occurrence } from '../../../core/feed/occurrence.ts'
 import { Tail } from '../../../core/feed/tail.ts'
 import type { Asker } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { put } from '../../../stores/ops.ts'
-import type { Position, Store } from '../../../stores/store.ts'
-import type { EventData } from './entry.ts'
+import { put, remove } from '../../../stores/ops.ts'
+import type { Op, Position, Store } from '../../../stores/store.ts'
+import type { EventData, EventEntry } from './entry.ts'
 import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import type { Outlet } from './outlet.ts'
+import { PolledBook } from './polled.ts'
 import type { EventsParts, EventsSettings } from './server.ts'
 import { Subscription, type Wish, wants, wireEvent } from './subscription.ts'
 import { sessionChanged, Table } from './table.ts'
+import { UndoableEvents } from './undoable.ts'
 import { denial, type Granted, ownerIn, readWish, type WishParts } from './wish.ts'
 
 export interface WorksParts extends EventsParts {
@@ -24,13 +27,19 @@ export interface WorksParts extends EventsParts {
 /** How often those are looked at whose right may end before their subscription. */
 const verifyMs = 5_000
 const pollMost = 500
+/** Writes of one commit that takes back events. */
+const undoneAtOnce = 500
 
 export class Works {
+  readonly polled: PolledBook
+  readonly undoable: UndoableEvents
   readonly #parts: WorksParts
   readonly #feed: Feed
   readonly #tail: Tail
   readonly #table: Table
   readonly #wishes: WishParts
+  /** What each event asks for, to see when it is more. */
+  #scopes: ReadonlyMap<string, string>
   /** Where all were reminded last. */
   #reminded: Position = 0
   /** Somebody watches a resource that events touch. */
@@ -44,7 +53,10 @@ export class Works {
     this.#parts = parts
     this.#wishes = { ...parts, now: clock.now }
     this.#table = new Table(settings)
+    this.#scopes = scopesIn(parts.events)
+    this.polled = new PolledBook(parts)
     this.#feed = new Feed({ store, clock, id: () => crypto.randomUUID(), name: `events/${name}`, ...settings })
+    this.undoable = new UndoableEvents({ store, clock, name, keepMs: settings.keepMs, trace: parts.trace })
     this.#tail = new Tail({
       feed: this.#feed,
       tell: (occurrences, truncated) => this.#tell(occurrences, truncated),
@@ -57,15 +69,28 @@ export class Works {
     return this.#parts.clock
   }
 
-  /** The id; what was published under it before is not published again. */
-  async publish(name: string, id: string | undefined, data: EventData): Promise<string> {
+  /** The id; what was published under it before is not published again. `place`: of the step of a unit of work that emits it. */
+  async publish(name: string, id: string | undefined, data: EventData, place?: string): Promise<string> {
     const { keepMs } = this.#parts.settings
     const once = id === undefined ? [] : [put(`event-ids/${this.#parts.name}/${id}`, '', { ifAbsent: true, ttl: keepMs })]
-    const given = id === undefined ? { name, data } : { id, name, data }
-    const occurrence = await this.#feed.publish(given, once)
+    const given = { id: id ?? crypto.randomUUID(), name, data }
+    const noted = place === undefined ? [] : this.undoable.noting(place, given)
+    const occurrence = await this.#feed.publish(given, [...once, ...noted])
+    if (occurrence === undefined && place !== undefined) await this.undoable.refuse(place)
     // Where nobody reads the feed here, nobody else tells those who watch.
     if (occurrence !== undefined && data.touches !== undefined && !this.#tail.running) this.#parts.touched(data.touches)
     return occurrence?.id ?? (id as string)
+  }
+
+  /** The writes that take back what a step of a unit of work has told: each event is followed by another one that says so. */
+  async undo(place: string): Promise<readonly Op[]> {
+    const undone = await this.undoable.undo(place)
+    // Where nobody reads the feed here, nobody else tells those who watch.
+    if (!this.#tail.running) for (const { occurrence } of undone) this.#parts.touched(occurrence.data.touches ?? [])
+    const ops = undone.flatMap(({ note, occurrence }) => [this.#feed.publishing(occurrence), remove(note)])
+    // Who is told of them twice, since this was begun anew, knows them by their ids.
+    while (ops.length > undoneAtOnce) await this.#parts.opened.commit(ops.splice(0, undoneAtOnce))
+    return ops
   }
 
   /** From here on what others emit is heard for those who watch resources here. */
@@ -100,7 +125,13 @@ export class Works {
     return this.#open(asker, granted, outlet, era, from)
   }
 
-  #open({ caller }: Asker, { wish, response, guard, expires }: Granted, outlet: Outlet, era: string, from: Start): Opening {
+  #open(
+    { caller }: Asker,
+    { wish, response, recheck, guarded, expires }: Granted,
+    outlet: Outlet,
+    era: string,
+    from: Start,
+  ): Opening {
     const { clock, trace } = this.#parts
     let cancel = (): void => {}
     const subscription = new Subscription(
@@ -110,7 +141,8 @@ export class Works {
         tail: this.#tail,
         era,
         outlet,
-        guard,
+        recheck,
+        guarded,
         failed: error => trace('events-unread', error, caller),
         ended: ended => {
           cancel()
@@ -122,7 +154,7 @@ export class Works {
       from.lost,
     )
     cancel = clock.setTimeout(() => subscription.terminate('expired'), Math.min(expires - clock.now(), 2 ** 31 - 1), true)
-    this.#table.add(subscription, guard !== undefined)
+    this.#table.add(subscription, guarded)
     this.#verifySoon()
     const place = { cursor: cursorText(era, from.position), ...(from.lost ? { truncated: true } : {}) }
     return { subscription, response: { ...response, ...place } }
@@ -173,10 +205,21 @@ export class Works {
     }
   }
 
-  /** Events were taken back: who waits for none that is left waits for nothing. */
-  withdraw(offered: (name: string) => boolean): void {
-    for (const subscription of this.#table.all())
-      if (![...subscription.wish.events].some(offered)) subscription.terminate('withdrawn')
+  /** Events are others than they were: who waits for none that is left waits for nothing, and who may hear of one may not any more. */
+  changed(): void {
+    const { events, clock } = this.#parts
+    const scopes = scopesIn(events)
+    for (const subscription of this.#table.all()) {
+      const names = [...subscription.wish.events]
+      if (!names.some(name => events.get(name) !== undefined)) subscription.terminate('withdrawn')
+      else if (names.some(name => scopes.get(name) !== this.#scopes.get(name))) {
+        subscription.doubt()
+        this.#table.guarded.add(subscription)
+        clock.setTimeout(() => void subscription.verify().catch(error => this.#parts.trace('events-unverified', error)), 0, true)
+      }
+    }
+    this.#scopes = scopes
+    this.#verifySoon()
   }
 
   /** Tells other processes that a session listens to something else now. */
@@ -223,6 +266,10 @@ export class Works {
     this.#verifying = undefined
     this.#verifySoon()
   }
+}
+
+function scopesIn(events: Catalog<EventEntry>): ReadonlyMap<string, string> {
+  return new Map(events.snapshot.entries.map(({ name, facts }) => [name, (facts.scopes ?? []).join(' ')]))
 }
 
 interface Start {

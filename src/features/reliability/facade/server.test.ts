@@ -198,6 +198,70 @@ describe.each(places)('the façade at %s on %s', (revision, kind) => {
     expect(problemIn(await call(other, 'close', { session_token }))['code']).toBe('SCOPE_INSUFFICIENT')
   })
 
+  it('E15-9: events are subscribed to, polled for and let go, and nothing is pushed to who has no ear for it', async () => {
+    const server = world.serve(kind, { facade: true, events: { pollEvery: '2s', perCaller: 2 } })
+    const wire = await speak(server, revision)
+    expect((await listed(wire)).has('poll_events')).toBe(false)
+    const happened = server.event('happened', { payload: jsonSchema({ type: 'object', properties: { n: {}, odd: {} } }) })
+    expect([...(await listed(wire)).keys()]).toEqual(
+      expect.arrayContaining(['subscribe_events', 'poll_events', 'unsubscribe_events']),
+    )
+    const refused = structured(await call(wire, 'subscribe_events', { events: ['nonsense'] }))
+    expect(refused).toMatchObject({ status: 'denied', supported_events: ['happened'] })
+    const wish = { events: ['happened'], filter: { odd: true } }
+    const { subscription_id, ...told } = structured(await call(wire, 'subscribe_events', wish))
+    expect(told).toMatchObject({ status: 'active', supported: false, poll_interval_seconds: 2 })
+    for (let n = 1; n <= 4; n++) await happened.emit({ n, odd: n % 2 === 1 })
+    const polled = async (args: Frame): Promise<unknown[]> => {
+      const { events } = structured(await call(wire, 'poll_events', args)) as { events: { payload: Frame }[] }
+      return events.map(({ payload }) => payload['n'])
+    }
+    const first = structured(await call(wire, 'poll_events', { subscription_id, limit: 2 }))
+    expect(first).toMatchObject({ events: [{ payload: { n: 1 } }], more: true })
+    expect(await polled({ subscription_id, cursor: first['cursor'] })).toEqual([3])
+    expect(await polled({ events: ['happened'], cursor: told['cursor'] })).toEqual([1, 2, 3, 4])
+    const other = await speak(server, revision, { principal: 'bob' })
+    expect(problemIn(await call(other, 'poll_events', { subscription_id }))['code']).toBe('INVALID_INPUT')
+    for (let i = 0; i < 2; i++)
+      expect(structured(await call(wire, 'unsubscribe_events', { subscription_id }))).toMatchObject({ status: 'cancelled' })
+    expect(problemIn(await call(wire, 'poll_events', { subscription_id }))['message']).toContain('give events')
+    expect(wire.heard.some(({ method }) => method === 'notifications/event')).toBe(false)
+  })
+
+  it('E15-8, E15-12: who polls has so many subscriptions and no more, and one thing under one id', async () => {
+    const server = world.serve(kind, { facade: ['events'], events: { perCaller: 2 } })
+    server.event('happened', {})
+    const wire = await speak(server, revision)
+    const wish = { events: ['happened'], subscription_id: 'mine/1' }
+    const asked = async (args: Frame) => structured(await call(wire, 'subscribe_events', args))
+    expect(await asked(wish)).toMatchObject({ status: 'active' })
+    expect(await asked(wish)).toMatchObject({ status: 'active' })
+    expect(await asked({ ...wish, filter: { a: 1 } })).toMatchObject({ status: 'denied' })
+    expect(await asked({ ...wish, subscription_id: 'mine/2' })).toMatchObject({ status: 'active' })
+    expect(await asked({ ...wish, subscription_id: 'mine/3' })).toMatchObject({
+      status: 'denied',
+      reason: expect.stringContaining('events.perCaller'),
+    })
+    await world.clock.forward(3_700_000)
+    expect(problemIn(await call(wire, 'poll_events', { subscription_id: 'mine/1' }))['code']).toBe('INVALID_INPUT')
+    expect(await asked({ ...wish, subscription_id: 'mine/3' })).toMatchObject({ status: 'active' })
+  })
+
+  it('E4-3: events with scopes are heard through the façade with what was negotiated there, and not without', async () => {
+    const grant = ({ scopes }: { scopes: readonly string[] }) => scopes
+    const server = world.serve(kind, { facade: true, permissions: { grant } })
+    const audited = server.event('audited', { scopes: ['audit'] })
+    const wire = await speak(server, revision)
+    const wish = { events: ['audited'] }
+    expect(structured(await call(wire, 'subscribe_events', wish))).toMatchObject({ status: 'denied' })
+    const { session } = structured(await call(wire, 'negotiate_scopes', { requested_scopes: ['audit'] })) as { session: Frame }
+    const session_token = session['token']
+    const { subscription_id } = structured(await call(wire, 'subscribe_events', { ...wish, session_token }))
+    await audited.emit({ n: 1 })
+    expect(structured(await call(wire, 'poll_events', { subscription_id, session_token }))['events']).toHaveLength(1)
+    expect(problemIn(await call(wire, 'poll_events', { subscription_id }))['message']).toContain('audit')
+  })
+
   it('E6-10: a refusal offers its token to the host of every client, and no argument of the model’s is one', async () => {
     const server = world.serve(kind, { facade: true })
     server.tool('wipe', { input: titled, confirm: { message: 'Wipe {title}?' } }, ({ title }) => `wiped ${title}`)

@@ -26,6 +26,8 @@ export interface FacadeParts<E extends FacadeEntry> {
   readonly catalog: Catalog<E>
   /** An entry of the catalog for a tool of the façade. */
   readonly compile: (tool: FacadeTool) => E
+  /** What else than the catalog decides which methods are offered: calls back when it may have changed. */
+  readonly onOffer: (fn: () => void) => void
   /** Whether a method is offered now. */
   readonly offers: (method: FacadeTool['method']) => boolean
   readonly problemOf: (thrown: unknown) => Problem
@@ -62,6 +64,7 @@ export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Fa
   }
   dress()
   catalog.onChange(dress)
+  options.onOffer(dress)
   const argumentsOf = ({ params }: Exchange): readonly FacadeArgument[] => {
     const entry = catalog.get(params['name'] as string)
     return (entry === undefined ? undefined : more.get(entry)?.arguments) ?? []

@@ -1,5 +1,6 @@
 /** Suggestions for a call that says what it is for. Loaded with the first one. */
 import { problem } from '../../../core/problem.ts'
+import { checkSuggestion, type Suggestion } from '../../../core/suggestion.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { askInward } from '../../../engine/inward.ts'
@@ -8,15 +9,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type CallToolResult, listTools } from '../../mcp/tools/messages.ts'
-import {
-  intentExtension,
-  isTooLong,
-  longestIntent,
-  type Suggestion,
-  type WireIntent,
-  type WireSuggested,
-  wireSuggestion,
-} from './messages.ts'
+import { intentExtension, isTooLong, longestIntent, type WireIntent, type WireSuggested, wireSuggestion } from './messages.ts'
 import type { IntentParts } from './server.ts'
 
 /** How long an answer waits for a suggestion, from the beginning of the call on. */
@@ -76,9 +69,8 @@ async function suggestion<C>(parts: IntentParts<C>, exchange: Exchange, intent: 
 
 /** Nobody learns of a tool from a suggestion. */
 async function visible<C>(parts: IntentParts<C>, exchange: Exchange, found: Suggestion): Promise<Suggestion | undefined> {
-  const { tool, reason } = found
-  if (typeof tool !== 'string' || typeof reason !== 'string')
-    throw new TypeError("A suggestion names a tool and a reason: { tool: 'find', reason: 'It looks at all of them at once' }")
+  checkSuggestion(found, 'A suggestion')
+  const { tool } = found
   if (!parts.offers(tool)) throw new TypeError(`There is no tool "${clip(tool)}" to suggest`)
   let cursor: string | undefined
   for (let page = 0; page < mostPages; page++) {

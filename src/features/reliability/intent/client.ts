@@ -3,14 +3,15 @@
  * only the host can have it followed, and no further than one step.
  */
 import { problem } from '../../../core/problem.ts'
+import type { Suggestion } from '../../../core/suggestion.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
-import { intentExtension, isTooLong, longestIntent, type Suggestion, suggestionFrom, type WireIntent } from './messages.ts'
+import { intentExtension, isTooLong, longestIntent, suggestionFrom, type WireIntent } from './messages.ts'
 
-export type { Suggestion } from './messages.ts'
+export type { Suggestion } from '../../../core/suggestion.ts'
 
 /** The call that was made, or was not, when something else was suggested. */
 export interface SuggestedFor {

@@ -1,12 +1,13 @@
 /** Hearing what calls are for. It never changes what a call does: at most it is answered with another one that may serve better. */
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log-trace.ts'
+import type { Suggestion } from '../../../core/suggestion.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
-import { intentExtension, type Suggestion } from './messages.ts'
+import { intentExtension } from './messages.ts'
 
 /** A call, and what it is for. */
 export interface IntendedCall {
@@ -19,7 +20,8 @@ export interface IntendedCall {
 
 export interface IntentOptions<C> {
   /**
-   * Finds a call that would serve the intent better: another tool, or the same with other arguments. Told to the caller if the
+   * Finds a call that would serve the intent better: another tool, or the same with other arguments; without any, with those of
+   * the call. Told to the caller if the
    * tool is one it may see; the call goes its way meanwhile, and waits for this a second at most.
    */
   readonly suggest?: (call: IntendedCall, context: C) => Awaitable<Suggestion | undefined>

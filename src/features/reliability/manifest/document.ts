@@ -5,6 +5,7 @@ import { NS } from '../../../core/namespace.ts'
 import { type CacheHint, ListPage } from '../../../engine/paging.ts'
 import { type Implementation, type Revision, stepsDown, type Wire } from '../../../revisions/index.ts'
 import { listTools, type Tool } from '../../mcp/tools/messages.ts'
+import type { WireEventType } from '../events/messages.ts'
 import type { WireRecommendation } from '../recommendations/messages.ts'
 import { manifestVersion, type WireManifest, type WireManifestTool } from './messages.ts'
 import { type AuthMethod, type ExtensionToken, extensionTokens, type WireAuth, type WireRateLimits } from './shape.ts'
@@ -30,7 +31,15 @@ export interface DocumentParts {
   readonly sessionTtlSeconds?: number | undefined
   readonly rateLimits?: WireRateLimits | undefined
   readonly recommendations: readonly WireRecommendation[]
+  /** What happens here that one can hear of. */
+  readonly events: OfferedEvents
   readonly cache: CacheHint
+}
+
+export interface OfferedEvents {
+  /** Counts changes. */
+  version(): number
+  listed(revision: Revision): readonly WireEventType[]
 }
 
 export interface Built {
@@ -76,10 +85,10 @@ export class Documents {
   }
 
   #kept(revision: Revision): Kept {
-    const { snapshot, extensions, cache } = this.#parts
+    const { snapshot, extensions, events, cache } = this.#parts
     const current = snapshot()
-    // Extensions come and go with more than tools.
-    const key = `manifest ${revision.id} ${extensions(revision).join()}`
+    // Extensions come and go with more than tools, and so do events.
+    const key = `manifest ${revision.id} ${events.version()} ${extensions(revision).join()}`
     return current.memo(key, () => {
       const kept: Kept = { coming: built(manifestOf(this.#parts, revision, current.entries), cache), built: undefined }
       kept.coming.then(
@@ -101,7 +110,8 @@ async function built(manifest: WireManifest, cache: CacheHint): Promise<Built> {
 
 function manifestOf(parts: DocumentParts, revision: Revision, offered: readonly Offered[]): WireManifest {
   const tools = entriesOf(revision, offered)
-  const auth = authOf(parts, tools)
+  const events = parts.events.listed(revision)
+  const auth = authOf(parts, tools, events)
   const { rateLimits, recommendations } = parts
   return {
     manifest_version: manifestVersion,
@@ -111,6 +121,7 @@ function manifestOf(parts: DocumentParts, revision: Revision, offered: readonly 
     supported_extensions: tokensOf(parts.extensions(revision)),
     ...(rateLimits === undefined ? {} : { rate_limits: rateLimits }),
     ...(recommendations.length === 0 ? {} : { recommendations }),
+    ...(events.length === 0 ? {} : { events }),
   }
 }
 
@@ -144,12 +155,17 @@ function serverOf({ info, spoken, homepage = info.websiteUrl }: DocumentParts, r
   }
 }
 
-/** All scopes that a tool needs, whether somebody described them or not. */
-function authOf(parts: DocumentParts, tools: readonly WireManifestTool[]): WireAuth | undefined {
+/** All scopes that a tool or an event needs, whether somebody described them or not. */
+function authOf(
+  parts: DocumentParts,
+  tools: readonly WireManifestTool[],
+  events: readonly WireEventType[],
+): WireAuth | undefined {
   const { methods, scopes: described = {}, sessionTtlSeconds } = parts
   const grants = new Map<string, string[]>(Object.keys(described).map(scope => [scope, []]))
   for (const { name, required_scopes: needed = [] } of tools)
     for (const scope of needed) grants.set(scope, [...(grants.get(scope) ?? []), name])
+  for (const scope of events.flatMap(({ required_scopes: needed = [] }) => needed)) grants.set(scope, grants.get(scope) ?? [])
   if (methods === undefined && sessionTtlSeconds === undefined && grants.size === 0) return undefined
   const scopes = [...grants].map(([name, unlocked]) => ({
     name,

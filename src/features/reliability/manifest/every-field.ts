@@ -74,6 +74,17 @@ export const everyField: WireManifest & { readonly x_more: unknown } = {
     },
     { capability: 'wiki', server_name: 'com.example/wiki' },
   ],
+  events: [
+    {
+      name: 'seen',
+      description: 'Something was seen',
+      payload_schema: { type: 'object', properties: { some_name: { type: 'string' } } },
+      filter_fields: ['some_name'],
+      required_scopes: ['read:all'],
+      delivery: ['push', 'poll'],
+    },
+    { name: 'Gone.away', description: '', delivery: ['poll'] },
+  ],
   x_more: { kept: ['as', 'it', 'is'] },
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { expectFits } from '../../../../test/extension-schemas.ts'
+import { eventTypeMembers } from '../events/messages.ts'
 import { everyField, fewestFields } from './every-field.ts'
 import { exportManifest, importManifest, readManifest } from './exchange.ts'
 import { toolFacts } from './shape.ts'
@@ -19,6 +20,7 @@ describe('manifests as documents', () => {
   ])('E1-1: with %s are taken into a catalog and written deep-equal', (_, manifest) => {
     const imported = importManifest(JSON.parse(JSON.stringify(manifest)))
     expect(imported.tools.snapshot.entries.map(({ name }) => name)).toEqual(manifest.tools.map(({ name }) => name))
+    expect(imported.events?.snapshot.entries.map(({ name }) => name)).toEqual(manifest.events?.map(({ name }) => name))
     expect(exportManifest(imported)).toEqual(manifest)
   })
 
@@ -26,6 +28,11 @@ describe('manifests as documents', () => {
     const [first, , last] = everyField.tools
     expect(Object.keys({ ...first, ...last })).toEqual(expect.arrayContaining(Object.keys(toolFacts)))
     expectFits({ ...everyField, tools: everyField.tools.slice(0, 2) }, 'service-manifest.schema.json')
+  })
+
+  it('E1-1: so it has every member that an event can have', () => {
+    const [first] = everyField.events ?? []
+    expect(Object.keys(first ?? {}).sort()).toEqual(Object.keys(eventTypeMembers).sort())
   })
 
   it.skipIf(examples.length === 0)('E1-1: the example manifests of the proposals are taken in and written deep-equal', () => {
@@ -61,6 +68,10 @@ describe('manifests as documents', () => {
     const tool = { name: 'same', description: '', input_schema: {} }
     expect(() => importManifest(bad({ tools: [tool, tool] }))).toThrow('There is a tool "same" already')
     expect(() => readManifest(bad({ tools: Array(10_001).fill(tool) }))).toThrow('the limit is 10000')
+    const event = { name: 'same', description: '', delivery: ['poll'] }
+    expect(() => importManifest(bad({ events: [event, event] }))).toThrow('There is a event "same" already')
+    expect(() => readManifest(bad({ events: [{ ...event, delivery: ['owl'] }] }))).toThrow('events[0].delivery[0] must be one of')
+    expect(() => readManifest(bad({ events: Array(10_001).fill(event) }))).toThrow('10001 events; the limit is 10000')
   })
 
   it('never fail otherwise than by a TypeError or a name that is there twice, whatever comes', () => {
@@ -71,7 +82,7 @@ describe('manifests as documents', () => {
             const imported = importManifest(manifest)
             expect(exportManifest(imported)).toEqual(manifest)
           } catch (error) {
-            expect(String(error)).toMatch(/^TypeError: The manifest|There is a tool/)
+            expect(String(error)).toMatch(/^TypeError: The manifest|There is a (tool|event)/)
           }
         }
       }),
@@ -114,5 +125,6 @@ it('a view has the names of programs, and schemas as they are', () => {
     rateLimits: { requestsPerMinute: 6 },
   })
   expect(view.recommendations?.[0]?.registryUrl).toContain('https://')
+  expect(view.events?.[0]).toMatchObject({ payloadSchema: { properties: { some_name: {} } }, filterFields: ['some_name'] })
   expect(view.document).toBe(everyField)
 })

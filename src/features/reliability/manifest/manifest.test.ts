@@ -1,13 +1,15 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { expectFits } from '../../../../test/extension-schemas.ts'
+import { subscribe } from '../../../../test/spec/eventing.ts'
 import { errorOf, type Frame, resultOf, speak, type Wire } from '../../../../test/spec/wire.ts'
 import { digest } from '../../../core/digest.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import { createServer, type Server, type ServerOptions } from '../../../server/index.ts'
 import { memoryStore } from '../../../stores/memory.ts'
 import { fakeClock } from '../../../testing/index.ts'
-import { manifestExtension, manifestUri } from './messages.ts'
+import { eventsExtension } from '../events/messages.ts'
+import { manifestExtension, manifestUri, type WireManifest } from './messages.ts'
 
 const revisions: readonly RevisionId[] = ['2025-11-25', '2026-07-28']
 const capabilities = { extensions: { [manifestExtension]: {} } }
@@ -226,6 +228,55 @@ describe.each(revisions)('the manifest on %s', revision => {
     const told = (await wire.quiet()).map(({ method }) => method).filter(method => String(method).startsWith('notifications/'))
     expect(told.filter(method => method === 'notifications/tools/list_changed')).toHaveLength(1)
     expect(told.filter(method => method === 'notifications/resources/updated')).toHaveLength(1)
+  })
+
+  it('E1-1, E15-2: lists the events: what they tell, what filters may name, who may hear them, and how', async () => {
+    const server = make({ events: { push: revision === '2026-07-28' } })
+    server.event('ticket_created', { description: 'A ticket is there', payload: z.object({ id: z.string() }), scopes: ['audit'] })
+    server.event('odd', {})
+    const wire = await speak(server, revision, {
+      capabilities: { extensions: { [manifestExtension]: {}, [eventsExtension]: {} } },
+    })
+    const { events, auth, supported_extensions } = (await manifestOf(wire)) as unknown as WireManifest
+    const delivery = revision === '2026-07-28' ? ['push', 'poll'] : ['poll']
+    expect(events).toMatchObject([
+      {
+        name: 'ticket_created',
+        description: 'A ticket is there',
+        payload_schema: { type: 'object', properties: { id: { type: 'string' } } },
+        filter_fields: ['id'],
+        required_scopes: ['audit'],
+        delivery,
+      },
+      { name: 'odd', description: '', delivery },
+    ])
+    expect(events?.[1]).not.toHaveProperty('filter_fields')
+    expect([auth?.scopes?.find(({ name }) => name === 'audit'), supported_extensions?.includes('subscribe_notify')]).toEqual([
+      { name: 'audit', description: 'audit', grants: [] },
+      true,
+    ])
+    const wish = { events: ['odd'], filter: { anything: 1 } }
+    const told = await subscribe(wire, revision, wish)
+    expect([told.response.status, told.response.supported]).toEqual(['active', delivery.length === 1 ? false : undefined])
+  })
+
+  it('E1-3, E1-5: an event that comes or goes makes another revision, and one notice', async () => {
+    const server = make({ pageSize: 500 })
+    const wire = await open(server)
+    const before = await got(wire)
+    const watch = { uri: manifestUri }
+    if (revision === '2026-07-28') {
+      wire.begin('subscriptions/listen', { notifications: { resourceSubscriptions: [manifestUri] } })
+      await wire.next(({ method }) => method === 'notifications/subscriptions/acknowledged')
+    } else await wire.ask('resources/subscribe', watch)
+    const events = [server.event('one', {}), server.event('two', {})]
+    await wire.next(({ method }) => method === 'notifications/resources/updated')
+    expect((await wire.quiet()).filter(({ method }) => method === 'notifications/resources/updated')).toHaveLength(1)
+    const after = await got(wire)
+    expect(after['revision']).not.toBe(before['revision'])
+    expect(((after['manifest'] as Frame)['events'] as Frame[]).map(({ name }) => name)).toEqual(['one', 'two'])
+    for (const event of events) event.remove()
+    expect((await got(wire))['revision']).toBe(before['revision'])
   })
 
   it('E1-7: names the extensions that are on, and no other', async () => {

@@ -1,5 +1,6 @@
 /** The shape of a manifest: one description, from which its type and its check come. Members beyond it pass. */
 import { array, boolean, type Infer, integer, number, object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
+import { eventTypeShape } from '../events/messages.ts'
 import { recommendationShape } from '../recommendations/messages.ts'
 
 /** The names that a service may give to the extensions it has. */
@@ -89,6 +90,8 @@ export const manifestShape = object({
     }),
   ),
   recommendations: optional(array(recommendationShape)),
+  // Beyond the common form.
+  events: optional(array(eventTypeShape)),
 })
 
 export type WireManifest = Infer<typeof manifestShape>

@@ -3,7 +3,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import type { WireManifest } from './shape.ts'
 
 type Camel<S> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S
-type Opaque = 'input_schema' | 'output_schema'
+type Opaque = 'input_schema' | 'output_schema' | 'payload_schema'
 type Camelled<T> = T extends readonly (infer Item)[]
   ? readonly Camelled<Item>[]
   : T extends object
@@ -27,7 +27,7 @@ export function viewOf(document: WireManifest, revision: string | undefined, par
   return { ...camelled(rest), revision, partial, document }
 }
 
-const opaque: ReadonlySet<string> = new Set<Opaque>(['input_schema', 'output_schema'])
+const opaque: ReadonlySet<string> = new Set<Opaque>(['input_schema', 'output_schema', 'payload_schema'])
 
 function camelled<T>(value: T): Camelled<T> {
   if (Array.isArray(value)) return value.map(item => camelled<unknown>(item)) as Camelled<T>

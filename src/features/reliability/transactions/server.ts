@@ -125,6 +125,7 @@ export function transactionsServer(parts: TransactionsParts): TransactionsServer
           // Before anything is given again: what was said under the same key otherwise is no answer to this.
           stage: 'validate',
           methods: [callTool.name],
+          marked: true,
           when: ({ meta }) => meta !== undefined && Object.hasOwn(meta, transactionsExtension),
           run: async (exchange, next) => {
             ;(await import('./wish.ts')).wishOf(exchange)
@@ -142,6 +143,7 @@ export function transactionsServer(parts: TransactionsParts): TransactionsServer
           // Inside of what makes tasks of calls: the end of a step that has become one is seen here.
           stage: 'execute',
           methods: [callTool.name],
+          marked: true,
           when: ({ step }) => step !== undefined,
           run: async (exchange, next) => (await load()).finish(exchange, next),
         },
