@@ -5,9 +5,11 @@ import {
   figures,
   type KeyRow,
   type PlainRow,
+  type ReferenceRow,
   type Results,
   type RollbackRow,
   type StateRow,
+  type StreamRow,
 } from './results.ts'
 import { missing, type Table, times } from './table.ts'
 
@@ -56,7 +58,7 @@ export function rollbackTable(rows: readonly RollbackRow[]): Table {
 }
 
 /** One line for each figure that was promised, with the promise beside it. */
-export function wantedTable({ plain, idempotency }: Results): Table {
+export function wantedTable({ plain, idempotency, references }: Results): Table {
   const lines: Table = []
   const add = (what: string, figure: number | undefined, wanted: string, met: (figure: number) => boolean): void => {
     if (figure === undefined || Number.isNaN(figure)) return
@@ -78,6 +80,13 @@ export function wantedTable({ plain, idempotency }: Results): Table {
     '≥ 0.40',
     part => part >= 0.4,
   )
+  for (const { what, bytes, cells } of references)
+    add(
+      `a reference of ${Math.round(bytes / 1024 ** 2)} MiB: growth of the ${what}, MiB`,
+      figures(cells['references'])?.growthMb,
+      '≤ 64',
+      growth => growth <= 64,
+    )
   return lines.length === 0 ? [] : [['', 'measured', 'wanted', 'met'], ...lines]
 }
 
@@ -100,4 +109,23 @@ export function eventTable(rows: readonly EventRow[]): Table {
     return [name, shown(floor), shown(vivarium), times((ours ?? Number.NaN) / (least ?? Number.NaN))]
   })
   return [['', 'floor, one process', 'vivarium', 'part of the floor'], ...lines]
+}
+
+export function referenceTable(rows: readonly ReferenceRow[]): Table {
+  const lines = rows.map(({ what, cells }) => {
+    const found = figures(cells['references'])
+    if (found === undefined) return [what, missing(cells['references']) ?? '–']
+    const { beforeMb, growthMb, mbPerSecond, cpuSecondsPerGb } = found
+    return [what, beforeMb.toFixed(0), `+${growthMb.toFixed(1)}`, mbPerSecond.toFixed(0), cpuSecondsPerGb.toFixed(2)]
+  })
+  return [['', 'before', 'growth', 'MiB/s', 'CPU s per GiB'], ...lines]
+}
+
+export function streamTable(rows: readonly StreamRow[]): Table {
+  const lines = rows.map(({ way, cells }) => {
+    const found = figures(cells['streaming'])
+    if (found === undefined) return [way, missing(cells['streaming']) ?? '–']
+    return [way, `${found.firstMs.toFixed(2)}/${found.firstP99Ms.toFixed(2)}`, found.wholeMs.toFixed(1)]
+  })
+  return [['', 'first chunk p50/p99', 'whole result p50'], ...lines]
 }

@@ -1,5 +1,14 @@
 /** Prints what was measured as tables a person can read. */
-import { eventTable, keyTable, plainTable, rollbackTable, stateTable, wantedTable } from './report-reliability.ts'
+import {
+  eventTable,
+  keyTable,
+  plainTable,
+  referenceTable,
+  rollbackTable,
+  stateTable,
+  streamTable,
+  wantedTable,
+} from './report-reliability.ts'
 import {
   type Cell,
   type ClientRow,
@@ -9,12 +18,14 @@ import {
   type KeyRow,
   type ManifestRow,
   type PlainRow,
+  type ReferenceRow,
   type Results,
   type RollbackRow,
   type ServerFigures,
   type ServerRow,
   type SessionRow,
   type StateRow,
+  type StreamRow,
 } from './results.ts'
 import { missing, render, type Table, times } from './table.ts'
 
@@ -45,6 +56,8 @@ export function report(results: Results): string {
     'Events delivered over HTTP: emitted a second · deliveries per CPU second of the servers (part of the floor) · p99 ms',
     eventTable(results.events),
   )
+  add('A data reference between two servers: resident memory of each process, MiB', referenceTable(results.references))
+  add('A result of 20 chunks, 5 ms apart, at the client, ms', streamTable(results.streaming))
   const failed = failures(results)
   if (failed.length > 0) parts.push(`Failed\n${failed.map(line => `  ${line}`).join('\n')}`)
   return parts.join('\n\n')
@@ -63,6 +76,8 @@ export function failures(results: Results): string[] {
     state: results.state,
     rollback: results.rollback,
     events: results.events,
+    references: results.references,
+    streaming: results.streaming,
   }
   return Object.entries(groups).flatMap(([section, rows]) =>
     rows.flatMap(row =>
@@ -73,10 +88,13 @@ export function failures(results: Results): string[] {
   )
 }
 
-type AnyRow = ServerRow | ColdRow | SessionRow | ClientRow | KeyRow | ManifestRow | PlainRow | StateRow | RollbackRow | EventRow
+type AnyRow =
+  | (ServerRow | ColdRow | SessionRow | ClientRow | KeyRow | ManifestRow)
+  | (PlainRow | StateRow | RollbackRow | EventRow | ReferenceRow | StreamRow)
 
 function label(row: AnyRow): string {
   if ('way' in row) return row.way
+  if ('what' in row) return row.what
   if ('subscribers' in row) return `${row.store} ${row.revision} ×${row.subscribers}`
   if ('store' in row) return row.store
   if ('work' in row) return `${row.carrier} ${row.revision} ${row.work}`

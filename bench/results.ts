@@ -95,6 +95,19 @@ export interface EventRow {
   cells: Record<string, Cell<EventFigures>>
 }
 
+/** A large content by reference between two servers: what each has before, and how much it grows at most. */
+export interface ReferenceRow {
+  bytes: number
+  what: string
+  cells: Record<string, Cell<{ beforeMb: number; growthMb: number; mbPerSecond: number; cpuSecondsPerGb: number }>>
+}
+
+/** A result in chunks: from the call to the first of them, and to the end. */
+export interface StreamRow {
+  way: string
+  cells: Record<string, Cell<{ firstMs: number; firstP99Ms: number; wholeMs: number }>>
+}
+
 export interface Results {
   node: string
   when: string
@@ -110,6 +123,8 @@ export interface Results {
   state: StateRow[]
   rollback: RollbackRow[]
   events: EventRow[]
+  references: ReferenceRow[]
+  streaming: StreamRow[]
 }
 
 export const failure = (error: unknown): { failed: string } => ({

@@ -16,10 +16,12 @@ import { measureEvents } from './sections/events.ts'
 import { measureIdempotency } from './sections/idempotency.ts'
 import { measureManifest } from './sections/manifest.ts'
 import { measurePlain } from './sections/plain.ts'
+import { measureReferences } from './sections/references.ts'
 import { measureRollback } from './sections/rollback.ts'
 import { measureServers } from './sections/server.ts'
 import { measureSessions } from './sections/sessions.ts'
 import { measureState } from './sections/state.ts'
+import { measureStreaming } from './sections/streaming.ts'
 
 const options = readOptions(process.argv.slice(2))
 guard(options.timing.watchdogMs)
@@ -41,6 +43,8 @@ const results: Results = {
   state: [],
   rollback: [],
   events: [],
+  references: [],
+  streaming: [],
 }
 if (!built()) results.notes.push('vivarium: not built, skipped')
 if (options.quick) results.notes.push('--quick: short rounds, good for a smoke test, too short for claims')
@@ -74,6 +78,12 @@ const sections: Record<string, () => Promise<void>> = {
   },
   events: async () => {
     if (built()) await measureEvents(options, progress(results.events, 'events row'))
+  },
+  references: async () => {
+    if (built()) await measureReferences(options, progress(results.references, 'references row'))
+  },
+  streaming: async () => {
+    if (built()) await measureStreaming(options, progress(results.streaming, 'streaming row'))
   },
 }
 for (const [name, measure] of Object.entries(sections)) {

@@ -16,6 +16,7 @@ export function reliability(): Reliability {
     audit: { read: absent, verify: absent },
     judgeHearing: () => undefined,
     store: absent,
+    runners: absent,
     declare: () => {},
     allow: absent,
     state: { side: {}, states: { follow: absent, rollback: absent }, declare: () => {}, of: absent, revert: absent },

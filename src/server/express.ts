@@ -5,7 +5,7 @@ import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 
 /**
- * With `auth` mount it also where clients look for the metadata.
+ * With `auth` mount it also where clients look for the metadata, with `references` also below: `/mcp/references/{*name}`.
  * @example app.all(['/mcp', '/.well-known/oauth-protected-resource{/*path}'], mcp(server, { auth: oauth({ issuer, resource }) }))
  */
 export function mcp(server: Server, options?: FetchOptions): RequestHandler {

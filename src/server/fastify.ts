@@ -1,5 +1,6 @@
 /** Mounts a server in a Fastify app: `app.register(mcp, { server })`. */
 import type { FastifyPluginCallback } from 'fastify'
+import { shownBeside } from './documents.ts'
 import { nodeHandler } from './node-handler.ts'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
@@ -17,7 +18,13 @@ export const mcp: FastifyPluginCallback<McpPluginOptions> = (app, { server, path
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, next) => next(null))
   const metadata = '/.well-known/oauth-protected-resource'
-  const paths = options.auth === undefined || options.auth === 'none' ? [path] : [path, metadata, `${metadata}/*`]
+  const { document, downloads } = shownBeside(server.engine)
+  const paths = [
+    path,
+    ...(options.auth === undefined || options.auth === 'none' ? [] : [metadata, `${metadata}/*`]),
+    ...(document === undefined ? [] : [`${path}${document.path}`]),
+    ...(downloads === undefined ? [] : [`${path}${downloads.path}*`]),
+  ]
   for (const each of paths) {
     app.all(each, (request, reply) => {
       reply.hijack()

@@ -113,6 +113,8 @@ export interface Reliability {
   readonly references: ServerReferences | undefined
   /** The server's store, given or not. */
   readonly store: () => Promise<Store>
+  /** Which processes on it are alive. */
+  readonly runners: () => Promise<Runners>
   readonly streaming: StreamingServer
   /** The store that was given, for what processes share, and who of them is alive. */
   readonly shared: { readonly store: () => Promise<Store>; readonly runners: () => Promise<Runners> } | undefined
@@ -198,6 +200,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     engine,
     admit: exchange => admitted(permissions, exchange),
   })
+  const runners = async (): Promise<Runners> => (await journal()).runners
   return {
     references,
     sides: [
@@ -217,7 +220,8 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     audit: auditControl(audit),
     state,
     streaming,
-    shared: options.store === undefined ? undefined : { store: store.open, runners: async () => (await journal()).runners },
+    shared: options.store === undefined ? undefined : { store: store.open, runners },
+    runners,
     problemMeta,
     toolExtras: extrasOf(transactions.undoable, options.cost),
     decides: permissions.decides,

@@ -265,7 +265,8 @@ export function createServer(options: ServerOptions): Server {
     resourceUpdated: subscriptions.updated,
     event: events.add,
     importer: (given, handler) => {
-      const { facts, handler: run } = importerOf({ store: reliable.store, clock, owner: Context.owner }, given, handler)
+      const { store, runners } = reliable
+      const { facts, handler: run } = importerOf({ store, runners, clock, owner: Context.owner }, given, handler)
       return server.tool(importerName, facts, run)
     },
     transactions: reliable.transactions,

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -79,10 +79,134 @@ test('a folder holds nothing of what was refused or broke off', async () => {
   expect(readdirSync(join(path, 'incoming'))).toEqual([])
 })
 
-test('what a crash left half written is removed when the folder is opened', async () => {
+test('what a crash left half written is removed when nobody can be at it any more; what another process writes stays', async () => {
   const path = fresh()
-  await directoryBlobs({ path })
-  writeFileSync(join(path, 'incoming', 'half'), 'x')
-  await directoryBlobs({ path })
-  expect(existsSync(join(path, 'incoming', 'half'))).toBe(false)
+  let now = Date.now()
+  const blobs = await directoryBlobs({ path, now: () => now })
+  const leave = (name: string): void => writeFileSync(join(path, 'incoming', name), 'x')
+  const left = (): string[] => readdirSync(join(path, 'incoming'))
+  for (const name of ['old', 'young']) leave(name)
+  utimesSync(join(path, 'incoming', 'old'), now / 1000, now / 1000 - 3 * 3600)
+  await directoryBlobs({ path, now: () => now })
+  expect(left()).toEqual(['young'])
+  now += 3 * 3_600_000
+  await blobs.put(stream('a'))
+  expect(left()).toEqual([])
+})
+
+describe('a draft in a folder', () => {
+  const broken = (...chunks: string[]): ReadableStream<Uint8Array> => {
+    const all = stream(...chunks).getReader()
+    return new ReadableStream({
+      async pull(controller) {
+        const { done, value } = await all.read()
+        if (done) controller.error(new Error('the sender is gone'))
+        else controller.enqueue(value)
+      },
+    })
+  }
+  const opened = async (path: string): Promise<Required<Blobs>> => (await directoryBlobs({ path })) as Required<Blobs>
+
+  test('keeps what broke off, and another goes on with it after a restart', async () => {
+    const path = fresh()
+    const draft = await (await opened(path)).drafts.begin()
+    const kept: number[] = []
+    const options = { kept: async (size: number) => void kept.push(size) }
+    await expect(draft.append(broken('hel'), options)).rejects.toThrow('the sender is gone')
+    expect(kept).toEqual([3])
+    const blobs = await opened(path)
+    const next = await blobs.drafts.begin({ id: draft.id, size: 3 })
+    expect(next.size).toBe(3)
+    // Whoever still adds to the other one does not add to this one.
+    await draft.append(stream('xxx'))
+    const whole = await next.append(stream('lo'))
+    expect(whole.size).toBe(5)
+    expect(await blobs.get(whole.digest)).toBeUndefined()
+    await next.publish()
+    expect(await read(blobs, whole.digest)).toBe('hello')
+    await blobs.drafts.discard(draft.id)
+    expect(readdirSync(join(path, 'incoming'))).toEqual([])
+  })
+
+  test('tells how much is kept every few megabytes', async () => {
+    const draft = await (await opened(fresh())).drafts.begin()
+    const kept: number[] = []
+    const piece = 'x'.repeat(1024 ** 2)
+    await draft.append(stream(...Array.from({ length: 20 }, () => piece)), { kept: async size => void kept.push(size) })
+    expect(kept).toEqual([8 * 1024 ** 2, 16 * 1024 ** 2])
+    await draft.discard()
+  })
+
+  test('gives the memory of chunks back that are its own, and of no others', async () => {
+    const { drafts } = await opened(fresh())
+    const chunks = (): Uint8Array<ArrayBuffer>[] => [new Uint8Array(10), new Uint8Array(20).subarray(5, 15)]
+    const added = async (owned: boolean): Promise<number[]> => {
+      const given = chunks()
+      const source = new ReadableStream<Uint8Array>({
+        start(controller) {
+          for (const chunk of given) controller.enqueue(chunk)
+          controller.close()
+        },
+      })
+      await (await drafts.begin()).append(source, { owned })
+      return given.map(({ buffer }) => buffer.byteLength)
+    }
+    expect([await added(false), await added(true)]).toEqual([
+      [10, 20],
+      [0, 20],
+    ])
+  })
+
+  test('begins empty where the other one is gone, has less than was said, or is none', async () => {
+    const path = fresh()
+    const { drafts } = await opened(path)
+    const one = await drafts.begin()
+    await one.append(stream('abc'))
+    writeFileSync(join(path, 'secret'), 'secret')
+    for (const from of [
+      { id: one.id, size: 4 },
+      { id: crypto.randomUUID(), size: 1 },
+      { id: '../secret', size: 1 },
+    ]) {
+      const draft = await drafts.begin(from)
+      expect([from, draft.size]).toEqual([from, 0])
+    }
+  })
+
+  test('is as good as published where the same content is there and its own file was removed', async () => {
+    const blobs = await opened(fresh())
+    const draft = await blobs.drafts.begin()
+    const { digest } = await draft.append(stream('same'))
+    await blobs.put(stream('same'))
+    await blobs.drafts.discard(draft.id)
+    await draft.publish()
+    await blobs.delete(digest)
+    await expect(draft.publish()).rejects.toThrow('ENOENT')
+  })
+})
+
+test('a content that is deleted while it is read is read to its end', async () => {
+  const blobs = await directoryBlobs({ path: fresh() })
+  const content = 'x'.repeat(300_000)
+  const { digest } = await blobs.put(stream(content))
+  const found = await blobs.get(digest)
+  await blobs.delete(digest)
+  expect(await new Response(found?.stream).text()).toBe(content)
+})
+
+test('a reader of a folder may bring its memory along, and get it back', async () => {
+  const blobs = await directoryBlobs({ path: fresh() })
+  const { digest } = await blobs.put(stream('0123456789'))
+  const { stream: part } = (await blobs.get(digest, { start: 2, end: 9 })) ?? { stream: stream() }
+  const reader = part.getReader({ mode: 'byob' })
+  let text = ''
+  let buffer = new ArrayBuffer(4)
+  for (;;) {
+    const { done, value } = await reader.read(new Uint8Array(buffer))
+    if (done) break
+    expect(value.buffer.byteLength).toBe(4)
+    text += new TextDecoder().decode(value)
+    buffer = value.buffer as ArrayBuffer
+  }
+  expect(text).toBe('2345678')
 })

@@ -26,6 +26,40 @@ export interface Blobs {
     range?: BlobRange,
   ): Promise<{ readonly size: number; readonly stream: ReadableStream<Uint8Array> } | undefined>
   delete(digest: string): Promise<void>
+  /** Contents that come in several sittings. Absent where nothing half can be kept: then what breaks off begins anew. */
+  readonly drafts?: Drafts
+}
+
+export interface Drafts {
+  /** A new one. It begins with that much of another one, or empty where that one has less. */
+  begin(from?: DraftPart): Promise<BlobDraft>
+  /** Removes one. Whoever still adds to it may do so, for nothing. */
+  discard(id: string): Promise<void>
+}
+
+/** The beginning of a draft. */
+export interface DraftPart {
+  readonly id: string
+  readonly size: number
+}
+
+/** A content on its way, which nobody finds before it is published. What is forgotten half written goes after two hours. */
+export interface BlobDraft {
+  /** By which another draft can begin with what this one has, also after a restart. */
+  readonly id: string
+  readonly size: number
+  /** Adds the stream, to its end. What was added stays where it breaks off. */
+  append(stream: ReadableStream<Uint8Array>, options?: AppendOptions): Promise<Blob>
+  /** From here on it is found by its digest. */
+  publish(): Promise<void>
+  discard(): Promise<void>
+}
+
+export interface AppendOptions extends PutBlobOptions {
+  /** Told how much would survive a crash, every few megabytes and where the stream breaks off. Waited for. */
+  readonly kept?: (size: number) => Promise<void>
+  /** Nobody else has the memory of the chunks: it may be given back as soon as they are written, instead of some time later. */
+  readonly owned?: boolean
 }
 
 /** Default for one blob: 1 GiB on disk, 64 MiB in memory. */

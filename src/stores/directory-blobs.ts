@@ -1,46 +1,64 @@
 /** Blobs as files of one folder: written aside, synced, then renamed, so a name stands for whole contents or for none. */
-import { createHash, randomUUID } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { type Blob, type Blobs, blobLimits, isDigest } from './blobs.ts'
-import { StoreError } from './store.ts'
+import { type Blobs, blobLimits, type Drafts, isDigest } from './blobs.ts'
+import { DirectoryDraft } from './directory-draft.ts'
+import { fileStream } from './file-stream.ts'
 
 export interface DirectoryBlobsOptions {
   readonly path: string
   /** The most that one blob may have. */
   readonly bytes?: number
+  /** Milliseconds since the epoch, by the clock of the folder. */
+  readonly now?: () => number
 }
 
-/** Resolves when the folder is there; what a crash left half written is removed. */
+/** Nobody has written to it for so long: a crash has left it. Others may share the folder, so what is younger may be theirs. */
+const forgottenMs = 2 * 3_600_000
+const lookMs = 600_000
+const draftName = /^[0-9a-f-]{36}$/
+
+/** Resolves when the folder is there; what crashes have left half written is removed, now and from time to time. */
 export async function directoryBlobs(options: DirectoryBlobsOptions): Promise<Blobs> {
-  const { path, bytes: most = blobLimits.directoryBytes } = options
-  await mkdir(join(path, 'incoming'), { recursive: true })
-  for (const name of await readdir(join(path, 'incoming'))) await rm(join(path, 'incoming', name), { force: true })
+  const { path, bytes: most = blobLimits.directoryBytes, now = Date.now } = options
+  const incoming = join(path, 'incoming')
+  await mkdir(incoming, { recursive: true })
+  await sweep(incoming, now())
+  let swept = now()
   const fileOf = (digest: string): string => join(path, digest.slice('sha256:'.length))
+  const drafts: Drafts = {
+    async begin(from) {
+      if (now() - swept > lookMs) {
+        swept = now()
+        await sweep(incoming, swept)
+      }
+      const known = from !== undefined && draftName.test(from.id) ? from : undefined
+      return DirectoryDraft.begin({ path, incoming, fileOf, most }, known)
+    },
+    async discard(id) {
+      if (draftName.test(id)) await rm(join(incoming, id), { force: true })
+    },
+  }
   return {
+    drafts,
     async put(stream, { bytes = most } = {}) {
-      const aside = join(path, 'incoming', randomUUID())
+      const draft = await drafts.begin()
       try {
-        const blob = await write(aside, stream, Math.min(bytes, most))
-        await rename(aside, fileOf(blob.digest))
-        await syncFolder(path)
+        const blob = await draft.append(stream, { bytes })
+        await draft.publish()
         return blob
       } catch (error) {
-        await rm(aside, { force: true })
+        await draft.discard()
         throw error
       }
     },
-    async get(digest, range = {}) {
+    async get(digest, { start = 0, end = Number.POSITIVE_INFINITY } = {}) {
       if (!isDigest(digest)) return undefined
-      const found = await stat(fileOf(digest)).catch(() => undefined)
-      if (found === undefined) return undefined
-      const start = Math.min(range.start ?? 0, found.size)
-      const end = Math.min(range.end ?? found.size, found.size)
-      // The last byte that createReadStream gives is `end`; an empty part has none.
-      const file = end <= start ? Readable.from([]) : createReadStream(fileOf(digest), { start, end: end - 1 })
-      return { size: found.size, stream: Readable.toWeb(file) as ReadableStream<Uint8Array> }
+      // Open from here on: whoever reads it comes to its end, also when it is deleted meanwhile.
+      const handle = await open(fileOf(digest)).catch(() => undefined)
+      if (handle === undefined) return undefined
+      const { size } = await handle.stat()
+      return { size, stream: await fileStream(handle, Math.min(start, size), Math.min(end, size)) }
     },
     async delete(digest) {
       if (isDigest(digest)) await rm(fileOf(digest), { force: true })
@@ -48,30 +66,10 @@ export async function directoryBlobs(options: DirectoryBlobsOptions): Promise<Bl
   }
 }
 
-async function write(file: string, stream: ReadableStream<Uint8Array>, most: number): Promise<Blob> {
-  const hash = createHash('sha256')
-  let size = 0
-  const handle = await open(file, 'wx', 0o600)
-  try {
-    for await (const chunk of stream) {
-      size += chunk.length
-      if (size > most) throw new StoreError('full', `The blob is larger than ${most} bytes`)
-      hash.update(chunk)
-      await handle.writeFile(chunk)
-    }
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-  return { digest: `sha256:${hash.digest('hex')}`, size }
-}
-
-/** A new name lasts only when its folder is on disk too. */
-async function syncFolder(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
+async function sweep(incoming: string, now: number): Promise<void> {
+  for (const name of await readdir(incoming)) {
+    const file = join(incoming, name)
+    const found = await stat(file).catch(() => undefined)
+    if (found !== undefined && now - found.mtimeMs > forgottenMs) await rm(file, { force: true })
   }
 }

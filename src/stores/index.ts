@@ -1,5 +1,5 @@
 /** `vivarium/stores`: open what lasts, or write a driver of your own. */
-export type { Blob, BlobRange, Blobs, PutBlobOptions } from './blobs.ts'
+export type { AppendOptions, Blob, BlobDraft, BlobRange, Blobs, DraftPart, Drafts, PutBlobOptions } from './blobs.ts'
 export { type DirectoryBlobsOptions, directoryBlobs } from './directory-blobs.ts'
 export { type MemoryStoreOptions, memoryStore } from './memory.ts'
 export { memoryBlobs } from './memory-blobs.ts'

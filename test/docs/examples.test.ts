@@ -44,6 +44,22 @@ it('the tickets example takes back what was done, although its server is killed 
   ])
 }, 60_000)
 
+it('the pipeline example moves data past its client, and goes on with an import whose server was killed', async () => {
+  const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/pipeline/client.ts'), '24']
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 60_000 })
+  const lines = stdout.trim().split('\n')
+  expect(lines.filter(line => !/^ {2}(export|import) +\d+ %$/.test(line))).toEqual([
+    'The warehouse exports its readings',
+    '  24 MB, by reference',
+    'The lab imports them',
+    '  The lab is killed',
+    'A new lab goes on',
+    expect.stringMatching(/^ {2}It had 3[45] % already; 1,177,888 rows, as they were$/),
+    'All is well, and none of it was ever here',
+  ])
+  expect(lines).toContain('  import 100 %')
+}, 60_000)
+
 it('the registry example finds a server by recommendation and registry, and connects only by decision', async () => {
   const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/registry/client.ts')]
   const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 })

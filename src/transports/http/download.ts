@@ -20,6 +20,8 @@ export interface Download {
   /** Flat: names and values. */
   readonly headers: string[]
   readonly body: ReadableStream<Uint8Array> | undefined
+  /** To be called once nothing of it is read any more, however that came. */
+  over?(): void
 }
 
 /** The name in the path of a request; undefined where the path is no download's. */
@@ -33,4 +35,28 @@ export function downloadName(downloads: Downloads | undefined, path: string): st
 export function queryOf(url: string): URLSearchParams {
   const at = url.indexOf('?')
   return new URLSearchParams(at === -1 ? '' : url.slice(at + 1))
+}
+
+/** The body of a download, which tells when it is over by itself. */
+export function watchedBody({ body, over }: Download): ReadableStream<Uint8Array> | undefined {
+  if (body === undefined || over === undefined) return body
+  const reader = body.getReader()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read().catch(error => {
+          over()
+          throw error
+        })
+        if (!done) return controller.enqueue(value)
+        over()
+        controller.close()
+      },
+      cancel(reason) {
+        over()
+        return reader.cancel(reason)
+      },
+    },
+    { highWaterMark: 0 },
+  )
 }

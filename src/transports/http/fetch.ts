@@ -3,7 +3,7 @@ import type { Entrance } from '../../core/authorizer.ts'
 import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
 import { corsHeaders, preflightHeaders } from './cors.ts'
 import { documentAnswer, notRead, type OwnDocument, ownAnswer } from './document.ts'
-import { downloadName, queryOf } from './download.ts'
+import { downloadName, queryOf, watchedBody } from './download.ts'
 import {
   acceptsNeither,
   checkBody,
@@ -159,7 +159,7 @@ class FetchExchange implements Face, Entrance {
     const found = await downloads?.open({ method, name, query: queryOf(url), header: each => this.header(each) })
     if (found === undefined) return this.refuse(failed)
     const headers = pairs([...found.headers, ...corsHeaders(guard, this.header('origin'))])
-    this.#answer(new Response(found.body ?? null, { status: found.status, headers }))
+    this.#answer(new Response(watchedBody(found) ?? null, { status: found.status, headers }))
   }
 
   async #listen(caller: Caller): Promise<void> {

@@ -6,6 +6,7 @@ import { getCACertificates } from 'node:tls'
 import { joinBytes } from '../../core/bytes.ts'
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { oneByOne, Thrift } from './chunks.ts'
 import { type Destination, shown } from './destination.ts'
 
 export interface Hop {
@@ -35,6 +36,7 @@ export function sendOnce(hop: Hop): Promise<Answer> {
   const { to, signal, body } = hop
   signal.throwIfAborted()
   const request = open(hop)
+  const thrift = hop.idleMs === undefined ? undefined : new Thrift(request)
   const stop = (): void => void request.destroy()
   const settle = <T>(give: (value: T) => void) => {
     return (value: T): void => {
@@ -59,7 +61,7 @@ export function sendOnce(hop: Hop): Promise<Answer> {
   })
   request.on('response', response => {
     answered = true
-    read(response, hop).then(give, error => (error instanceof OutboundError ? fail(error) : lost(error)))
+    read(response, hop, thrift).then(give, error => (error instanceof OutboundError ? fail(error) : lost(error)))
   })
   request.end(body)
   return promise
@@ -100,7 +102,7 @@ function own(to: Destination, body: Uint8Array | undefined): Record<string, stri
   return { host: to.url.host, 'accept-encoding': 'identity', connection: 'close', ...length }
 }
 
-async function read(response: http.IncomingMessage, hop: Hop): Promise<Answer> {
+async function read(response: http.IncomingMessage, hop: Hop, thrift: Thrift | undefined): Promise<Answer> {
   const { to, method, maxBytes } = hop
   const headers = new Headers()
   for (let at = 0; at + 1 < response.rawHeaders.length; at += 2)
@@ -112,7 +114,8 @@ async function read(response: http.IncomingMessage, hop: Hop): Promise<Answer> {
       `The answer of ${shown(to.url)} is compressed (${clip(encoding)}) though identity was asked for; turn that off there`,
     )
   if (method !== 'HEAD' && Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(to, maxBytes)
-  if (hop.idleMs !== undefined) return { status: response.statusCode ?? 0, headers, body: streamed(response, hop, hop.idleMs) }
+  if (hop.idleMs !== undefined && thrift !== undefined)
+    return { status: response.statusCode ?? 0, headers, body: streamed(response, hop, hop.idleMs, thrift) }
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -128,17 +131,18 @@ function streamed(
   response: http.IncomingMessage,
   { to, maxBytes, signal }: Hop,
   idleMs: number,
+  thrift: Thrift,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const chunks = (response as AsyncIterable<Buffer<ArrayBuffer>>)[Symbol.asyncIterator]()
+  const chunks = oneByOne(response, thrift)
   let size = 0
   const end = (): void => void response.destroy()
-  const next = async (): Promise<IteratorResult<Buffer<ArrayBuffer>>> => {
+  const next = async (): Promise<Buffer<ArrayBuffer> | undefined> => {
     const late = setTimeout(
       () => response.destroy(new OutboundError('limit', `${shown(to.url)} paused for more than ${idleMs} ms and was given up`)),
       idleMs,
     )
     try {
-      return await chunks.next()
+      return await chunks()
     } catch (error) {
       throw signal.aborted ? signal.reason : error instanceof OutboundError ? error : failure(to, error)
     } finally {
@@ -148,8 +152,8 @@ function streamed(
   return new ReadableStream(
     {
       async pull(controller) {
-        const { done, value } = await next()
-        if (done === true) return controller.close()
+        const value = await next()
+        if (value === undefined) return controller.close()
         size += value.byteLength
         if (size > maxBytes) end()
         if (size > maxBytes) throw tooLarge(to, maxBytes)

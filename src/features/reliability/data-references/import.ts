@@ -2,10 +2,11 @@
 import { type ArtifactFacts, announcedOtherwise } from '../../../core/artifact.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Outbound } from '../../../core/outbound.ts'
-import { problem } from '../../../core/problem.ts'
+import { Problem, problem } from '../../../core/problem.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { BlobRange, Blobs } from '../../../stores/blobs.ts'
 import { StoreError } from '../../../stores/store.ts'
+import type { Attempt, Attempts } from './attempts.ts'
 import type { Ledger } from './ledger.ts'
 import { type Fetchable, readReference } from './messages.ts'
 import { transfer } from './transfer.ts'
@@ -29,6 +30,7 @@ export interface Imported extends ArtifactFacts, AsyncDisposable {
 export interface ImporterParts {
   readonly blobs: Blobs
   readonly ledger: Ledger
+  readonly attempts: Attempts
   readonly clock: Clock
   readonly maxBytes: number
   readonly from?: readonly string[]
@@ -44,26 +46,57 @@ export class Importer {
     this.#parts = parts
   }
 
-  async take(given: unknown, { maxBytes = this.#parts.maxBytes, progress, signal }: ImportOptions): Promise<Imported> {
-    const { blobs, ledger } = this.#parts
+  /** What an earlier attempt of the same caller has brought is not fetched again, also when its process has ended. */
+  async take(owner: string, given: unknown, options: ImportOptions): Promise<Imported> {
+    const { ledger, attempts, maxBytes: most } = this.#parts
+    const { maxBytes = most, progress } = options
     const reference = readReference(given)
     const url = this.#allowed(reference)
     if (reference.size > maxBytes) throw tooLarge(reference.size, maxBytes)
     const reach = await this.#parts.reach(url)
-    const stream = transfer(reference, {
-      reach,
-      clock: this.#parts.clock,
-      signal,
-      progress: progress && (bytes => progress(bytes, reference.size)),
-    })
-    const { digest, size } = await blobs.put(stream, { bytes: maxBytes }).catch(error => {
-      throw error instanceof StoreError && error.kind === 'full' ? tooLarge(reference.size, maxBytes) : error
-    })
-    if (digest !== reference.digest || size !== reference.size) {
-      await ledger.drop(digest)
-      throw announcedOtherwise(reference)
+    const begin = (): Promise<Attempt> => attempts.begin(owner, url.origin, reference)
+    let attempt = await begin()
+    if (attempt.whole) progress?.(reference.size, reference.size)
+    else if (!(await this.#fetched(attempt, reference, reach, options))) {
+      // Either half may be at fault where there were two.
+      const resumed = attempt.start > 0
+      attempt = resumed ? await begin() : attempt
+      if (!resumed || !(await this.#fetched(attempt, reference, reach, options))) throw announcedOtherwise(reference)
     }
-    return this.#imported(reference, await ledger.hold(digest, holdMs))
+    const used = attempt
+    try {
+      const release = await ledger.hold(reference.digest, holdMs, () => used.publish())
+      return this.#imported(reference, () => release().finally(() => used.end()))
+    } catch (error) {
+      await used.discard()
+      throw error
+    }
+  }
+
+  /** False where it is another content, of which nothing is left then. */
+  async #fetched(attempt: Attempt, reference: Fetchable, reach: Outbound, options: ImportOptions): Promise<boolean> {
+    const { progress, signal } = options
+    try {
+      if (attempt.start > 0) progress?.(attempt.start, reference.size)
+      const stream = transfer(reference, {
+        reach,
+        clock: this.#parts.clock,
+        signal,
+        start: attempt.start,
+        etag: attempt.etag,
+        saw: attempt.saw,
+        progress: progress && (bytes => progress(bytes, reference.size)),
+      })
+      const { digest, size } = await attempt.append(stream, reference.size)
+      if (digest === reference.digest && size === reference.size) return true
+    } catch (error) {
+      if (!(error instanceof Problem && error.code === 'CHECKSUM_MISMATCH')) {
+        await attempt.leave()
+        throw error instanceof StoreError && error.kind === 'full' ? noRoom(reference.size, error) : error
+      }
+    }
+    await attempt.discard()
+    return false
   }
 
   #imported({ mime, size, digest }: Fetchable, release: () => Promise<void>): Imported {
@@ -95,5 +128,13 @@ export class Importer {
 function tooLarge(size: number, most: number): Error {
   return problem('PAYLOAD_TOO_LARGE', `The content has ${size} bytes; at most ${most} are taken here`, {
     suggestion: 'Ask for a smaller part, or let the operator raise references.maxBytes or give a folder for references.blobs',
+  })
+}
+
+function noRoom(size: number, cause: StoreError): Error {
+  return problem('PAYLOAD_TOO_LARGE', `There is no room for the ${size} bytes of the content. ${clip(cause.message)}`, {
+    suggestion: 'Let the operator give a folder for references.blobs, or more room',
+    actor: 'operator',
+    cause,
   })
 }

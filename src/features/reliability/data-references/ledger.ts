@@ -30,7 +30,12 @@ export interface LedgerParts {
   readonly clock: Clock
   readonly trace: Trace
   readonly most: number
+  /** What else is looked after from time to time; gives whether there is anything left that will be over one day. */
+  readonly beside?: () => Promise<boolean>
 }
+
+/** Makes a content found, when it is written down that it is needed: so none is left behind by a crash. */
+export type Publish = () => Promise<void>
 
 const sweepMs = 60_000
 const dropMs = 30_000
@@ -47,7 +52,7 @@ export class Ledger {
   constructor(parts: LedgerParts) {
     this.#parts = parts
     // What another life of this process has left.
-    this.#plan(0)
+    this.#look(0)
   }
 
   /** Undefined where there is none, or it is over. */
@@ -58,18 +63,18 @@ export class Ledger {
     return isRecord(kept) && Number(kept['expires']) > this.#parts.clock.now() ? (kept as unknown as Kept) : undefined
   }
 
-  async add(kept: Kept): Promise<void> {
+  async add(kept: Kept, publish: Publish): Promise<void> {
     const ttl = Math.max(1, kept.expires - this.#parts.clock.now())
     // A step may have been taken back while it ran.
     const own = [check(undoneKey(kept.id), undefined), put(keptKey(kept.id), JSON.stringify(kept), { ttl })]
-    await this.#hold(kept.digest, kept.id, kept.expires, own)
+    await this.#hold(kept.digest, kept.id, kept.expires, own, publish)
   }
 
   /** Keeps a content for so long without a reference to it. Gives what lets it go. */
-  async hold(digest: string, ms: number): Promise<() => Promise<void>> {
+  async hold(digest: string, ms: number, publish: Publish): Promise<() => Promise<void>> {
     const id = crypto.randomUUID()
     const expires = this.#parts.clock.now() + ms
-    await this.#hold(digest, id, expires, [])
+    await this.#hold(digest, id, expires, [], publish)
     return () => this.#release(dueKey(expires, id), id, digest)
   }
 
@@ -78,14 +83,9 @@ export class Ledger {
     return [put(undoneKey(id), '', { ttl }), remove(keptKey(id))]
   }
 
-  /** Where the work fails, the content is not left behind. */
-  async orDrop<T>(digest: string, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      await this.drop(digest)
-      throw error
-    }
+  /** There is something to be looked after. */
+  look(): void {
+    this.#look(sweepMs)
   }
 
   /** Removes a content that nothing stands for. */
@@ -104,16 +104,15 @@ export class Ledger {
     this.#timer?.()
   }
 
-  async #hold(digest: string, id: string, expires: number, own: readonly Op[]): Promise<void> {
+  async #hold(digest: string, id: string, expires: number, own: readonly Op[], publish: Publish): Promise<void> {
     const { store, most } = this.#parts
     const ops = [...own, put(ofPrefix(digest) + id, ''), put(dueKey(expires, id), digest), add(count, 1, { max: most })]
-    if (!(await store.commit(ops)).ok) {
-      await this.drop(digest)
+    if (!(await store.commit(ops)).ok)
       throw problem('SERVER_UNAVAILABLE', `The reference could not be kept: there are ${most}, or its transaction is over`, {
         suggestion: 'Try again when some have expired',
       })
-    }
-    this.#plan(sweepMs)
+    this.look()
+    await publish()
     await this.#undropped(digest)
   }
 
@@ -129,14 +128,17 @@ export class Ledger {
       throw problem('SERVER_UNAVAILABLE', 'The same content was being removed at this moment', { suggestion: 'Try again' })
   }
 
-  #plan(ms: number): void {
+  #look(ms: number): void {
     if (this.#closed || this.#timer !== undefined) return
     this.#timer = this.#parts.clock.setTimeout(
       () => {
         this.#timer = undefined
         this.#sweep().then(
-          left => left && this.#plan(sweepMs),
-          error => this.#parts.trace('references-not-swept', error),
+          left => left && this.look(),
+          error => {
+            this.#parts.trace('references-not-swept', error)
+            this.look()
+          },
         )
       },
       ms,
@@ -146,11 +148,15 @@ export class Ledger {
 
   /** Gives whether anything is left that will be over one day. */
   async #sweep(): Promise<boolean> {
-    const { store, clock } = this.#parts
+    const { store, clock, beside } = this.#parts
+    const more = await beside?.().catch(error => {
+      this.#parts.trace('references-not-swept', error)
+      return true
+    })
     for (;;) {
       const over = await store.scan(due, { before: `${due}${padded(clock.now())}`, limit: 100 })
       for (const { key, value } of over) await this.#release(key, key.slice(key.lastIndexOf('/') + 1), value)
-      if (over.length < 100) return (await store.scan(due, { limit: 1 })).length > 0
+      if (over.length < 100) return more === true || (await store.scan(due, { limit: 1 })).length > 0
     }
   }
 

@@ -2,8 +2,10 @@
 import { type Artifact, isMime } from '../../../core/artifact.ts'
 import { NS } from '../../../core/namespace.ts'
 import { problem } from '../../../core/problem.ts'
+import { officialIds, request } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import { object, string } from '../../../jsonrpc/shape.ts'
 import type { WireProblem } from '../problem/messages.ts'
 
 export const referencesExtension = `${NS}/data-references`
@@ -31,6 +33,16 @@ export interface DataReference {
 
 /** A reference that can be fetched and checked. */
 export type Fetchable = Artifact & { readonly by: 'reference'; readonly id: string; readonly origin: string }
+
+/** The reference behind a link of one's own, with an address that is signed anew and ends when the first one does. */
+export const getReference = request<DataReference>()({
+  name: 'references/get',
+  to: 'server',
+  in: officialIds,
+  extension: referencesExtension,
+  declares: { extensions: { [referencesExtension]: {} } },
+  params: object({ ref_id: string }),
+})
 
 /** The tool by which servers take over what others have given by reference. */
 export const importTool = 'import_from_ref'

@@ -1,22 +1,42 @@
-/** Imports that take longer than an answer may: they go on, and are asked about by their id. Loaded with the first import by a tool. */
+/**
+ * Imports that take longer than an answer may: they go on, and are asked about by their id. Whoever asks about one whose process has
+ * ended makes it go on. Loaded with the first import by a tool.
+ */
 import type { Clock } from '../../../core/clock.ts'
+import type { Runners } from '../../../core/journal/runners.ts'
 import { problem } from '../../../core/problem.ts'
 import { problemOf } from '../../../core/problem-facts.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { put } from '../../../stores/ops.ts'
-import type { Store } from '../../../stores/store.ts'
+import type { Entry, Store } from '../../../stores/store.ts'
 import { toWire } from '../problem/messages.ts'
-import type { WireImport } from './messages.ts'
+import type { DataReference, WireImport } from './messages.ts'
 
 export interface OperationsParts {
   readonly store: Store
   readonly clock: Clock
+  /** Which processes are alive. */
+  readonly runners: Runners
   /** After so long the caller is told that it is pending. */
   readonly pendingMs: number
 }
 
-/** An operation whose process says nothing for so long has gone with it. */
-const aliveMs = 60_000
+/** What is to be imported. */
+export interface ImportWish {
+  readonly reference: DataReference
+  readonly target_format?: string
+}
+
+export type ImportWork = (wish: ImportWish) => Promise<WireImport>
+
+/** What is written down of one. */
+interface Operation {
+  readonly result: WireImport
+  /** Of one that is under way: what it imports, and the process that does. */
+  readonly wish?: ImportWish
+  readonly runner?: string
+}
+
 const keepMs = 86_400_000
 
 export class Operations {
@@ -27,47 +47,82 @@ export class Operations {
   }
 
   /** How it ended; or that it goes on, and under which id. */
-  async run(owner: string, work: () => Promise<WireImport>): Promise<WireImport> {
+  async run(owner: string, wish: ImportWish, work: ImportWork): Promise<WireImport> {
+    const ended = outcome(work, wish)
+    const done = await this.#soon(ended)
+    if (done !== undefined) return done
+    const { runners } = this.#parts
+    const id = crypto.randomUUID()
+    const result: WireImport = { status: 'pending', operation_id: id }
+    await runners.hold()
+    const key = operationKey(owner, id)
+    const version = await this.#write(key, { result, wish, runner: runners.id }).catch(error => {
+      runners.release()
+      throw error
+    })
+    this.#follow(key, id, version, ended)
+    return result
+  }
+
+  /** `work` is for one that nobody is at any more. */
+  async status(owner: string, id: string, work: ImportWork): Promise<WireImport> {
+    const { runners, store } = this.#parts
+    const entry = await store.get(operationKey(owner, id))
+    const found = entry === undefined ? undefined : readOperation(entry)
+    if (entry === undefined || found === undefined)
+      throw problem('RESOURCE_NOT_FOUND', 'There is no such import of yours, or no longer', {
+        suggestion: 'Import the reference again',
+      })
+    const { result, wish, runner } = found
+    if (wish === undefined || runner === undefined || (await runners.isAlive(runner))) return result
+    await runners.hold()
+    const version = await this.#write(entry.key, { result, wish, runner: runners.id }, entry.version).catch(() => undefined)
+    if (version === undefined) runners.release()
+    // Another was faster.
+    if (version === undefined) return result
+    const ended = outcome(work, wish)
+    this.#follow(entry.key, id, version, ended)
+    const done = await this.#soon(ended)
+    return done === undefined ? result : { ...done, operation_id: id }
+  }
+
+  /** How it ended, if it does before its caller has to be told something. */
+  async #soon(ended: Promise<WireImport>): Promise<WireImport | undefined> {
     const { clock, pendingMs } = this.#parts
-    const ended = work().catch((error: unknown): WireImport => ({ status: 'failed', error: toWire(problemOf(error)) }))
     const { promise: late, resolve } = Promise.withResolvers<undefined>()
     const cancel = clock.setTimeout(() => resolve(undefined), pendingMs)
     const done = await Promise.race([ended, late])
     cancel()
-    return done ?? this.#goOn(owner, ended)
+    return done
   }
 
-  async status(owner: string, id: string): Promise<WireImport> {
-    const entry = await this.#parts.store.get(operationKey(owner, id))
-    const found: unknown = entry === undefined ? undefined : JSON.parse(entry.value)
-    if (isRecord(found)) return found as unknown as WireImport
-    throw problem('RESOURCE_NOT_FOUND', 'There is no such import of yours, or the process that ran it has gone', {
-      suggestion: 'Import the reference again',
-    })
-  }
-
-  async #goOn(owner: string, ended: Promise<WireImport>): Promise<WireImport> {
-    const { clock } = this.#parts
-    const id = crypto.randomUUID()
-    const pending: WireImport = { status: 'pending', operation_id: id }
-    await this.#write(owner, id, pending, aliveMs)
-    let stop = (): void => {}
-    const renew = (): void => {
-      stop = clock.setTimeout(() => void this.#write(owner, id, pending, aliveMs).then(renew, renew), aliveMs / 3, true)
-    }
-    renew()
+  /** Where its end cannot be written it stays pending, and goes on with whoever asks when this process has ended. */
+  #follow(key: string, id: string, version: number | undefined, ended: Promise<WireImport>): void {
+    const { runners } = this.#parts
     const keep = async (result: WireImport): Promise<void> => {
-      stop()
-      await this.#write(owner, id, { ...result, operation_id: id }, keepMs)
+      await this.#write(key, { result: { ...result, operation_id: id } }, version)
     }
-    // Where it cannot be written, it is soon unknown, which is what is then known of it.
-    void ended.then(keep).catch(() => undefined)
-    return pending
+    ended
+      .then(keep)
+      .catch(() => undefined)
+      .finally(() => runners.release())
   }
 
-  async #write(owner: string, id: string, result: WireImport, ttl: number): Promise<void> {
-    await this.#parts.store.commit([put(operationKey(owner, id), JSON.stringify(result), { ttl })])
+  /** Undefined where another has taken it over. */
+  async #write(key: string, operation: Operation, version?: number): Promise<number | undefined> {
+    const condition = version === undefined ? { ifAbsent: true } : { ifVersion: version }
+    const done = await this.#parts.store.commit([put(key, JSON.stringify(operation), { ...condition, ttl: keepMs })])
+    return done.ok ? done.results[0]?.version : undefined
   }
+}
+
+function outcome(work: ImportWork, wish: ImportWish): Promise<WireImport> {
+  return work(wish).catch((error: unknown): WireImport => ({ status: 'failed', error: toWire(problemOf(error)) }))
+}
+
+function readOperation({ value }: Entry): Operation | undefined {
+  const found: unknown = JSON.parse(value)
+  return isRecord(found) && isRecord(found['result']) ? (found as unknown as Operation) : undefined
 }
 
 /** Owners contain no slash, and ids that do are nobody's. */

@@ -18,20 +18,19 @@ export const served = {
   content,
 }
 
-/** Undefined where it is gone. `done` is called once, when nothing of it is read any more. */
-async function content(blobs: Blobs, kept: Kept, { header }: Asked, done: () => void): Promise<Served | undefined> {
+/** Undefined where it is gone. */
+async function content(blobs: Blobs, kept: Kept, { header }: Asked): Promise<Served | undefined> {
   const etag = `"${kept.digest}"`
   // Whoever has a part of something else begins anew.
   const same = header('if-range') === undefined || header('if-range') === etag
   const part = same ? partOf(header('range'), kept.size) : undefined
-  const found = part === 'none' ? undefined : await blobs.get(kept.digest, part ?? {}).catch(() => undefined)
-  if (found === undefined) done()
   if (part === 'none') return plain(416, 'Nothing of the content lies there', ['content-range', `bytes */${kept.size}`])
+  const found = await blobs.get(kept.digest, part ?? {}).catch(() => undefined)
   if (found === undefined) return undefined
   const { start, end } = part ?? { start: 0, end: kept.size }
   const range = part === undefined ? [] : ['content-range', `bytes ${start}-${end - 1}/${kept.size}`]
   const headers = ['content-length', `${end - start}`, 'etag', etag, ...range, ...factsOf(kept)]
-  return { status: part === undefined ? 200 : 206, headers, body: watched(found.stream, done) }
+  return { status: part === undefined ? 200 : 206, headers, body: found.stream }
 }
 
 function factsOf({ mime, digest, name }: Kept): string[] {
@@ -71,36 +70,6 @@ function plain(status: number, text: string, more: readonly string[] = []): Serv
     },
   })
   return { status, headers: ['content-type', 'text/plain', 'content-length', `${bytes.length}`, ...more, ...closed], body }
-}
-
-/** Passes a stream on, and tells when it is over, however it ends. */
-function watched(stream: ReadableStream<Uint8Array>, done: () => void): ReadableStream<Uint8Array> {
-  const reader = stream.getReader()
-  let over = false
-  const end = (): void => {
-    if (!over) done()
-    over = true
-  }
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { done: last, value } = await reader.read()
-          if (!last) return controller.enqueue(value)
-          end()
-          controller.close()
-        } catch (error) {
-          end()
-          throw error
-        }
-      },
-      cancel(reason) {
-        end()
-        return reader.cancel(reason)
-      },
-    },
-    { highWaterMark: 0 },
-  )
 }
 
 const texts = /^(text\/|application\/(json|xml|.+\+(json|xml))\b)/i

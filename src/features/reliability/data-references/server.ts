@@ -14,7 +14,7 @@ import type { Blobs } from '../../../stores/blobs.ts'
 import type { Store } from '../../../stores/store.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { readResource } from '../../mcp/resources/messages.ts'
-import { referenceScheme, referencesExtension } from './messages.ts'
+import { getReference, referenceScheme, referencesExtension } from './messages.ts'
 import type { Imported, ImportOptions, References } from './works.ts'
 
 export type { Imported, ImportOptions } from './works.ts'
@@ -80,6 +80,8 @@ export interface Served {
   /** Flat: names and values. */
   readonly headers: string[]
   readonly body: ReadableStream<Uint8Array> | undefined
+  /** To be called once nothing of it is read any more, however that came. */
+  over?(): void
 }
 
 export interface ReferencesServer {
@@ -117,6 +119,7 @@ export function referencesServer(parts: ReferencesParts): ReferencesServer {
       )
     },
     side: {
+      handlers: [[getReference, async (exchange: Exchange) => (await load()).find(exchange, String(exchange.params['ref_id']))]],
       layers: [
         {
           stage: 'execute',

@@ -14,9 +14,15 @@ export interface TransferParts {
   readonly progress?: ((bytes: number) => void) | undefined
   /** Begins there. Default 0. */
   readonly start?: number | undefined
+  /** What the content was called when what lies before the beginning was fetched. */
+  readonly etag?: string | undefined
+  /** Told what it is called now. */
+  readonly saw?: ((etag: string) => void) | undefined
   /** Attempts in a row that bring nothing. Default 5. */
   readonly tries?: number
 }
+
+const longestWaitMs = 10_000
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 
@@ -27,11 +33,18 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
   const signal = parts.signal === undefined ? cancelled.signal : AbortSignal.any([parts.signal, cancelled.signal])
   let at = parts.start ?? 0
   let reader: Reader | undefined
+  let etag = parts.etag
   let failed = 0
+  const opened = async (): Promise<Reader> => {
+    const found = await open(reference, at, etag, parts.reach, signal)
+    if (found.etag !== undefined) parts.saw?.(found.etag)
+    etag = found.etag ?? etag
+    return found.reader
+  }
   const next = async (): Promise<Uint8Array | undefined> => {
     while (at < reference.size) {
       try {
-        reader ??= await open(reference, at, parts.reach, signal)
+        reader ??= await opened()
         const { done, value } = await reader.read()
         if (!done) return value
         throw new OutboundError('failed', 'The content ended too early')
@@ -40,7 +53,7 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
         signal.throwIfAborted()
         failed++
         if (isFinal(error) || failed >= tries) throw told(error)
-        await pause(parts.clock, 100 * 2 ** failed, signal)
+        await pause(parts.clock, Math.max(100 * 2 ** failed, askedWait(error)), signal)
       }
     }
     // One more read tells whether there is more than there should be.
@@ -48,35 +61,61 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
     if (more?.value !== undefined && more.value.length > 0) throw tooMuch(reference)
     return undefined
   }
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const chunk = await next()
-      if (chunk === undefined) return controller.close()
-      if (at + chunk.length > reference.size) throw tooMuch(reference)
-      at += chunk.length
-      failed = 0
-      progress?.(at)
-      controller.enqueue(chunk)
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const chunk = await next()
+        if (chunk === undefined) return controller.close()
+        if (at + chunk.length > reference.size) throw tooMuch(reference)
+        at += chunk.length
+        failed = 0
+        progress?.(at)
+        controller.enqueue(chunk)
+      },
+      async cancel() {
+        cancelled.abort()
+        await reader?.cancel().catch(() => undefined)
+      },
     },
-    async cancel() {
-      cancelled.abort()
-      await reader?.cancel().catch(() => undefined)
-    },
-  })
+    { highWaterMark: 0 },
+  )
 }
 
-async function open({ uri, size }: Fetchable, at: number, reach: Outbound, signal: AbortSignal): Promise<Reader> {
-  const headers = at === 0 ? {} : { range: `bytes=${at}-` }
+interface Opened {
+  readonly reader: Reader
+  /** As far as it is one by which parts can be told to belong together. */
+  readonly etag: string | undefined
+}
+
+async function open(
+  reference: Fetchable,
+  at: number,
+  before: string | undefined,
+  reach: Outbound,
+  signal: AbortSignal,
+): Promise<Opened> {
+  const { uri, size } = reference
+  const whole = before === undefined ? {} : { 'if-range': before }
+  const headers = at === 0 ? {} : { range: `bytes=${at}-`, ...whole }
   const answer = await reach(uri, { headers, redirect: 'error', signal })
   const { status, body } = answer
+  const etag = strong(answer.headers.get('etag'))
   const resumed = status === 206 && answer.headers.get('content-range') === `bytes ${at}-${size - 1}/${size}`
-  if (body !== null && (resumed || status === 200)) {
-    const reader = body.getReader()
-    // Who knows no ranges begins anew; what was read already is passed over.
-    return resumed ? reader : skipped(reader, at)
+  if (body === null || !(resumed || status === 200)) {
+    await body?.cancel().catch(() => undefined)
+    throw refusedWith(status, answer.headers.get('retry-after'))
   }
-  await body?.cancel().catch(() => undefined)
-  throw refusedWith(status)
+  if (at > 0 && before !== undefined && etag !== undefined && etag !== before) {
+    await body.cancel().catch(() => undefined)
+    throw changed()
+  }
+  const reader = body.getReader()
+  // Who knows no ranges begins anew; what was read already is passed over.
+  return { reader: resumed ? reader : skipped(reader, at), etag }
+}
+
+function strong(etag: string | null): string | undefined {
+  return etag !== null && /^"[\x21\x23-\x7e]{0,200}"$/.test(etag) ? etag : undefined
 }
 
 function skipped(reader: Reader, count: number): Reader {
@@ -103,7 +142,12 @@ function isFinal(error: unknown): boolean {
   return error instanceof OutboundError && error.kind === 'refused'
 }
 
-function refusedWith(status: number): Error {
+/** How long the other side wants us to wait. */
+function askedWait(error: unknown): number {
+  return error instanceof Problem ? Math.min(error.retryAfter ?? 0, longestWaitMs) : 0
+}
+
+function refusedWith(status: number, after: string | null): Error {
   if (status === 403 || status === 404 || status === 410)
     return problem('RESOURCE_NOT_FOUND', 'The data reference is not valid, or no longer', {
       suggestion: 'Ask the server that made it for a new one',
@@ -111,6 +155,7 @@ function refusedWith(status: number): Error {
   const transient = status === 429 || status >= 500
   return problem('SERVER_UNAVAILABLE', `The data reference was answered with the status ${status}`, {
     category: transient ? 'transient' : 'permanent',
+    ...(transient && after !== null && /^\d{1,6}$/.test(after) ? { retryAfter: Number(after) * 1_000 } : {}),
   })
 }
 
@@ -118,6 +163,12 @@ function told(error: unknown): unknown {
   if (!(error instanceof OutboundError)) return error
   if (error.kind === 'refused') return problem('PERMISSION_DENIED', clip(error.message, 300), { actor: 'operator', cause: error })
   return problem('SERVER_UNAVAILABLE', clip(error.message, 300), { cause: error })
+}
+
+function changed(): Error {
+  return problem('CHECKSUM_MISMATCH', 'The content has changed since its first part was fetched', {
+    suggestion: 'Ask for a new reference',
+  })
 }
 
 function tooMuch({ size }: Fetchable): Error {

@@ -8,14 +8,16 @@ import { declared } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Blob, Blobs } from '../../../stores/blobs.ts'
+import type { BlobDraft, Blobs } from '../../../stores/blobs.ts'
 import { type Store, StoreError } from '../../../stores/store.ts'
 import { unkept } from '../../mcp/caching/messages.ts'
 import type { ContentBlock, ResourceContents, ResourceLink } from '../../mcp/content/messages.ts'
 import type { ReadResourceResult } from '../../mcp/resources/messages.ts'
+import { Attempts } from './attempts.ts'
+import { newDraft } from './draft.ts'
 import { type Imported, Importer, type ImportOptions } from './import.ts'
 import { type Kept, Ledger } from './ledger.ts'
-import { referenceScheme, referencesExtension, wireReference } from './messages.ts'
+import { type DataReference, referenceScheme, referencesExtension, wireReference } from './messages.ts'
 import { contentsOf, served, signedPath } from './serve.ts'
 import type { Asked, ReferenceOptions, ReferencesParts, Served } from './server.ts'
 
@@ -42,8 +44,9 @@ export class References {
   constructor(parts: WorksParts) {
     const { opened: store, blobs, clock, trace, most = 10_000, maxBytes = defaultBytes } = parts
     this.#parts = parts
-    this.#ledger = new Ledger({ store, blobs, clock, trace, most })
-    this.#importer = new Importer({ ...parts, ledger: this.#ledger, maxBytes })
+    const attempts = new Attempts({ store, blobs, clock, trace, ledger: () => this.#ledger })
+    this.#ledger = new Ledger({ store, blobs, clock, trace, most, beside: () => attempts.sweep() })
+    this.#importer = new Importer({ ...parts, ledger: this.#ledger, attempts, maxBytes })
   }
 
   async make(
@@ -54,22 +57,29 @@ export class References {
     if (!isMime(mime)) throw new TypeError(`"${clip(mime)}" is no media type: write type/subtype`)
     const ttlMs = this.#ttl(ttl)
     await this.#parts.admit(exchange)
-    const blob = await this.#put(source())
-    const kept: Kept = {
-      id: crypto.randomUUID(),
-      ...blob,
-      mime,
-      name,
-      owner: await ownerOf(exchange),
-      expires: this.#ends(exchange, ttlMs),
-      ...(exchange.admission === undefined ? {} : { grant: exchange.admission.id, by: exchange.admission.owner }),
+    const draft = await newDraft(this.#parts.blobs, this.#ledger)
+    try {
+      const blob = await this.#put(draft, source())
+      const kept: Kept = {
+        id: crypto.randomUUID(),
+        ...blob,
+        mime,
+        name,
+        owner: await ownerOf(exchange),
+        expires: this.#ends(exchange, ttlMs),
+        ...(exchange.admission === undefined ? {} : { grant: exchange.admission.id, by: exchange.admission.owner }),
+      }
+      await this.#keep(exchange, kept, draft)
+      return await this.#shown(exchange, kept, description)
+    } catch (error) {
+      await draft.discard()
+      throw error
     }
-    await this.#keep(exchange, kept)
-    return this.#shown(exchange, kept, description)
   }
 
-  take(exchange: Exchange, reference: unknown, options: ImportOptions): Promise<Imported> {
-    return this.#importer.take(reference, { ...options, signal: options.signal ?? exchange.signal })
+  async take(exchange: Exchange, reference: unknown, options: ImportOptions): Promise<Imported> {
+    const signal = options.signal ?? exchange.signal
+    return this.#importer.take(await ownerOf(exchange), reference, { ...options, signal })
   }
 
   /** Whatever is wrong with an address, it is answered the same. */
@@ -79,9 +89,18 @@ export class References {
     if (kept === undefined) return served.forbidden()
     if (this.#reading >= transfers) return served.busy()
     this.#reading++
-    const done = (): void => void this.#reading--
-    const found = await served.content(this.#parts.blobs, kept, asked, done)
-    return found ?? served.forbidden()
+    let reading = true
+    const over = (): void => {
+      if (reading) this.#reading--
+      reading = false
+    }
+    const found = await served.content(this.#parts.blobs, kept, asked).catch(error => {
+      over()
+      throw error
+    })
+    // Refusals take no place.
+    if (found === undefined || found.status === 416) over()
+    return found === undefined ? served.forbidden() : { ...found, over }
   }
 
   /** For those who have no address: the content whole, if it fits into a message. */
@@ -96,6 +115,17 @@ export class References {
         suggestion: `Use a client that knows ${referencesExtension}, and fetch it by its address`,
       })
     return { contents: [await this.#contents(kept, uri)], ...unkept }
+  }
+
+  /** For whom it was made, and nobody else. */
+  async find(exchange: Exchange, given: string): Promise<DataReference> {
+    const id = given.startsWith(referenceScheme) ? given.slice(referenceScheme.length) : given
+    const kept = await this.#alive(id)
+    if (kept === undefined || kept.owner !== (await ownerOf(exchange)))
+      throw problem('RESOURCE_NOT_FOUND', `There is no reference "${clip(given)}" of yours, or no longer`, {
+        suggestion: 'Call the tool again that made it',
+      })
+    return this.#reference(kept, `${referenceScheme}${id}`)
   }
 
   async revert(ids: unknown): Promise<UndoneParts> {
@@ -119,10 +149,10 @@ export class References {
     return Math.min(...ends.filter(end => end !== undefined))
   }
 
-  async #put(source: ReadableStream<Uint8Array>): Promise<Blob> {
-    const { blobs, maxBytes = defaultBytes } = this.#parts
+  async #put(draft: BlobDraft, source: ReadableStream<Uint8Array>): Promise<{ digest: string; size: number }> {
+    const { maxBytes = defaultBytes } = this.#parts
     try {
-      return await blobs.put(source, { bytes: maxBytes })
+      return await draft.append(source, { bytes: maxBytes })
     } catch (error) {
       if (!(error instanceof StoreError) || error.kind !== 'full') throw error
       throw problem('PAYLOAD_TOO_LARGE', error.message, {
@@ -133,14 +163,14 @@ export class References {
     }
   }
 
-  async #keep(exchange: Exchange, kept: Kept): Promise<void> {
+  async #keep(exchange: Exchange, kept: Kept, draft: BlobDraft): Promise<void> {
     const { step } = exchange
     if (step !== undefined) {
       const ids = [...(this.#given.get(exchange) ?? []), kept.id]
       this.#given.set(exchange, ids)
-      await this.#ledger.orDrop(kept.digest, () => step.wrote({ references: ids }))
+      await step.wrote({ references: ids })
     }
-    await this.#ledger.add(kept)
+    await this.#ledger.add(kept, () => draft.publish())
   }
 
   async #shown(exchange: Exchange, kept: Kept, description: string | undefined): Promise<ContentBlock> {
@@ -153,7 +183,7 @@ export class References {
     return knows ? { ...link, _meta: { [referencesExtension]: await this.#reference(kept, uri) } } : link
   }
 
-  async #reference(kept: Kept, uri: string): Promise<unknown> {
+  async #reference(kept: Kept, uri: string): Promise<DataReference> {
     const { server, seal, url } = this.#parts
     const { id, expires } = kept
     const base = url()?.replace(/\/$/, '')

@@ -1,7 +1,10 @@
 /** What an author may say of the façade. */
 import { clip } from '../../../jsonrpc/limits.ts'
 
-const parts = ['transactions', 'permissions', 'confirmation', 'idempotency', 'manifest', 'recommendations', 'events'] as const
+const parts = [
+  ...(['transactions', 'permissions', 'confirmation', 'idempotency', 'manifest', 'recommendations'] as const),
+  ...(['events', 'references'] as const),
+] as const
 /** What of the extensions is there for clients that know none. */
 export type FacadePart = (typeof parts)[number]
 

@@ -69,6 +69,30 @@ describe.each(places)('the façade at %s on %s', (revision, kind) => {
     expect(argumentsOf(tools.get('count'))).toEqual([])
   })
 
+  it('E9-1: gives the reference behind a link to whom it was given, and to nobody else', async () => {
+    const references = { url: 'http://127.0.0.1:9/mcp', inlineBytes: 0 }
+    const server = tracker(kind, { facade: ['references'], references })
+    server.tool('export', {}, (_, ctx) => ctx.reference('id,title', { mime: 'text/csv', name: 'tickets.csv' }))
+    const wire = await speak(server, revision)
+    expect([...(await listed(wire)).keys()]).toContain('export_result_ref')
+    const [link] = resultOf(await call(wire, 'export'))['content'] as [Frame]
+    expect(JSON.stringify(link)).not.toContain('signature')
+    const id = String(link['uri']).slice('ref:'.length)
+    for (const ref_id of [id, link['uri']]) {
+      const reference = structured(await call(wire, 'export_result_ref', { ref_id }))
+      expect(reference).toMatchObject({ ref_id: id, origin_server: 'tracker', mime_type: 'text/csv', size_bytes: 8 })
+      expect(reference['access_url']).toMatch(/^http:\/\/127\.0\.0\.1:9\/mcp\/references\/.+\?signature=/)
+      const answer = await server.fetch(new Request(String(reference['access_url'])))
+      expect([answer.status, await answer.text()]).toEqual([200, 'id,title'])
+    }
+    for (const ref_id of ['nobody', `${id}/../${id}`, ''])
+      expect(problemIn(await call(wire, 'export_result_ref', { ref_id }))['code']).toBe('RESOURCE_NOT_FOUND')
+    const other = await speak(server, revision, { principal: 'another' })
+    expect(problemIn(await call(other, 'export_result_ref', { ref_id: id }))['code']).toBe('RESOURCE_NOT_FOUND')
+    // Clients that declare nothing have the tool alone.
+    expect((await wire.ask('references/get', { ref_id: id }))['error']).toBeDefined()
+  })
+
   it('is off by default: no tool is listed, and a tool that takes no other arguments refuses them', async () => {
     const wire = await speak(tracker(kind, {}), revision)
     const tools = await listed(wire)

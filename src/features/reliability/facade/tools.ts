@@ -2,6 +2,7 @@
 import type { Method } from '../../../engine/method.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { ToolAnnotations } from '../../mcp/tools/messages.ts'
+import { getReference } from '../data-references/messages.ts'
 import { pollEvents, subscribeEvents, unsubscribeEvents } from '../events/messages.ts'
 import { getKey } from '../idempotency/messages.ts'
 import { getManifest } from '../manifest/messages.ts'
@@ -190,5 +191,14 @@ export const facadeTools: readonly FacadeTool[] = [
     description: 'Ends a subscription.',
     input: input({ subscription_id: text('What subscribe_events gave') }, ['subscription_id']),
     annotations: { ...ending, destructiveHint: false },
+  },
+  {
+    name: 'export_result_ref',
+    part: 'references',
+    method: getReference as Method,
+    description:
+      'The data reference behind a link ref:… that a tool has returned, for import_from_ref of another server. Its access_url lets anybody read the data: pass it on, and show it to nobody.',
+    input: input({ ref_id: text('What follows ref: in the link, or the link itself') }, ['ref_id']),
+    annotations: looking,
   },
 ]
