@@ -104,7 +104,7 @@ const COMMIT = `
     RETURN to_jsonb(outcomes);
   END $$;`
 
-/** The same step for those who need not undo others: gives its result, or `no` with the reason of the conflict. */
+/** The same step, all but `append`, for those who need not undo others: gives its result, or `no` with the reason of the conflict. */
 const TRY_STEP = `
   CREATE FUNCTION try_step(op jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
   DECLARE
@@ -138,12 +138,6 @@ const TRY_STEP = `
           RETURNING version INTO made;
       END IF;
       RETURN jsonb_build_object('version', made);
-    WHEN 'append' THEN
-      INSERT INTO logs VALUES (op->>'log', 2) ON CONFLICT (log) DO UPDATE SET next = logs.next + 1 RETURNING next - 1 INTO made;
-      -- The number is taken already: only undoing the whole gives it back.
-      IF made IS DISTINCT FROM coalesce((op->>'at')::bigint, made) THEN RAISE SQLSTATE 'VV002'; END IF;
-      INSERT INTO log_entries VALUES (op->>'log', made, op->>'value');
-      RETURN jsonb_build_object('position', made);
     WHEN 'check' THEN
       SELECT version INTO seen FROM entries WHERE key = k AND (expires IS NULL OR expires > clock);
       IF seen IS DISTINCT FROM (op->>'version')::bigint THEN RETURN '{"no":"version"}'; END IF;
@@ -182,7 +176,8 @@ const TRY_STEP = `
 
 /**
  * Several commits without a way back for each, which costs more than most commits themselves. One that conflicts in its first step
- * has done nothing yet; one that does so later undoes all (VV002), and they are sent again to commit_all.
+ * has done nothing yet; one that does so later undoes all (VV002), and they are sent again to commit_all. What they append is written
+ * at the end, all at once: the counter of a log is one row for everybody.
  */
 const COMMIT_GROUP = `
   CREATE FUNCTION commit_group(commits jsonb) RETURNS jsonb LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -193,6 +188,12 @@ const COMMIT_GROUP = `
     refused text;
     results jsonb[];
     outcomes jsonb[] := '{}';
+    at_log text;
+    place bigint;
+    next_places jsonb := '{}';
+    to_logs text[] := '{}';
+    to_places bigint[] := '{}';
+    texts text[] := '{}';
   BEGIN
     PERFORM pg_advisory_xact_lock(name_lock) FROM (
       SELECT DISTINCT hashtextextended(coalesce(step->>'key', step->>'log'), 7420) AS name_lock
@@ -202,8 +203,31 @@ const COMMIT_GROUP = `
       refused := NULL;
       results := '{}';
       FOR op IN SELECT * FROM jsonb_array_elements(ops) LOOP
-        made := try_step(op);
-        refused := made->>'no';
+        IF op->>'op' = 'append' THEN
+          at_log := op->>'log';
+          place := (next_places->>at_log)::bigint;
+          IF place IS NULL THEN
+            SELECT next INTO place FROM logs WHERE log = at_log;
+            place := coalesce(place, 1);
+          END IF;
+          IF (op->>'at')::bigint <> place THEN refused := 'position';
+          ELSE
+            next_places := next_places || jsonb_build_object(at_log, place + 1);
+            to_logs := to_logs || at_log;
+            to_places := to_places || place;
+            texts := texts || (op->>'value');
+            made := jsonb_build_object('position', place);
+          END IF;
+        ELSE
+          IF op->>'op' = 'trim' AND cardinality(texts) > 0 THEN
+            INSERT INTO log_entries SELECT * FROM unnest(to_logs, to_places, texts);
+            to_logs := '{}';
+            to_places := '{}';
+            texts := '{}';
+          END IF;
+          made := try_step(op);
+          refused := made->>'no';
+        END IF;
         IF refused IS NULL THEN results := results || made;
         ELSIF results = '{}' THEN EXIT;
         ELSE RAISE SQLSTATE 'VV002';
@@ -213,6 +237,11 @@ const COMMIT_GROUP = `
       ELSE outcomes := outcomes || jsonb_build_object('ok', false, 'index', 0, 'reason', refused);
       END IF;
     END LOOP;
+    IF next_places <> '{}' THEN
+      INSERT INTO log_entries SELECT * FROM unnest(to_logs, to_places, texts);
+      INSERT INTO logs SELECT key, value::bigint FROM jsonb_each_text(next_places)
+        ON CONFLICT (log) DO UPDATE SET next = excluded.next;
+    END IF;
     RETURN to_jsonb(outcomes);
   END $$;`
 
