@@ -1,6 +1,7 @@
 /** The tables of the reliability features, and what is wanted of them. */
 import {
   type Cell,
+  type CheckpointRow,
   type EventRow,
   figures,
   type KeyRow,
@@ -57,8 +58,21 @@ export function rollbackTable(rows: readonly RollbackRow[]): Table {
   return [['', 'made', 'taken back'], ...rows.map(({ store, cells }) => [store, span(cells.steps), span(cells.rollback)])]
 }
 
+export function checkpointTable(rows: readonly CheckpointRow[]): Table {
+  const lines = rows.map(({ store, checkpoints, cells: { grow, move, parse } }) => {
+    const rollbacks = figures(move)?.count ?? 0
+    return [
+      `${store}, ${checkpoints.toLocaleString('en')} checkpoints, ${rollbacks} rollbacks`,
+      span(grow),
+      span(move),
+      span(parse),
+    ]
+  })
+  return [['', 'one more', 'moving the head', 'one JSON.parse'], ...lines]
+}
+
 /** One line for each figure that was promised, with the promise beside it. */
-export function wantedTable({ plain, idempotency, references }: Results): Table {
+export function wantedTable({ plain, idempotency, references, checkpoints }: Results): Table {
   const lines: Table = []
   const add = (what: string, figure: number | undefined, wanted: string, met: (figure: number) => boolean): void => {
     if (figure === undefined || Number.isNaN(figure)) return
@@ -87,6 +101,9 @@ export function wantedTable({ plain, idempotency, references }: Results): Table 
       '≤ 64',
       growth => growth <= 64,
     )
+  const [book] = checkpoints
+  const moved = (figures(book?.cells['move'])?.p99Ms ?? Number.NaN) / (figures(book?.cells['parse'])?.p50Ms ?? Number.NaN)
+  add('moving the head, p99 as a multiple of one JSON.parse', moved, '≤ 3', multiple => multiple <= 3)
   return lines.length === 0 ? [] : [['', 'measured', 'wanted', 'met'], ...lines]
 }
 

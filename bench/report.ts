@@ -1,5 +1,6 @@
 /** Prints what was measured as tables a person can read. */
 import {
+  checkpointTable,
   eventTable,
   keyTable,
   plainTable,
@@ -11,6 +12,7 @@ import {
 } from './report-reliability.ts'
 import {
   type Cell,
+  type CheckpointRow,
   type ClientRow,
   type ColdRow,
   type EventRow,
@@ -51,6 +53,7 @@ export function report(results: Results): string {
     stateTable(results.state),
   )
   add('A transaction of 10 steps, p50/p99 ms', rollbackTable(results.rollback))
+  add('Checkpoints of a state of 1 MiB, p50/p99 ms', checkpointTable(results.checkpoints))
   add('Wanted of the reliability features', wantedTable(results))
   add(
     'Events delivered over HTTP: emitted a second · deliveries per CPU second of the servers (part of the floor) · p99 ms',
@@ -75,6 +78,7 @@ export function failures(results: Results): string[] {
     plain: results.plain,
     state: results.state,
     rollback: results.rollback,
+    checkpoints: results.checkpoints,
     events: results.events,
     references: results.references,
     streaming: results.streaming,
@@ -88,9 +92,10 @@ export function failures(results: Results): string[] {
   )
 }
 
-type AnyRow =
-  | (ServerRow | ColdRow | SessionRow | ClientRow | KeyRow | ManifestRow)
-  | (PlainRow | StateRow | RollbackRow | EventRow | ReferenceRow | StreamRow)
+type ReliabilityRow =
+  | (KeyRow | ManifestRow | PlainRow | StateRow | RollbackRow)
+  | (CheckpointRow | EventRow | ReferenceRow | StreamRow)
+type AnyRow = ServerRow | ColdRow | SessionRow | ClientRow | ReliabilityRow
 
 function label(row: AnyRow): string {
   if ('way' in row) return row.way

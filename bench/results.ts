@@ -79,6 +79,13 @@ export interface RollbackRow {
   cells: Record<string, Cell<{ p50Ms: number; p99Ms: number }>>
 }
 
+/** Checkpoints of a state of 1 MiB: growing by one, moving the head, and reading the document once for comparison. */
+export interface CheckpointRow {
+  store: string
+  checkpoints: number
+  cells: Record<string, Cell<{ p50Ms: number; p99Ms: number; count: number }>>
+}
+
 export interface EventFigures {
   emitsPerSecond: number
   /** Of all servers together. */
@@ -122,6 +129,7 @@ export interface Results {
   plain: PlainRow[]
   state: StateRow[]
   rollback: RollbackRow[]
+  checkpoints: CheckpointRow[]
   events: EventRow[]
   references: ReferenceRow[]
   streaming: StreamRow[]

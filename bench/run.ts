@@ -10,6 +10,7 @@ import { readOptions, wanted } from './options.ts'
 import { guard } from './processes.ts'
 import { failures, report } from './report.ts'
 import type { Results } from './results.ts'
+import { measureCheckpoints } from './sections/checkpoints.ts'
 import { measureClients } from './sections/clients.ts'
 import { measureColdStart } from './sections/cold.ts'
 import { measureEvents } from './sections/events.ts'
@@ -42,6 +43,7 @@ const results: Results = {
   plain: [],
   state: [],
   rollback: [],
+  checkpoints: [],
   events: [],
   references: [],
   streaming: [],
@@ -74,7 +76,9 @@ const sections: Record<string, () => Promise<void>> = {
     if (built()) await measureState(options, progress(results.state, 'state'))
   },
   rollback: async () => {
-    if (built()) await measureRollback(options, progress(results.rollback, 'rollback'))
+    if (!built()) return
+    await measureRollback(options, progress(results.rollback, 'rollback'))
+    await measureCheckpoints(options, progress(results.checkpoints, 'checkpoints'))
   },
   events: async () => {
     if (built()) await measureEvents(options, progress(results.events, 'events row'))

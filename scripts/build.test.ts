@@ -42,6 +42,10 @@ it('vivarium/server is two files; tasks, carriers and validators are loaded when
     'takeBare',
     'inspectContent',
     'unsourced',
+    'Outbox',
+    'featureSetsServer',
+    'SessionHost',
+    'hooksServer',
   ])
     expect([late, declares(late)]).toEqual([late, false])
 })

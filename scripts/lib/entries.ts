@@ -7,6 +7,7 @@ import { root } from './files.ts'
 export const PUBLIC: Readonly<Record<string, string>> = {
   server: 'src/server/index.ts',
   client: 'src/client/index.ts',
+  host: 'src/host/index.ts',
   stores: 'src/stores/index.ts',
   testing: 'src/testing/index.ts',
   express: 'src/server/express.ts',

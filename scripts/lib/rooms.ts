@@ -35,6 +35,11 @@ export const PACKAGES: ReadonlyMap<string, { portable: boolean }> = new Map([
   ['express', { portable: false }],
   ['fastify', { portable: false }],
   ['hono', { portable: false }],
+  ['jsonc-parser', { portable: false }],
+  ['@opentelemetry/api', { portable: false }],
+  ['ai', { portable: false }],
+  ['@ai-sdk/anthropic', { portable: false }],
+  ['@ai-sdk/openai', { portable: false }],
 ])
 
 /** Names under which things are put away instead of placed. */

@@ -29,12 +29,14 @@ import type { Capabilities, Implementation, RevisionId } from '../revisions/inde
 import { withArray } from './answer-shape.ts'
 import type { ResultCache } from './cache.ts'
 import type { ChangeKind, Changes } from './changes.ts'
-import { type CompletionQuestion, Completions } from './completions.ts'
+import { Completions, completionQuestion } from './completions.ts'
 import { callConfirmed } from './confirmed-calls.ts'
 import type { EventReader, Events, EventsOptions } from './events.ts'
 import { foreignTools, isForeignTool } from './foreign.ts'
 import { lists } from './listed.ts'
 import { fetchKept, type Lister, type ListLimits, listAll } from './lists.ts'
+import type { Live } from './live.ts'
+import type { LiveConnection } from './live-handlers.ts'
 import type { LogWish } from './log-level.ts'
 import { Manifests } from './manifests.ts'
 import type { RequestOptions } from './options.ts'
@@ -57,6 +59,7 @@ export interface ClientParts {
   readonly resources: ResourceBook
   readonly changes: Changes
   readonly events: Events
+  readonly live: Live | undefined
   readonly log: LogWish
   readonly clock: Clock
   readonly answerers: Answerers
@@ -106,6 +109,7 @@ export class Client {
     })
     this.#caller = {
       session,
+      live: parts.live,
       book: new ToolBook((event, detail) => session.engine.trace(event, detail)),
       answerers,
       rounds,
@@ -138,6 +142,21 @@ export class Client {
 
   get instructions(): string | undefined {
     return this.#parts.session.opened.instructions
+  }
+
+  /** Resolves when the connection is over: with why it broke, or with nothing where it was closed on this side. */
+  get ended(): Promise<Error | undefined> {
+    return this.#parts.session.ended
+  }
+
+  /** The server as a live one; undefined where it is not, or the option `live` was not given. */
+  get live(): LiveConnection | undefined {
+    return this.#parts.live?.connection
+  }
+
+  /** The feature set of MCP Live that a tool belongs to, once the tools were listed; undefined where nobody says so. */
+  toolSet(name: string): string | undefined {
+    return this.#parts.live?.toolSet(this.#caller.book.get(name)?.tool as Params | undefined)
   }
 
   /** Wraps every call from now on; the first given is the outermost. */
@@ -238,8 +257,7 @@ export class Client {
     capability: string,
     options: RequestOptions & { readonly limit?: number } = standard,
   ): Promise<readonly Recommended[]> {
-    const { session } = this.#parts
-    return recommended(session, capability, options.limit, this.#send(options), () => this.manifest(options))
+    return recommended(this.#parts.session, capability, options.limit, this.#send(options), () => this.manifest(options))
   }
 
   async *resources(options: RequestOptions = standard): AsyncGenerator<Resource, void, undefined> {
@@ -265,10 +283,9 @@ export class Client {
 
   async #readResource(uri: string, options: RequestOptions): Promise<ReadResourceResult> {
     const send = this.#send(options)
-    const params = { uri }
-    const first = await fetchKept(this.#lister, readResource, params, send)
+    const first = await fetchKept(this.#lister, readResource, { uri }, send)
     // What came of questions is for this call only.
-    const again = (more: Params): Promise<unknown> => this.#parts.session.request(readResource, { ...params, ...more }, send)
+    const again = (more: Params): Promise<unknown> => this.#parts.session.request(readResource, { uri, ...more }, send)
     return withArray<ReadResourceResult>(await this.#driven(first, again, send), readResource.name, 'contents')
   }
 
@@ -307,13 +324,7 @@ export class Client {
     argument: { readonly name: string; readonly value: string },
     options: RequestOptions & { readonly arguments?: Readonly<Record<string, string>> } = standard,
   ): Promise<Completion> {
-    const { name, value } = argument
-    const question: CompletionQuestion = {
-      ref: 'prompt' in ref ? { type: 'ref/prompt', name: ref.prompt } : { type: 'ref/resource', uri: ref.template },
-      argument: { name, value },
-      ...(options.arguments === undefined ? {} : { context: { arguments: options.arguments } }),
-    }
-    return this.#completions.ask(question, this.#send(options))
+    return this.#completions.ask(completionQuestion(ref, argument, options.arguments), this.#send(options))
   }
 
   /** Which log messages the server sends: for the session, or with each request, whichever the wire has. */
@@ -370,8 +381,9 @@ export class Client {
 
   #send({ signal, timeout, meta: own }: RequestOptions): SendOptions {
     const granted = this.permissions.meta
-    if (signal === undefined && timeout === undefined && own === undefined && granted === undefined) return this.#plain
-    const meta = granted === undefined ? own : { ...granted, ...own }
+    const live = this.#parts.live?.meta
+    const meta = granted === undefined && live === undefined ? own : { ...granted, ...live, ...own }
+    if (signal === undefined && timeout === undefined && meta === undefined) return this.#plain
     return {
       timeoutMs: timeout === undefined ? this.#parts.timeoutMs : toMilliseconds(timeout, 'timeout'),
       ...(signal === undefined ? {} : { signal }),

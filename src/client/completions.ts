@@ -152,3 +152,16 @@ export class Completions {
 function isCompletion(result: unknown): result is CompletionResult {
   return isRecord(result) && isRecord(result['completion']) && Array.isArray(result['completion']['values'])
 }
+
+/** The question for an argument of a prompt or a template; `given`: what the others are. */
+export function completionQuestion(
+  ref: { readonly prompt: string } | { readonly template: string },
+  { name, value }: { readonly name: string; readonly value: string },
+  given: Readonly<Record<string, string>> | undefined,
+): CompletionQuestion {
+  return {
+    ref: 'prompt' in ref ? { type: 'ref/prompt', name: ref.prompt } : { type: 'ref/resource', uri: ref.template },
+    argument: { name, value },
+    ...(given === undefined ? {} : { context: { arguments: given } }),
+  }
+}

@@ -1,4 +1,5 @@
 /** `connect`: makes a client of the features' client sides and opens it, whatever the server speaks. */
+import { unlessAborted } from '../core/abort.ts'
 import { type Clock, realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import { checkLogOption } from '../core/log-trace.ts'
@@ -41,6 +42,7 @@ import { Events } from './events.ts'
 import { foreignOpening } from './foreign.ts'
 import { checkHealth } from './health.ts'
 import { Hub } from './hub.ts'
+import type { Live } from './live.ts'
 import { LogWish } from './log-level.ts'
 import { clientTrace } from './logging.ts'
 import type { ConnectOptions } from './options.ts'
@@ -80,7 +82,9 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   })
   let changes: Changes | undefined
   const events = new Events()
+  const live = options.live === undefined ? undefined : new (await import('./live.ts')).Live(options.live, clock)
   const engine = engineFor(target, options, settings, [
+    ...(live === undefined ? [] : [live.side]),
     ...answering.sides,
     confirmation.side,
     costs.side,
@@ -99,8 +103,10 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   const revisions = [...engine.spoken.requests, ...engine.spoken.sessions].map(({ id }) => id)
   const trace = (event: string, detail: unknown): void => engine.trace(event, detail)
   const authorizer = authorizerOf(target, options, { clock, clientName: engine.info.name, revisions, trace })
-  const opener = profiled(openerOf(target, { headers: options.headers, fetch: options.fetch, authorizer, limits }), options)
-  const session = await open({ engine, opener, probeTimeoutMs: settings.probeTimeoutMs, signal: options.signal })
+  const opened = openerOf(target, { headers: options.headers, fetch: options.fetch, authorizer, limits })
+  const opener = profiled(wrapped(opened, options), options)
+  const { probeTimeoutMs } = settings
+  const session = await open({ engine, opener, probeTimeoutMs, signal: options.signal, shakesFirst: live !== undefined }, live)
   const { conversation } = session.opened
   changes = new Changes(session, hub)
   events.open(session)
@@ -128,6 +134,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     resources,
     changes,
     events,
+    live,
     log,
     answerers: answering.answerers,
     confirmation,
@@ -205,6 +212,18 @@ function engineFor(
   return engine
 }
 
+/** The same server, by connections that somebody looks at. */
+function wrapped(opener: Opener, { wrap }: ConnectOptions): Opener {
+  if (wrap === undefined) return opener
+  const { openOldPair } = opener
+  return {
+    kind: opener.kind,
+    name: opener.name,
+    open: async () => wrap(await opener.open()),
+    ...(openOldPair && { openOldPair: async () => wrap(await openOldPair.call(opener)) }),
+  }
+}
+
 /** The same server, in the words of the profile. */
 function profiled(opener: Opener, { profile }: ConnectOptions): Opener {
   if (profile === undefined) return opener
@@ -220,7 +239,7 @@ function profiled(opener: Opener, { profile }: ConnectOptions): Opener {
 }
 
 /** Leaves nothing behind when it fails: no child, no socket. */
-async function open(probe: ProbeOptions): Promise<Session> {
+async function open(probe: ProbeOptions, live: Live | undefined): Promise<Session> {
   const { engine, signal } = probe
   signal?.throwIfAborted()
   const stop = (): void => void engine.close()
@@ -228,6 +247,7 @@ async function open(probe: ProbeOptions): Promise<Session> {
   try {
     const session = await Session.open(probe)
     signal?.throwIfAborted()
+    if (live !== undefined) await unlessAborted(live.open(session, signal), signal)
     return session
   } catch (error) {
     await engine.close()

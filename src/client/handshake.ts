@@ -37,13 +37,19 @@ async function shake(engine: Engine, conversation: Conversation, offer: Revision
   conversation.peer = { revision: offer, capabilities: {}, info: undefined, logLevel: undefined }
   const params = { protocolVersion: offer.wire, capabilities: engine.capabilities(offer), clientInfo: engine.info }
   const { revision, result } = settled(await engine.call(conversation, initialize, params, options), offer, engine)
-  const capabilities = isRecord(result.capabilities) ? result.capabilities : {}
+  const capabilities = declaredIn(result as unknown as Record<string, unknown>)
   const serverInfo = isRecord(result.serverInfo) ? result.serverInfo : undefined
   conversation.peer = { revision, capabilities, info: serverInfo, logLevel: undefined }
   await announce(engine, conversation)
   conversation.ready = true
   const instructions = typeof result.instructions === 'string' ? result.instructions : undefined
   return { conversation, revision, capabilities, serverInfo, instructions }
+}
+
+/** Some servers put their experiments beside the capabilities instead of among them. */
+function declaredIn({ capabilities, experimental }: Readonly<Record<string, unknown>>): Capabilities {
+  const declared = isRecord(capabilities) ? capabilities : {}
+  return isRecord(experimental) && declared['experimental'] === undefined ? { ...declared, experimental } : declared
 }
 
 /** Servers that answer a mere announcement with a refusal work all the same. */

@@ -12,7 +12,9 @@ import type { OnSample } from '../features/mcp/sampling/client.ts'
 import type { OnConfirm } from '../features/reliability/confirmation/client.ts'
 import type { OnCost } from '../features/reliability/cost/client.ts'
 import type { OnSuggestion } from '../features/reliability/intent/client.ts'
+import type { Connection } from '../jsonrpc/connection.ts'
 import type { Implementation, RevisionId } from '../revisions/index.ts'
+import type { LiveHandlers } from './live-handlers.ts'
 import type { OnAuthRequired, OnProblem, RetryOptions } from './retries.ts'
 
 export interface ClientRate {
@@ -70,12 +72,16 @@ export interface ConnectOptions {
   readonly auth?: Authorization
   /** Headers of every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Sees every connection when it is opened; what it gives is used in its place. For recording and for tests. */
+  readonly wrap?: (connection: Connection) => Connection
   /** Makes HTTP requests instead of the built-in client. */
   readonly fetch?: typeof fetch
   /** The default wait for an answer, or a sign of progress. Default 60 s. */
   readonly timeout?: Duration
   /** How long a pipe may stay silent on the first, modern message. Default 5 s. */
   readonly probeTimeout?: Duration
+  /** Makes this client the host of an MCP Live server: what the server may ask, and who answers. Default: MCP without Live. */
+  readonly live?: LiveHandlers
   /** Checks arguments against the tool's input schema before sending. Default false. */
   readonly validateArguments?: boolean
   /**

@@ -1,5 +1,6 @@
 /** What came of a call of a tool. Where it comes from is read when somebody asks. */
 import type { Problem } from '../core/problem.ts'
+import type { StateReport } from '../features/live/checkpoints/messages.ts'
 import type { ContentBlock } from '../features/mcp/content/messages.ts'
 import type { CallToolResult } from '../features/mcp/tools/messages.ts'
 import { type CallUsage, usageIn } from '../features/reliability/cost/client.ts'
@@ -34,6 +35,8 @@ interface ToolAnswer<Failed extends boolean, T> {
   readonly provenance: ResultProvenance
   /** What is odd about it though it was given, a sentence each: such as media of a type that the tool does not announce. */
   readonly warnings: readonly string[]
+  /** The state that a server of MCP Live left behind. */
+  readonly live: StateReport | undefined
 }
 
 /** Whom it was asked of. */
@@ -42,6 +45,7 @@ export interface Asked {
   readonly tool: string
   /** Undefined: nothing was looked at here. */
   readonly warnings: readonly string[] | undefined
+  readonly live: StateReport | undefined
 }
 
 type Why<Failed extends boolean> = ToolAnswer<Failed, unknown>['problem']
@@ -74,6 +78,10 @@ class Answered<Failed extends boolean> implements ToolAnswer<Failed, unknown> {
     const { server, tool } = this.#asked
     this.#provenance ??= provenanceOf({ server, tool, content: this.content, meta: this.meta })
     return this.#provenance
+  }
+
+  get live(): StateReport | undefined {
+    return this.#asked.live
   }
 
   get warnings(): readonly string[] {

@@ -19,25 +19,35 @@ export interface ProbeOptions {
   readonly opener: Opener
   readonly probeTimeoutMs: number
   readonly signal: AbortSignal | undefined
+  /** On pipes and sockets a handshake comes first: many servers die of a first message that is none. */
+  readonly shakesFirst?: boolean
 }
 
 /** Servers that were found to need a handshake, by name: they are not probed again in this process, unless that fails. */
 const legacyNames = new Set<string>()
+/** Those that refused a handshake when it came first. */
+const modernNames = new Set<string>()
 const remembered = 1_000
 
 export async function openServer(options: ProbeOptions): Promise<Opened> {
   const { name, kind } = options.opener
-  if (name !== undefined && legacyNames.has(name) && canShake(options)) {
+  if (canShake(options) && ((name !== undefined && legacyNames.has(name)) || shakesFirst(options))) {
     try {
-      return await openOld(await accept(options), options, false)
+      const opened = await openOld(await accept(options), options, false)
+      if (name !== undefined && opened.revision.era === 'request' && modernNames.size < remembered) modernNames.add(name)
+      return opened
     } catch (error) {
       options.signal?.throwIfAborted()
-      legacyNames.delete(name)
+      if (name !== undefined) legacyNames.delete(name)
       if (!isEvidence(error, kind)) throw error
       options.engine.trace('verdict-outdated', error)
     }
   }
   return find(options)
+}
+
+function shakesFirst({ shakesFirst = false, opener: { kind, name } }: ProbeOptions): boolean {
+  return shakesFirst && kind !== 'http' && !(name !== undefined && modernNames.has(name))
 }
 
 async function find(options: ProbeOptions): Promise<Opened> {

@@ -33,6 +33,8 @@ const farewellMs = 1_000
 export class Session implements Mendable {
   readonly engine: Engine
   readonly middleware: ClientMiddleware[] = []
+  /** Awaited after each new handshake, before anything else is sent. */
+  reopening: (() => Promise<void>) | undefined = undefined
   readonly #onReopen = new Set<() => void>()
   readonly #mender: Mender
   #onDoubt: () => void = () => {}
@@ -65,6 +67,12 @@ export class Session implements Mendable {
   /** Its end is wanted by this side, and no failure. */
   get left(): boolean {
     return this.#left
+  }
+
+  /** Resolves when it is over: with why it broke, or with nothing where this side closed it. */
+  get ended(): Promise<Error | undefined> {
+    const { conversation } = this.#opened
+    return new Promise(resolve => conversation.onEnd(() => resolve(this.#left ? undefined : conversation.reason)))
   }
 
   /** False from the loss of a session until a new one is open. */
@@ -142,6 +150,7 @@ export class Session implements Mendable {
   async #reopen(): Promise<void> {
     this.#opened = await handshake(this.engine, this.#opened.conversation)
     this.#losable = isLosable(this.#opened)
+    await this.reopening?.()
     this.#intact = true
     this.#mender.opened()
     this.#listen(false)

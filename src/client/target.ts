@@ -38,7 +38,8 @@ export function openerOf(target: Target, options: TargetOptions): Opener {
   if (typeof target.start !== 'function') throw new TypeError('connect needs a URL, a { command, args } or a connection')
   let used = false
   return {
-    kind: 'connection',
+    // What is carried by HTTP is found out as over HTTP, whoever made the connection.
+    kind: target.carrier === 'http' ? 'http' : 'connection',
     name: undefined,
     open: () => {
       if (used)

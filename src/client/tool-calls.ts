@@ -15,6 +15,8 @@ import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import { declaring, takingTask } from './declaring.ts'
 import { foreignResult } from './foreign.ts'
+import type { Live } from './live.ts'
+import type { LiveCall } from './live-handlers.ts'
 import type { RequestOptions } from './options.ts'
 import { outcome, type ToolOutcome, textOf } from './outcome.ts'
 import { readOutput } from './output.ts'
@@ -39,10 +41,13 @@ export interface CallToolOptions<S extends Schema = Schema> extends RequestOptio
   readonly suggestOnly?: boolean
   /** Run it in the background where tool and server allow that, and wait for its end. Default: only where the tool demands it. */
   readonly task?: boolean
+  /** State and scope of MCP Live; sent only to servers that are live. */
+  readonly live?: LiveCall
 }
 
 export interface ToolCaller {
   readonly session: Session
+  readonly live: Live | undefined
   readonly book: ToolBook
   readonly answerers: Answerers
   readonly rounds: number
@@ -76,7 +81,8 @@ export async function callToolOn(
   const { peer } = caller.session.opened.conversation
   const plainly = declaring(caller.sendOptions(options), peer, onProgress !== undefined)
   const key = keyFor(caller, name, options)
-  const quietly = key === undefined ? plainly : withKey(plainly, key)
+  const keyed = key === undefined ? plainly : withKey(plainly, key)
+  const quietly = caller.live === undefined ? keyed : caller.live.carrying(keyed, options.live)
   const send = onProgress === undefined ? quietly : { ...quietly, onProgress }
   if (hasMedia(peer)) await checkMedia(caller, name, args, send.signal)
   if (caller.validateArguments) {
@@ -103,7 +109,7 @@ async function callOnce(
   // Where the caller decides, the tool must allow it: for that we have to know the tool.
   if (options.task === true && takesTask(caller.session.opened.conversation.peer, callTool.name))
     await known(caller, name, send.signal)
-  let params = paramsFor(caller, name, args, options.task)
+  let params = paramsFor(caller, name, args, options)
   if (options.task === true) send = takingTask(send)
   let answer: unknown
   try {
@@ -111,7 +117,7 @@ async function callOnce(
   } catch (error) {
     // What was refused did not run: where we know better now, it is tried once more.
     send = await secondThoughts(error, caller, name, send)
-    params = paramsFor(caller, name, args, options.task)
+    params = paramsFor(caller, name, args, options)
     answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
   }
   let result = checkedResult(isFinal(answer) ? answer : await driven(caller, answer, params, send))
@@ -125,7 +131,8 @@ async function callOnce(
   const { structuredContent, isError } = result
   const tool = caller.book.get(name)?.tool
   const warnings = saysMedia(tool) ? await checkResult(tool, result) : undefined
-  const from = { server: caller.session.opened.serverInfo?.name ?? '', tool: name, warnings }
+  const live = caller.live?.reportIn(result as unknown as Params)
+  const from = { server: caller.session.opened.serverInfo?.name ?? '', tool: name, warnings, live }
   if (options.output === undefined || isError === true) return outcome(from, result, structuredContent)
   return outcome(from, result, await readOutput(options.output, name, structuredContent ?? fromText(caller.session, result)))
 }
@@ -221,8 +228,10 @@ function supportOf({ book }: ToolCaller, name: string): TaskSupport | undefined 
   return book.get(name)?.tool.execution?.taskSupport
 }
 
-function paramsFor(caller: ToolCaller, name: string, args: Params | undefined, wanted = false): CallParams {
-  const params = args === undefined ? { name } : { name, arguments: args }
+function paramsFor(caller: ToolCaller, name: string, args: Params | undefined, options: CallToolOptions): CallParams {
+  const { task: wanted = false } = options
+  const plain = args === undefined ? { name } : { name, arguments: args }
+  const params = caller.live === undefined ? plain : { ...plain, ...caller.live.members(options.live) }
   const support = supportOf(caller, name)
   // On wires where the caller decides: when the tool must, or when it may and the caller wants to.
   const asTask = support === 'required' || (wanted && support === 'optional')

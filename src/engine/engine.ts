@@ -9,7 +9,7 @@ import { type Caller, type Connection, ConnectionError, type Door, type Lane } f
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type Awaitable, type Id, isRecord, type Params } from '../jsonrpc/message.ts'
-import type { Capabilities, Implementation, Revision, Spoken } from '../revisions/index.ts'
+import type { Capabilities, Implementation, Peer, Revision, Spoken } from '../revisions/index.ts'
 import { type Asking, pushAsking } from './asking.ts'
 import type { SendOptions } from './calls.ts'
 import { Conversation, type Memory } from './conversation.ts'
@@ -73,6 +73,8 @@ export class Engine implements Door {
   readonly trace: Trace
   /** Called for every stream that is opened for what is said unasked in a session. */
   readonly onListen = new Set<(conversation: Conversation) => void>()
+  /** Called for every conversation whose other end has said that it is ready. */
+  readonly onReady = new Set<(conversation: Conversation) => void>()
   /** Undefined where no other process serves the same sessions. */
   readonly sharing: Sharing | undefined
   readonly #options: EngineOptions
@@ -118,8 +120,8 @@ export class Engine implements Door {
   }
 
   /** What this side declares at a revision. Several features may add to one capability (`extensions`). */
-  capabilities(revision: Revision, caller?: Caller): Capabilities {
-    return merged(this.#options.sides.map(side => side.capabilities?.(revision, caller)))
+  capabilities(revision: Revision, caller?: Caller, peer?: Peer): Capabilities {
+    return merged(this.#options.sides.map(side => side.capabilities?.(revision, caller, peer)))
   }
 
   // ── carriers ────────────────────────────────────────────────────────────────────────────────────────────────────

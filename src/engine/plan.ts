@@ -6,7 +6,7 @@ import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
-import { type Revision, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
+import { type Peer, type Revision, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
 import type { Memory } from './conversation.ts'
 import { extensionGate } from './extensions.ts'
 import { type Method, type Role, wireName } from './method.ts'
@@ -16,8 +16,8 @@ import { compose, type Handler, type Layer, type Runner } from './stages.ts'
 export interface Side {
   readonly handlers?: readonly (readonly [Method, GatedHandler | Handler['execute']])[]
   readonly layers?: readonly Layer[]
-  /** Capabilities that this side declares to a peer at this revision; `caller` is who asks, where that is known. */
-  capabilities?(revision: Revision, caller?: Caller): Readonly<Record<string, unknown>>
+  /** Capabilities that this side declares to a peer at this revision; `caller` is who asks, and `peer` what it said of itself, where that is known. */
+  capabilities?(revision: Revision, caller?: Caller, peer?: Peer): Readonly<Record<string, unknown>>
   /** What it remembers of a conversation, where other processes may go on with that. */
   readonly memories?: readonly Memory<unknown>[]
   /** Numbers for the feature's own failure kinds: canonical first, other wires by id. */

@@ -21,6 +21,7 @@ import type { Context } from './context.ts'
 import type { BudgetsControl } from './cost.ts'
 import type { EventHandle, EventOptions } from './events.ts'
 import type { ImporterOptions, ImportHandler } from './importer.ts'
+import type { FeatureSet, FeatureSetOptions } from './live.ts'
 import type { ServerMiddleware } from './middleware.ts'
 import type { Registration } from './registration.ts'
 import type { PermissionsControl, ReliableFacts, Transactions } from './reliability.ts'
@@ -33,12 +34,12 @@ export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<To
   readonly undo?: UndoFacts<Arguments<I>, Schema extends O ? unknown : InferOutput<O>>
 }
 
-type Arguments<I> = Schema extends I ? Record<string, never> : InferOutput<I>
-type Returned<O> = Schema extends O ? unknown : InferInput<O> | Reply
+export type Arguments<I> = Schema extends I ? Record<string, never> : InferOutput<I>
+export type Returned<O> = Schema extends O ? unknown : InferInput<O> | Reply
 
 /** What an `async function*` gives: each yield is a chunk. Where it returns nothing, the result is made of its chunks. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a generator without a return statement returns void
-type Streamed<O> = AsyncGenerator<unknown, Returned<O> | void, void>
+export type Streamed<O> = AsyncGenerator<unknown, Returned<O> | void, void>
 
 export type ResourceOptions<T extends string = string> = ResourceFacts<Context, VariableName<T>>
 export type PromptOptions<A> = PromptFacts<Context, A>
@@ -92,6 +93,11 @@ export interface Server {
    * @example server.importer({}, async data => ({ rows: await load(await data.open()) }))
    */
   importer(options: ImporterOptions, handler: ImportHandler): { remove(): void }
+  /**
+   * Offers a feature set of MCP Live: what a host may switch on and off as a whole. Hosts that know nothing of MCP Live see its tools.
+   * @example const memory = server.featureSet('memory.retrieval', { description: 'Finds memories' }); memory.beforeInference(turn => recall(turn))
+   */
+  featureSet(name: string, options: FeatureSetOptions): FeatureSet
   /** Tells those who watch it that the content of a resource is another one now. */
   resourceUpdated(uri: string): void
   /** What has become of transactions that somebody should look at. */

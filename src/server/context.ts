@@ -43,6 +43,9 @@ export type Log = (level: LogLevel, data: unknown, logger?: string) => void
 
 type Used = Pick<Reliability, 'allow' | 'state' | 'cost' | 'streaming' | 'references'>
 
+/** What a context is made of. */
+export type ContextParts = readonly [exchange: Exchange, rates: Rates, reliable: Used]
+
 /** The author's view of a call. */
 export class Context {
   readonly #exchange: Exchange
@@ -53,6 +56,11 @@ export class Context {
     this.#exchange = exchange
     this.#rates = rates
     this.#reliable = reliable
+  }
+
+  /** What it was made of. */
+  static parts(context: Context): ContextParts {
+    return [context.#exchange, context.#rates, context.#reliable]
   }
 
   /** The key of whoever calls, for what is kept of his. */

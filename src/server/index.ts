@@ -16,6 +16,23 @@ export { type Category, Problem, type ProblemMore, problem } from '../core/probl
 export { type InferOutput, type JsonSchema, jsonSchema, type Schema, withJsonSchema } from '../core/schema/index.ts'
 export type { Suggestion } from '../core/suggestion.ts'
 export type { Progress } from '../engine/calls.ts'
+export type { RollbackHandler } from '../features/live/checkpoints/server.ts'
+export type { LiveBlock, LiveInput } from '../features/live/content/messages.ts'
+export type { AfterInference, BeforeInference, Position } from '../features/live/context-hooks/messages.ts'
+export type {
+  AfterHook,
+  BeforeHook,
+  HookContext,
+  Injected,
+  InjectionInput,
+  Reworded,
+} from '../features/live/context-hooks/server.ts'
+export type { LiveUse } from '../features/live/feature-sets/messages.ts'
+export type { InferenceResult } from '../features/live/inference/messages.ts'
+export type { Inference, InferInput } from '../features/live/inference/server.ts'
+export type { ModelInfo } from '../features/live/model-info/messages.ts'
+export type { PushAnswer } from '../features/live/push-events/messages.ts'
+export type { Pushed, PushInput } from '../features/live/push-events/server.ts'
 export type { CacheOptions } from '../features/mcp/caching/messages.ts'
 export type { Completer } from '../features/mcp/completion/messages.ts'
 export { audio, image, link, resource, text } from '../features/mcp/content/blocks.ts'
@@ -85,6 +102,8 @@ export type { Context } from './context.ts'
 export type { BudgetsControl, BudgetTerms } from './cost.ts'
 export type { EventHandle, EventOptions } from './events.ts'
 export type { ImportedAs, ImporterOptions, ImportHandler } from './importer.ts'
+export type { FeatureSet, FeatureSetOptions, LiveOptions } from './live.ts'
+export type { CallCheckpoint, LiveContext } from './live-context.ts'
 export type { ServerCall, ServerMiddleware, ServerResults } from './middleware.ts'
 export type { AuditOptions, ServerOptions } from './options.ts'
 export type { Rate, RateOptions } from './rates.ts'

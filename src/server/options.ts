@@ -21,6 +21,7 @@ import { isRecord } from '../jsonrpc/message.ts'
 import type { Icon, RevisionId } from '../revisions/index.ts'
 import type { Store } from '../stores/store.ts'
 import type { Context } from './context.ts'
+import { checkLive, type LiveOptions } from './live.ts'
 import { defaultRates, type RateOptions } from './rates.ts'
 import { checkStore } from './store.ts'
 
@@ -86,6 +87,8 @@ export interface ServerOptions {
    * beside the endpoint to whoever has their signed address. Default: off.
    */
   readonly references?: boolean | ReferencesOptions
+  /** What holds for all feature sets of MCP Live. There are some with the first `server.featureSet`. */
+  readonly live?: LiveOptions
   /** How long a client may take to answer what a call asked. Default 10 minutes. */
   readonly askTimeout?: Duration
   /**
@@ -134,6 +137,7 @@ const kinds: KindsOf<ServerOptions> = {
   recommendations: 'any',
   events: 'object',
   references: 'any',
+  live: 'object',
   askTimeout: 'any',
   log: 'any',
   onTrace: 'function',
@@ -172,6 +176,7 @@ export function checkServerOptions(options: ServerOptions): void {
   if (options.audit !== undefined && options.audit !== false)
     checkOptions('audit', options.audit, { keep: 'any', lines: 'number' } satisfies KindsOf<AuditOptions>)
   if (options.events !== undefined) checkOptions('events', options.events, eventKinds)
+  if (options.live !== undefined) checkLive(options.live)
   checkLogOption(log)
   checkStore(options.store)
   if (pageSize !== undefined && !(Number.isSafeInteger(pageSize) && pageSize > 0)) {

@@ -44,6 +44,7 @@ import { davioeSide, type FacadeOptions, facadeSide } from './dialects.ts'
 import { showBeside } from './documents.ts'
 import { serverEvents } from './events.ts'
 import { importerName, importerOf } from './importer.ts'
+import { serverLive } from './live.ts'
 import { callLayer, serverLog } from './logging.ts'
 import { manifestDocument, serverManifest } from './manifest.ts'
 import { middlewareLayer } from './middleware.ts'
@@ -242,11 +243,29 @@ export function createServer(options: ServerOptions): Server {
   })
   const document = manifestDocument(options, engine)
   if (document !== undefined) showBeside(engine, { document })
+  const live = serverLive({
+    options: options.live,
+    clock,
+    trace,
+    engine: () => engine,
+    store: reliable.store,
+    shared: shared !== undefined,
+    askMs: replay.expiresMs,
+    tool: (name, facts, handler) => server.tool(name, facts, handler),
+    resource: (uri, facts, handler) => server.resource(uri, facts, handler),
+    updated: subscriptions.updated,
+    add: side => {
+      sides.push(side)
+      engine.replan()
+    },
+  })
   const { references } = reliable
   if (references !== undefined) showReferences(engine, resources, references)
   const listening = new Set<Listening>()
   const server: Server = {
-    door: engine,
+    get door() {
+      return live.door(engine)
+    },
     engine,
     tool: (name, facts, handler) =>
       register(tools.catalog, name, facts, now => {
@@ -264,6 +283,7 @@ export function createServer(options: ServerOptions): Server {
       }),
     resourceUpdated: subscriptions.updated,
     event: events.add,
+    featureSet: live.featureSet,
     importer: (given, handler) => {
       const { store, runners } = reliable
       const { facts, handler: run } = importerOf({ store, runners, clock, owner: Context.owner }, given, handler)
@@ -280,16 +300,21 @@ export function createServer(options: ServerOptions): Server {
       engine.replan()
       return server
     },
-    stdio: () => serveStdio(engine),
+    stdio: async () => {
+      await live.loading()
+      return serveStdio(engine)
+    },
     listen: async where => {
+      await live.loading()
       const opened = await serveHttp(engine, where)
       listening.add(opened)
       references?.listens(opened.url)
       return opened
     },
-    fetch: fetchFace(engine, {}),
-    fetchWith: where => fetchFace(engine, where),
+    fetch: live.gated(fetchFace(engine, {})),
+    fetchWith: where => live.gated(fetchFace(engine, where)),
     close: async () => {
+      await live.close()
       events.close()
       subscriptions.close()
       tasks.close()

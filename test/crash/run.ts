@@ -2,11 +2,13 @@
  * `npm run crash`: kills servers with SIGKILL, at random and at failpoints before, amid and after every write of their store, and
  * checks what must hold after that.
  *
- *   --kills N                        default 100, shared by the stores
+ *   --kills N                        default 100, shared by the stores; of the inbox 20
  *   --seed S                         the same fates and the same work again; without it another one each time
  *   --store sqlite|postgres|both     default both
  *   --all                            every finding, not only the first 20
  *   --only events                    instead: 20,000 events (--events N) to a subscriber that is cut 20 times (--cuts N)
+ *   --only inbox                     instead: 20,000 events (--events N) from three senders to an inbox that is killed
+ *   --only flood                     instead: 10,000 events a second (--rate N) from one sender, and how long others wait
  *
  * The last line is `seed S: N kills: L lost, D double effects, integrity clean, slowest restart M ms`.
  */
@@ -14,50 +16,101 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { Source } from '../fuzz/source.ts'
 import { startPostgres } from '../real-postgres.ts'
 import { type CampaignOptions, type CampaignReport, runCampaign } from './campaign.ts'
 import { cutEvents } from './event-cuts.ts'
 import { failpoints, phases } from './failpoints.ts'
+import { type FloodRound, flood } from './flood.ts'
+import { killInbox } from './inbox.ts'
 
 const { values } = parseArgs({
   options: {
-    kills: { type: 'string', default: '100' },
+    kills: { type: 'string' },
     seed: { type: 'string' },
     store: { type: 'string', default: 'both' },
     all: { type: 'boolean', default: false },
     only: { type: 'string' },
     events: { type: 'string', default: '20000' },
     cuts: { type: 'string', default: '20' },
+    rate: { type: 'string', default: '10000' },
+    seconds: { type: 'string', default: '3' },
   },
 })
 
 /** Every restart but one of a hundred answers within this. */
 const readyMs = 2_000
-const kills = whole('kills', values.kills)
+const kills = whole('kills', values.kills ?? (values.only === 'inbox' ? '20' : '100'))
 const seed = values.seed === undefined ? Date.now() % 1_000_000_000 : whole('seed', values.seed)
 const stores = storesOf(values.store)
 const began = performance.now()
-if (values.only !== undefined) process.exit((await runEvents(values.only)) ? 0 : 1)
+if (values.only !== undefined) process.exit((await runOnly(values.only)) ? 0 : 1)
 const reports = await runAll()
 process.exit(tell(reports) ? 0 : 1)
 
-/** Whether each came once and in order, on both eras. */
-async function runEvents(only: string): Promise<boolean> {
-  if (only !== 'events') throw new Error(`--only ${only}: there is events`)
+async function runOnly(only: string): Promise<boolean> {
+  const parts = new Map([
+    ['events', runEvents],
+    ['inbox', runInbox],
+    ['flood', runFlood],
+  ])
+  const run = parts.get(only)
+  if (run === undefined) throw new Error(`--only ${only}: there is ${[...parts.keys()].join(', ')}`)
   const folder = mkdtempSync(join(tmpdir(), 'vivarium-crash-'))
-  let well = true
   try {
-    for (const revision of ['2025-11-25', '2026-07-28'] as const) {
-      const wanted = { revision, folder, events: whole('events', values.events), cuts: whole('cuts', values.cuts) }
-      const { heard, missing, doubled, disordered, truncated } = await cutEvents(wanted)
-      const found = `${missing} missing, ${doubled} doubled, ${disordered} out of order, ${truncated} truncated`
-      console.log(`${revision}: ${heard} of ${wanted.events} events, ${wanted.cuts} cuts: ${found}`)
-      well &&= missing + doubled + disordered + truncated === 0
-    }
+    return await run(folder)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Whether each came once and in order, on both eras. */
+async function runEvents(folder: string): Promise<boolean> {
+  let well = true
+  for (const revision of ['2025-11-25', '2026-07-28'] as const) {
+    const wanted = { revision, folder, events: whole('events', values.events), cuts: whole('cuts', values.cuts) }
+    const { heard, missing, doubled, disordered, truncated } = await cutEvents(wanted)
+    const found = `${missing} missing, ${doubled} doubled, ${disordered} out of order, ${truncated} truncated`
+    console.log(`${revision}: ${heard} of ${wanted.events} events, ${wanted.cuts} cuts: ${found}`)
+    well &&= missing + doubled + disordered + truncated === 0
+  }
   return well
+}
+
+/** Whether every accepted event has one inference and one turn, in order. */
+async function runInbox(folder: string): Promise<boolean> {
+  const events = whole('events', values.events)
+  const source = Source.random(seed, 'inbox', 0)
+  const { accepted, repeated, interrupted, perSecond, findings } = await killInbox({
+    folder,
+    events,
+    kills,
+    random: () => source.int(1_000_000) / 1_000_000,
+  })
+  for (const finding of values.all ? findings : findings.slice(0, 20)) console.log(finding)
+  console.log(`${perSecond} events answered a second on sqlite, ${interrupted} attempts interrupted, ${seconds()} s`)
+  console.log(`seed ${seed}: ${accepted} events accepted, ${repeated} sent again, ${kills} kills: ${findings.length} findings`)
+  return findings.length === 0
+}
+
+/** Whether others wait at most twice as long as without the flood, or 25 ms, in the best of the rounds. */
+async function runFlood(folder: string): Promise<boolean> {
+  const rounds = await flood({
+    folder,
+    perSecond: whole('rate', values.rate),
+    seconds: whole('seconds', values.seconds),
+    rounds: 3,
+  })
+  const names = ['answerMs', 'turnMs'] as const
+  const isWell = ({ calm, flooded }: FloodRound): boolean => names.every(name => flooded[name] <= Math.max(2 * calm[name], 25))
+  for (const { calm, flooded } of rounds) {
+    const texts = names.map(name => `${name.slice(0, -2)} p99 ${calm[name].toFixed(1)} → ${flooded[name].toFixed(1)} ms`)
+    console.log(`calm → flooded: ${texts.join(', ')}`)
+  }
+  console.log(
+    `flood of ${values.rate} events/s: ${rounds.filter(isWell).length} of ${rounds.length} rounds within max(2 × calm, 25 ms)`,
+  )
+  return rounds.some(isWell)
 }
 
 async function runAll(): Promise<readonly (readonly [string, CampaignReport])[]> {

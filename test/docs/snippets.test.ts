@@ -21,8 +21,12 @@ describe('the programs in the documentation', () => {
     'docs/guide/discovery.md',
     'docs/guide/errors.md',
     'docs/guide/events.md',
+    'docs/guide/host.md',
+    'docs/guide/audit.md',
+    'docs/guide/state-and-undo.md',
     'docs/guide/hardening.md',
     'docs/guide/idempotency.md',
+    'docs/guide/live-server.md',
     'docs/guide/manifest.md',
     'docs/guide/intent.md',
     'docs/guide/media.md',
@@ -31,7 +35,12 @@ describe('the programs in the documentation', () => {
     'docs/guide/state.md',
     'docs/guide/stores.md',
     'docs/guide/streaming.md',
+    'docs/guide/inbox.md',
+    'docs/guide/policy.md',
     'docs/guide/transactions.md',
+    'docs/guide/models.md',
+    'docs/guide/undo.md',
+    'docs/guide/replay.md',
   ])('%s runs to its end as one program', async page => {
     const file = await writeProgram(page)
     const { stderr } = await promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', file], {

@@ -24,4 +24,5 @@ export const regressions: readonly Regression[] = [
   { target: 'client@2026-07-28', seed: 11, input: 884, was: `${unprintable} as the kind of a result` },
   { target: 'client@2026-07-28', seed: 798_353_729, input: 647, was: `${unprintable} among the versions of a server` },
   { target: 'client@draft-2026-v1', seed: 11, input: 604, was: `${unprintable} as the kind of a prompt` },
+  { target: 'live', seed: 819_602_249, input: 1_967, was: `${unprintable} as the place of an injection` },
 ]

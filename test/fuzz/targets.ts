@@ -5,6 +5,7 @@ import { handles } from './targets/handles.ts'
 import { headers, heads, media } from './targets/headers.ts'
 import { http } from './targets/http.ts'
 import { lines } from './targets/lines.ts'
+import { live } from './targets/live.ts'
 import { parsing } from './targets/parse.ts'
 import { patterns, schemas } from './targets/schemas.ts'
 import { servers } from './targets/server.ts'
@@ -26,6 +27,7 @@ export const targets: readonly Target[] = [
   http,
   ...servers,
   ...clients,
+  live,
 ]
 
 export function targetNamed(name: string): Target {

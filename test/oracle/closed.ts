@@ -7,12 +7,15 @@ import { type Definitions, definitionsOf, type Judged, type SchemaFile, type Sch
 const openMembers = new Set(['_meta', 'inputSchema', 'outputSchema', 'data', 'experimental', 'extensions', 'metadata'])
 const openDefinitions = /^(JSONRPC.*|.*Error|.*MetaObject|Result|EmptyResult|Request|Notification|GetTaskPayloadResult)$/
 
+/** What MCP Live adds to calls of tools and to their results. */
+const live = { CallToolResult: ['state'], CallToolRequestParams: ['state', 'checkpoint', 'scope'] }
+
 /** Words that are no part of a wire's schema, but belong on it all the same. */
 const extras: Partial<Record<Judged, Readonly<Record<string, readonly string[]>>>> = {
   // Extensions were agreed on while this wire was the newest, and are declared on it beside its own capabilities.
-  '2025-11-25': { ServerCapabilities: ['extensions'], ClientCapabilities: ['extensions'] },
+  '2025-11-25': { ServerCapabilities: ['extensions'], ClientCapabilities: ['extensions'], ...live },
   // The tasks extension adds to what may be listened to.
-  '2026-07-28': { SubscriptionFilter: ['taskIds', 'dev.vivarium/events'] },
+  '2026-07-28': { SubscriptionFilter: ['taskIds', 'dev.vivarium/events'], ...live },
 }
 
 export function closeSchema(schema: SchemaFile, revision: Judged): SchemaFile {

@@ -19,6 +19,10 @@ const taskExtension = new Set(['tasks/get', 'tasks/update', 'tasks/cancel', 'not
 /** What our own extensions bring, on every wire. */
 const ours = /^(notifications\/(event|permissions\/)|(idempotency|transaction|permissions|manifest|servers|event)\/)/
 
+/** What MCP Live brings, on every wire, and what stands for it where servers send no requests. */
+const live =
+  /^((live|context|channels|mcpl|featureSets)\/|(push\/event|inference\/(request|chunk|lifecycle)|model\/info|scope\/elevate|state\/(rollback|update|get))$)/
+
 export function faultsOf(rules: Rules, revision: Judged, frame: Frame, asked: Asked | undefined): string[] {
   if (typeof frame['method'] === 'string') return callFaults(rules, revision, frame, frame['method'])
   if (frame['error'] !== undefined) return errorFaults(rules, frame)
@@ -29,7 +33,7 @@ function callFaults(rules: Rules, revision: Judged, frame: Frame, method: string
   const outer = rules.faults(frame['id'] === undefined ? 'JSONRPCNotification' : 'JSONRPCRequest', frame)
   const definition = rules.ofMethod(method)
   if (definition === undefined) {
-    const extension = (revision === '2026-07-28' && taskExtension.has(method)) || ours.test(method)
+    const extension = (revision === '2026-07-28' && taskExtension.has(method)) || ours.test(method) || live.test(method)
     return extension ? outer : [...outer, `${revision} has no method ${method}`]
   }
   return [...outer, ...rules.faults(definition, rules.hasEnvelope(definition) ? frame : bare(frame))]
@@ -62,7 +66,7 @@ function resultOf(rules: Rules, revision: Judged, result: unknown, { method, par
   const kind = isRecord(result) ? result['resultType'] : undefined
   if (kind === 'input_required') return 'InputRequiredResult'
   if (revision === '2026-07-28' && (kind === 'task' || taskExtension.has(method))) return 'Result'
-  if (ours.test(method)) return 'Result'
+  if (ours.test(method) || live.test(method)) return 'Result'
   if (params['task'] !== undefined && isRecord(result) && result['task'] !== undefined) return 'CreateTaskResult'
   if (method === 'tasks/result') return rules.ofResult(work)
   return rules.ofResult(method)

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { describe, test } from 'vitest'
 import type { RevisionId } from '../../src/server/index.ts'
 import { parseTranscript, playTranscript, type Transcript, tapConnection } from '../../src/testing/index.ts'
+import { createLively } from '../live/fixture.ts'
 import { oracle } from '../oracle/index.ts'
 import { type CarrierName, carriersOf, openConnection, startFixture } from './carriers.ts'
 import { createFixture } from './fixture.ts'
@@ -26,7 +27,8 @@ for (const file of globSync('*/*.txt', { cwd: import.meta.dirname }).sort()) {
   const transcript = parseTranscript(readFileSync(join(import.meta.dirname, file), 'utf8'))
   const carriers = carriersOf[revision].filter(carrier => transcript.carriers?.includes(carrier) ?? true)
   describe(`${revision} ${basename(file, '.txt')}`, () => {
-    const create = trusted.has(basename(file, '.txt')) ? createTrusted : createFixture
+    const name = basename(file, '.txt')
+    const create = trusted.has(name) ? createTrusted : name.startsWith('live-') ? createLively : createFixture
     test.for(carriers)('over %s', carrier => play(transcript, revision, carrier, create))
   })
 }

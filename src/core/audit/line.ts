@@ -13,6 +13,8 @@ export type AuditEvent =
   | 'confirmation_refused'
   | 'grant_given'
   | 'grant_revoked'
+  /** Something that a host did, or would not do. */
+  | 'noted'
 
 export interface AuditFacts {
   readonly event: AuditEvent

@@ -22,18 +22,29 @@ const OPS = new Set(['add', 'remove', 'replace', 'move', 'copy', 'test'])
 
 /** The patched document; the given one is left as it is. Throws a Problem that names the step. */
 export function patched(document: unknown, steps: readonly unknown[], limits: PatchLimits = patchLimits): unknown {
-  if (!Array.isArray(steps)) throw invalid('A patch is a list of steps')
-  if (steps.length > limits.steps) throw invalid(`A patch of ${steps.length} steps is above the limit of ${limits.steps}`)
+  return patchedInPlace(structuredClone(document), [steps], limits)
+}
+
+/** The same for a document that is nobody else's, and several patches after each other: it is changed itself, also by one that fails. */
+export function patchedInPlace(
+  document: unknown,
+  patches: readonly (readonly unknown[])[],
+  limits: PatchLimits = patchLimits,
+): unknown {
   // Under a name of its own the document can be replaced as a whole, which the library cannot do at its root.
-  const frame = { at: structuredClone(document) }
+  const frame = { at: document }
   let size = sizeOf(document)
-  for (const [index, step] of steps.entries()) {
-    const checked = checkStep(frame.at, step, index)
-    size += growth(frame.at, checked)
-    // What was replaced or removed is not subtracted, so the estimate may be too high; then it is counted anew.
-    if (size > limits.bytes) size = sizeOf(frame.at) + growth(frame.at, checked)
-    if (size > limits.bytes) throw tooLarge(index, limits)
-    run(frame, checked, index)
+  for (const steps of patches) {
+    if (!Array.isArray(steps)) throw invalid('A patch is a list of steps')
+    if (steps.length > limits.steps) throw invalid(`A patch of ${steps.length} steps is above the limit of ${limits.steps}`)
+    for (const [index, step] of steps.entries()) {
+      const checked = checkStep(frame.at, step, index)
+      size += growth(frame.at, checked)
+      // What was replaced or removed is not subtracted, so the estimate may be too high; then it is counted anew.
+      if (size > limits.bytes) size = sizeOf(frame.at) + growth(frame.at, checked)
+      if (size > limits.bytes) throw tooLarge(index, limits)
+      run(frame, checked, index)
+    }
   }
   if (isDeeper(frame.at, limits.depth)) throw invalid(`The patched document is nested deeper than ${limits.depth} levels`)
   return frame.at

@@ -100,6 +100,8 @@ test('old versions are forgotten, and those that rested on them are read as befo
   expect(kept.length).toBeLessThanOrEqual(20)
   for (let id = 61; id > 61 - kept.length; id--) expect((await state.read('s', id))?.value).toEqual({ n: id - 1 })
   expect(await state.read('s', 1)).toBeUndefined()
+  await expect(state.rollback('s', 1)).rejects.toMatchObject({ code: 'STATE_INVALID' })
+  expect([await state.has('s', 1), await state.has('s', 61), await state.has('s', 62)]).toEqual([false, true, false])
 })
 
 test('the difference of two versions leads from one to the other', async () => {

@@ -6,7 +6,7 @@ import { put, remove } from '../../stores/ops.ts'
 import { type Op, type Store, storeLimits } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
-import { difference, type PatchStep, patched } from './patch.ts'
+import { difference, type PatchStep, patchedInPlace } from './patch.ts'
 import { type Head, headKey, noHead, readHead, readVersion, type Version, versionKey, versionsPrefix } from './version.ts'
 
 export type Change =
@@ -18,8 +18,8 @@ export interface WriteOptions {
   readonly parent?: number
   /** Begin a branch where the parent is no longer the head; without it that is a conflict. */
   readonly branch?: boolean
-  /** Written in the same commit. */
-  readonly also?: readonly Op[]
+  /** Written in the same commit; it may name the new version. */
+  readonly also?: readonly Op[] | ((id: number) => readonly Op[])
 }
 
 export interface StateTreeOptions {
@@ -27,6 +27,12 @@ export interface StateTreeOptions {
   readonly clock: Clock
   /** Versions of one space. Default 1,000. */
   readonly versions?: number
+}
+
+/** A version, and the state that it stands for. */
+export interface Read {
+  readonly version: Version
+  readonly value: unknown
 }
 
 /** More patches than this in a row, and the next version is kept whole: reading one stays cheap. */
@@ -51,11 +57,16 @@ export class StateTree {
 
   /** Gives the id of the new version. */
   async write(space: string, change: Change, options: WriteOptions = {}): Promise<number> {
+    return (await this.append(space, change, options)).version.id
+  }
+
+  /** Gives the new version, and the state that it stands for. */
+  async append(space: string, change: Change, options: WriteOptions = {}): Promise<Read> {
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const { head, version } = await this.#head(space)
       const parent = options.parent ?? head.current
       if (parent !== head.current && options.branch !== true) throw conflict(parent, head)
-      const made = await this.#make(space, change, parent, head.last + 1)
+      const { version: made, value } = await this.#make(space, change, parent, head.last + 1)
       const after: Head = { ...head, current: made.id, last: made.id }
       const cut =
         made.id - after.first >= this.#versions ? await this.#cut(space, after, parent) : { first: after.first, ops: [] }
@@ -67,9 +78,9 @@ export class StateTree {
         ),
         put(versionKey(space, made.id), JSON.stringify(made), { ifAbsent: true }),
         ...cut.ops,
-        ...(options.also ?? []),
+        ...(typeof options.also === 'function' ? options.also(made.id) : (options.also ?? [])),
       ])
-      if (outcome.ok) return made.id
+      if (outcome.ok) return { version: made, value }
       if (outcome.index > 1 + cut.ops.length) throw problem('STATE_CONFLICT', 'What the state belongs to has changed meanwhile')
       if (options.parent !== undefined && options.branch !== true) throw conflict(parent, (await this.#head(space)).head)
     }
@@ -77,7 +88,7 @@ export class StateTree {
   }
 
   /** The state at a version. Undefined where there is none, or none any more. */
-  async read(space: string, id: number): Promise<{ readonly version: Version; readonly value: unknown } | undefined> {
+  async read(space: string, id: number): Promise<Read | undefined> {
     const version = await this.#version(space, id)
     if (version === undefined) return undefined
     const value = await this.#whole(space, version)
@@ -86,13 +97,18 @@ export class StateTree {
 
   /** Makes an earlier version, or one of another branch, the current one. */
   async rollback(space: string, to: number, also: readonly Op[] = []): Promise<void> {
-    if ((await this.#version(space, to)) === undefined) throw unknown(to)
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const { head, version } = await this.#head(space)
+      if (!isWithin(head, to)) throw unknown(to)
       const write = put(headKey(space), JSON.stringify({ ...head, current: to }), { ifVersion: version ?? 0 })
       if ((await this.#store.commit([write, ...also])).ok) return
     }
     throw problem('STATE_CONFLICT', 'Others write the same state over and over', { retryAfter: 100 })
+  }
+
+  /** Whether there is such a version, without reading it. */
+  async has(space: string, id: number): Promise<boolean> {
+    return isWithin((await this.#head(space)).head, id)
   }
 
   /** From a version down to the first that is remembered, newest first. */
@@ -121,30 +137,36 @@ export class StateTree {
     return entry === undefined ? undefined : readVersion(entry.value)
   }
 
-  async #make(space: string, change: Change, parent: number, id: number): Promise<Version> {
+  async #make(space: string, change: Change, parent: number, id: number): Promise<Read> {
     const at = this.#clock.now()
-    if (change.kind !== 'patch') return fitting({ id, parent, kind: change.kind, body: change.body, at, patches: 0 })
-    const below = await this.read(space, parent)
-    if (below === undefined) throw unknown(parent)
-    if (below.version.kind === 'opaque')
-      throw problem('STATE_INVALID', 'A state that is opaque cannot be patched: write it whole')
+    const made = (version: Version, value: unknown): Read => ({ version: fitting(version), value })
+    if (change.kind !== 'patch') return made({ id, parent, kind: change.kind, body: change.body, at, patches: 0 }, change.body)
+    const below = await this.#version(space, parent)
+    if (below?.kind === 'opaque') throw problem('STATE_INVALID', 'A state that is opaque cannot be patched: write it whole')
     // Applied now, so that a patch that cannot be applied is refused now.
-    const value = patched(below.value, change.body)
-    const patches = below.version.patches + 1
-    if (patches > MOST_PATCHES) return fitting({ id, parent, kind: 'data', body: value, at, patches: 0 })
-    return fitting({ id, parent, kind: 'patch', body: change.body, at, patches })
+    const whole = below === undefined ? undefined : await this.#whole(space, below, [change.body])
+    if (below === undefined || whole === undefined) throw unknown(parent)
+    const { value } = whole
+    const patches = below.patches + 1
+    if (patches > MOST_PATCHES) return made({ id, parent, kind: 'data', body: value, at, patches: 0 }, value)
+    return made({ id, parent, kind: 'patch', body: change.body, at, patches }, value)
   }
 
-  async #whole(space: string, version: Version): Promise<{ readonly value: unknown } | undefined> {
+  /** The state at a version, with patches on top of it that are not written yet. */
+  async #whole(
+    space: string,
+    version: Version,
+    more: readonly (readonly unknown[])[] = [],
+  ): Promise<{ readonly value: unknown } | undefined> {
     const patches: (readonly unknown[])[] = []
     let below: Version | undefined = version
     while (below?.kind === 'patch') {
       patches.push(below.body as readonly unknown[])
       below = await this.#version(space, below.parent)
     }
-    return below === undefined
-      ? undefined
-      : { value: patches.reduceRight<unknown>((value, steps) => patched(value, steps), below.body) }
+    if (below === undefined) return undefined
+    const all = [...patches.reverse(), ...more]
+    return { value: all.length === 0 ? below.body : patchedInPlace(below.body, all) }
   }
 
   /** Forgets the oldest tenth. Patches that rest on what goes are kept whole instead. */
@@ -175,6 +197,11 @@ function fitting(version: Version): Version {
   throw problem('PAYLOAD_TOO_LARGE', `The state takes more than ${storeLimits.valueBytes} bytes`, {
     suggestion: 'Keep large contents elsewhere and their address in the state',
   })
+}
+
+/** Versions are made and forgotten in order: what lies between is there, and need not be read, however large it is. */
+function isWithin({ first, last }: Head, id: number): boolean {
+  return Number.isSafeInteger(id) && id >= first && id <= last
 }
 
 function conflict(parent: number, head: Head): Error {

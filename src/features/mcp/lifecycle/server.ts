@@ -28,7 +28,7 @@ export function lifecycleServer(options: LifecycleOptions): Side {
         discover,
         ({ engine, peer, caller }: Exchange) => ({
           supportedVersions: engine.spoken.requests.map(revision => revision.wire),
-          capabilities: engine.capabilities(peer.revision, caller),
+          capabilities: engine.capabilities(peer.revision, caller, peer),
           ...more,
           ...options.cache,
           ...(peer.revision.id === 'draft-2026-v1' ? { serverInfo: engine.info } : {}),
@@ -63,8 +63,9 @@ export function lifecycleServer(options: LifecycleOptions): Side {
   }
 }
 
-function ready({ conversation }: Exchange): void {
+function ready({ engine, conversation }: Exchange): void {
   conversation.ready = true
+  for (const fn of engine.onReady) fn(conversation)
 }
 
 function open(exchange: Exchange, more: { instructions?: string }): Awaitable<InitializeResult> {
@@ -79,7 +80,7 @@ function open(exchange: Exchange, more: { instructions?: string }): Awaitable<In
   }
   const result = {
     protocolVersion: revision.wire,
-    capabilities: engine.capabilities(revision, exchange.caller),
+    capabilities: engine.capabilities(revision, exchange.caller, conversation.peer),
     serverInfo: engine.info,
     ...more,
   }

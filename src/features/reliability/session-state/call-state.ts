@@ -15,15 +15,18 @@ export interface Draft {
   changed: boolean
 }
 
+/** What reads and writes the state of a call. */
+export type CallWorks = Pick<Works, 'patched' | 'open' | 'close'>
+
 export class CallState {
   /** The next call of this conversation will find what this one writes. */
   readonly durable: boolean
   readonly #exchange: Exchange
-  readonly #load: () => Promise<Works>
+  readonly #load: () => Promise<CallWorks>
   #opening: Promise<Begun> | undefined = undefined
   #last: Promise<unknown> | undefined = undefined
 
-  constructor(exchange: Exchange, durable: boolean, load: () => Promise<Works>) {
+  constructor(exchange: Exchange, durable: boolean, load: () => Promise<CallWorks>) {
     this.#exchange = exchange
     this.durable = durable
     this.#load = load
@@ -59,7 +62,7 @@ export class CallState {
   }
 
   /** All wait for the same promise, so they happen in the order in which they were called. */
-  #do<T>(fn: (draft: Draft, works: Works) => T): Promise<T> {
+  #do<T>(fn: (draft: Draft, works: CallWorks) => T): Promise<T> {
     this.#opening ??= this.#begin()
     const done = this.#opening.then(({ draft, works }) => fn(draft, works))
     // Of one that nobody awaits the end of the call tells, if it is the reading that failed.
@@ -84,7 +87,7 @@ export class CallState {
 }
 
 interface Begun {
-  readonly works: Works
+  readonly works: CallWorks
   readonly place: Place
   readonly draft: Draft
 }

@@ -1,0 +1,72 @@
+/** MCP Live on one connection, as its host sees it: what a server may ask of it, and what it may do with the server. */
+import type { Why } from '../core/why.ts'
+import type { WireChannel } from '../features/live/channels/messages.ts'
+import type { StateReport } from '../features/live/checkpoints/messages.ts'
+import type { LiveBlock } from '../features/live/content/messages.ts'
+import type { After, Before, Lifecycle } from '../features/live/context-hooks/client.ts'
+import type { AfterInference, BeforeInference } from '../features/live/context-hooks/messages.ts'
+import type { DialectLabel, RolledBack, Selection } from '../features/live/dialects/messages.ts'
+import type { DeclaredSets, KnownSet } from '../features/live/feature-sets/client.ts'
+import type { OnInfer } from '../features/live/inference/client.ts'
+import type { ModelInfo } from '../features/live/model-info/messages.ts'
+import type { OnPush } from '../features/live/push-events/client.ts'
+import type { OnElevate } from '../features/live/scopes/client.ts'
+import type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
+
+export type { LiveBlock, Selection, StateReport }
+
+/** Answers a server that is live. Only legal messages of enabled sets come here; all others are refused before. */
+export interface LiveHandlers {
+  /** Which sets may be used. Asked after the server's hello, when its sets change, and by `live.update()`. */
+  select(declared: DeclaredSets): Selection
+  readonly onPush: OnPush
+  readonly onInfer: OnInfer
+  readonly onElevate: OnElevate
+  modelInfo(): ModelInfo
+  /** Told of state that a server reports outside of calls. */
+  onState?(report: StateReport): Promise<void>
+  /** What is known of a set's state at a checkpoint, or now, for servers that ask. */
+  stateOf?(featureSet: string, checkpoint: string | undefined): Promise<StateReport | undefined>
+  onChanged?(declared: DeclaredSets): void
+  /** Told of what was dropped or is odd, and why. */
+  onDiagnostic?(what: Why): void
+  /** What the hello says before the server's sets are known: names and patterns. The selection proper follows. */
+  readonly hello?: {
+    readonly enabled?: readonly string[]
+    readonly disabled?: readonly string[]
+    readonly scopes?: Readonly<Record<string, ScopeLists>>
+  }
+}
+
+/** What a call of a tool carries beside its arguments, to servers that are live. */
+export interface LiveCall {
+  /** The state at the head, where the host keeps it. */
+  readonly state?: unknown
+  /** The checkpoint at which that state was. */
+  readonly parent?: string
+  /** The head, where the server keeps the state. */
+  readonly checkpoint?: string
+  readonly scope?: Scope
+}
+
+export interface LiveConnection {
+  /** What the server speaks, and how its messages come. */
+  readonly dialect: { readonly version: string; readonly label: DialectLabel; readonly carrier: 'session' | 'listen' }
+  readonly featureSets: ReadonlyMap<string, KnownSet>
+  /** What there is to call around an inference, as things are selected now. */
+  readonly hooks: { readonly before: boolean; readonly after: false | 'told' | 'blocking'; readonly lifecycle: boolean }
+  /** Channels that the server has registered. */
+  readonly channels: ReadonlyMap<string, WireChannel>
+  /** Selects anew, and resolves when the server knows. */
+  update(): Promise<void>
+  /** Undefined: the server has nothing to add, or nothing that counts. */
+  beforeInference(params: BeforeInference, options: { readonly signal: AbortSignal }): Promise<Before | undefined>
+  /** Undefined: nothing is changed. */
+  afterInference(params: AfterInference, options: { readonly signal: AbortSignal }): Promise<After | undefined>
+  /** Tells servers that follow turns and not their content; others hear nothing. */
+  lifecycle(params: Lifecycle): void
+  rollback(featureSet: string, checkpoint: string, options?: { readonly signal?: AbortSignal }): Promise<RolledBack>
+  publish(channel: string, content: readonly LiveBlock[], options?: { readonly conversationId?: string }): Promise<void>
+  openChannel(params: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>
+  closeChannel(channel: string): Promise<void>
+}

@@ -1,0 +1,207 @@
+/**
+ * MCP Live on wires where only clients ask: one long request stays open for what the server has to say, is opened again behind the last
+ * cursor whenever it ends, and answers go back as requests of our own.
+ */
+import type { Asked } from '../features/live/answers/messages.ts'
+import { liveExtension, type WireSelection } from '../features/live/feature-sets/messages.ts'
+import { Deliveries } from '../features/live/listen/client.ts'
+import {
+  answerLive,
+  type Listened,
+  listenLive,
+  type WireAnswer,
+  type WireDelivery,
+  type WireListen,
+} from '../features/live/listen/messages.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { isRecord, type Params } from '../jsonrpc/message.ts'
+import { errorIn } from './live-answers.ts'
+import { backoffMs, isFinal, pause, steadyMs } from './patience.ts'
+import type { Session } from './session.ts'
+
+export interface ListenerParts {
+  readonly session: Session
+  readonly hostId: string
+  /** What the host says of itself. */
+  readonly host: Params
+  answer(delivery: WireDelivery, asked: Asked): Promise<unknown>
+  /** The server will have us no more. */
+  deaf(error: unknown): void
+}
+
+/** The first word on a stream. */
+export interface WireListening {
+  readonly cursor: string
+  readonly redelivers: number
+}
+
+/** Streams in a row that ended at once, before it is waited. */
+const hasty = 3
+
+export class LiveListener {
+  readonly #parts: ListenerParts
+  readonly #deliveries = new Deliveries()
+  readonly #running = new Map<string, AbortController>()
+  readonly #stop = new AbortController()
+  /** Those who wait for the stream to be open. */
+  readonly #heard = new Set<AbortController>()
+  #policy: WireSelection | undefined = undefined
+  #open: AbortController | undefined = undefined
+
+  constructor(parts: ListenerParts) {
+    this.#parts = parts
+  }
+
+  /** Listens under this selection from now on; resolves when the server does so too, or keeps silent about it for too long. */
+  async select(policy: WireSelection): Promise<void> {
+    const first = this.#policy === undefined
+    this.#policy = policy
+    const waiting = new AbortController()
+    this.#heard.add(waiting)
+    if (first) {
+      this.#run().catch(error => {
+        this.#proceed()
+        this.#parts.deaf(error)
+      })
+    } else this.#open?.abort(again)
+    await pause(this.#parts.session.engine.clock, silenceMs, waiting.signal, true)
+    this.#heard.delete(waiting)
+  }
+
+  /** The server has the stream open. */
+  opened({ cursor, redelivers }: WireListening): void {
+    this.#deliveries.begin(cursor, redelivers)
+    this.#proceed()
+  }
+
+  #proceed(): void {
+    for (const waiting of this.#heard) waiting.abort()
+  }
+
+  close(): void {
+    this.#stop.abort()
+    this.#proceed()
+    for (const running of this.#running.values()) running.abort()
+  }
+
+  // ── staying open ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async #run(): Promise<void> {
+    const { session } = this.#parts
+    const { clock } = session.engine
+    const { signal } = this.#stop
+    for (let failures = 0; !signal.aborted && !session.opened.conversation.ended; ) {
+      const began = clock.now()
+      const { cursor } = this.#deliveries
+      let failed = false
+      try {
+        await this.#listen()
+      } catch (error) {
+        if (signal.aborted) return
+        if (error !== again) {
+          if (isFinal(error) && !isBusy(error)) throw error
+          session.engine.trace('live-listen-broken', error)
+          failed = true
+        }
+      }
+      const moved = this.#deliveries.cursor !== cursor || clock.now() - began > steadyMs
+      failures = moved && !failed ? 0 : failures + 1
+      if (failed || failures > hasty) await pause(clock, backoffMs(failures), signal, true)
+    }
+  }
+
+  async #listen(): Promise<Listened> {
+    const { session, hostId, host } = this.#parts
+    const { cursor } = this.#deliveries
+    const own = new AbortController()
+    this.#open = own
+    const wish: WireListen = { hostId, ...(cursor === undefined ? {} : { after: cursor }), policy: this.#policy, host }
+    return session.request(listenLive, wish as never, {
+      signal: AbortSignal.any([this.#stop.signal, own.signal]),
+      timeoutMs: Number.POSITIVE_INFINITY,
+      totalMs: Number.POSITIVE_INFINITY,
+    })
+  }
+
+  // ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  deliver(delivery: WireDelivery): void {
+    if (delivery.method === 'notifications/cancelled') return this.#cancel(delivery)
+    const taken = this.#deliveries.take(delivery)
+    if (taken === 'wait') return
+    if (taken === 'work') this.#work(delivery).catch(error => this.#parts.session.engine.trace('live-delivery-failed', error))
+    else this.#send(taken).catch(error => this.#parts.session.engine.trace('live-answer-lost', error))
+  }
+
+  #cancel({ params }: WireDelivery): void {
+    const { requestId } = params
+    if (typeof requestId === 'string')
+      this.#running.get(requestId)?.abort(new DOMException('The server cancelled it', 'AbortError'))
+  }
+
+  async #work(delivery: WireDelivery): Promise<void> {
+    const { deliveryId } = delivery
+    const running = new AbortController()
+    this.#running.set(deliveryId, running)
+    const asked: Asked = {
+      signal: running.signal,
+      chunk: async (index, delta) => {
+        if (!running.signal.aborted) await this.#request({ deliveryId, chunks: [{ index, delta }] })
+      },
+    }
+    try {
+      const answer = await this.#answer(delivery, asked)
+      // What was cancelled has no answer.
+      if (!delivery.answer || running.signal.aborted) return this.#deliveries.done(deliveryId)
+      this.#deliveries.answered(answer)
+      await this.#send(answer)
+    } finally {
+      this.#running.delete(deliveryId)
+    }
+  }
+
+  async #answer(delivery: WireDelivery, asked: Asked): Promise<WireAnswer> {
+    const { session, answer } = this.#parts
+    try {
+      const result = await answer(delivery, asked)
+      return { deliveryId: delivery.deliveryId, result: isRecord(result) ? result : {} }
+    } catch (error) {
+      if (!delivery.answer) session.engine.trace('live-delivery-failed', error)
+      return { deliveryId: delivery.deliveryId, error: errorIn(session.engine, error) }
+    }
+  }
+
+  /** Until the server has it, or will not take it; what is never taken comes again, and is answered the same. */
+  async #send(answer: WireAnswer): Promise<void> {
+    const { clock, trace } = this.#parts.session.engine
+    const { signal } = this.#stop
+    for (let failures = 1; !signal.aborted; failures++) {
+      try {
+        await this.#request(answer)
+        return this.#deliveries.done(answer.deliveryId)
+      } catch (error) {
+        if (error instanceof McpError && error.kind !== 'timeout') return this.#deliveries.done(answer.deliveryId)
+        if (failures >= mostTries || isFinal(error)) throw error
+        trace('live-answer-failed', error)
+        await pause(clock, backoffMs(failures), signal, true)
+      }
+    }
+  }
+
+  #request(answer: WireAnswer): Promise<unknown> {
+    const { session, hostId } = this.#parts
+    const options = { signal: this.#stop.signal, meta: { [liveExtension]: { hostId } } }
+    return session.request(answerLive, answer as never, options)
+  }
+}
+
+/** A server that says when to come again is no server that refuses. */
+function isBusy(error: unknown): boolean {
+  return error instanceof McpError && isRecord(error.data) && typeof error.data['retryAfterMs'] === 'number'
+}
+
+const mostTries = 8
+/** How long a server may keep silent on a stream that it was asked to open. */
+const silenceMs = 15_000
+/** The stream is to be opened anew, with another selection. */
+const again = new DOMException('Listening anew', 'AbortError')

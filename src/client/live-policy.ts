@@ -1,0 +1,70 @@
+/** Telling a server what was selected, and reading its manifest anew when it says that it is another one. */
+import { type Announced, announcedBy, hasTools } from '../features/live/dialects/messages.ts'
+import type { PolicyCarrier } from '../features/live/feature-sets/client.ts'
+import { readManifest, updateSets, updateSetsByRequest } from '../features/live/feature-sets/messages.ts'
+import { ConnectionError } from '../jsonrpc/connection.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import { pause } from './patience.ts'
+import type { Session } from './session.ts'
+
+/** How long a server may keep silent on a selection that came as a request. */
+const silenceMs = 15_000
+/** Between two readings of a manifest. */
+const manifestMs = 1_000
+
+/** Past middleware and mending: it is part of opening a conversation, like the handshake. */
+export function sessionCarrier({ engine, opened: { conversation } }: Session, signal: AbortSignal | undefined): PolicyCarrier {
+  const given = signal === undefined ? {} : { signal }
+  return {
+    request: selection =>
+      engine.call(conversation, updateSetsByRequest, selection, {
+        ...given,
+        timeoutMs: silenceMs,
+        totalMs: silenceMs,
+        quiet: true,
+      }),
+    notify: selection => engine.tell(conversation, updateSets, selection),
+    isLost: error => {
+      signal?.throwIfAborted()
+      return conversation.ended || (error instanceof ConnectionError && error.kind !== 'status' && error.kind !== 'protocol')
+    },
+  }
+}
+
+/** Reads a manifest when it is said to have changed: one at a time, and not more often than makes sense. */
+export class ManifestReader {
+  readonly #session: Session
+  readonly #stop: AbortSignal
+  readonly #read: (announced: Announced) => void
+  #stale = false
+  #reading = false
+
+  constructor(session: Session, stop: AbortSignal, read: (announced: Announced) => void) {
+    this.#session = session
+    this.#stop = stop
+    this.#read = read
+  }
+
+  stale(): void {
+    this.#stale = true
+    if (this.#reading) return
+    this.#reading = true
+    this.#run().finally(() => {
+      this.#reading = false
+    })
+  }
+
+  async #run(): Promise<void> {
+    const { engine } = this.#session
+    while (this.#stale && !this.#stop.aborted) {
+      this.#stale = false
+      try {
+        const manifest = await this.#session.request(readManifest, {})
+        if (isRecord(manifest)) this.#read(announcedBy(manifest, hasTools(this.#session.opened.capabilities)))
+      } catch (error) {
+        engine.trace('live-manifest-unread', error)
+      }
+      await pause(engine.clock, manifestMs, this.#stop, true)
+    }
+  }
+}

@@ -1,0 +1,313 @@
+/**
+ * The host's end of one connection to a server that may be live: what it declares, how the conversation opens, and who answers what the
+ * server sends by itself. Loaded only where `connect` is given `live`.
+ */
+import { unlessAborted } from '../core/abort.ts'
+import { quoted, type Why, why } from '../core/why.ts'
+import type { SendOptions } from '../engine/calls.ts'
+import { declared } from '../engine/extensions.ts'
+import type { Side } from '../engine/plan.ts'
+import type { Answerer, Asked, LiveGate } from '../features/live/answers/messages.ts'
+import { Channels } from '../features/live/channels/client.ts'
+import { stateAnswerers } from '../features/live/checkpoints/client.ts'
+import type { StateReport, WireCallState } from '../features/live/checkpoints/messages.ts'
+import { type ReadReceipt, readAnnounced, readState, toolSetOf, writeCallState } from '../features/live/dialects/messages.ts'
+import { SetBook, setAnswerers, tellSelection } from '../features/live/feature-sets/client.ts'
+import { liveErrors, liveErrorTexts, liveExtension, type WireSelection } from '../features/live/feature-sets/messages.ts'
+import { inferenceAnswerers } from '../features/live/inference/client.ts'
+import { deliverLive, listeningLive, type WireDelivery } from '../features/live/listen/messages.ts'
+import { modelAnswerers } from '../features/live/model-info/client.ts'
+import { pushAnswerers } from '../features/live/push-events/client.ts'
+import { scopeAnswerers } from '../features/live/scopes/client.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { Awaitable, Params } from '../jsonrpc/message.ts'
+import { answeringHandlers, DeliveryDesk } from './live-answers.ts'
+import type { LiveCall, LiveConnection, LiveHandlers } from './live-handlers.ts'
+import { hostCapabilities, hostLive } from './live-hello.ts'
+import { LiveLink } from './live-link.ts'
+import { LiveListener, type WireListening } from './live-listen.ts'
+import { ManifestReader, sessionCarrier } from './live-policy.ts'
+import type { Session } from './session.ts'
+
+/** Messages that wait until the server knows what was selected. */
+const mostWaiting = 1_000
+
+export class Live {
+  /** What hears the server. */
+  readonly side: Side
+  readonly #handlers: LiveHandlers
+  /** By which a server without memory knows which requests come from whom it speaks to. */
+  readonly #hostId: string
+  readonly #channels: Channels
+  readonly #desk: DeliveryDesk
+  readonly #stop = new AbortController()
+  #session: Session | undefined = undefined
+  #book: SetBook | undefined = undefined
+  #link: LiveLink | undefined = undefined
+  #listener: LiveListener | undefined = undefined
+  #manifest: ManifestReader | undefined = undefined
+  /** The server is not live, or no longer. */
+  #plain = false
+  /** The server knows its selection by notifications only. */
+  #unasked = false
+  #policy: WireSelection | undefined = undefined
+  #held: Promise<void> | undefined = undefined
+  #waiting = 0
+  readonly #begun: () => void
+  #updates: Promise<void> = Promise.resolve()
+
+  constructor(handlers: LiveHandlers, { now, newId = () => crypto.randomUUID() }: { now(): number; newId?(): string }) {
+    this.#handlers = handlers
+    this.#hostId = newId()
+    this.#begun = this.#hold()
+    const gate = this.#gate()
+    this.#channels = new Channels({
+      ...gate,
+      get announced() {
+        return gate.announced
+      },
+      now,
+      onPush: event => handlers.onPush(event),
+      isEnabled: name => this.#book?.isEnabled(name) === true,
+    })
+    const answerers = this.#answerers(gate)
+    const admit = this.#admit.bind(this)
+    this.#desk = new DeliveryDesk(answerers, admit)
+    this.side = {
+      handlers: [
+        ...answeringHandlers(answerers, admit, () => !this.#plain),
+        [deliverLive, ({ params }) => this.#listener?.deliver(params as unknown as WireDelivery)],
+        [listeningLive, ({ params }) => this.#listener?.opened(params as unknown as WireListening)],
+      ],
+      capabilities: revision => hostCapabilities(revision, handlers),
+      errors: liveErrors,
+    }
+  }
+
+  /** Undefined: the server is not live. */
+  get connection(): LiveConnection | undefined {
+    return this.#plain ? undefined : this.#link
+  }
+
+  // ── opening ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Right after the handshake: resolves when the server knows what was selected, or is found not to be live. */
+  async open(session: Session, signal: AbortSignal | undefined): Promise<void> {
+    this.#session = session
+    session.opened.conversation.onEnd(() => this.#close())
+    try {
+      await this.#begin(session, signal)
+    } finally {
+      this.#begun()
+    }
+    session.reopening = () => this.#begin(session, undefined).finally(this.#hold())
+  }
+
+  async #begin(session: Session, signal: AbortSignal | undefined): Promise<void> {
+    const { capabilities, revision } = session.opened
+    const listens = revision.era === 'request'
+    const bound = !listens || declared({ capabilities, revision }, liveExtension) !== undefined
+    const announced = bound ? readAnnounced(capabilities) : undefined
+    this.#plain = announced === undefined
+    if (announced === undefined) return
+    this.#unasked = false
+    if (this.#book === undefined) this.#attach(session, new SetBook(announced, this.#bookOptions()), listens)
+    else this.#book.adopt(announced)
+    await this.#exchange(signal)
+  }
+
+  #attach(session: Session, book: SetBook, listens: boolean): void {
+    this.#book = book
+    this.#link = new LiveLink({
+      session,
+      book,
+      carrier: listens ? 'listen' : 'session',
+      channels: this.#channels.known,
+      diagnose: what => this.#diagnose(what),
+      meta: () => this.meta,
+      update: () => this.update(),
+    })
+    this.#manifest = new ManifestReader(session, this.#stop.signal, announced => this.#changed(() => book.adopt(announced)))
+    if (!listens) return
+    this.#listener = new LiveListener({
+      session,
+      hostId: this.#hostId,
+      host: hostLive(this.#handlers),
+      answer: (delivery, asked) => this.#desk.answer(delivery, asked),
+      deaf: error => this.#deaf(error),
+    })
+  }
+
+  /** One after the other: the last one decides. */
+  update(): Promise<void> {
+    // From here on, not from when its turn has come: what follows a change on the wire is judged by what comes of it.
+    const release = this.#hold()
+    const next = this.#updates.then(() => this.#exchange(undefined)).finally(release)
+    this.#updates = next.catch(() => {})
+    return next
+  }
+
+  async #exchange(signal: AbortSignal | undefined): Promise<void> {
+    const book = this.#book
+    const session = this.#session
+    if (book === undefined || session === undefined || this.#plain || session.opened.conversation.ended) return
+    const told = book.choose()
+    this.#policy = told.byRequest
+    if (this.#listener !== undefined) await unlessAborted(this.#listener.select(told.byRequest), signal)
+    else {
+      const carrier = sessionCarrier(session, signal)
+      const receipt = this.#unasked ? await carrier.notify(told.byNotice) : await tellSelection(carrier, told)
+      if (receipt === undefined) this.#unasked = true
+      else this.#receive(receipt)
+    }
+    book.told(told)
+  }
+
+  #receive(receipt: ReadReceipt): void {
+    for (const { featureSet, missing } of receipt.unavailable) {
+      const message = `The feature set ${quoted(featureSet)} will not work: the server lacks ${missing.map(quoted).join(', ')}`
+      this.#diagnose(why('SET_UNAVAILABLE', 'receipt', message, 'Grant what is missing, or disable the set'))
+    }
+    if (receipt.accepted) return
+    this.#plain = true
+    const message = 'The server does not accept the selection of feature sets'
+    if (receipt.fallback === 'close') throw new McpError('policy-refused', `${message}, and wants the connection closed`)
+    this.#diagnose(
+      why('SELECTION_REFUSED', 'receipt', `${message}: it goes on without MCP Live`, 'Enable more of its feature sets'),
+    )
+  }
+
+  // ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #answerers(gate: LiveGate): readonly Answerer[] {
+    const handlers = this.#handlers
+    return [
+      ...setAnswerers({
+        changed: params => this.#changed(() => this.#book?.change(params)),
+        stale: () => this.#manifest?.stale(),
+      }),
+      ...modelAnswerers(() => handlers.modelInfo()),
+      ...pushAnswerers(gate, event => handlers.onPush(event)),
+      ...scopeAnswerers(gate, (request, context) => handlers.onElevate(request, context)),
+      ...inferenceAnswerers(
+        gate,
+        (request, context) => handlers.onInfer(request, context),
+        () => this.#link?.hooked === true,
+      ),
+      ...stateAnswerers(gate, {
+        onState: report => handlers.onState?.(report) ?? Promise.resolve(),
+        stateOf: (set, checkpoint) => handlers.stateOf?.(set, checkpoint) ?? Promise.resolve(undefined),
+      }),
+      ...this.#channels.answerers(),
+    ]
+  }
+
+  #gate(): LiveGate {
+    const book = (): SetBook | undefined => this.#book
+    return {
+      get announced() {
+        return book()?.announced
+      },
+      admit: featureSet => {
+        if (this.#book !== undefined) return this.#book.admit(featureSet)
+        throw new McpError('feature-set-unknown', liveErrorTexts['feature-set-unknown'], { data: { featureSet } })
+      },
+      diagnose: what => this.#diagnose(what),
+    }
+  }
+
+  #admit(answerer: Answerer, params: Params, asked: Asked): Awaitable<unknown> {
+    if (!answerer.waits || this.#held === undefined) return this.#answer(answerer, params, asked)
+    if (this.#waiting >= mostWaiting) {
+      throw new McpError('busy', `At most ${mostWaiting} messages wait for the selection of feature sets: send it again later`)
+    }
+    return this.#later(answerer, params, asked)
+  }
+
+  async #later(answerer: Answerer, params: Params, asked: Asked): Promise<unknown> {
+    this.#waiting++
+    try {
+      while (this.#held !== undefined) await this.#held
+    } finally {
+      this.#waiting--
+    }
+    return asked.signal.aborted ? undefined : this.#answer(answerer, params, asked)
+  }
+
+  #answer(answerer: Answerer, params: Params, asked: Asked): Awaitable<unknown> {
+    if (!this.#plain) return answerer.answer(params, asked)
+    throw new McpError('method-not-found', `The server has not announced MCP Live, so there is no ${answerer.method.name} here`)
+  }
+
+  /** The server declares other things now: what is gone is gone at once, what is new waits for a selection. */
+  #changed(apply: () => void): void {
+    if (this.#book === undefined || this.#plain) return
+    apply()
+    this.#handlers.onChanged?.(this.#book.announced.sets)
+    this.update().catch(error => this.#session?.engine.trace('live-update-failed', error))
+  }
+
+  // ── what goes along with calls ──────────────────────────────────────────────────────────────────────────────────
+
+  /** Who calls and what is selected, on wires where each request says it. */
+  get meta(): Params | undefined {
+    if (this.#listener === undefined || this.#plain || this.#policy === undefined) return undefined
+    return { [liveExtension]: { hostId: this.#hostId, policy: this.#policy } }
+  }
+
+  /** Members of a call's params. None for a server that is not live. */
+  members(call: LiveCall | undefined): WireCallState {
+    return call === undefined || this.connection === undefined ? {} : writeCallState(call)
+  }
+
+  /** The same as a copy in `_meta`: libraries drop members of params that they do not know. */
+  carrying(send: SendOptions, call: LiveCall | undefined): SendOptions {
+    const members = this.members(call)
+    if (Object.keys(members).length === 0) return send
+    const at = 'state' in members && call?.parent !== undefined ? { parent: call.parent } : {}
+    const own = { ...(this.meta?.[liveExtension] as Params | undefined), ...members, ...at }
+    return { ...send, meta: { ...send.meta, [liveExtension]: own } }
+  }
+
+  /** What a result says of state. */
+  reportIn(result: Params): StateReport | undefined {
+    return this.connection === undefined ? undefined : readState(result)
+  }
+
+  toolSet(tool: Params | undefined): string | undefined {
+    return this.#book === undefined || this.#plain ? undefined : toolSetOf(tool, this.#book.announced.sets)
+  }
+
+  // ── the rest ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  #hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#held = promise
+    return () => {
+      if (this.#held === promise) this.#held = undefined
+      resolve()
+    }
+  }
+
+  #bookOptions() {
+    return { select: this.#handlers.select.bind(this.#handlers), diagnose: (what: Why) => this.#diagnose(what) }
+  }
+
+  #diagnose(what: Why): void {
+    this.#session?.engine.trace('live', what)
+    this.#handlers.onDiagnostic?.(what)
+  }
+
+  #deaf(error: unknown): void {
+    this.#session?.engine.trace('live-listen-refused', error)
+    this.#plain = true
+    const said = error instanceof Error ? error.message : String(error)
+    const message = `The server no longer lets its messages be heard: ${quoted(said)}`
+    this.#diagnose(why('LISTEN_REFUSED', 'live/listen', message, 'Connect anew, or look at what the server says'))
+  }
+
+  #close(): void {
+    this.#stop.abort()
+    this.#listener?.close()
+  }
+}

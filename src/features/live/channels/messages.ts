@@ -1,0 +1,65 @@
+/**
+ * Channels of MCP Live 0.4 and later, as little of them as a host needs to hear chat servers and to answer in their channels. Servers
+ * send some of these without an id; both kinds are read.
+ */
+import { notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
+import { anything, array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
+import { wireContent } from '../content/messages.ts'
+import { speakingLive } from '../feature-sets/messages.ts'
+
+export interface WireChannel {
+  readonly id: string
+  readonly type?: string
+  readonly label?: string
+}
+
+export interface ChannelVerdicts {
+  readonly results: readonly { readonly id: string; readonly accepted: boolean; readonly reason?: string }[]
+}
+
+const toClient = { to: 'client', in: sessionIds } as const
+const toServer = { to: 'server', in: officialIds, declares: speakingLive } as const
+const named = object({ id: string })
+
+const register = { ...toClient, name: 'channels/register', params: object({ channels: array(named) }) } as const
+export const registerChannels = request<ChannelVerdicts>()(register)
+export const registerChannelsNotice = notification(register)
+
+const changed = {
+  ...toClient,
+  name: 'channels/changed',
+  params: object({ added: optional(array(named)), updated: optional(array(named)), removed: optional(array(anything)) }),
+} as const
+export const channelsChanged = request<ChannelVerdicts>()(changed)
+export const channelsChangedNotice = notification(changed)
+
+const incoming = { ...toClient, name: 'channels/incoming', params: object({ messages: array(record) }) } as const
+export const incomingMessages = request<Readonly<Record<string, unknown>>>()(incoming)
+export const incomingMessagesNotice = notification(incoming)
+
+export const listChannels = request<{ readonly channels: readonly WireChannel[] }>()({
+  name: 'channels/list',
+  to: 'both',
+  in: sessionIds,
+  params: object({}),
+})
+
+export const openChannel = request<Readonly<Record<string, unknown>>>()({
+  ...toServer,
+  name: 'channels/open',
+  params: object({ channelId: optional(string) }),
+})
+
+export const closeChannel = request<Readonly<Record<string, unknown>>>()({
+  ...toServer,
+  name: 'channels/close',
+  params: object({ channelId: string }),
+})
+
+const publish = {
+  ...toServer,
+  name: 'channels/publish',
+  params: object({ channelId: string, content: wireContent, conversationId: optional(string) }),
+} as const
+export const publishToChannel = request<Readonly<Record<string, unknown>>>()(publish)
+export const publishToChannelNotice = notification(publish)

@@ -1,0 +1,76 @@
+/**
+ * Content of MCP Live messages. Inside it has MCP's form; the `source` form of MCP Live 0.2 §10.3 exists only on the wire, as does a
+ * plain string for one block of text.
+ */
+import { isRecord } from '../../../jsonrpc/message.ts'
+import type { Shape } from '../../../jsonrpc/shape.ts'
+
+export interface LiveText {
+  readonly type: 'text'
+  readonly text: string
+}
+
+export interface LiveMedia {
+  readonly type: 'image' | 'audio'
+  /** Base64. */
+  readonly data: string
+  readonly mimeType: string
+}
+
+export interface LiveLink {
+  readonly type: 'resource_link'
+  readonly uri: string
+  readonly name?: string
+  readonly title?: string
+  readonly description?: string
+  readonly mimeType?: string
+}
+
+export type LiveBlock = LiveText | LiveMedia | LiveLink
+
+/** Content as peers of any dialect write it. */
+export type WireContent = string | readonly Readonly<Record<string, unknown>>[]
+
+const expected = 'a string or an array of content blocks, each with a type'
+
+const isBlock = (value: unknown): boolean => isRecord(value) && typeof value['type'] === 'string'
+
+/** Reads every dialect: what a block holds is looked at where it becomes a canonical one. */
+export const wireContent: Shape<WireContent> = {
+  optional: false,
+  schema: () => ({ anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'object', required: ['type'] } }] }),
+  check: value =>
+    typeof value === 'string' || (Array.isArray(value) && value.every(isBlock)) ? undefined : { path: '', expected },
+}
+
+/** What an author may give as content. */
+export type LiveInput = string | LiveBlock | readonly LiveBlock[]
+
+/** Canonical blocks of what an author gave. Throws for what is none: on the wire it would be somebody else's puzzle. */
+export function blocksOf(input: LiveInput, where: string): readonly LiveBlock[] {
+  if (typeof input === 'string') return [{ type: 'text', text: input }]
+  const blocks = Array.isArray(input) ? (input as readonly LiveBlock[]) : [input as LiveBlock]
+  for (const block of blocks) {
+    const fault = faultOf(block)
+    if (fault !== undefined) throw new TypeError(`${where}: ${fault}`)
+  }
+  return blocks
+}
+
+function faultOf(block: unknown): string | undefined {
+  const { type, text, data, mimeType, uri } = (isRecord(block) ? block : {}) as Record<string, unknown>
+  if (type === 'text') return typeof text === 'string' ? undefined : 'a text block needs a text'
+  if (type === 'image' || type === 'audio')
+    return typeof data === 'string' && typeof mimeType === 'string' ? undefined : `an ${type} needs data (base64) and mimeType`
+  if (type === 'resource_link') return typeof uri === 'string' ? undefined : 'a resource_link needs a uri'
+  return 'content is a string, or blocks of the types text, image, audio and resource_link'
+}
+
+/** Blocks as a peer reads them: hosts that say 0.2 know media by their `source` (MCP Live 0.2 §10.3), all others MCP's form. */
+export function writeBlocks(blocks: readonly LiveBlock[], source: boolean): readonly Readonly<Record<string, unknown>>[] {
+  return blocks.map(block => {
+    if (block.type !== 'image' && block.type !== 'audio') return { ...block }
+    const { type, data, mimeType, ...rest } = block
+    return source ? { type, source: { type: 'base64', media_type: mimeType, data }, ...rest } : { ...block }
+  })
+}

@@ -1,0 +1,164 @@
+/**
+ * Answering the hooks around an inference (MCP Live 0.2 §10). All sets of a server that are enabled take part; the answer names the
+ * first that has something to say, and what others add names its set in its metadata. What a set that was disabled meanwhile had to say is dropped.
+ */
+import type { Trace } from '../../../core/log-trace.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
+import { blocksOf, type LiveInput, writeBlocks } from '../content/messages.ts'
+import type { LiveCaller } from '../hosts/messages.ts'
+import {
+  type AfterInference,
+  type AfterResult,
+  afterInference,
+  afterInferenceTold,
+  type BeforeInference,
+  type BeforeResult,
+  beforeInference,
+  type Position,
+  positions,
+  type WireInjection,
+} from './messages.ts'
+
+/** What a hook gets beside the turn. */
+export interface HookContext {
+  /** Aborted when the host no longer waits. */
+  readonly signal: AbortSignal
+}
+
+/** What a hook adds to the context of a turn. */
+export interface InjectionInput {
+  /** Default: the name of the set. */
+  readonly namespace?: string
+  /** Default: `beforeUser`, which leaves the beginning of the prompt, and with it the host's prompt cache, as it is. */
+  readonly position?: Position
+  readonly content: LiveInput
+  readonly metadata?: Record<string, unknown>
+}
+
+export type Injected = string | InjectionInput | readonly InjectionInput[] | undefined
+export type BeforeHook = (turn: BeforeInference, context: HookContext) => Awaitable<Injected>
+/** What a blocking hook makes of the reply; a string is the new one. Of others it is ignored. */
+export type Reworded = string | { readonly modifiedResponse?: string; readonly metadata?: Record<string, unknown> } | undefined
+export type AfterHook = (turn: AfterInference, context: HookContext) => Awaitable<Reworded>
+
+export interface HookedSet {
+  readonly name: string
+  readonly before: BeforeHook | undefined
+  readonly after: { readonly run: AfterHook; readonly blocking: boolean } | undefined
+}
+
+export interface HooksParts {
+  readonly sets: () => readonly HookedSet[]
+  readonly caller: (exchange: Exchange) => LiveCaller | undefined
+  /** Runs a hook so that it is known to be one. */
+  readonly during: <T>(exchange: Exchange, run: () => Promise<T>) => Promise<T>
+  readonly trace: Trace
+}
+
+export function hooksServer(parts: HooksParts): Side {
+  const hosted = (exchange: Exchange): LiveCaller => {
+    const caller = parts.caller(exchange)
+    if (caller !== undefined) return caller
+    throw new McpError('method-not-found', `${exchange.route.method.name} is for hosts that declared MCP Live`)
+  }
+  const before = async (exchange: Exchange): Promise<BeforeResult> => {
+    const caller = hosted(exchange)
+    const offered = parts.sets().filter(set => set.before !== undefined)
+    const taking = offered.filter(({ name }) => caller.selected.enabled(name))
+    const turn = exchange.params as unknown as BeforeInference
+    const said = await each(parts, exchange, taking, async ({ name, before: hook }) =>
+      injectionsOf(name, await hook?.(turn, exchange)),
+    )
+    // Disabled while it worked: what it found is nobody's business any more (§6.7).
+    const counts = said.filter(({ name, value }) => caller.selected.enabled(name) && value.length > 0)
+    const [first = { name: offered[0]?.name ?? '' }] = counts
+    return {
+      featureSet: first.name,
+      contextInjections: counts.flatMap(({ name, value }) =>
+        value.map(injection => written(injection, caller.dialect.source, name === first.name ? undefined : name)),
+      ),
+    }
+  }
+  return {
+    handlers: [
+      [beforeInference, { offered: () => parts.sets().some(set => set.before !== undefined), execute: before }],
+      [
+        afterInference,
+        { offered: () => parts.sets().some(set => set.after !== undefined), execute: e => rework(parts, hosted(e), e) },
+      ],
+      [afterInferenceTold, (exchange: Exchange) => told(parts, exchange)],
+    ],
+  }
+}
+
+/** One after the other, each sees what the one before it made of the reply. */
+async function rework(parts: HooksParts, caller: LiveCaller, exchange: Exchange): Promise<AfterResult> {
+  let turn = exchange.params as unknown as AfterInference
+  const offered = parts.sets().filter(set => set.after !== undefined)
+  let result: AfterResult = { featureSet: offered.find(set => set.after?.blocking)?.name ?? offered[0]?.name ?? '' }
+  for (const set of offered.filter(({ name }) => caller.selected.enabled(name))) {
+    if (set.after?.blocking !== true) {
+      void each(parts, exchange, [set], async ({ after }) => after?.run(turn, exchange)).catch(() => undefined)
+      continue
+    }
+    const [said] = await each(parts, exchange, [set], async ({ after }) => after?.run(turn, exchange))
+    const change = typeof said?.value === 'string' ? { modifiedResponse: said.value } : said?.value
+    if (change === undefined || !caller.selected.enabled(set.name)) continue
+    const { modifiedResponse, metadata } = change
+    if (modifiedResponse !== undefined) turn = { ...turn, assistantMessage: modifiedResponse }
+    result = {
+      featureSet: set.name,
+      ...(result.modifiedResponse === undefined ? {} : { modifiedResponse: result.modifiedResponse }),
+      ...(modifiedResponse === undefined ? {} : { modifiedResponse }),
+      ...(metadata === undefined && result.metadata === undefined ? {} : { metadata: { ...result.metadata, ...metadata } }),
+    }
+  }
+  return result
+}
+
+async function told(parts: HooksParts, exchange: Exchange): Promise<void> {
+  const caller = parts.caller(exchange)
+  if (caller === undefined) return
+  const turn = exchange.params as unknown as AfterInference
+  const taking = parts.sets().filter(({ name, after }) => after !== undefined && caller.selected.enabled(name))
+  await each(parts, exchange, taking, async ({ after }) => after?.run(turn, exchange)).catch(() => undefined)
+}
+
+/** What each gave. One that fails harms no other; where all fail, the host learns it. */
+async function each<T>(
+  { during, trace }: HooksParts,
+  exchange: Exchange,
+  sets: readonly HookedSet[],
+  run: (set: HookedSet) => Promise<T>,
+): Promise<readonly { readonly name: string; readonly value: T }[]> {
+  const outcomes = await Promise.allSettled(sets.map(set => during(exchange, () => run(set))))
+  const failed = outcomes.flatMap((outcome, at) =>
+    outcome.status === 'rejected' ? [[sets[at]?.name, outcome.reason] as const] : [],
+  )
+  for (const [featureSet, error] of failed) trace('hook-failed', { featureSet, error }, exchange.caller)
+  if (failed.length > 0 && failed.length === sets.length) throw failed[0]?.[1]
+  return outcomes.flatMap((outcome, at) =>
+    outcome.status === 'fulfilled' ? [{ name: sets[at]?.name as string, value: outcome.value }] : [],
+  )
+}
+
+type Injection = Required<Pick<InjectionInput, 'namespace' | 'position' | 'content'>> & Pick<InjectionInput, 'metadata'>
+
+function injectionsOf(name: string, given: Injected): readonly Injection[] {
+  if (given === undefined || given === '') return []
+  const all = typeof given === 'string' ? [{ content: given }] : Array.isArray(given) ? given : [given as InjectionInput]
+  return all.map(({ namespace = name, position = 'beforeUser', content, ...more }: InjectionInput) => {
+    if (!positions.includes(position))
+      throw new TypeError(`The hook of "${name}" injects at "${String(position)}": there are ${positions.join(', ')}`)
+    return { namespace, position, content: blocksOf(content, `The hook of "${name}"`), ...more }
+  })
+}
+
+function written({ content, metadata, ...rest }: Injection, source: boolean, featureSet: string | undefined): WireInjection {
+  const more = featureSet === undefined ? metadata : { ...metadata, featureSet }
+  const blocks = writeBlocks(content as Exclude<typeof content, string | { type: string }>, source)
+  return { ...rest, content: blocks, ...(more === undefined ? {} : { metadata: more }) }
+}

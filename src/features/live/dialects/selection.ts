@@ -1,0 +1,86 @@
+/**
+ * A host's choice among declared sets, as every dialect reads it alike: each declared set in exactly one of two lists, by its own name,
+ * never by a pattern. To some `featureSets/update` is a difference, to others the whole; so both are true of it.
+ */
+import { isRecord } from '../../../jsonrpc/message.ts'
+import type { Receipt, WireSelection } from '../feature-sets/messages.ts'
+import type { ScopeLists } from '../scopes/messages.ts'
+import type { Announced } from './announced.ts'
+
+/** What a host decides about the sets of one server. */
+export interface Selection {
+  /** Names, or `memory.*` for all whose names begin so. What is in neither list is not enabled. */
+  readonly enabled: readonly string[]
+  /** Beats `enabled`. */
+  readonly disabled: readonly string[]
+  /** Whether a user could enable it. */
+  canEnable(name: string): boolean
+  readonly scopes?: Readonly<Record<string, ScopeLists>>
+  /**
+   * Whether a capability may be used, by its path. Default: whatever the server announced, but for text in the system's place from
+   * servers of 0.5 and later, which is the dialect's own default.
+   */
+  grants?(path: string): boolean
+}
+
+export interface ToldSelection {
+  readonly enabled: ReadonlySet<string>
+  readonly granted: ReadonlySet<string>
+  /** For a request, which some servers insist on. */
+  readonly byRequest: WireSelection
+  /** For a notification. */
+  readonly byNotice: WireSelection
+}
+
+export const systemPath = 'contextHooks.beforeInference.inject.system'
+
+export function writeSelection(announced: Announced, selection: Selection): ToldSelection {
+  const enabled = [...announced.sets.keys()].filter(name => isEnabled(name, selection))
+  const on = new Set(enabled)
+  // A name with a star in it would be a pattern there.
+  const disabled = [...announced.sets.keys(), ...announced.faulty.keys()].filter(name => !on.has(name) && !name.includes('*'))
+  const granted = announced.paths.filter(path => isGranted(path, announced, selection, on.size > 0))
+  const scopes = Object.fromEntries(Object.entries(selection.scopes ?? {}).filter(([name]) => announced.sets.has(name)))
+  const byNotice = { enabled, disabled, scopes }
+  return { enabled: on, granted: new Set(granted), byNotice, byRequest: { effectiveCapabilities: granted, ...byNotice } }
+}
+
+function isEnabled(name: string, { enabled, disabled }: Selection): boolean {
+  return enabled.some(pattern => covers(pattern, name)) && !disabled.some(pattern => covers(pattern, name))
+}
+
+/** `memory.*` covers all below `memory.`, and `*` everything. */
+function covers(pattern: string, name: string): boolean {
+  return pattern.endsWith('*') && (pattern === '*' || pattern.endsWith('.*'))
+    ? name.startsWith(pattern.slice(0, -1))
+    : pattern === name
+}
+
+/** Tools are plain MCP; all else is there for the sets, so that without any nothing is granted. */
+function isGranted(path: string, { label }: Announced, selection: Selection, some: boolean): boolean {
+  if (path !== 'tools' && !some) return false
+  return selection.grants?.(path) ?? !(path === systemPath && label === '0.5')
+}
+
+export interface ReadReceipt {
+  readonly accepted: boolean
+  /** What the server falls back to when it does not accept. */
+  readonly fallback: 'mcp-only' | 'close'
+  /** Sets that it says will not work, with what they lack. */
+  readonly unavailable: readonly { readonly featureSet: string; readonly missing: readonly string[] }[]
+}
+
+/** What came of a selection that was sent as a request; whatever is no refusal is a yes. */
+export function readReceipt(wire: unknown): ReadReceipt {
+  const receipt: Partial<Receipt> = isRecord(wire) ? wire : {}
+  const listed: readonly unknown[] = Array.isArray(receipt.unavailableFeatures) ? receipt.unavailableFeatures : []
+  return {
+    accepted: receipt.accepted !== false,
+    fallback: receipt.fallback === 'close' ? 'close' : 'mcp-only',
+    unavailable: listed.slice(0, 100).flatMap(one => {
+      if (!isRecord(one) || typeof one['featureSet'] !== 'string') return []
+      const missing: readonly unknown[] = Array.isArray(one['missingCapabilities']) ? one['missingCapabilities'] : []
+      return [{ featureSet: one['featureSet'], missing: missing.filter(path => typeof path === 'string') }]
+    }),
+  }
+}

@@ -1,0 +1,58 @@
+/** Inference that a server asks for (MCP Live 0.2 §11). */
+import { notification, request, sessionIds } from '../../../engine/method.ts'
+import { array, boolean, integer, number, object, optional, string, token } from '../../../jsonrpc/shape.ts'
+import { type LiveBlock, wireContent } from '../content/messages.ts'
+import type { Usage } from '../context-hooks/messages.ts'
+
+export interface InferenceMessage {
+  readonly role: string
+  readonly content: readonly LiveBlock[]
+}
+
+export interface InferenceRequest {
+  readonly featureSet: string
+  readonly conversationId?: string
+  readonly stream: boolean
+  readonly messages: readonly InferenceMessage[]
+  readonly preferences: { readonly maxTokens?: number; readonly temperature?: number }
+}
+
+export const finishReasons = ['end_turn', 'max_tokens', 'stop_sequence'] as const
+export type FinishReason = (typeof finishReasons)[number]
+
+export interface InferenceResult {
+  readonly content: string
+  /** The one that really ran. */
+  readonly model: string
+  readonly finishReason: FinishReason
+  readonly usage: Usage
+}
+
+/** Peers are seen with other reasons and with blocks for content; both are read. */
+export interface WireInferenceResult {
+  readonly content: unknown
+  readonly model?: unknown
+  readonly finishReason?: unknown
+  readonly usage?: unknown
+}
+
+export const requestInference = request<WireInferenceResult>()({
+  name: 'inference/request',
+  to: 'client',
+  in: sessionIds,
+  params: object({
+    featureSet: string,
+    conversationId: optional(string),
+    stream: optional(boolean),
+    messages: array(object({ role: string, content: wireContent })),
+    preferences: optional(object({ maxTokens: optional(integer), temperature: optional(number) })),
+  }),
+})
+
+/** Where calls have ids. In the listen binding chunks come with `live/answer`. */
+export const inferenceChunk = notification({
+  name: 'inference/chunk',
+  to: 'server',
+  in: sessionIds,
+  params: object({ requestId: token, index: integer, delta: string }),
+})

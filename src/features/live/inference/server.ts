@@ -1,0 +1,181 @@
+/** Asking a host to think (MCP Live 0.2 §11): awaited, the answer; iterated, its parts as they come. */
+import type { Clock } from '../../../core/clock.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { type Id, isRecord } from '../../../jsonrpc/message.ts'
+import { blocksOf, type LiveInput, writeBlocks } from '../content/messages.ts'
+import { notEnabled, refusalOf } from '../feature-sets/messages.ts'
+import type { LiveHost } from '../hosts/messages.ts'
+import {
+  type FinishReason,
+  finishReasons,
+  type InferenceResult,
+  inferenceChunk,
+  requestInference,
+  type WireInferenceResult,
+} from './messages.ts'
+
+export interface InferInput {
+  /** A string is what the user says. */
+  readonly messages: string | readonly { readonly role: string; readonly content: LiveInput }[]
+  readonly maxTokens?: number
+  readonly temperature?: number
+  /** The conversation that it belongs to, as hooks name it. */
+  readonly conversationId?: string
+  /** Whether parts are sent as they come. Default: if the answer is iterated. */
+  readonly stream?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** Awaitable, and iterable for its parts. */
+export interface Inference extends Promise<InferenceResult>, AsyncIterable<string> {}
+
+export interface InferenceParts {
+  readonly clock: Clock
+  /** The host of a session, for parts that come in. */
+  readonly chunked: (exchange: Exchange, id: Id, index: number, delta: string) => void
+  /** How long an inference may take. */
+  readonly timeoutMs: number
+}
+
+export interface InferenceServer {
+  readonly side: Side
+  /** `host` gives whom to ask, once that may be asked anything. */
+  infer(featureSet: string, input: InferInput, host: () => Promise<LiveHost>, exchange?: Exchange): Inference
+}
+
+export function inferenceServer(parts: InferenceParts): InferenceServer {
+  return {
+    side: {
+      handlers: [
+        [
+          inferenceChunk,
+          (exchange: Exchange) => {
+            const { requestId, index, delta } = exchange.params as { requestId: Id; index: number; delta: string }
+            parts.chunked(exchange, requestId, index, delta)
+          },
+        ],
+      ],
+    },
+    infer: (featureSet, input, host, exchange) => {
+      const deltas = new Deltas()
+      const messages = messagesOf(featureSet, input.messages)
+      const result = (async () => {
+        const found = await host()
+        const stream = input.stream ?? deltas.wanted
+        const { maxTokens, temperature, conversationId, signal } = input
+        const params = {
+          featureSet,
+          ...(conversationId === undefined ? {} : { conversationId }),
+          stream,
+          messages: messages.map(({ role, content }) => ({ role, content: writeBlocks(content, found.dialect.source) })),
+          preferences: {
+            ...(maxTokens === undefined ? {} : { maxTokens }),
+            ...(temperature === undefined ? {} : { temperature }),
+          },
+        }
+        const options = { signal, timeoutMs: parts.timeoutMs, exchange, ...(stream ? { onChunk: deltas.add } : {}) }
+        return resultOf(await patiently(parts.clock, () => found.request(requestInference, params, options)))
+      })().catch(error => {
+        throw explained(featureSet, error)
+      })
+      result.then(({ content }) => deltas.end(content), deltas.fail)
+      return Object.assign(result, { [Symbol.asyncIterator]: () => deltas.iterate() })
+    },
+  }
+}
+
+/** A host may refuse while one of its hooks is under way: that passes. */
+async function patiently<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await ask()
+    } catch (error) {
+      const busy = error instanceof McpError && isRecord(error.data) && error.data['reason'] === 'hook_in_progress'
+      if (!busy || attempt >= 5) throw error
+      await new Promise<void>(resolve => clock.setTimeout(resolve, 100 * 2 ** attempt, true))
+    }
+  }
+}
+
+function explained(featureSet: string, error: unknown): unknown {
+  const refusal = refusalOf(error)
+  if (refusal === undefined) return error
+  return notEnabled(featureSet, (error as McpError & { data: Record<string, unknown> }).data['canEnable'])
+}
+
+function messagesOf(featureSet: string, given: InferInput['messages']) {
+  const all = typeof given === 'string' ? [{ role: 'user', content: given }] : given
+  if (!Array.isArray(all) || all.length === 0)
+    throw new TypeError(`infer of "${featureSet}" needs messages: a string, or [{ role: 'user', content: '…' }]`)
+  return all.map(({ role, content }) => ({ role, content: blocksOf(content, `infer of "${featureSet}"`) }))
+}
+
+/** Reasons and contents that other hosts give are read as what they come to. */
+export function resultOf({ content, model, finishReason, usage }: WireInferenceResult): InferenceResult {
+  const blocks = Array.isArray(content)
+    ? content.map(block => (isRecord(block) ? textOf(block['text']) : '')).join('')
+    : textOf(content)
+  const counted = isRecord(usage) ? usage : {}
+  return {
+    content: blocks,
+    model: textOf(model),
+    finishReason: finishReasons.includes(finishReason as FinishReason) ? (finishReason as FinishReason) : 'end_turn',
+    usage: { inputTokens: countOf(counted['inputTokens']), outputTokens: countOf(counted['outputTokens']) },
+  }
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+const countOf = (value: unknown): number => (typeof value === 'number' && value >= 0 ? value : 0)
+
+/** Parts that come before the answer, in their order. */
+class Deltas {
+  wanted = false
+  readonly #parts: string[] = []
+  readonly #early = new Map<number, string>()
+  #next = 0
+  #ended = false
+  #error: unknown = undefined
+  #wake: (() => void) | undefined = undefined
+
+  readonly add = (index: number, delta: string): void => {
+    if (this.#ended || index < this.#next) return
+    this.#early.set(index, delta)
+    for (let part = this.#early.get(this.#next); part !== undefined; part = this.#early.get(this.#next)) {
+      this.#early.delete(this.#next++)
+      this.#parts.push(part)
+    }
+    this.#wake?.()
+  }
+
+  /** A host that sends no parts gives all at once. */
+  end(content: string): void {
+    if (this.#next === 0) this.#parts.push(content)
+    this.#ended = true
+    this.#wake?.()
+  }
+
+  readonly fail = (error: unknown): void => {
+    this.#ended = true
+    this.#error = error
+    this.#wake?.()
+  }
+
+  /** Wanted from the call on, not from the first part that is asked for. */
+  iterate(): AsyncGenerator<string, void, void> {
+    this.wanted = true
+    return this.#each()
+  }
+
+  async *#each(): AsyncGenerator<string, void, void> {
+    for (let at = 0; ; ) {
+      while (at < this.#parts.length) yield this.#parts[at++] as string
+      if (this.#error !== undefined) throw this.#error
+      if (this.#ended) return
+      await new Promise<void>(resolve => {
+        this.#wake = resolve
+      })
+    }
+  }
+}

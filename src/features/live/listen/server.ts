@@ -1,0 +1,138 @@
+/** MCP Live where a server sends no requests: hosts listen, and answer by requests (`docs/live-binding.md`). */
+import type { Clock } from '../../../core/clock.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { liveExtension, type WireSelection } from '../feature-sets/messages.ts'
+import type { HostDialect, LiveHost, Selected } from '../hosts/messages.ts'
+import { ListenHost } from './listener.ts'
+import { answerLive, type Listened, listenLive, type WireAnswer, type WireListen } from './messages.ts'
+
+/** What is kept of a host that listens. */
+export interface Seat {
+  readonly host: ListenHost
+  readonly select: (selection: WireSelection) => void
+}
+
+export interface ListenParts {
+  readonly clock: Clock
+  readonly limits: () => { readonly listeners: number; readonly listenersPerCaller: number; readonly callTimeoutMs: number }
+  /** How a host that listens wants to be spoken to, and where what it selects is kept. */
+  readonly seat: (
+    exchange: Exchange,
+    said: Readonly<Record<string, unknown>>,
+  ) => { readonly dialect: HostDialect; readonly selected: Selected; readonly select: (selection: WireSelection) => void }
+  /** A host has come, or come back. */
+  readonly heard: () => void
+  /** How long a host whose stream has ended is waited for. */
+  readonly lingerMs: number
+}
+
+export interface ListenServer {
+  readonly side: Side
+  /** The host that sent a request, if it listens. */
+  find(exchange: Exchange): Seat | undefined
+  hosts(): Iterable<LiveHost>
+  close(): void
+}
+
+export function listenServer(parts: ListenParts): ListenServer {
+  const seats = new Map<string, Seat>()
+  let closed = false
+  const find = (exchange: Exchange): Seat | undefined => {
+    const { conversation, caller } = exchange
+    const live = exchange.meta?.[liveExtension]
+    const hostId = exchange.params['hostId'] ?? (isRecord(live) ? live['hostId'] : undefined)
+    if (typeof hostId === 'string') {
+      const seat = seats.get(hostId)
+      return seat?.host.principal === caller.principal?.id ? seat : undefined
+    }
+    return [...seats.values()].find(({ host }) => host.speaksIn(conversation))
+  }
+  const take = (exchange: Exchange): Seat => {
+    const found = find(exchange)
+    if (found !== undefined) return found
+    const { hostId, host: said = {} } = exchange.params as unknown as WireListen
+    const name = hostId ?? crypto.randomUUID()
+    const { principal } = exchange.caller
+    if (seats.has(name)) throw new McpError('invalid-params', 'params.hostId must be one that nobody else uses')
+    const { listeners, listenersPerCaller, callTimeoutMs } = parts.limits()
+    const others = [...seats.values()].filter(({ host }) => principal !== undefined && host.principal === principal.id)
+    if (closed || seats.size >= listeners) throw full('hosts listen', listeners, 'listeners')
+    if (others.length >= listenersPerCaller) throw full('hosts of yours listen', listenersPerCaller, 'listenersPerCaller')
+    const { select, ...spoken } = parts.seat(exchange, said)
+    const options = { ...spoken, hostId: name, principal: principal?.id, clock: parts.clock, timeoutMs: callTimeoutMs }
+    const seat = { host: new ListenHost(options), select }
+    seats.set(name, seat)
+    return seat
+  }
+  const leave = ({ host }: Seat): void => {
+    host.end()
+    seats.delete(host.hostId as string)
+  }
+  return {
+    find,
+    *hosts() {
+      for (const { host } of seats.values()) yield host
+    },
+    close: () => {
+      closed = true
+      for (const { host } of seats.values()) host.end({ reason: 'closing' })
+      seats.clear()
+    },
+    side: {
+      handlers: [
+        [listenLive, (exchange: Exchange) => listen(parts, exchange, take, leave)],
+        [
+          answerLive,
+          (exchange: Exchange) => {
+            const answer = exchange.params as unknown as WireAnswer
+            const mine = find(exchange)
+            // Whoever is nobody in particular may have lost its name; the id of a delivery is as hard to guess.
+            const all = mine === undefined ? [...seats.values()] : [mine]
+            const known = all.some(({ host }) => host.principal === exchange.caller.principal?.id && host.answer(answer))
+            return { known }
+          },
+        ],
+      ],
+    },
+  }
+}
+
+async function listen(
+  { clock, heard, lingerMs }: ListenParts,
+  exchange: Exchange,
+  take: (exchange: Exchange) => Seat,
+  leave: (seat: Seat) => void,
+): Promise<Listened | undefined> {
+  if (exchange.reply.answerOnly === true)
+    throw new McpError('invalid-request', 'A host listens on a stream of events; accept text/event-stream with its request')
+  const seat = take(exchange)
+  const { after, policy } = exchange.params as unknown as WireListen
+  if (policy !== undefined) seat.select(policy)
+  const { signal } = exchange
+  const ended = await new Promise<Listened | undefined>(resolve => {
+    const end = (result: Listened): void => {
+      // At once, not when the handler has settled: by then the connection may be closed.
+      exchange.engine.succeed(exchange, result)
+      resolve(result)
+    }
+    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+    if (signal.aborted) return resolve(undefined)
+    seat.host.attach(exchange, after, end)
+    // Not before the handler is known to be at work: what is told first would be lost with it.
+    queueMicrotask(heard)
+  })
+  if (seat.host.detach(exchange)) {
+    const waitFor = seat.host
+    clock.setTimeout(() => !waitFor.reachable && !waitFor.gone && leave(seat), lingerMs, true)
+  }
+  return ended
+}
+
+function full(what: string, limit: number, name: string): McpError {
+  return new McpError('busy', `${limit} ${what}, which is the limit (${name}); try again later`, {
+    data: { retryAfterMs: 10_000 },
+  })
+}

@@ -1,0 +1,70 @@
+/** Taking in pushed events (MCP Live 0.2 §9): whatever is no event of an enabled set is refused before the host sees it. */
+import { quoted, type Why, why } from '../../../core/why.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import { type Answerer, type LiveGate, unannounced } from '../answers/messages.ts'
+import { readPush } from '../dialects/messages.ts'
+import { type PushAnswer, type PushEvent, pushEvent, pushNotice, type WirePush, type WirePushAnswer } from './messages.ts'
+
+export type OnPush = (event: PushEvent) => Promise<PushAnswer>
+
+export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer[] {
+  const told = new Set<string>()
+  /** What is odd about a set is said once. */
+  const once = (what: Why, { featureSet }: WirePush): void => {
+    const key = `${what.code} ${featureSet}`
+    if (told.has(key) || gate.announced?.sets.has(featureSet) !== true) return
+    told.add(key)
+    gate.diagnose(what)
+  }
+  const take = async (params: Params): Promise<WirePushAnswer> => {
+    if (gate.announced?.pushEvents !== true) throw unannounced(pushEvent.name, 'pushEvents')
+    const wire = params as unknown as WirePush
+    gate.admit(wire.featureSet)
+    const read = readPush(wire)
+    if (read === undefined) {
+      throw new McpError('invalid-params', 'params.payload.content must hold something, unless origin.silent is true')
+    }
+    for (const what of read.dropped) gate.diagnose(unread(wire, what))
+    if (gate.announced.sets.get(wire.featureSet)?.uses.includes('pushEvents') === false) once(undeclared(wire), wire)
+    return writePushAnswer(await onPush(read.event))
+  }
+  return [
+    { method: pushEvent, waits: true, answer: take },
+    {
+      method: pushNotice,
+      waits: true,
+      answer: async params => {
+        const wire = params as unknown as WirePush
+        const message = `The feature set ${quoted(wire.featureSet)} pushes by notifications: nobody is told what came of its events`
+        once(why('PUSH_WITHOUT_ID', 'push-events', message, 'Ask the author of the server to push by requests'), wire)
+        await take(params)
+      },
+    },
+  ]
+}
+
+/** What the protocol has a member for; a reason only with a refusal. */
+export function writePushAnswer(answer: PushAnswer): WirePushAnswer {
+  if (answer.accepted) {
+    return answer.inferenceId === undefined ? { accepted: true } : { accepted: true, inferenceId: answer.inferenceId }
+  }
+  const { reason, retryAfterMs, data } = answer
+  return {
+    accepted: false,
+    reason,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(data === undefined ? {} : { data }),
+  }
+}
+
+function unread({ eventId }: WirePush, what: string): Why {
+  const message = `Of the event ${quoted(eventId)} was left out: ${what}`
+  return why('CONTENT_DROPPED', 'content', message, 'Ask the author of the server to send content that MCP Live has')
+}
+
+/** Servers are known to say too little of what their sets use: they are heard all the same. */
+function undeclared({ featureSet }: WirePush): Why {
+  const message = `The feature set ${quoted(featureSet)} pushes events, but does not say that it uses pushEvents`
+  return why('USE_UNDECLARED', 'uses', message, 'Ask the author of the server to declare what the set uses')
+}

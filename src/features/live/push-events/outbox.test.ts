@@ -1,0 +1,193 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { memoryStore } from '../../../stores/memory.ts'
+import type { Store } from '../../../stores/store.ts'
+import { fakeClock } from '../../../testing/clock.ts'
+import { Selection } from '../feature-sets/selection.ts'
+import type { LiveHost } from '../hosts/messages.ts'
+import { Outbox } from './outbox.ts'
+import { type Outgoing, outgoing } from './server.ts'
+import { Shelf } from './shelf.ts'
+
+const boxes: Outbox[] = []
+afterEach(async () => {
+  for (const box of boxes.splice(0)) await box.close()
+})
+
+/** A host that answers as it is told to, and writes down what it got. */
+function host(answer: (event: Outgoing) => unknown = () => ({ accepted: true }), principal?: string) {
+  const got: string[] = []
+  const selection = new Selection()
+  selection.apply({ enabled: ['a'] }, ['a'], 'whole')
+  const one = {
+    got,
+    selection,
+    selected: selection,
+    dialect: { version: '0.2', label: '0.2', arrays: false, source: true } as const,
+    principal,
+    reachable: true,
+    gone: false,
+    notify: () => true,
+    request: async (_: unknown, params: unknown) => {
+      const event = params as Outgoing
+      got.push(event.eventId)
+      return answer(event) as never
+    },
+  } satisfies LiveHost & Record<string, unknown>
+  return one
+}
+
+function world(store: Store = memoryStore(), most = 100, keepMs = 1_000_000) {
+  const clock = fakeClock()
+  const traced: string[] = []
+  const hosts: LiveHost[] = []
+  const make = async (): Promise<Outbox> => {
+    const shelf = new Shelf({ store, clock, most })
+    const trace = (event: string): void => void traced.push(event)
+    const options = { shelf, clock, trace, hosts: () => hosts, offered: () => true, keepMs, timeoutMs: 1000, changed: () => {} }
+    const box = new Outbox({ ...options, random: () => 0.5 })
+    await box.open()
+    boxes.push(box)
+    return box
+  }
+  return { clock, hosts, traced, make, store }
+}
+
+const event = (eventId: string, more: object = {}): Outgoing => outgoing('a', { content: eventId, eventId, ...more }, 0)
+/** All that needs no time has happened: the store is in memory, and hosts answer at once. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await new Promise(resolve => setImmediate(resolve))
+}
+
+describe('the outbox', () => {
+  it('keeps what nobody took, and gives it to the first who wants it', async () => {
+    const { make, hosts } = world()
+    const box = await make()
+    const { answered } = await box.push(event('1'))
+    const one = host()
+    hosts.push(one)
+    box.kick()
+    expect(await answered).toEqual({ accepted: true })
+    await settled()
+    expect([one.got, box.pending]).toEqual([['1'], []])
+  })
+
+  it('tries again later and later, until it was answered', async () => {
+    const { make, hosts, clock } = world()
+    const times: number[] = []
+    hosts.push(
+      host(() => {
+        times.push(clock.now())
+        if (times.length < 5) throw new McpError('timeout', 'No answer')
+        return { accepted: true }
+      }),
+    )
+    const box = await make()
+    const { answered } = await box.push(event('1'))
+    await settled()
+    for (let step = 0; step < 40; step++) {
+      clock.advance(500)
+      await settled()
+    }
+    await answered
+    const waits = times.slice(1).map((at, index) => at - (times[index] as number))
+    expect(waits).toEqual([1000, 2000, 4000, 8000])
+  })
+
+  it('is bounded: above the limit a push is refused with what can be done', async () => {
+    const { make } = world(undefined, 2)
+    const box = await make()
+    await box.push(event('1'))
+    await box.push(event('2'))
+    await expect(box.push(event('3'))).rejects.toMatchObject({
+      code: 'QUOTA_EXHAUSTED',
+      suggestion: expect.stringContaining('live.outbox'),
+    })
+    expect(box.pending.map(({ eventId }) => eventId)).toEqual(['1', '2'])
+  })
+
+  it('has room again when something was answered', async () => {
+    const { make, hosts } = world(undefined, 1)
+    const box = await make()
+    hosts.push(host())
+    for (const id of ['1', '2', '3']) {
+      await (await box.push(event(id))).answered
+      await settled()
+    }
+    expect(box.pending).toEqual([])
+  })
+
+  it('gives up what is too old, and says so', async () => {
+    const { make, clock, traced } = world(undefined, 100, 5_000)
+    const box = await make()
+    const { answered } = await box.push(event('1'))
+    clock.advance(6_000)
+    box.kick()
+    await expect(answered).rejects.toMatchObject({ code: 'PUSH_EXPIRED' })
+    expect([box.pending, traced]).toEqual([[], ['push-expired']])
+  })
+
+  it('puts one event down once, and refuses another one under its id', async () => {
+    const { make } = world()
+    const box = await make()
+    const first = await box.push(event('1'))
+    const again = await box.push({ ...event('1'), timestamp: '2030-01-01T00:00:00Z' })
+    expect(again.timestamp).toBe(first.timestamp)
+    expect(box.pending).toHaveLength(1)
+    await expect(box.push(event('1', { content: 'other' }))).rejects.toMatchObject({ code: 'EVENT_CONFLICT' })
+  })
+
+  it('is found by a later process, in the order in which it was filled', async () => {
+    const { make, store, clock } = world()
+    const first = await make()
+    for (let n = 0; n < 12; n++) await first.push(event(`${n}`))
+    await first.close()
+    const later = world(store)
+    const one = host()
+    later.hosts.push(one)
+    later.clock.advance(clock.now() - later.clock.now())
+    await later.make()
+    for (let n = 0; n < 30 && one.got.length < 12; n++) await settled()
+    expect(one.got).toEqual(Array.from({ length: 12 }, (_, n) => `${n}`))
+  })
+
+  it('is shared: what one process puts down, the hosts of another hear, and it is gone for both', async () => {
+    const { make, store } = world()
+    const here = await make()
+    const other = world(store)
+    const one = host()
+    other.hosts.push(one)
+    const there = await other.make()
+    await here.push(event('1'))
+    await expect.poll(() => one.got).toEqual(['1'])
+    await expect.poll(() => there.pending).toEqual([])
+    expect(await store.scan('live/outbox/event/')).toEqual([])
+  })
+
+  it('sends to those it is for', async () => {
+    const { make, hosts } = world()
+    const [alice, bob] = [host(undefined, 'alice'), host(undefined, 'bob')]
+    hosts.push(alice, bob)
+    const box = await make()
+    await (await box.push(event('1', { to: 'bob' }))).answered
+    expect([alice.got, bob.got]).toEqual([[], ['1']])
+  })
+
+  it('waits with an event that one host refused for its set, and goes on when that has changed', async () => {
+    const { make, hosts } = world()
+    let off = true
+    const one = host(() => {
+      if (off) throw new McpError('remote', 'Feature set not enabled', { code: -32001, data: { featureSet: 'a' } })
+      return { accepted: true }
+    })
+    hosts.push(one)
+    const box = await make()
+    const { answered } = await box.push(event('1'))
+    await settled()
+    await settled()
+    expect(one.got).toEqual(['1'])
+    off = false
+    box.kick()
+    expect(await answered).toEqual({ accepted: true })
+  })
+})

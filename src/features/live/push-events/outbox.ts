@@ -1,0 +1,229 @@
+/**
+ * Sends what waits: to every host that has the set enabled, in order per origin, again and again until it was answered. Stable ids
+ * make that once (§9.4). What belongs to a set that is off stays where it is.
+ */
+import type { Clock } from '../../../core/clock.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import { type Problem, problem } from '../../../core/problem.ts'
+import type { LiveHost } from '../hosts/messages.ts'
+import type { PushAnswer } from './messages.ts'
+import { attempt, type Outgoing, type Pushed } from './server.ts'
+import type { Shelf, Shelved } from './shelf.ts'
+
+export interface OutboxOptions {
+  readonly shelf: Shelf
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly hosts: () => Iterable<LiveHost>
+  readonly offered: (featureSet: string) => boolean
+  /** How long an event waits for a host at most. */
+  readonly keepMs: number
+  readonly timeoutMs: number
+  /** The list of what waits is another one. */
+  readonly changed: () => void
+  /** A number from 0 to 1, for the spread of retries. */
+  readonly random?: () => number
+}
+
+/** In flight per host. */
+const window = 32
+const firstMs = 1_000
+const longestMs = 60_000
+
+class Waiting {
+  readonly entry: Shelved
+  /** What comes from one origin stays in order. */
+  readonly lane: string
+  readonly flying = new Set<LiveHost>()
+  readonly done = new Map<LiveHost, PushAnswer>()
+  readonly answered: Promise<PushAnswer>
+  tries = 0
+  notBefore = 0
+  over = false
+  settle: (answer: PushAnswer) => void = () => {}
+  fail: (error: unknown) => void = () => {}
+
+  constructor(entry: Shelved) {
+    this.entry = entry
+    const { origin, featureSet } = entry.event
+    this.lane = JSON.stringify(origin ?? featureSet)
+    this.answered = new Promise((resolve, reject) => {
+      this.settle = resolve
+      this.fail = reject
+    })
+    // Most authors never look.
+    this.answered.catch(() => undefined)
+  }
+}
+
+export class Outbox {
+  readonly #options: OutboxOptions
+  readonly #waiting = new Map<string, Waiting>()
+  readonly #stop = new AbortController()
+  #timer: (() => void) | undefined = undefined
+  #pumping = false
+  #dropping: Promise<void> = Promise.resolve()
+
+  constructor(options: OutboxOptions) {
+    this.#options = options
+  }
+
+  /** Takes up what an earlier process, or another one, has left. */
+  async open(): Promise<void> {
+    await this.#load()
+    void this.#follow()
+  }
+
+  async push(event: Outgoing): Promise<Pushed> {
+    const { entry, added } = await this.#options.shelf.put(event)
+    const waiting = this.#waiting.get(entry.key) ?? new Waiting(entry)
+    const { eventId, timestamp } = entry.event
+    if (added || this.#waiting.has(entry.key)) this.#waiting.set(entry.key, waiting)
+    else waiting.settle({ accepted: true })
+    this.#options.changed()
+    this.pump()
+    return { eventId, timestamp, answered: waiting.answered }
+  }
+
+  /** What waits, oldest first. */
+  get pending(): readonly Outgoing[] {
+    return [...this.#waiting.values()].filter(({ over }) => !over).map(({ entry }) => entry.event)
+  }
+
+  /** A host has come, can be heard again, or has selected something else. */
+  kick(): void {
+    for (const waiting of this.#waiting.values()) waiting.notBefore = Math.min(waiting.notBefore, this.#options.clock.now())
+    this.pump()
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort()
+    this.#timer?.()
+    await this.#dropping
+  }
+
+  /** Once for all that happens in one turn of the loop. */
+  pump(): void {
+    if (this.#pumping) return
+    this.#pumping = true
+    queueMicrotask(() => {
+      this.#pumping = false
+      if (!this.#stop.signal.aborted) this.#pump()
+    })
+  }
+
+  #pump(): void {
+    const { clock, hosts } = this.#options
+    this.#timer?.()
+    this.#timer = undefined
+    this.#expire()
+    for (const host of hosts()) if (host.reachable) this.#serve(host)
+    const now = clock.now()
+    let next = Number.POSITIVE_INFINITY
+    for (const { notBefore } of this.#waiting.values()) if (notBefore > now && notBefore < next) next = notBefore
+    if (next < Number.POSITIVE_INFINITY) this.#timer = clock.setTimeout(() => this.pump(), next - now, true)
+  }
+
+  #serve(host: LiveHost): void {
+    const now = this.#options.clock.now()
+    const busy = new Set<string>()
+    let flying = 0
+    for (const waiting of this.#waiting.values()) {
+      if (flying >= window) return
+      if (waiting.flying.has(host)) flying++
+      const idle = !waiting.flying.has(host) && !busy.has(waiting.lane) && waiting.notBefore <= now
+      if (idle && this.#wants(host, waiting)) {
+        flying++
+        void this.#send(host, waiting)
+      }
+      // Behind what waits for an answer or another try, nothing of the same origin passes.
+      if (this.#wants(host, waiting)) busy.add(waiting.lane)
+    }
+  }
+
+  #wants(host: LiveHost, { entry: { event }, done, over }: Waiting): boolean {
+    if (over || done.has(host) || host.gone || !this.#options.offered(event.featureSet)) return false
+    return host.selected.enabled(event.featureSet) && (event.to === undefined || event.to === host.principal)
+  }
+
+  async #send(host: LiveHost, waiting: Waiting): Promise<void> {
+    const { clock, trace, timeoutMs, random = Math.random } = this.#options
+    waiting.flying.add(host)
+    const outcome = await attempt(host, waiting.entry.event, timeoutMs)
+    waiting.flying.delete(host)
+    if (outcome.is === 'answered') {
+      waiting.done.set(host, outcome.answer)
+      this.#conclude(waiting)
+    } else if (outcome.is === 'off') {
+      trace('push-refused', { featureSet: waiting.entry.event.featureSet, hint: 'The host has this feature set disabled' })
+      waiting.notBefore = clock.now() + longestMs
+    } else {
+      const wait = outcome.afterMs ?? Math.min(longestMs, firstMs * 2 ** waiting.tries++) * (0.75 + random() / 2)
+      waiting.notBefore = clock.now() + wait
+      if (outcome.error !== undefined) trace('push-retried', { eventId: waiting.entry.event.eventId, error: outcome.error })
+    }
+    this.pump()
+  }
+
+  /** Over when one has answered, and nobody who is here has still to. */
+  #conclude(waiting: Waiting): void {
+    const open = [...this.#options.hosts()].some(host => this.#wants(host, waiting))
+    if (waiting.over || open || waiting.flying.size > 0) return
+    const answers = [...waiting.done.values()]
+    const answer = answers.find(({ accepted }) => accepted) ?? answers[0]
+    if (answer === undefined) return
+    if (!answer.accepted) this.#options.trace('push-refused', { eventId: waiting.entry.event.eventId, reason: answer.reason })
+    this.#finish(waiting)
+    waiting.settle(answer)
+  }
+
+  #finish(waiting: Waiting): void {
+    waiting.over = true
+    this.#dropping = Promise.all([this.#dropping, this.#options.shelf.drop([waiting.entry])]).then(
+      () => void this.#waiting.delete(waiting.entry.key),
+      error => this.#options.trace('outbox-not-written', error),
+    )
+    this.#options.changed()
+  }
+
+  #expire(): void {
+    const oldest = this.#options.clock.now() - this.#options.keepMs
+    for (const waiting of this.#waiting.values()) {
+      if (waiting.entry.at > oldest) return
+      if (waiting.over || waiting.flying.size > 0) continue
+      this.#finish(waiting)
+      const error = expired(waiting.entry.event)
+      this.#options.trace('push-expired', { eventId: waiting.entry.event.eventId, error })
+      waiting.fail(error)
+    }
+  }
+
+  async #load(): Promise<void> {
+    const before = [...this.#waiting]
+    const found = await this.#options.shelf.all()
+    const there = new Set(found.map(({ key }) => key))
+    for (const entry of found) if (!this.#waiting.has(entry.key)) this.#waiting.set(entry.key, new Waiting(entry))
+    for (const [key, waiting] of before) {
+      // Answered to another process.
+      if (there.has(key) || waiting.over || waiting.flying.size > 0) continue
+      this.#waiting.delete(key)
+      waiting.settle({ accepted: true })
+    }
+    this.#options.changed()
+    this.pump()
+  }
+
+  async #follow(): Promise<void> {
+    try {
+      for await (const _ of this.#options.shelf.elsewhere(this.#stop.signal)) await this.#load()
+    } catch (error) {
+      if (!this.#stop.signal.aborted) this.#options.trace('outbox-not-followed', error)
+    }
+  }
+}
+
+function expired({ eventId }: Outgoing): Problem {
+  return problem('PUSH_EXPIRED', `No host took the event "${eventId}" in time`, {
+    suggestion: 'Connect a host that enables its feature set, or raise live.keep',
+  })
+}

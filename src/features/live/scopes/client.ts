@@ -1,0 +1,34 @@
+/** Deciding on scopes that a server asks for (MCP Live 0.2 §7). */
+import type { Why } from '../../../core/why.ts'
+import type { Answerer, LiveGate } from '../answers/messages.ts'
+import { type Elevation, elevateScope, type Scope } from './messages.ts'
+
+export type OnElevate = (
+  request: { readonly featureSet: string; readonly scope: Scope },
+  context: { readonly signal: AbortSignal },
+) => Promise<
+  | { readonly approved: true; readonly payload?: Record<string, unknown> }
+  | { readonly approved: false; readonly reason: string; readonly data?: Why }
+>
+
+export function scopeAnswerers(gate: LiveGate, onElevate: OnElevate): readonly Answerer[] {
+  return [
+    {
+      method: elevateScope,
+      waits: true,
+      answer: async (params, { signal }): Promise<Elevation & { readonly data?: Why }> => {
+        const { featureSet, scope } = params as unknown as { featureSet: string; scope: Scope }
+        gate.admit(featureSet)
+        const { label, payload } = scope
+        const asked = { featureSet, scope: payload === undefined ? { label } : { label, payload } }
+        const verdict = await onElevate(asked, { signal })
+        if (!verdict.approved) {
+          const { reason, data } = verdict
+          return data === undefined ? { approved: false, reason } : { approved: false, reason, data }
+        }
+        const given = verdict.payload ?? payload
+        return given === undefined ? { approved: true } : { approved: true, payload: given }
+      },
+    },
+  ]
+}

@@ -1,0 +1,83 @@
+/**
+ * Leave to act in a scope (MCP Live 0.2 §7): what the host sent along or has whitelisted needs no question; for all else it is asked.
+ * Hosts without MCP Live are asked through their user, where they have one to ask.
+ */
+import { digest } from '../../../core/digest.ts'
+import { type Problem, problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { liveExtension } from '../feature-sets/messages.ts'
+import type { LiveCaller, LiveHost } from '../hosts/messages.ts'
+import { type Elevation, elevateScope, elevationShape, type Scope, scopeShape } from './messages.ts'
+import { passes } from './pattern.ts'
+
+export interface ScopesParts {
+  /** Asks the user of a plain host; undefined where nobody can be asked. */
+  readonly ask: (exchange: Exchange, message: string, key: string) => Promise<boolean> | undefined
+  /** How long a host, and the user behind it, may take. */
+  readonly askMs: number
+}
+
+type Payload = Record<string, unknown> | undefined
+
+export interface Scopes {
+  /** Resolves to the payload when it is approved; throws a Problem with the reason otherwise. */
+  within(exchange: Exchange, caller: LiveCaller | undefined, featureSet: string, scope: Scope): Promise<Payload>
+  /** The same outside of calls, of one host. */
+  elevate(host: LiveHost, featureSet: string, scope: Scope, exchange?: Exchange): Promise<Payload>
+}
+
+export function scopesServer({ ask, askMs }: ScopesParts): Scopes {
+  const elevate: Scopes['elevate'] = async (host, featureSet, scope, exchange) => {
+    if (passes(scope.label, host.selected.scopes(featureSet) ?? {})) return scope.payload
+    const signal = exchange?.signal
+    const answer = await host.request(elevateScope, { featureSet, scope }, { exchange, signal, timeoutMs: askMs })
+    return settled(scope, answer)
+  }
+  return {
+    elevate,
+    within: async (exchange, caller, featureSet, scope) => {
+      if (caller !== undefined && (await sentAlong(exchange, scope))) return scope.payload
+      if (caller?.host !== undefined) return elevate(caller.host, featureSet, scope, exchange)
+      if (caller !== undefined && passes(scope.label, caller.selected.scopes(featureSet) ?? {})) return scope.payload
+      const key = `scope ${featureSet} ${await digest(scope)}`
+      const asked = ask(exchange, question(featureSet, scope), key)
+      if (asked === undefined) throw denied(scope, undefined, unasked)
+      if (await asked) return scope.payload
+      throw denied(scope, 'The user said no', 'Ask the user, or choose something else to act on')
+    },
+  }
+}
+
+/** Hosts that put a scope on the call have judged it before they sent it (§7.7). */
+async function sentAlong({ params, meta }: Exchange, scope: Scope): Promise<boolean> {
+  const live = meta?.[liveExtension]
+  const said = params['scope'] ?? (isRecord(live) ? live['scope'] : undefined)
+  if (scopeShape.check(said) !== undefined) return false
+  const given = said as Scope
+  return given.label === scope.label && (await digest(given.payload ?? {})) === (await digest(scope.payload ?? {}))
+}
+
+function settled(scope: Scope, answer: Elevation): Payload {
+  if (elevationShape.check(answer) !== undefined) throw denied(scope, 'The host answered something else than yes or no', again)
+  if (answer.approved) return (answer.payload as Payload) ?? scope.payload
+  throw denied(scope, answer.reason, 'Let the host whitelist it, or approve it there')
+}
+
+const again = 'Look at what the host makes of scope/elevate'
+const unasked = 'Use a host that speaks MCP Live, or one that can ask its user (elicitation)'
+
+function question(featureSet: string, { label, payload }: Scope): string {
+  const what = payload === undefined ? '' : ` (${clip(JSON.stringify(payload), 500)})`
+  return `May "${clip(featureSet)}" act on ${clip(label, 200)}${what}?`
+}
+
+function denied({ label }: Scope, reason: string | undefined, suggestion: string): Problem {
+  const why = reason === undefined ? '' : `: ${clip(reason, 500)}`
+  return problem('SCOPE_DENIED', `Not approved for ${clip(label, 200)}${why}`, {
+    suggestion,
+    actor: 'user',
+    details: { label: clip(label, 200), ...(reason === undefined ? {} : { reason: clip(reason, 500) }) },
+  })
+}

@@ -1,0 +1,173 @@
+/**
+ * What servers may spend: reserved before an inference, settled after it. Those at the same time cannot overdraw together, and what a
+ * process reserved that died comes back.
+ */
+import { randomUUID } from 'node:crypto'
+import { type Clock, realClock } from '../../core/clock.ts'
+import { durationText } from '../../core/duration.ts'
+import { Budgets, type Reservation as CoreReservation } from '../../core/grant/budgets.ts'
+import { Grants } from '../../core/grant/grants.ts'
+import { Runners } from '../../core/journal/runners.ts'
+import { Problem } from '../../core/problem.ts'
+import { type Why, why } from '../../core/why.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Store } from '../../stores/store.ts'
+import { storeWithin } from '../../stores/within.ts'
+import { type BudgetLimit, checkLimits, isAbout, quotaOf, type Spender, type Spending } from './limits.ts'
+import { type SpentOptions, type SpentRow, spending, spentRows } from './spent.ts'
+
+export interface HostBudgetsOptions {
+  readonly store: Store
+  readonly limits?: readonly BudgetLimit[]
+  /** Told once in each window when most of a budget is gone. */
+  readonly onWarn?: (what: Why, spender: Spender) => void
+  readonly clock?: Clock
+  readonly id?: () => string
+}
+
+/** What something is expected to take. One request where nothing is said. */
+export interface Estimate extends Spender {
+  readonly tokens?: number
+  readonly money?: number
+  readonly requests?: number
+}
+
+export interface Actual {
+  readonly tokens?: number
+  readonly money?: number
+  /** Default 1. 0 where it was not begun. */
+  readonly requests?: 0 | 1
+}
+
+export interface BudgetReservation {
+  /** It has ended, and this is what it took: also more than was reserved, since what was spent was spent. */
+  settle(actual: Actual): Promise<void>
+}
+
+/** A refusal, and after which time it may be otherwise. */
+export interface BudgetRefusal extends Why {
+  readonly retryAfterMs?: number
+}
+
+export interface HostBudgets {
+  /** A reservation, or why there is none. */
+  reserve(estimate: Estimate): Promise<BudgetReservation | BudgetRefusal>
+  /** Who spent what. */
+  spent(options?: SpentOptions): Promise<readonly SpentRow[]>
+  close(): void
+}
+
+const owner = 'host'
+const remembered = 1_000
+
+export function createBudgets(options: HostBudgetsOptions): HostBudgets {
+  return new Purses(options)
+}
+
+/** For whoever asked: there is none. */
+export function isRefusal(reserved: BudgetReservation | BudgetRefusal): reserved is BudgetRefusal {
+  return 'code' in reserved
+}
+
+class Purses implements HostBudgets {
+  readonly #store: Store
+  readonly #clock: Clock
+  readonly #limits: readonly BudgetLimit[]
+  readonly #runners: Runners
+  readonly #budgets: Budgets
+  readonly #onWarn: HostBudgetsOptions['onWarn']
+  /** Windows that were warned of. */
+  readonly #warned = new Set<string>()
+
+  constructor({ store, limits = [], onWarn, clock = realClock, id = randomUUID }: HostBudgetsOptions) {
+    checkLimits(limits)
+    this.#store = storeWithin(store, 'budgets/')
+    this.#clock = clock
+    this.#limits = limits
+    this.#onWarn = onWarn
+    this.#runners = new Runners({ store: this.#store, clock, id: id() })
+    this.#budgets = new Budgets({ grants: new Grants({ store: this.#store, clock, id }), runners: this.#runners, id })
+  }
+
+  async reserve(estimate: Estimate): Promise<BudgetReservation | BudgetRefusal> {
+    const { server, featureSet, tokens = 0, money = 0, requests = 1 } = estimate
+    const spender = { server, featureSet }
+    const amounts = { tokens, money, requests }
+    const about = this.#limits.filter(limit => isAbout(limit, spender))
+    const over = about.find(({ counts, most }) => amounts[counts] > most)
+    if (over !== undefined) return neverEnough(over, amounts[over.counts])
+    const taken: CoreReservation[] = []
+    try {
+      for (const unit of ['tokens', 'money'] as const) {
+        // Requests are counted with the tokens, in one commit.
+        const limits = about.filter(({ counts }) => counts === unit || (unit === 'tokens' && counts === 'requests'))
+        const quotas = limits.map(limit => quotaOf(limit, spender))
+        const got = await this.#budgets.reserve(owner, { action: unit, resource: server, units: amounts[unit], quotas })
+        if (got !== undefined) taken.push(got)
+      }
+    } catch (error) {
+      // Of several budgets one has not enough: what was taken from the others goes back.
+      for (const each of taken) await each.settle(0, { calls: 0 })
+      if (error instanceof Problem) return refusal(error, about)
+      throw error
+    }
+    return { settle: actual => this.#settle(spender, taken, about, actual) }
+  }
+
+  async #settle(
+    spender: Spender,
+    taken: readonly CoreReservation[],
+    about: readonly BudgetLimit[],
+    actual: Actual,
+  ): Promise<void> {
+    const { tokens = 0, money = 0, requests: calls = 1 } = actual
+    const also = spending(spender, { tokens, money, requests: calls }, this.#clock.now())
+    const tokenPurse = about.some(({ counts }) => counts !== 'money')
+    for (const [at, each] of taken.entries()) {
+      const units = at === 0 && tokenPurse ? tokens : money
+      await each.settle(units, { calls, ...(at === 0 && { also }) })
+    }
+    if (taken.length === 0 && also.length > 0) await this.#store.commit(also)
+    if (this.#onWarn !== undefined) await this.#warn(spender, taken, about)
+  }
+
+  async #warn(spender: Spender, taken: readonly CoreReservation[], about: readonly BudgetLimit[]): Promise<void> {
+    for (const { quota, remaining, resetsAt } of (await Promise.all(taken.map(each => each.quotas()))).flat()) {
+      const limit = about.find(each => quotaOf(each, spender).name === quota.name)
+      const window = `${quota.name} ${resetsAt}`
+      const used = quota.most - remaining
+      if (limit === undefined || used < quota.most * (limit.warnAt ?? 0.8) || this.#warned.has(window)) continue
+      if (this.#warned.size >= remembered) this.#warned.clear()
+      this.#warned.add(window)
+      const message = `${used} of ${quota.most} ${limit.counts} of budget ${clip(limit.name)} are spent until ${new Date(resetsAt).toISOString()}`
+      this.#onWarn?.(why('BUDGET_WARNING', `budgets.${limit.name}`, message, raise(limit)), spender)
+    }
+  }
+
+  spent(options: SpentOptions = {}): Promise<readonly SpentRow[]> {
+    return spentRows(this.#store, options)
+  }
+
+  close(): void {
+    this.#runners.close()
+  }
+}
+
+function neverEnough(limit: BudgetLimit, amount: number): BudgetRefusal {
+  const message = `It takes ${amount} ${limit.counts}, and budget ${clip(limit.name)} never holds more than ${limit.most}`
+  return why('BUDGET_EXCEEDED', `budgets.${limit.name}`, message, raise(limit))
+}
+
+function refusal(problem: Problem, about: readonly BudgetLimit[]): BudgetRefusal {
+  const quota: unknown = problem.details?.['quota']
+  const limit = about.find(({ name }) => typeof quota === 'string' && quota.startsWith(`[${JSON.stringify(name)}`)) ?? about[0]
+  const { retryAfter } = problem
+  const wait = retryAfter === undefined ? '' : `Wait ${durationText(retryAfter)}, or `
+  const fix = limit === undefined ? 'Try again' : `${wait}${raise(limit)}`
+  const said = why(problem.code, limit === undefined ? 'budgets' : `budgets.${limit.name}`, problem.message, fix)
+  return retryAfter === undefined ? said : { ...said, retryAfterMs: retryAfter }
+}
+
+function raise({ name, counts }: BudgetLimit): string {
+  return `raise most of budget ${clip(name)} (${counts satisfies Spending})`
+}

@@ -1,0 +1,229 @@
+/** One server of a config file: what programs write for it in their various spellings, as one shape. */
+import type { Command } from '../../client/target.ts'
+import { quoted, type Why, why } from '../../core/why.ts'
+import type { ScopeLists } from '../../features/live/scopes/messages.ts'
+import { expand, type Surroundings } from './expand.ts'
+import type { Placed } from './jsonc.ts'
+
+/** What the file says about MCP Live for a server. Names may be patterns: `memory.*`. */
+export interface LiveSection {
+  readonly enable?: readonly string[]
+  readonly disable?: readonly string[]
+  readonly scopes?: Readonly<Record<string, ScopeLists>>
+  /** Which feature set a tool belongs to, where the server does not say. */
+  readonly tools?: Readonly<Record<string, string>>
+}
+
+export interface ServerEntry {
+  readonly name: string
+  readonly target: Command | string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Of each call, in milliseconds. */
+  readonly timeoutMs?: number
+  readonly disabled: boolean
+  /** Tools that may be called without a question. */
+  readonly autoApprove: readonly string[]
+  readonly live: LiveSection
+  /** Members that are not ours. */
+  readonly more: Readonly<Record<string, unknown>>
+}
+
+/** A mistake, with the line where it is. */
+export interface EntryFault {
+  readonly line: number
+  readonly why: Why
+}
+
+const known = new Set(
+  'command args env cwd envFile type transport transportType url serverUrl headers disabled timeout autoApprove alwaysAllow live'.split(
+    ' ',
+  ),
+)
+
+/** Reads one entry. The variables of a file are given by `envFile`, which may throw. */
+export function readEntry(
+  name: string,
+  placed: Placed,
+  around: Surroundings,
+  envFile: (path: string) => Readonly<Record<string, string | undefined>>,
+): ServerEntry | readonly EntryFault[] {
+  if (placed.members === undefined)
+    return [fault(placed, 'config.entry', `The server ${quoted(name)} is no object`, 'Write { "command": … } or { "url": … }')]
+  const reader = new Reader(name, placed, around)
+  const target = targetOf(reader, envFile)
+  const entry = {
+    name,
+    headers: reader.texts('headers'),
+    timeoutMs: reader.number('timeout'),
+    disabled: reader.flag('disabled') ?? false,
+    autoApprove: reader.list('autoApprove') ?? reader.list('alwaysAllow') ?? [],
+    live: liveOf(reader),
+    more: Object.fromEntries([...placed.members].filter(([key]) => !known.has(key)).map(([key, { value }]) => [key, value])),
+  }
+  if (reader.faults.length > 0 || target === undefined) return reader.faults
+  const { headers, timeoutMs, ...rest } = entry
+  return { ...rest, target, ...(headers !== undefined && { headers }), ...(timeoutMs !== undefined && { timeoutMs }) }
+}
+
+const stdioNames = ['stdio']
+const httpNames = ['http', 'https', 'sse', 'streamable-http', 'streamablehttp', 'streamable_http', 'ws', 'wss', 'websocket']
+
+function targetOf(reader: Reader, envFile: (path: string) => Readonly<Record<string, string | undefined>>) {
+  const kind = (reader.text('type') ?? reader.text('transport') ?? reader.text('transportType'))?.toLowerCase()
+  const url = reader.text('url') ?? reader.text('serverUrl')
+  const command = reader.text('command')
+  // What could not be expanded is told already; it is not missing.
+  if (reader.faults.length > 0) return undefined
+  if (kind !== undefined && !stdioNames.includes(kind) && !httpNames.includes(kind))
+    return reader.refuse('type', 'config.transport', `knows no transport ${quoted(kind)}`, 'Write stdio, http, sse or websocket')
+  const wantsUrl = kind === undefined ? url !== undefined : httpNames.includes(kind)
+  if (wantsUrl) return url === undefined ? reader.refuse('type', 'config.url', 'has no url', 'Add "url"') : addressOf(reader, url)
+  if (command === undefined || command === '')
+    return reader.refuse('command', 'config.target', 'has neither a command nor a url', 'Add "command" or "url"')
+  return commandOf(reader, command, envFile)
+}
+
+function addressOf(reader: Reader, url: string): string | undefined {
+  if (URL.canParse(url) && /^(https?|wss?):$/.test(new URL(url).protocol)) return url
+  return reader.refuse('url', 'config.url', 'has a url that is no http, https, ws or wss address', 'Write it in full: https://…')
+}
+
+function commandOf(
+  reader: Reader,
+  command: string,
+  envFile: (path: string) => Readonly<Record<string, string | undefined>>,
+): Command | undefined {
+  const path = reader.text('envFile')
+  let given: Record<string, string> = {}
+  try {
+    const read = path === undefined ? {} : envFile(path)
+    given = Object.fromEntries(Object.entries(read).filter((pair): pair is [string, string] => pair[1] !== undefined))
+  } catch {
+    reader.refuse(
+      'envFile',
+      'config.envFile',
+      'names a file that cannot be read',
+      'Correct the path, or write the variables in "env"',
+    )
+  }
+  const [args, env, cwd] = [reader.list('args'), reader.texts('env'), reader.text('cwd')]
+  if (reader.faults.length > 0) return undefined
+  return { command, args: args ?? [], env: { ...given, ...env }, ...(cwd !== undefined && { cwd }) }
+}
+
+function liveOf(reader: Reader): LiveSection {
+  const section = reader.within('live')
+  if (section === undefined) return {}
+  const [enable, disable, tools] = [section.list('enable'), section.list('disable'), section.texts('tools')]
+  const scopes = scopesOf(section)
+  return {
+    ...(enable && { enable }),
+    ...(disable && { disable }),
+    ...(tools && { tools }),
+    ...(scopes && { scopes }),
+  }
+}
+
+function scopesOf(section: Reader): Readonly<Record<string, ScopeLists>> | undefined {
+  const sets = section.within('scopes')
+  if (sets === undefined) return undefined
+  return Object.fromEntries(
+    sets.names().map(set => {
+      const lists = sets.within(set)
+      const [whitelist, blacklist] = [lists?.list('whitelist'), lists?.list('blacklist')]
+      return [set, { ...(whitelist && { whitelist }), ...(blacklist && { blacklist }) }]
+    }),
+  )
+}
+
+function fault({ line }: { readonly line: number }, rule: string, message: string, fix: string): EntryFault {
+  return { line, why: why('CONFIG_INVALID', rule, message, fix) }
+}
+
+/** Reads members of one object, expands their variables, and gathers what is wrong with them. */
+class Reader {
+  readonly faults: EntryFault[]
+  readonly #name: string
+  readonly #placed: Placed
+  readonly #around: Surroundings
+
+  constructor(name: string, placed: Placed, around: Surroundings, faults: EntryFault[] = []) {
+    this.#name = name
+    this.#placed = placed
+    this.#around = around
+    this.faults = faults
+  }
+
+  names(): readonly string[] {
+    return [...(this.#placed.members?.keys() ?? [])]
+  }
+
+  text(key: string): string | undefined {
+    const at = this.#at(key)
+    return at === undefined ? undefined : this.#expanded(at, key)
+  }
+
+  flag(key: string): boolean | undefined {
+    const at = this.#at(key)
+    if (at === undefined || typeof at.value === 'boolean') return at?.value as boolean | undefined
+    return this.refuse(key, 'config.shape', `has ${quoted(key)} that is neither true nor false`, 'Write true or false')
+  }
+
+  number(key: string): number | undefined {
+    const at = this.#at(key)
+    if (at === undefined) return undefined
+    if (typeof at.value === 'number' && at.value > 0 && at.value <= 86_400_000) return at.value
+    return this.refuse(key, 'config.shape', `has ${quoted(key)} that is no number of milliseconds`, 'Write a number above 0')
+  }
+
+  list(key: string): readonly string[] | undefined {
+    const at = this.#at(key)
+    if (at === undefined) return undefined
+    if (at.items === undefined) return this.refuse(key, 'config.shape', `has ${quoted(key)} that is no list`, 'Write ["…"]')
+    return at.items.map(item => this.#expanded(item, key) ?? '')
+  }
+
+  texts(key: string): Readonly<Record<string, string>> | undefined {
+    const at = this.#at(key)
+    if (at === undefined) return undefined
+    if (at.members === undefined)
+      return this.refuse(key, 'config.shape', `has ${quoted(key)} that is no object`, 'Write { "name": "value" }')
+    return Object.fromEntries([...at.members].map(([name, item]) => [name, this.#expanded(item, `${key}.${name}`) ?? '']))
+  }
+
+  within(key: string): Reader | undefined {
+    const at = this.#at(key)
+    if (at === undefined) return undefined
+    if (at.members !== undefined) return new Reader(this.#name, at, this.#around, this.faults)
+    return this.refuse(key, 'config.shape', `has ${quoted(key)} that is no object`, 'Write { … }')
+  }
+
+  /** Notes a mistake at a member, or at the entry where it is not there. */
+  refuse(key: string, rule: string, what: string, fix: string): undefined {
+    const at = this.#placed.members?.get(key) ?? this.#placed
+    this.faults.push(fault(at, rule, `The server ${quoted(this.#name)} ${what}`, fix))
+  }
+
+  /** Null stands for nothing, as other programs write it. */
+  #at(key: string): Placed | undefined {
+    const at = this.#placed.members?.get(key)
+    return at?.value === null ? undefined : at
+  }
+
+  #expanded(at: Placed, field: string): string | undefined {
+    if (typeof at.value !== 'string' && typeof at.value !== 'number' && typeof at.value !== 'boolean') {
+      this.faults.push(
+        fault(at, 'config.shape', `The server ${quoted(this.#name)} has no text at ${quoted(field)}`, 'Write a text'),
+      )
+      return undefined
+    }
+    const expanded = expand(String(at.value), this.#around)
+    if ('text' in expanded) return expanded.text
+    const { message, ...said } = expanded.why
+    this.faults.push({
+      line: at.line,
+      why: { ...said, message: `${message}, which ${quoted(field)} of the server ${quoted(this.#name)} needs` },
+    })
+    return undefined
+  }
+}

@@ -1,0 +1,124 @@
+/** A config file: `mcpServers` as most programs have it, or VS Code's `servers`. One server's mistake is that server's alone. */
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { basename, dirname, resolve } from 'node:path'
+import { parseEnv } from 'node:util'
+import { digest } from '../../core/digest.ts'
+import { quoted, type Why, why } from '../../core/why.ts'
+import { readEntry, type ServerEntry } from './entry.ts'
+import type { Surroundings } from './expand.ts'
+import { type Placed, readJsonc } from './jsonc.ts'
+
+/** A mistake in a file: where it is, the rule it breaks and what to do. */
+export interface ConfigFault {
+  readonly file: string
+  readonly line: number
+  /** Absent: the mistake is in what all servers share. */
+  readonly server?: string
+  readonly why: Why
+}
+
+/** A server that can be connected to. */
+export interface ConfiguredServer extends ServerEntry {
+  readonly line: number
+  /** Another one means: connect anew. */
+  readonly digest: string
+}
+
+export interface HostConfig {
+  readonly file: string
+  readonly servers: ReadonlyMap<string, ConfiguredServer>
+  /** Servers that are in the file and cannot be used, with the first mistake of each. */
+  readonly refused: ReadonlyMap<string, Why>
+  readonly faults: readonly ConfigFault[]
+  /** False: it cannot be read at all, so nothing is known of any server. */
+  readonly readable: boolean
+}
+
+export interface ReadConfigOptions {
+  /** Where variables come from. Default: the environment of this process. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly home?: string
+}
+
+const mostServers = 256
+const mostChars = 1024 * 1024
+
+/** Reads the text of a config file. */
+export async function readConfig(text: string, file: string, options: ReadConfigOptions = {}): Promise<HostConfig> {
+  const faults: ConfigFault[] = []
+  const unreadable = (): HostConfig => ({ file, servers: new Map(), refused: new Map(), faults, readable: false })
+  const wrong = (line: number, rule: string, message: string, fix: string, server?: string): void => {
+    faults.push({ file, line, ...(server !== undefined && { server }), why: why('CONFIG_INVALID', rule, message, fix) })
+  }
+  if (text.length > mostChars) {
+    wrong(1, 'config.size', `The file is longer than ${mostChars} characters`, 'Keep only the servers in it')
+    return unreadable()
+  }
+  const { root, faults: syntax } = readJsonc(text)
+  for (const { line, message } of syntax) wrong(line, 'config.syntax', `The file is no JSON: ${message}`, 'Correct this line')
+  if (syntax.length > 0 || root?.members === undefined) {
+    if (syntax.length === 0) wrong(1, 'config.syntax', 'The file is no object', 'Write { "mcpServers": { … } }')
+    return unreadable()
+  }
+  const listed = entriesOf(root, wrong)
+  const around = surroundings(file, options)
+  const servers = new Map<string, ConfiguredServer>()
+  const refused = new Map<string, Why>()
+  for (const [name, placed] of listed) {
+    const read = readEntry(name, placed, around, path => parseEnv(readFileSync(resolve(around.folder, path), 'utf8')))
+    if (!('name' in read)) {
+      for (const { line, why } of read) faults.push({ file, line, server: name, why })
+      if (read[0] !== undefined) refused.set(name, read[0].why)
+      continue
+    }
+    const { target, headers, timeoutMs } = read
+    servers.set(name, { ...read, line: placed.line, digest: await digest({ target, headers, timeoutMs }) })
+  }
+  return { file, servers, refused, faults, readable: true }
+}
+
+type Wrong = (line: number, rule: string, message: string, fix: string, server?: string) => void
+
+/** The servers of both shapes; of a name that stands in both the first counts. */
+function entriesOf(root: Placed, wrong: Wrong): ReadonlyMap<string, Placed> {
+  const found = new Map<string, Placed>()
+  const shapes = ['mcpServers', 'servers'].filter(shape => root.members?.has(shape))
+  if (shapes.length === 0) wrong(root.line, 'config.servers', 'The file names no servers', 'Write { "mcpServers": { … } }')
+  for (const shape of shapes) {
+    const at = root.members?.get(shape)
+    if (at?.members === undefined) {
+      wrong(at?.line ?? 1, 'config.servers', `${quoted(shape)} is no object`, 'Write { "name": { "command": … } }')
+      continue
+    }
+    for (const [name, placed] of at.members) {
+      if (name === '' || name.length > 128)
+        wrong(placed.line, 'config.name', 'A server needs a name of 1 to 128 characters', 'Give it another name')
+      else if (found.has(name))
+        wrong(placed.line, 'config.name', `The server ${quoted(name)} stands in both lists`, 'Remove one of them', name)
+      else if (found.size >= mostServers)
+        wrong(placed.line, 'config.servers', `There are more than ${mostServers} servers`, 'Remove some', name)
+      else found.set(name, placed)
+    }
+  }
+  const inputs = root.members?.get('inputs')
+  if (inputs?.items !== undefined && inputs.items.length > 0)
+    wrong(
+      inputs.line,
+      'config.inputs',
+      'Inputs are asked of the user by an editor; this host does not ask for them',
+      `Write variables of the environment instead, such as \${API_KEY}`,
+    )
+  return found
+}
+
+function surroundings(file: string, { env = process.env, home = homedir() }: ReadConfigOptions): Surroundings {
+  const folder = dirname(resolve(file))
+  // An editor keeps its file in a folder of its own inside the project.
+  return { env, home, folder: ['.vscode', '.cursor'].includes(basename(folder)) ? dirname(folder) : folder }
+}
+
+/** A mistake as a line of text. */
+export function faultText({ file, line, why: { message, rule, fix } }: ConfigFault): string {
+  return `${file}:${line}: ${message} (${rule}). ${fix}`
+}

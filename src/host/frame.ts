@@ -1,0 +1,210 @@
+/**
+ * What every host stands on: its store, the servers of its config, the state that they leave, and the audit of it all. What answers
+ * servers is handed in, so that this part knows of no model and no policy.
+ */
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { ConnectOptions } from '../client/options.ts'
+import { type Clock, realClock } from '../core/clock.ts'
+import { type Why, why } from '../core/why.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { openStore } from '../stores/open.ts'
+import type { Store } from '../stores/store.ts'
+import { storeWithin } from '../stores/within.ts'
+import { AuditBook } from './audit/book.ts'
+import type { Note } from './audit/note.ts'
+import { openSpans } from './audit/spans.ts'
+import { type ConfigFault, faultText, type HostConfig, readConfig } from './config/read.ts'
+import { watchText } from './config/watch.ts'
+import { type KnownServer, knownServer, type ServerOption } from './servers/entry.ts'
+import { type HeldTool, Pins } from './servers/pins.ts'
+import type { HostServer } from './servers/server.ts'
+import { type Applied, Servers } from './servers/servers.ts'
+import { StateBook } from './state/book.ts'
+import { statePort } from './state/port.ts'
+
+export interface FrameOptions {
+  /** A config file: `mcpServers`, or VS Code's `servers`. It is read again whenever it changes. */
+  readonly config?: string
+  /** Where `${VAR}` in the config comes from. Default: the environment of this process. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** Servers by name, beside those of the config. */
+  readonly servers?: Readonly<Record<string, ServerOption>>
+  /** Where everything that lasts is kept: `sqlite:path`, `postgres://…`, `memory:` or a store. Default `memory:`. */
+  readonly store?: string | Store
+  readonly pins?: {
+    /** What happens to the tools of a server that was never seen before. Default `pin`: they are taken as they are. */
+    readonly first?: 'pin' | 'hold'
+  }
+  readonly audit?: {
+    /** How long notes are kept, in milliseconds. Default 90 days. */
+    readonly keepMs?: number
+    /** How many at most. Default 1,000,000. */
+    readonly keep?: number
+  }
+  /** How long the opening waits for servers, in milliseconds; they go on after it. Default 15,000. */
+  readonly startMs?: number
+  /** Told when a server comes up, goes down, or has other tools. */
+  readonly onServer?: (server: HostServer) => void
+  /** Told of mistakes in the config, at the start and whenever it is read again. */
+  readonly onConfigFault?: (fault: ConfigFault) => void
+  /** Told of what the host could not do and nobody asked for: to write a note, to read its config again. */
+  readonly onTrouble?: (why: Why) => void
+  /** Told what servers that are commands write on standard error. */
+  readonly onStderr?: (server: string, line: string) => void
+  readonly clock?: Clock
+  /** From 0 to below 1. */
+  readonly random?: () => number
+}
+
+/** What the rest of a host hangs onto the frame. */
+export interface FramePort {
+  /** What connections to a server are made with. */
+  connecting(server: string): ConnectOptions
+  /** Told of the servers that are wanted, before they are connected. */
+  configured(servers: ReadonlyMap<string, KnownServer>): Promise<void>
+  /** Told that a server came up, went down, or has other tools. */
+  changed(server: HostServer): void
+  /** Told of a definition that is held. */
+  held(tool: HeldTool): void
+}
+
+export class Frame {
+  readonly clock: Clock
+  readonly random: () => number
+  /** The host's part of the store. */
+  readonly store: Store
+  readonly audit: AuditBook
+  readonly state: StateBook
+  readonly servers: Servers
+  readonly pins: Pins
+  readonly #options: FrameOptions
+  readonly #whole: Store
+  #port: FramePort | undefined = undefined
+  #stopWatching: () => Promise<void> = () => Promise.resolve()
+  #faults: readonly ConfigFault[] = []
+
+  private constructor(options: FrameOptions, whole: Store, heard: ((noted: Note & { at: number }) => void) | undefined) {
+    const { clock = realClock, random = Math.random, onStderr } = options
+    this.#options = options
+    this.#whole = whole
+    this.clock = clock
+    this.random = random
+    this.store = storeWithin(whole, 'host/')
+    const failed = (error: unknown): void => this.impaired(error)
+    this.audit = new AuditBook({ store: this.store, clock, ...options.audit, failed, heard })
+    this.pins = new Pins({ store: this.store, clock, ...options.pins })
+    this.servers = new Servers({
+      clock,
+      random,
+      pins: this.pins,
+      options: server => this.#port?.connecting(server) ?? {},
+      changed: server => {
+        this.#port?.changed(server)
+        options.onServer?.(server)
+      },
+      heldBack: held => this.#held(held),
+      note: (kind, server, outcome, why, detail) => void this.audit.note({ kind, server, outcome, why, detail }),
+      stderr: onStderr,
+    })
+    this.state = new StateBook({
+      store: this.store,
+      clock,
+      port: statePort(name => this.servers.get(name)),
+      rolled: (server, featureSet, detail, { success, why }) =>
+        void this.audit.note({ server, featureSet, kind: 'rollback', outcome: success ? 'success' : 'refused', why, detail }),
+      odd: (server, featureSet, why) => void this.audit.note({ server, featureSet, kind: 'state', outcome: 'failure', why }),
+    })
+  }
+
+  /** Opens the store; servers are connected by `start`. */
+  static async open(options: FrameOptions): Promise<Frame> {
+    const { store = 'memory:', clock = realClock } = options
+    const whole = typeof store === 'string' ? await openStore(store, { now: clock.now }) : store
+    return new Frame(options, whole, await openSpans())
+  }
+
+  /** The mistakes of the config as it was last read. */
+  get faults(): readonly ConfigFault[] {
+    return this.#faults
+  }
+
+  /** Connects the servers. Resolves when each was tried once, or the time for that is over. */
+  async start(port: FramePort): Promise<void> {
+    this.#port = port
+    const { config, startMs = 15_000 } = this.#options
+    if (config === undefined) await this.#apply(undefined)
+    else await this.#startFrom(resolve(config))
+    await within(this.clock, startMs, this.servers.tried())
+  }
+
+  async close(): Promise<void> {
+    await this.#stopWatching()
+    await this.servers.close()
+    await this.audit.close()
+    if (typeof (this.#options.store ?? '') === 'string') await this.#whole.close()
+  }
+
+  async #startFrom(file: string): Promise<void> {
+    const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+      throw new TypeError(`${file}: The config cannot be read (config.file). Give the path of a file that is there`, { cause })
+    })
+    const config = await this.#read(text, file)
+    if (!config.readable) throw new TypeError(config.faults.map(faultText).join('\n'))
+    await this.#apply(config)
+    this.#stopWatching = watchText(file, text, {
+      clock: this.clock,
+      changed: async changed => {
+        const next = await this.#read(changed, file)
+        // What cannot be read says nothing of any server: all stays as it is.
+        if (next.readable) await this.#apply(next)
+      },
+      failed: error => this.impaired(error),
+    })
+  }
+
+  async #read(text: string, file: string): Promise<HostConfig> {
+    const { env, onConfigFault } = this.#options
+    const config = await readConfig(text, file, env === undefined ? {} : { env })
+    this.#faults = config.faults
+    for (const fault of config.faults) {
+      onConfigFault?.(fault)
+      const detail = `${fault.file}:${fault.line}`
+      void this.audit.note({ server: fault.server ?? '', kind: 'config', outcome: 'refused', why: fault.why, detail })
+    }
+    return config
+  }
+
+  async #apply(config: HostConfig | undefined): Promise<Applied> {
+    const given = Object.entries(this.#options.servers ?? {}).map(([name, option]) => [name, knownServer(name, option)] as const)
+    const wanted = new Map<string, KnownServer>([...(config?.servers ?? []), ...given])
+    await this.#port?.configured(wanted)
+    return this.servers.apply(wanted, config?.refused)
+  }
+
+  #held(held: HeldTool): void {
+    void this.audit.note({ server: held.server, kind: 'pin', outcome: 'held', why: held.why, detail: held.tool.name })
+    this.#port?.held(held)
+  }
+
+  /** Nothing can be done about it here, and nobody is to be stopped by it. */
+  impaired(error: unknown): void {
+    const said = clip(error instanceof Error ? error.message : String(error), 300)
+    this.#options.onTrouble?.(
+      why(
+        'HOST_IMPAIRED',
+        'host',
+        `Something could not be read, written or told: ${said}`,
+        'Look at the store and the config file',
+      ),
+    )
+  }
+}
+
+/** Waits no longer than so. */
+function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.setTimeout(resolve, ms, true)
+    work.then(resolve, reject).finally(cancel)
+  })
+}

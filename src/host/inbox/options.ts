@@ -1,0 +1,105 @@
+/** How an inbox is set up, and what it gives to whoever runs its events. */
+import type { Clock } from '../../core/clock.ts'
+import type { Duration } from '../../core/duration.ts'
+import type { Why } from '../../core/why.ts'
+import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
+import type { Op, Store } from '../../stores/store.ts'
+import type { Policy } from '../policy/policy.ts'
+import type { Attempt, InboxState } from './records.ts'
+
+export interface InboxOptions {
+  readonly store: Store
+  /** Asked about every event. Without it all are taken. */
+  readonly policy?: Pick<Policy, 'decide' | 'approve' | 'enter'>
+  /** What keeps its order: events with the same text are done one after the other. Default: the origin, else the feature set. */
+  readonly orderBy?: (server: string, event: PushEvent) => string
+  /** Runs at once. Default 4. */
+  readonly concurrency?: number
+  /** Of one server. Default half of that. */
+  readonly perServer?: number
+  /** Events of one server that wait, at most. Default 10,000. */
+  readonly waiting?: number
+  /** Events of one server each second, and at once. Default 500 and 1,000. */
+  readonly rate?: { readonly perSecond: number; readonly burst: number }
+  /** JSON text of one event. Default 1 MiB. */
+  readonly bytes?: number
+  /** Failures after which an event is given up. Default 5. */
+  readonly attempts?: number
+  /** Ends of the process amid a run after which an event is given up. Default 20. */
+  readonly interruptions?: number
+  /** Wait after the first failure, doubled with each; and the longest. Default 1 s and 5 minutes. */
+  readonly backoff?: { readonly first: Duration; readonly longest: Duration }
+  /** How long a run may take. Default 10 minutes. */
+  readonly runTime?: Duration
+  /** How long an event is known after it was done. Default 7 days. */
+  readonly keep?: Duration
+  /** How long another process is waited for that does not move. Default 6 s. */
+  readonly lease?: Duration
+  /** Told what went wrong and is nobody's answer: an id with two bodies, a store that failed. */
+  readonly onDiagnostic?: (server: string, what: Why) => void
+  readonly clock?: Clock
+  readonly id?: () => string
+  /** From 0 to below 1. */
+  readonly random?: () => number
+}
+
+/** One run: as a rule of one event, after coalescing of several. */
+export interface InboxEntry {
+  readonly server: string
+  /** The first, in the order of acceptance. */
+  readonly event: PushEvent
+  readonly events: readonly PushEvent[]
+  readonly inferenceId: string
+  /** From 1. */
+  readonly attempt: number
+  /** Those before, and this one. */
+  readonly attempts: readonly Attempt[]
+  /** The steps that mark it done: written in the commit of the turn, so that there is one turn, whatever happens in between. */
+  readonly done: readonly Op[]
+  /** Commits the steps together with `done`. False where it is not ours any more: then nothing was written. */
+  commit(ops: readonly Op[]): Promise<boolean>
+}
+
+export type InboxRun = (entry: InboxEntry, signal: AbortSignal) => Promise<void>
+
+/** What is known of an event. */
+export interface InboxRecord {
+  readonly server: string
+  readonly eventId: string
+  readonly featureSet: string
+  readonly inferenceId: string
+  readonly state: InboxState
+  /** When it was accepted. */
+  readonly at: number
+  readonly attempts: readonly Attempt[]
+  /** Of one that was refused or given up. */
+  readonly why?: Why
+  /** While it waits, and of one that was given up. */
+  readonly event?: PushEvent
+  /** It waits for this moment. */
+  readonly notBefore?: number
+}
+
+export interface ListOptions {
+  readonly server: string
+  readonly state?: InboxState
+  /** The id of the last one of the page before. */
+  readonly after?: string
+  /** Default 100, at most 1,000. */
+  readonly limit?: number
+}
+
+export interface Inbox {
+  /** Durable, deduplicated, and with its inference named before it resolves. */
+  accept(server: string, event: PushEvent): Promise<PushAnswer>
+  /** Runs what waits and what comes, at least once each; once only where the turn is committed with `done`. */
+  open(run: InboxRun): Promise<void>
+  /** Nothing begins any more; what runs is told to end, and waited for a while. */
+  close(): Promise<void>
+  list(options: ListOptions): Promise<readonly InboxRecord[]>
+  get(server: string, eventId: string): Promise<InboxRecord | undefined>
+  /** Those that were given up. */
+  dead(server: string): Promise<readonly InboxRecord[]>
+  /** Tries one again that was given up. False where there is none. */
+  replay(server: string, eventId: string): Promise<boolean>
+}

@@ -1,0 +1,244 @@
+/** Running what stands at the head of a lane: begun on the store, handed to whoever runs it, and ended there. */
+import { unlessAborted } from '../../core/abort.ts'
+import { quoted, type Why, why } from '../../core/why.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { add, check, put, remove } from '../../stores/ops.ts'
+import { messageOf, type Op } from '../../stores/store.ts'
+import { askedOf } from './acceptance.ts'
+import type { InboxEntry, InboxRun } from './options.ts'
+import {
+  type Attempt,
+  countKey,
+  type Dead,
+  deadKey,
+  type InboxState,
+  type Seen,
+  seenKey,
+  type Todo,
+  todoKey,
+  tryKey,
+} from './records.ts'
+import type { Shelf } from './shelf.ts'
+import type { Item } from './turns.ts'
+
+interface Work {
+  readonly item: Item
+  readonly todo: Todo
+}
+
+/** What is at work: one event, or those that became one run. */
+interface Batch {
+  readonly server: string
+  readonly works: readonly [Work, ...Work[]]
+  readonly fence: Op
+}
+
+/** A store that fails is left alone for a moment. */
+const restMs = 1_000
+const errorLength = 500
+
+export class Runs {
+  readonly #shelf: Shelf
+  readonly #run: InboxRun
+  readonly #ending = new AbortController()
+
+  constructor(shelf: Shelf, run: InboxRun) {
+    this.#shelf = shelf
+    this.#run = run
+  }
+
+  /** Tells what runs to end. */
+  end(): void {
+    this.#ending.abort(new Error('The inbox is being closed'))
+  }
+
+  async run(server: string, items: readonly Item[]): Promise<void> {
+    try {
+      const batch = await this.#batch(server, items)
+      if (batch === undefined) return
+      const [{ todo, item }] = batch.works
+      if (item.attempts.filter(({ outcome }) => outcome === 'interrupted').length >= this.#shelf.settings.interruptions)
+        await this.#bury(batch, 'The process ended amid each attempt', item.attempts)
+      else if (todo.asks === undefined || (await this.#approved(batch))) await this.#attempt(batch)
+    } catch (error) {
+      this.#shelf.failed(server, 'An event could not be run', error)
+      for (const item of items) item.notBefore = this.#shelf.clock.now() + restMs
+    }
+  }
+
+  async #batch(server: string, items: readonly Item[]): Promise<Batch | undefined> {
+    const works: Work[] = []
+    for (const item of items) {
+      const todo = await this.#shelf.body(server, item)
+      if (todo === undefined) this.#shelf.gone(item)
+      else works.push({ item, todo })
+    }
+    const [first, ...rest] = works
+    const fence = this.#shelf.owners.fence(server)
+    if (fence === undefined) for (const item of items) this.#shelf.gone(item)
+    return first === undefined || fence === undefined ? undefined : { server, works: [first, ...rest], fence }
+  }
+
+  /** Asks who has to be asked. A no is the end of it. */
+  async #approved(batch: Batch): Promise<boolean> {
+    const { policy } = this.#shelf.options
+    const asked = askedOf(batch.server, batch.works[0].todo.event)
+    const verdict = await policy?.decide(asked)
+    if (policy === undefined || verdict === undefined || verdict.do === 'allow' || verdict.do === 'coalesce') return true
+    const answer = verdict.do === 'ask' ? await policy.approve(asked, verdict) : { yes: false, why: verdict.why }
+    if (answer.yes) return true
+    await this.#commit(batch, this.#ended(batch, 'refused', batch.works[0].item.attempts, answer.why))
+    return false
+  }
+
+  async #attempt(batch: Batch): Promise<void> {
+    const { clock, runners, options } = this.#shelf
+    const [{ item, todo }] = batch.works
+    const attempt: Attempt = { n: item.attempts.length + 1, at: clock.now(), by: runners.id, outcome: 'running' }
+    const attempts = [...item.attempts, attempt]
+    const begun = batch.works.flatMap(work => [
+      check(todoKey(batch.server, work.item.seq), work.item.version),
+      put(tryKey(batch.server, work.item.seq), JSON.stringify(attempts)),
+    ])
+    if (!(await this.#holds(batch, [batch.fence, ...begun]))) return
+    for (const work of batch.works) work.item.attempts = attempts
+    const leave = options.policy?.enter(askedOf(batch.server, todo.event))
+    try {
+      await this.#hand(batch, attempts)
+    } catch (error) {
+      if (batch.works[0].item.state === 'ready') await this.#failed(batch, error)
+    } finally {
+      leave?.()
+    }
+  }
+
+  async #hand(batch: Batch, attempts: readonly Attempt[]): Promise<void> {
+    const { clock, settings } = this.#shelf
+    const over = new AbortController()
+    const cancel = clock.setTimeout(() => over.abort(new Error('It took too long')), settings.runMs, true)
+    const signal = AbortSignal.any([over.signal, this.#ending.signal])
+    try {
+      const entry = this.#entry(batch, attempts)
+      await unlessAborted(
+        Promise.resolve().then(() => this.#run(entry, signal)),
+        signal,
+      )
+      if (batch.works[0].item.state === 'ready') await this.#settle(batch, entry)
+    } finally {
+      cancel()
+    }
+  }
+
+  #entry(batch: Batch, attempts: readonly Attempt[]): InboxEntry {
+    const { server, works } = batch
+    const done = (): readonly Op[] => this.#ended(batch, 'done', attempts)
+    return {
+      server,
+      event: works[0].todo.event,
+      events: works.map(({ todo }) => todo.event),
+      inferenceId: works[0].todo.inferenceId,
+      attempt: attempts.length,
+      attempts,
+      get done() {
+        return done()
+      },
+      commit: ops => this.#commit(batch, [...done(), ...ops]),
+    }
+  }
+
+  /** Whoever ran it may have committed the steps by themselves; where they did not, there was nothing else to write. */
+  async #settle(batch: Batch, entry: InboxEntry): Promise<void> {
+    const { item } = batch.works[0]
+    const there = await this.#shelf.store.get(todoKey(batch.server, item.seq))
+    if (there?.version !== item.version) for (const work of batch.works) this.#shelf.gone(work.item)
+    else await this.#commit(batch, entry.done)
+  }
+
+  /** Steps that end a batch. False where it was not ours any more, or ended already. */
+  async #commit(batch: Batch, ops: readonly Op[]): Promise<boolean> {
+    const outcome = await this.#shelf.store.commit(ops)
+    if (outcome.ok) for (const { item } of batch.works) this.#shelf.gone(item)
+    else await this.#look(batch)
+    return outcome.ok
+  }
+
+  /** Steps within a batch. */
+  async #holds(batch: Batch, ops: readonly Op[]): Promise<boolean> {
+    const outcome = await this.#shelf.store.commit(ops)
+    if (!outcome.ok) await this.#look(batch)
+    return outcome.ok
+  }
+
+  /** Something was not as it was thought to be: is it still ours, and is it still there? */
+  async #look({ server, works, fence }: Batch): Promise<void> {
+    const { store } = this.#shelf
+    const owner = fence.op === 'check' ? await store.get(fence.key) : undefined
+    if (fence.op === 'check' && owner?.version !== fence.version) return this.#shelf.lost(server)
+    for (const { item } of works) {
+      const entry = await store.get(todoKey(server, item.seq))
+      if (entry?.version !== item.version) this.#shelf.gone(item)
+    }
+  }
+
+  #ended({ server, works, fence }: Batch, state: InboxState, attempts: readonly Attempt[], because?: Why): readonly Op[] {
+    const { keepMs } = this.#shelf.settings
+    const ended = state === 'done' ? attempts.map(finished) : attempts
+    return [
+      fence,
+      ...works.flatMap(({ item: { seq, version }, todo }) => {
+        const { eventId, featureSet } = todo.event
+        const { inferenceId, digest, at } = todo
+        const seen: Seen = {
+          eventId,
+          featureSet,
+          inferenceId,
+          digest,
+          seq,
+          at,
+          state,
+          attempts: ended,
+          ...(because && { why: because }),
+        }
+        const record = put(seenKey(server, eventId), JSON.stringify(seen), { ttl: keepMs })
+        return [remove(todoKey(server, seq), version), remove(tryKey(server, seq)), record]
+      }),
+      add(countKey(server), -works.length),
+    ]
+  }
+
+  async #failed(batch: Batch, error: unknown): Promise<void> {
+    const { clock, settings, random } = this.#shelf
+    const [{ item }] = batch.works
+    // A run that was cut off because we end has not failed: whoever comes next begins it anew.
+    const outcome = this.#ending.signal.aborted ? 'interrupted' : 'failed'
+    const last = item.attempts.at(-1) as Attempt
+    const attempts = [...item.attempts.slice(0, -1), { ...last, outcome, error: clip(messageOf(error), errorLength) } as const]
+    const failures = attempts.filter(each => each.outcome === 'failed').length
+    if (failures >= settings.attempts) return this.#bury(batch, clip(messageOf(error)), attempts)
+    const wait = Math.min(settings.longestMs, settings.firstMs * 2 ** Math.max(0, failures - 1)) * (0.5 + random() / 2)
+    const kept = batch.works.map(work => put(tryKey(batch.server, work.item.seq), JSON.stringify(attempts)))
+    if (!(await this.#holds(batch, [batch.fence, ...kept]))) return
+    for (const work of batch.works) {
+      work.item.attempts = attempts
+      work.item.notBefore = clock.now() + wait
+    }
+  }
+
+  /** Gives it up, so that what waits behind it goes on. */
+  async #bury(batch: Batch, error: string, attempts: readonly Attempt[]): Promise<void> {
+    const { server, works } = batch
+    const { keepMs } = this.#shelf.settings
+    const message = `Event ${quoted(works[0].todo.event.eventId)} was given up after ${attempts.length} attempts: ${error}`
+    const because = why('EVENT_DEAD', 'inbox.attempts', message, 'Mend what failed, then replay the event')
+    const letters = works.map(({ item, todo }) => {
+      const dead: Dead = { ...todo, attempts, why: because }
+      return put(deadKey(server, item.seq), JSON.stringify(dead), { ttl: keepMs })
+    })
+    if (await this.#commit(batch, [...this.#ended(batch, 'dead', attempts, because), ...letters]))
+      this.#shelf.told(server, because)
+  }
+}
+
+function finished(attempt: Attempt, at: number, all: readonly Attempt[]): Attempt {
+  return at === all.length - 1 ? { ...attempt, outcome: 'done' } : attempt
+}

@@ -1,0 +1,81 @@
+/** For host authors: many servers, one agent, and a reason for everything it does. */
+export type { LiveBlock, LiveConnection } from '../client/live-handlers.ts'
+export type { AuditVerdict } from '../core/audit/audit.ts'
+export { type Why, whyText } from '../core/why.ts'
+export type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
+export type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
+export type { Explanation } from './audit/book.ts'
+export type { Note, Noted, NoteOutcome } from './audit/note.ts'
+export type { Queried, Question } from './audit/query.ts'
+export type { BudgetLimit, Spender, Spending } from './budgets/limits.ts'
+export type { SpentOptions, SpentRow } from './budgets/spent.ts'
+export type { LiveSection } from './config/entry.ts'
+export { type ConfigFault, type ConfiguredServer, faultText, type HostConfig, readConfig } from './config/read.ts'
+export { createHost } from './create.ts'
+export { Host } from './host.ts'
+export type { Inbox, InboxRecord, ListOptions } from './inbox/options.ts'
+export type { Attempt, InboxState } from './inbox/records.ts'
+export type { OnServerQuestion, ServerQuestion } from './loop/answers/elicitation.ts'
+export type { OnSampleReview, SampleReview, SampleReviewed } from './loop/answers/sampling.ts'
+export type { Attachment, SendOptions } from './loop/attach.ts'
+export { Conversation } from './loop/conversation.ts'
+export type { ConversationFacts } from './loop/conversation-log.ts'
+export type { HookReport } from './loop/hook-run.ts'
+export type { HookRule, ServerHooks } from './loop/hook-settings.ts'
+export type { LoopLimits } from './loop/limits.ts'
+export type { OnTurn } from './loop/loop-parts.ts'
+export type { TurnPart } from './loop/parts.ts'
+export type { PromptSection, PromptSnapshot } from './loop/prompt.ts'
+export type { CallOutcome, PlannedCall, TurnSource } from './loop/records.ts'
+export type { OfferedPrompt } from './loop/slash.ts'
+export { type Answer, Turn, type TurnCall, type TurnCost, type TurnStatus } from './loop/turn.ts'
+export type { UndoReport, UndoStep } from './loop/undo-report.ts'
+export {
+  type AiModelOptions,
+  type AnthropicOptions,
+  aiModel,
+  anthropic,
+  estimateTokens,
+  type Model,
+  type ModelFinish,
+  type ModelMessage,
+  type ModelPart,
+  type ModelPrice,
+  type ModelRequest,
+  type ModelTool,
+  type ModelToolResult,
+  type ModelTraits,
+  type ModelUsage,
+  modelFromEnvironment,
+  type OfflineOptions,
+  type OpenAiOptions,
+  offline,
+  openai,
+  type ScriptedAnswer,
+  type ScriptedModel,
+  type ScriptedOptions,
+  type ScriptStep,
+  scripted,
+  type ToolUse,
+} from './models/index.ts'
+export type { HostOptions } from './options.ts'
+export type { GrantFor, Kept } from './policy/approvals.ts'
+export type { PolicyDiff } from './policy/diff.ts'
+export type { Explained, Policy } from './policy/policy.ts'
+export type { ApprovalAnswer, ApprovalQuestion, OnApproval } from './policy/question.ts'
+export type { Asked, Effect, Hours, Kind, PolicyRules, Rate, Rule, ServerRules, Verdict, When } from './policy/rule.ts'
+export type { Extractors } from './policy/scopes/extract.ts'
+export { openRecorder, type Recorder } from './recorder/record.ts'
+export {
+  type Difference,
+  type Replayed,
+  type ReplayGiven,
+  type ReplayHost,
+  type ReplayOptions,
+  replay,
+} from './recorder/replay.ts'
+export type { Opening, ServerOption } from './servers/entry.ts'
+export type { HeldTool } from './servers/pins.ts'
+export type { HostServer, HostTool, ServerStatus } from './servers/server.ts'
+export type { RolledBack, Sent, StateBook, TreeNode } from './state/book.ts'
+export type { Recorded } from './state/growth.ts'

@@ -1,0 +1,50 @@
+/** What a host answers when a server asks: for each server the handlers that its connection is opened with. */
+import type { LiveHandlers } from '../../../client/live-handlers.ts'
+import type { OnElicit } from '../../../features/mcp/elicitation/client.ts'
+import type { Root } from '../../../features/mcp/roots/messages.ts'
+import type { OnSample } from '../../../features/mcp/sampling/client.ts'
+import type { LoopParts } from '../loop-parts.ts'
+import { elicitationFor, type OnServerQuestion } from './elicitation.ts'
+import { inferenceFor } from './inference.ts'
+import { rootsBook } from './roots.ts'
+import { type OnSampleReview, samplingFor } from './sampling.ts'
+
+export interface AnswersOptions {
+  /** Shows the user what a server wants to sample, where the policy says `ask`. */
+  readonly onSampleReview?: OnSampleReview
+  /** Asks the user; without it servers are told that nobody can be asked. */
+  readonly onElicit?: OnServerQuestion
+  readonly roots?: readonly Root[]
+  /** Which model answers inference requests: the id of a model by `server/set`, `server`, or `set`. */
+  readonly routes?: Readonly<Record<string, string>>
+}
+
+/** Options of a connection. */
+export interface ServerAnswers {
+  readonly onSample: OnSample
+  readonly sampleTools: true
+  readonly onElicit?: OnElicit
+  readonly roots: () => Promise<readonly Root[]>
+  readonly live: Pick<LiveHandlers, 'onInfer' | 'modelInfo'>
+}
+
+export interface Answers {
+  answersFor(server: string): ServerAnswers
+  setRoots(roots: readonly Root[]): void
+}
+
+export function createAnswers(parts: LoopParts, options: AnswersOptions): Answers {
+  const roots = rootsBook(parts, options.roots ?? [])
+  const routes = new Map(Object.entries(options.routes ?? {}))
+  const { onElicit, onSampleReview } = options
+  return {
+    setRoots: next => roots.set(next),
+    answersFor: server => ({
+      onSample: samplingFor(parts, server, onSampleReview),
+      sampleTools: true,
+      ...(onElicit !== undefined && { onElicit: elicitationFor(parts, server, onElicit) }),
+      roots: roots.rootsFor(server),
+      live: { onInfer: inferenceFor(parts, server, routes), modelInfo: () => parts.models[0].info },
+    }),
+  }
+}

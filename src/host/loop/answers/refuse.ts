@@ -1,0 +1,34 @@
+/** Refusals that servers get: why, as `data`, and noted in the audit. */
+import { Problem } from '../../../core/problem.ts'
+import type { Why } from '../../../core/why.ts'
+import { classify } from '../../../features/reliability/problem/client.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import type { LoopParts } from '../loop-parts.ts'
+import { isWhy, whyOf } from '../permit.ts'
+import type { LoopNote } from '../ports.ts'
+
+export type Tell = (outcome: LoopNote['outcome'], said?: Why) => void
+
+export function noted(
+  { audit, clock }: Pick<LoopParts, 'audit' | 'clock'>,
+  {
+    began,
+    ...about
+  }: Pick<LoopNote, 'server' | 'featureSet' | 'inferenceId' | 'conversation' | 'kind'> & { readonly began: number },
+): Tell {
+  return (outcome, said) => void audit.note({ ...about, outcome, ms: clock.now() - began, ...(said && { why: said }) })
+}
+
+/** What is thrown at a server whose wish is not granted, or failed. */
+export function refuse(tell: Tell, cause: unknown, kind = 'invalid-request'): McpError {
+  if (isWhy(cause)) {
+    tell('refused', cause)
+    return new McpError(kind, cause.message, { data: cause })
+  }
+  const known = classify(cause)
+  const said = whyOf(known, 'model')
+  const byRule = cause instanceof Problem && isWhy(cause.details?.['why'])
+  tell(byRule ? 'refused' : 'failure', said)
+  const wait = known.retryAfter === undefined ? {} : { retryAfterMs: known.retryAfter }
+  return new McpError(byRule ? kind : 'internal', said.message, { data: { ...said, ...wait }, cause })
+}

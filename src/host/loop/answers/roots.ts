@@ -1,0 +1,28 @@
+/** The folders that servers may know of: told only to those that the policy, or the user, lets know; changes are announced to all. */
+import type { Root } from '../../../features/mcp/roots/messages.ts'
+import type { LoopParts } from '../loop-parts.ts'
+import { refusal } from '../permit.ts'
+import { noted } from './refuse.ts'
+
+export interface RootsBook {
+  /** For one server; nothing where it may not know. */
+  rootsFor(server: string): () => Promise<readonly Root[]>
+  /** Replaces them, and tells every server that is up. */
+  set(roots: readonly Root[]): void
+}
+
+export function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
+  let roots = first
+  return {
+    rootsFor: server => async () => {
+      const told = noted(parts, { server, kind: 'roots', began: parts.clock.now() })
+      const said = roots.length === 0 ? undefined : await refusal(parts.policy, { kind: 'roots', server, payload: { roots } })
+      told(said === undefined ? 'success' : 'refused', said)
+      return said === undefined ? roots : []
+    },
+    set: next => {
+      roots = next
+      for (const { client } of parts.servers()) client?.rootsChanged()
+    },
+  }
+}

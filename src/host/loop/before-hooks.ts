@@ -1,0 +1,149 @@
+/**
+ * The waterfall before an inference (MCP Live 0.2 §10): all servers are asked at once, and what they inject is put in the order of
+ * the servers, then of the feature sets, so that the same answers always make the same prompt. Each injection is measured, and what
+ * is too large or not allowed is left out and says why.
+ */
+import { type Why, why } from '../../core/why.ts'
+import type { LiveBlock } from '../../features/live/content/messages.ts'
+import type { BeforeInference, Injection, Position } from '../../features/live/context-hooks/messages.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { blocksTokens } from '../models/tokens.ts'
+import { type HookParts, type HookReport, type HookServer, runHook } from './hook-run.ts'
+
+/** Something that a server put into a prompt. */
+export interface Injected {
+  readonly server: string
+  readonly featureSet: string
+  readonly namespace: string
+  readonly position: Position
+  readonly content: readonly LiveBlock[]
+  /** Estimated. */
+  readonly tokens: number
+}
+
+export interface Waterfall {
+  /** In the order in which they stand in the prompt, within each position. */
+  readonly injected: readonly Injected[]
+  readonly reports: readonly HookReport[]
+  /** A hook that must not fail has failed: there is to be no inference. */
+  readonly stopped: Why | undefined
+}
+
+/** Picture and sound count by their bytes, and have more room than text. */
+const mediaFactor = 64
+
+export async function beforeHooks(
+  parts: HookParts,
+  servers: readonly HookServer[],
+  params: BeforeInference,
+  signal: AbortSignal,
+): Promise<Waterfall> {
+  const asked = servers.filter(({ live }) => live?.hooks.before === true)
+  const answers = await Promise.all(
+    asked.map(({ name, live }) =>
+      runHook(parts, name, 'before', params, signal, async inner => live?.beforeInference(params, { signal: inner })),
+    ),
+  )
+  const stopped = answers.find(({ closed }) => closed)?.report.why
+  const reports = answers.map(({ report }) => report)
+  const offered = answers.flatMap(({ value, report: { server } }) => {
+    return (value?.injections ?? []).map(injection => ({ server, featureSet: value?.featureSet ?? '', injection }))
+  })
+  const injected: Injected[] = []
+  const room = new Room(parts)
+  for (const { server, featureSet, injection } of inOrder(asked, offered)) {
+    const refusal = room.refuses(server, injection) ?? (await forbidden(parts, server, featureSet, injection))
+    if (refusal === undefined) injected.push(entry(server, featureSet, injection))
+    else reports.push(dropped(parts, params, server, featureSet, refusal))
+  }
+  return { injected, reports, stopped }
+}
+
+interface Offered {
+  readonly server: string
+  readonly featureSet: string
+  readonly injection: Injection
+}
+
+/** Stable: what one feature set gave stays in its own order. */
+function inOrder(servers: readonly HookServer[], offered: readonly Offered[]): readonly Offered[] {
+  const rank = new Map(servers.map(({ name }, at) => [name, at]))
+  return [...offered].sort((a, b) => {
+    const byServer = (rank.get(a.server) ?? 0) - (rank.get(b.server) ?? 0)
+    return byServer === 0 ? compare(a.featureSet, b.featureSet) : byServer
+  })
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function entry(server: string, featureSet: string, { namespace, position, content }: Injection): Injected {
+  return { server, featureSet, namespace, position, content, tokens: blocksTokens(content) }
+}
+
+/** Asking a user here would hold the whole turn: what needs a question is left out. */
+async function forbidden(
+  parts: HookParts,
+  server: string,
+  featureSet: string,
+  { namespace, position }: Injection,
+): Promise<Why | undefined> {
+  const verdict = await parts.policy.decide({ kind: 'inject', server, featureSet, payload: { namespace, position } })
+  if (verdict.do === 'deny' || verdict.do === 'hold') return verdict.why
+  if (verdict.do !== 'ask') return undefined
+  return why(
+    'INJECTION_NEEDS_APPROVAL',
+    verdict.rule,
+    `What ${server} injects needs an approval, and nobody is asked amid a turn`,
+    `Allow injections of ${featureSet} for ${server} in the policy`,
+  )
+}
+
+function dropped(parts: HookParts, params: BeforeInference, server: string, featureSet: string, said: Why): HookReport {
+  const { inferenceId, conversationId: conversation } = params
+  parts.audit.note({ server, featureSet, inferenceId, conversation, kind: 'inject', outcome: 'dropped', why: said })
+  return { server, featureSet, hook: 'before', outcome: 'dropped', ms: 0, why: said }
+}
+
+/** How much is taken, and from whom. */
+class Room {
+  readonly #parts: HookParts
+  readonly #servers = new Map<string, number>()
+  #all = 0
+
+  constructor(parts: HookParts) {
+    this.#parts = parts
+  }
+
+  /** Counts what it does not refuse. */
+  refuses(server: string, { namespace, content }: Injection): Why | undefined {
+    const { injectionLength, serverInjections, allInjections } = this.#parts.limits
+    const length = lengthOf(content)
+    const ofServer = (this.#servers.get(server) ?? 0) + length
+    const [limit, most] =
+      length > injectionLength
+        ? ['injectionLength', injectionLength]
+        : ofServer > serverInjections
+          ? ['serverInjections', serverInjections]
+          : ['allInjections', allInjections]
+    if (length <= injectionLength && ofServer <= serverInjections && this.#all + length <= allInjections) {
+      this.#servers.set(server, ofServer)
+      this.#all += length
+      return undefined
+    }
+    return why(
+      'INJECTION_TOO_LARGE',
+      `limits.${limit}`,
+      `An injection of ${server} (${clip(namespace)}, ${length} characters) is over ${most}`,
+      `Let ${server} inject less, or raise limits.${limit}`,
+    )
+  }
+}
+
+function lengthOf(content: readonly LiveBlock[]): number {
+  return content.reduce((sum, block) => {
+    if (block.type === 'text') return sum + block.text.length
+    return sum + (block.type === 'resource_link' ? block.uri.length : Math.ceil(block.data.length / mediaFactor))
+  }, 0)
+}

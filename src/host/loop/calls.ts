@@ -1,0 +1,208 @@
+/**
+ * One tool call of a turn, from the model's wish to what it is told: policy, scope, state of its feature set, the client's own
+ * pipeline (confirmation, cost, retries under a key), a transaction where the tool can be taken back, and a deadline.
+ */
+import type { Client } from '../../client/client.ts'
+import type { CallToolOptions } from '../../client/tool-calls.ts'
+import type { Clock } from '../../core/clock.ts'
+import { problem } from '../../core/problem.ts'
+import { type Why, why } from '../../core/why.ts'
+import { classify } from '../../features/reliability/problem/client.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Op, Store } from '../../stores/store.ts'
+import { resultBlocks, text } from './blocks.ts'
+import { TimeIsUp, within } from './deadline.ts'
+import { hostTool } from './host-tools.ts'
+import type { LoopLimits } from './limits.ts'
+import type { Lines } from './lines.ts'
+import { type Made, TakenBack } from './made.ts'
+import { refusal, whyOf } from './permit.ts'
+import type { LoopAsked, LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
+import type { CallOutcome, PlannedCall } from './records.ts'
+import { shorten } from './results.ts'
+import type { Toolbox } from './toolbox.ts'
+import { callInTransaction, isUndoable } from './undoable-calls.ts'
+
+export interface CallParts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly limits: LoopLimits
+  readonly policy: LoopPolicy
+  readonly state: LoopState
+  readonly audit: LoopAudit
+  readonly servers: readonly LoopServer[]
+  readonly toolbox: Toolbox
+  readonly lines: Lines
+  readonly conversation: string
+  readonly inferenceId: string
+  readonly onProgress: (n: number, progress: { readonly progress: number; readonly message?: string }) => void
+}
+
+export interface Called {
+  readonly outcome: CallOutcome
+  /** To be written with it. */
+  readonly ops: readonly Op[]
+}
+
+/** Never throws but for the signal: what goes wrong is what the model is told. */
+export async function makeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<Called> {
+  const began = parts.clock.now()
+  const ended = (outcome: Omit<CallOutcome, 'n' | 'ms'>): Called =>
+    finish(parts, call, { ...outcome, n: call.n, ms: parts.clock.now() - began })
+  try {
+    if (call.server !== undefined) return ended(await onServer(parts, call, call.server, signal))
+    const own = hostTool(call.tool)
+    if (own === undefined) return ended(failed('failed', unknownTool(parts, call)))
+    const { store, conversation, limits, policy, servers } = parts
+    const content = await within(parts.clock, limits.callMs, signal, inner =>
+      own.run(call.arguments, { store, conversation, limits, policy, servers, signal: inner }),
+    )
+    return ended({ status: 'done', content })
+  } catch (error) {
+    return ended(fate(parts, call, error))
+  }
+}
+
+async function onServer(
+  parts: CallParts,
+  call: PlannedCall,
+  name: string,
+  signal: AbortSignal,
+): Promise<Omit<CallOutcome, 'n' | 'ms'>> {
+  const entry = parts.toolbox.find(call.name)
+  const server = parts.servers.find(one => one.name === name)
+  if (entry === undefined || server?.client === undefined) return failed('failed', down(name))
+  const { client } = server
+  const { tool, featureSet, arguments: payload } = call
+  const asked: LoopAsked = { kind: 'tool', server: name, tool, ...(featureSet !== undefined && { featureSet }), payload }
+  const said = await refusal(parts.policy, asked)
+  if (said !== undefined) return failed('refused', said)
+  const leave = parts.policy.enter?.(asked)
+  const options = optionsFor(parts, server, call, signal)
+  const send = (sent: CallToolOptions): Promise<Made> =>
+    isUndoable(entry.definition) ? callInTransaction(client, call, sent) : plainly(client, call, sent)
+  try {
+    if (featureSet === undefined || !isStateful(server, featureSet)) return told(await send(options))
+    return await onState(parts, name, featureSet, options, send)
+  } finally {
+    leave?.()
+  }
+}
+
+function optionsFor(parts: CallParts, server: LoopServer, call: PlannedCall, signal: AbortSignal): CallToolOptions {
+  const scoped = server.live?.featureSets.get(call.featureSet ?? '')?.scoped === true
+  const scope = scoped ? parts.policy.scopesOf?.(server.name, call.tool, call.arguments)?.[0] : undefined
+  return {
+    idempotencyKey: call.key,
+    conversation: parts.conversation,
+    timeout: parts.limits.callMs,
+    signal,
+    onProgress: step => parts.onProgress(call.n, { progress: step.progress, ...(step.message && { message: step.message }) }),
+    ...(scope !== undefined && { live: { scope } }),
+  }
+}
+
+/** From 0.4 on a server does not declare who keeps its state: its results say so. */
+function isStateful({ live }: LoopServer, featureSet: string): boolean {
+  const facts = live?.featureSets.get(featureSet)
+  if (live === undefined || facts === undefined) return false
+  return facts.hostState === true || facts.rollback === true || live.dialect.label === '0.4' || live.dialect.label === '0.5'
+}
+
+/** Calls on one state follow each other: the next rests on what this one leaves. */
+function onState(
+  { lines, state }: CallParts,
+  server: string,
+  featureSet: string,
+  options: CallToolOptions,
+  send: (options: CallToolOptions) => Promise<Made>,
+): Promise<Omit<CallOutcome, 'n' | 'ms'>> {
+  return lines.inLine(`${server}\u0000${featureSet}`, async () => {
+    const sent = await state.before(server, featureSet)
+    const { state: carried, checkpoint, head } = sent
+    const live = {
+      ...options.live,
+      ...(carried !== undefined && { state: carried, ...(head !== undefined && { parent: head }) }),
+      ...(checkpoint !== undefined && { checkpoint }),
+    }
+    const made = await send({ ...options, live })
+    const report = made.result.live
+    if (report === undefined) return told(made)
+    await state.record(server, featureSet, report, sent)
+    const before = head ?? checkpoint
+    return { ...told(made), state: { ...(before !== undefined && { before }), after: report.checkpoint } }
+  })
+}
+
+async function plainly(client: Client, call: PlannedCall, options: CallToolOptions): Promise<Made> {
+  return { result: await client.callTool(call.tool, call.arguments, options) }
+}
+
+function told({ result, compensation }: Made): Omit<CallOutcome, 'n' | 'ms'> {
+  const content = resultBlocks(result.content, result.structured)
+  const spent = result.cost?.units
+  const common = { content, ...(spent !== undefined && { units: spent }) }
+  if (!result.isError) return { ...common, status: 'done', ...(compensation && { compensation }) }
+  const { problem: cause } = result
+  const unknown = cause?.code === 'OUTCOME_UNKNOWN' || cause?.code === 'OPERATION_TIMEOUT'
+  const said = cause === undefined ? undefined : whyOf(cause, 'tool')
+  return { ...common, status: unknown ? 'unknown' : 'failed', ...(said && { why: said }) }
+}
+
+/** Where the line broke or time was up, nobody knows whether it was done. */
+function fate(parts: CallParts, call: PlannedCall, error: unknown): Omit<CallOutcome, 'n' | 'ms'> {
+  const back = error instanceof TakenBack
+  const cause = back
+    ? error.problem
+    : error instanceof TimeIsUp
+      ? problem('OPERATION_TIMEOUT', 'It took too long')
+      : classify(error)
+  const declined =
+    cause.code === 'CONFIRMATION_DECLINED' || cause.code === 'CONFIRMATION_REQUIRED' || cause.code === 'PERMISSION_DENIED'
+  if (declined) return failed('refused', whyOf(cause, 'confirmation'))
+  if (back) return { ...failed('failed', whyOf(cause, 'tool')), rolledBack: true }
+  const doubtful = call.server !== undefined && !call.readOnly && (isAborted(error) || cause.category === 'transient')
+  const said = whyOf(cause, cause.code === 'OPERATION_TIMEOUT' ? `limits.callMs ${parts.limits.callMs}` : 'tool')
+  return failed(doubtful ? 'unknown' : 'failed', said)
+}
+
+function isAborted(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
+}
+
+function failed(status: 'failed' | 'refused' | 'unknown', said: Why): Omit<CallOutcome, 'n' | 'ms'> {
+  const lead = status === 'unknown' ? 'Nobody knows whether this was done. ' : status === 'refused' ? 'This was not done. ' : ''
+  return { status, content: [text(`${lead}${said.message}. ${said.fix}`)], why: said }
+}
+
+function finish(parts: CallParts, call: PlannedCall, outcome: CallOutcome): Called {
+  const short = shorten(outcome.content, parts.conversation, call.key, parts.limits)
+  const { status, ms } = outcome
+  const note = parts.audit.ops({
+    server: call.server ?? '',
+    ...(call.featureSet !== undefined && { featureSet: call.featureSet }),
+    inferenceId: parts.inferenceId,
+    conversation: parts.conversation,
+    kind: 'tool',
+    outcome: status === 'done' ? 'success' : status === 'refused' ? 'refused' : 'failure',
+    detail: clip(call.tool),
+    ms,
+    ...(outcome.why && { why: outcome.why }),
+  })
+  const { reference } = short
+  return { outcome: { ...outcome, content: short.content, ...(reference && { reference }) }, ops: [...short.ops, ...note] }
+}
+
+function unknownTool({ toolbox }: CallParts, { name }: PlannedCall): Why {
+  const near = toolbox.tools.map(tool => tool.name).filter(other => other.endsWith(name) || name.endsWith(other))
+  return why(
+    'UNKNOWN_TOOL',
+    'toolbox',
+    `There is no tool ${clip(name)}`,
+    near.length > 0 ? `Use ${near.join(' or ')}` : 'Use one of the tools that are listed',
+  )
+}
+
+function down(server: string): Why {
+  return why('SERVER_UNAVAILABLE', 'servers', `The server ${clip(server)} is down`, 'Try again later, or go on without it')
+}

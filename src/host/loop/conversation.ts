@@ -1,0 +1,290 @@
+/** A conversation: turns one at a time, each written before it is begun, so that all of it is there again after a restart. */
+import { type Problem, problem } from '../../core/problem.ts'
+import type { Why } from '../../core/why.ts'
+import type { LiveBlock } from '../../features/live/content/messages.ts'
+import type { PushEvent } from '../../features/live/push-events/messages.ts'
+import { classify } from '../../features/reliability/problem/client.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Op } from '../../stores/store.ts'
+import { type Attachment, type SendOptions, whatWasSaid } from './attach.ts'
+import { ConversationLog } from './conversation-log.ts'
+import { TimeIsUp, within } from './deadline.ts'
+import { answerOf, cancelled, cancelledCode, ended, isAbort, told, tooLong } from './ended-turn.ts'
+import { eventMessage } from './event-message.ts'
+import { moneyFor } from './generate.ts'
+import type { LoopParts } from './loop-parts.ts'
+import { PartBuffer } from './parts.ts'
+import { whyOf } from './permit.ts'
+import type { LogRecord } from './records.ts'
+import { runTurn } from './run-turn.ts'
+import { completeCommand } from './slash.ts'
+import { type Answer, Turn, type TurnStatus } from './turn.ts'
+import type { TurnRecord } from './turn-record.ts'
+import { undoTurn } from './undo.ts'
+import { type UndoReport, type UndoStep, undoReport } from './undo-report.ts'
+
+/** An event of a server that is to become a turn. */
+export interface PushedTurn {
+  readonly server: string
+  readonly event: PushEvent
+  readonly inferenceId: string
+  /** Written with the answer, so that the event is done once and the turn with it. */
+  readonly done: readonly Op[]
+}
+
+/** How long a turn that was stopped may take to come to rest. */
+const graceMs = 5_000
+
+interface Start {
+  /** It was begun before. */
+  readonly again: boolean
+  readonly done: readonly Op[]
+  readonly signal: AbortSignal | undefined
+  readonly attach?: readonly Attachment[]
+}
+
+interface Running {
+  readonly stop: AbortController
+  readonly buffer: PartBuffer
+  readonly done: Promise<Answer>
+  begun: boolean
+}
+
+export class Conversation {
+  readonly id: string
+  readonly #parts: LoopParts
+  readonly #closing: AbortSignal
+  #log: Promise<ConversationLog> | undefined = undefined
+  #tail: Promise<unknown> = Promise.resolve()
+  readonly #running = new Map<number, Running>()
+
+  constructor(id: string, parts: LoopParts, closing: AbortSignal) {
+    this.id = id
+    this.#parts = parts
+    this.#closing = closing
+  }
+
+  /** Whether something runs or waits. */
+  get busy(): boolean {
+    return this.#running.size > 0
+  }
+
+  /**
+   * Says something. Resolves when it is written; the answer comes as parts of the turn, and as `turn.done`.
+   * @example const turn = await host.conversation('c1').send('How is the project?')
+   */
+  async send(input: string | readonly LiveBlock[], options: SendOptions = {}): Promise<Turn> {
+    options.signal?.throwIfAborted()
+    this.#closing.throwIfAborted()
+    this.#checkQueue()
+    const { text, messages, ops } = await whatWasSaid(this.#parts, this.id, input, options)
+    const record = await this.#accept({ inferenceId: `inf_${this.#parts.newId()}`, from: { kind: 'user' }, text, messages }, ops)
+    return this.#start(record, { again: false, done: [], signal: options.signal, attach: options.attach ?? [] })
+  }
+
+  /** A turn for an event; the same one again when it was cut off before. Resolves when its answer is written. */
+  async deliver({ server, event, inferenceId, done }: PushedTurn, signal: AbortSignal): Promise<Turn> {
+    const log = await this.#open()
+    const before = log.of(inferenceId)
+    if (before?.end !== undefined) {
+      // It was answered, or stopped, and only the event does not know yet.
+      if (done.length > 0) await log.append(() => [], done)
+      return this.#handle(before)
+    }
+    const { featureSet, eventId } = event
+    const record =
+      before ??
+      (await this.#accept({
+        inferenceId,
+        from: { kind: 'event', server, featureSet, eventId },
+        text: null,
+        messages: [eventMessage(server, event)],
+      }))
+    const turn = this.#running.has(record.seq)
+      ? this.#handle(record)
+      : this.#start(record, { again: before !== undefined, done, signal })
+    await turn.done
+    return turn
+  }
+
+  /** All turns that count, the oldest first. */
+  async turns(): Promise<readonly Turn[]> {
+    return (await this.#open()).chain.map(record => this.#handle(record))
+  }
+
+  /** Goes on with the turns that a stop of the host has cut off, one after the other; gives the last of them. */
+  async resume(options: { readonly signal?: AbortSignal } = {}): Promise<Turn | undefined> {
+    const log = await this.#open()
+    const open = log.chain.filter(({ seq, end }) => end === undefined && !this.#running.has(seq))
+    const begun = open.map(record =>
+      this.#start(record, { again: record.prompt !== undefined, done: [], signal: options.signal }),
+    )
+    return begun.at(-1)
+  }
+
+  /** What could be typed next where a line begins with a slash. */
+  complete(line: string): Promise<readonly string[]> {
+    return completeCommand(this.#parts.servers(), line)
+  }
+
+  /** Resolves when nothing runs. */
+  async idle(): Promise<void> {
+    await this.#tail
+  }
+
+  #open(): Promise<ConversationLog> {
+    this.#log ??= ConversationLog.open(this.#parts.store, this.id).catch(error => {
+      this.#log = undefined
+      throw error
+    })
+    return this.#log
+  }
+
+  #checkQueue(): void {
+    const { queue } = this.#parts.limits
+    if (this.#running.size < queue) return
+    throw problem('CONVERSATION_BUSY', `${queue} turns wait in the conversation ${clip(this.id)}`, {
+      category: 'transient',
+      suggestion: 'Wait for an answer, or raise limits.queue',
+    })
+  }
+
+  async #accept(
+    facts: Pick<LogRecord & { type: 'turn' }, 'inferenceId' | 'from' | 'text' | 'messages'>,
+    ops: readonly Op[] = [],
+  ): Promise<TurnRecord> {
+    const log = await this.#open()
+    const { clock, newId } = this.#parts
+    const make = (): readonly LogRecord[] => {
+      const place = { seq: log.turns.length, index: log.chain.length }
+      return [{ type: 'turn', ...place, ...facts, key: newId(), at: clock.now() }]
+    }
+    const [record] = await log.append(make, ops).catch(error => {
+      // Somebody else wrote: whoever tries again reads that first.
+      if (!this.busy) this.#log = undefined
+      throw error
+    })
+    const seq = record?.type === 'turn' ? record.seq : -1
+    const turn = log.turns[seq]
+    if (turn === undefined) throw new Error('A turn that was written is not there')
+    return turn
+  }
+
+  #start(record: TurnRecord, how: Start): Turn {
+    const stop = new AbortController()
+    const buffer = new PartBuffer()
+    const given = how.signal
+    const giveUp = (): void => stop.abort(given?.reason)
+    given?.addEventListener('abort', giveUp, { once: true })
+    if (given?.aborted) giveUp()
+    const done = this.#tail.then(() => this.#run(record, how, { stop, buffer }))
+    this.#running.set(record.seq, { stop, buffer, done, begun: false })
+    const over = (): void => {
+      given?.removeEventListener('abort', giveUp)
+      this.#running.delete(record.seq)
+      buffer.close()
+    }
+    this.#tail = done.then(over, over)
+    const turn = this.#handle(record)
+    this.#parts.onTurn?.(turn, { attach: how.attach ?? [], resumed: how.again })
+    return turn
+  }
+
+  async #run(
+    record: TurnRecord,
+    how: { readonly again: boolean; readonly done: readonly Op[] },
+    { stop, buffer }: Pick<Running, 'stop' | 'buffer'>,
+  ): Promise<Answer> {
+    const running = this.#running.get(record.seq)
+    if (running !== undefined) running.begun = true
+    const { clock, limits, models } = this.#parts
+    const log = await this.#open()
+    try {
+      const signal = AbortSignal.any([stop.signal, this.#closing])
+      signal.throwIfAborted()
+      const emit = buffer.push.bind(buffer)
+      const run = (inner: AbortSignal) =>
+        runTurn(this.#parts, { log, turn: record, model: models[0], ...how, emit, signal: inner })
+      await within(clock, limits.turnMs, signal, run, graceMs)
+      return answerOf(record)
+    } catch (error) {
+      const [status, cause] = this.#fate(record, error)
+      const said = whyOf(cause, 'turn')
+      if (status !== 'interrupted')
+        await log.append(
+          () => [{ type: 'ended', seq: record.seq, status, why: said, at: clock.now() }],
+          [...(status === 'cancelled' ? how.done : []), ...this.#ended(record, status, said)],
+        )
+      buffer.push({ type: 'ended', status, why: said })
+      throw cause
+    }
+  }
+
+  /** An event is tried again by its inbox, and a host that stops goes on later: for both the turn stays open. */
+  #fate(record: TurnRecord, error: unknown): ['failed' | 'cancelled' | 'interrupted', Problem] {
+    const cause = error instanceof TimeIsUp ? tooLong(this.#parts.limits.turnMs) : classify(error)
+    if (cause.code === cancelledCode) return ['cancelled', cause]
+    if (this.#closing.aborted || record.from.kind === 'event') return ['interrupted', cause]
+    return isAbort(error) ? ['cancelled', cancelled('The caller gave up')] : ['failed', cause]
+  }
+
+  #ended({ inferenceId, from }: TurnRecord, status: 'failed' | 'cancelled', said: Why): readonly Op[] {
+    return this.#parts.audit.ops({
+      server: from.kind === 'event' ? from.server : '',
+      ...(from.kind === 'event' && { featureSet: from.featureSet, eventId: from.eventId }),
+      inferenceId,
+      conversation: this.id,
+      kind: 'turn',
+      outcome: 'failure',
+      detail: status,
+      why: said,
+    })
+  }
+
+  #handle(record: TurnRecord): Turn {
+    const running = this.#running.get(record.seq)
+    const done = running?.done ?? ended(record)
+    // Whoever does not ask for the answer need not hear that there is none.
+    done.catch(() => undefined)
+    return new Turn(record, {
+      conversation: this.id,
+      parts: running?.buffer ?? told(record),
+      done,
+      status: () => this.#status(record),
+      money: usage => moneyFor(this.#parts.models[0], usage.inputTokens, usage.outputTokens).money,
+      cancel: reason => this.#running.get(record.seq)?.stop.abort(cancelled(reason)),
+      undo: () => this.#undo(record),
+    })
+  }
+
+  #status(record: TurnRecord): TurnStatus {
+    if (record.undone) return 'undone'
+    if (record.end !== undefined) return record.end
+    const running = this.#running.get(record.seq)
+    if (running === undefined) return 'interrupted'
+    return running.begun ? 'running' : 'waiting'
+  }
+
+  /** In line with the turns: nothing is said while something is taken back. */
+  #undo(record: TurnRecord): Promise<UndoReport> {
+    for (const [seq, { stop }] of this.#running) if (seq >= record.seq) stop.abort(cancelled('It is being undone'))
+    const undone = this.#tail.then(() => this.#undoNow(record))
+    this.#tail = undone.catch(() => undefined)
+    return undone
+  }
+
+  async #undoNow(record: TurnRecord): Promise<UndoReport> {
+    const log = await this.#open()
+    const { clock, policy, state, audit, limits } = this.#parts
+    const servers = this.#parts.servers()
+    const keep = async (step: UndoStep): Promise<void> => void (await log.append(() => [{ type: 'undo', seq: step.seq, step }]))
+    if (record.undone) return undoReport([], [])
+    const turns = log.chain.filter(({ seq }) => seq >= record.seq).toReversed()
+    const steps: UndoStep[] = []
+    for (const turn of turns)
+      steps.push(...(await undoTurn({ clock, servers, policy, state, audit, limits, conversation: this.id, keep }, turn)))
+    const seqs = turns.map(({ seq }) => seq)
+    await log.append(() => [{ type: 'undone', seqs, at: clock.now() }])
+    return undoReport(seqs, steps)
+  }
+}

@@ -1,0 +1,100 @@
+/** One answer of the model, with a reservation of what it may cost and a few more tries where waiting can help. */
+import type { Clock } from '../../core/clock.ts'
+import { Problem, problem } from '../../core/problem.ts'
+import type { Model, ModelFinish, ModelRequest, ModelUsage, ToolUse } from '../models/model.ts'
+import { estimateTokens, requestTokens } from '../models/tokens.ts'
+import { pauseFor } from '../models/waiting.ts'
+import { isWhy, refused } from './permit.ts'
+import type { LoopBudgets } from './ports.ts'
+
+export interface Generation {
+  readonly text: string
+  readonly uses: readonly ToolUse[]
+  readonly finishReason: ModelFinish
+  readonly usage: ModelUsage
+  readonly model: string
+}
+
+export interface GenerateParts {
+  readonly clock: Clock
+  readonly budgets: LoopBudgets
+  readonly retries: number
+  /** Whose budget it is. */
+  readonly payer: { readonly server: string; readonly featureSet: string }
+}
+
+const firstPauseMs = 500
+const longestPauseMs = 60_000
+
+export async function generate(
+  parts: GenerateParts,
+  model: Model,
+  request: ModelRequest,
+  signal: AbortSignal,
+  onText: (delta: string) => void,
+): Promise<Generation> {
+  let said = false
+  const hear = (delta: string): void => {
+    said = true
+    onText(delta)
+  }
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await once(parts, model, request, signal, hear)
+    } catch (error) {
+      signal.throwIfAborted()
+      // What somebody has seen cannot be said again.
+      if (said || attempt >= parts.retries || !(error instanceof Problem) || !error.retryable) throw error
+      const wait = error.retryAfter ?? firstPauseMs * 2 ** attempt
+      if (wait > longestPauseMs) throw error
+      await pauseFor(parts.clock, wait, signal)
+    }
+  }
+}
+
+async function once(
+  { budgets, payer }: GenerateParts,
+  model: Model,
+  request: ModelRequest,
+  signal: AbortSignal,
+  onText: (delta: string) => void,
+): Promise<Generation> {
+  const asked = requestTokens(request)
+  const most = request.maxTokens ?? 0
+  const reserved = await budgets.reserve({
+    ...payer,
+    tokens: asked + most,
+    requests: 1,
+    ...moneyFor(model, asked, most),
+  })
+  if (isWhy(reserved)) throw refused(reserved)
+  let [text, usage]: [string, ModelUsage | undefined] = ['', undefined]
+  const uses: ToolUse[] = []
+  let end: { readonly finishReason: ModelFinish; readonly model?: string } | undefined
+  try {
+    for await (const part of model.generate(request, { signal })) {
+      signal.throwIfAborted()
+      if (part.type === 'text') {
+        text += part.delta
+        if (part.delta !== '') onText(part.delta)
+      } else if (part.type === 'tool_use') uses.push(part)
+      else [end, usage] = [part, part.usage]
+    }
+  } finally {
+    // What broke off has cost what was said until then.
+    const spent = usage ?? { inputTokens: text === '' ? 0 : asked, outputTokens: estimateTokens(text) }
+    await reserved.settle({
+      tokens: spent.inputTokens + spent.outputTokens,
+      requests: spent.inputTokens + spent.outputTokens === 0 ? 0 : 1,
+      ...moneyFor(model, spent.inputTokens, spent.outputTokens),
+    })
+  }
+  if (end === undefined || usage === undefined)
+    throw problem('MODEL_BROKE_OFF', `${model.info.id} ended without an end`, { category: 'transient', suggestion: 'Try again' })
+  return { text, uses, finishReason: end.finishReason, usage, model: end.model ?? model.info.id }
+}
+
+/** In the currency of the model's price; nothing where it has none. */
+export function moneyFor({ price }: Pick<Model, 'price'>, input: number, output: number): { readonly money?: number } {
+  return price === undefined ? {} : { money: (input * price.input + output * price.output) / 1_000_000 }
+}

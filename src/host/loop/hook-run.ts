@@ -1,0 +1,114 @@
+/** One hook of one server: called within its time, spared when it keeps failing, and what came of it told to the audit. */
+import type { LiveConnection } from '../../client/live-handlers.ts'
+import type { Clock } from '../../core/clock.ts'
+import { durationText } from '../../core/duration.ts'
+import { type Why, why } from '../../core/why.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Breaker } from './breaker.ts'
+import { TimeIsUp, within } from './deadline.ts'
+import { type HookSettings, ruleFor } from './hook-settings.ts'
+import type { LoopLimits } from './limits.ts'
+import type { LoopAudit, LoopPolicy } from './ports.ts'
+
+export interface HookParts {
+  readonly clock: Clock
+  readonly limits: LoopLimits
+  readonly settings: HookSettings
+  readonly breaker: Breaker
+  readonly policy: LoopPolicy
+  readonly audit: LoopAudit
+}
+
+export interface HookServer {
+  readonly name: string
+  readonly live: LiveConnection | undefined
+}
+
+/** What came of one hook. */
+export interface HookReport {
+  readonly server: string
+  readonly featureSet?: string
+  readonly hook: 'before' | 'after'
+  readonly outcome: 'success' | 'failure' | 'timeout' | 'refused' | 'dropped'
+  readonly ms: number
+  readonly why?: Why
+}
+
+export interface Hooked<T> {
+  readonly value: T | undefined
+  readonly report: HookReport
+  /** The turn must not go on without it. */
+  readonly closed: boolean
+}
+
+export interface HookTurn {
+  readonly inferenceId: string
+  readonly conversationId: string
+}
+
+export async function runHook<T extends { readonly featureSet: string }>(
+  parts: HookParts,
+  server: string,
+  hook: 'before' | 'after',
+  turn: HookTurn,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T | undefined>,
+): Promise<Hooked<T>> {
+  const { clock, breaker } = parts
+  const { closed, ms } = ruleFor(parts.settings, parts.limits, server, hook)
+  const resting = breaker.refuses(server)
+  const began = clock.now()
+  const told = (outcome: HookReport['outcome'], said?: Why, featureSet?: string): HookReport =>
+    noted(parts, turn, {
+      server,
+      hook,
+      outcome,
+      ms: clock.now() - began,
+      ...(said && { why: said }),
+      ...(featureSet && { featureSet }),
+    })
+  if (resting !== undefined) return { value: undefined, report: told('refused', resting), closed }
+  try {
+    const value = await within(clock, ms, signal, work)
+    breaker.succeeded(server)
+    return { value, report: told('success', undefined, value?.featureSet), closed: false }
+  } catch (error) {
+    signal.throwIfAborted()
+    breaker.failed(server)
+    const late = error instanceof TimeIsUp
+    return { value: undefined, report: told(late ? 'timeout' : 'failure', failure(server, hook, error, ms)), closed }
+  }
+}
+
+function noted(parts: HookParts, { inferenceId, conversationId }: HookTurn, report: HookReport): HookReport {
+  const { server, featureSet, hook, outcome, ms } = report
+  parts.audit.note({
+    server,
+    ...(featureSet && { featureSet }),
+    inferenceId,
+    conversation: conversationId,
+    kind: `hook.${hook}`,
+    outcome,
+    ms,
+    ...(report.why && { why: report.why }),
+  })
+  return report
+}
+
+function failure(server: string, hook: 'before' | 'after', error: unknown, ms: number): Why {
+  const name = `${hook}Inference`
+  if (error instanceof TimeIsUp)
+    return why(
+      'HOOK_TIMEOUT',
+      `hooks.${hook}.timeout`,
+      `${name} of ${server} gave no answer within ${durationText(ms)}`,
+      `Make ${server} faster, or give hooks.${server}.${hook}.timeout more time`,
+    )
+  const said = clip(error instanceof Error ? error.message : String(error))
+  return why(
+    'HOOK_FAILED',
+    `hooks.${hook}`,
+    `${name} of ${server} failed: ${said}`,
+    `Look into the log of ${server}, or disable its hooks`,
+  )
+}

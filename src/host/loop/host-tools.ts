@@ -1,0 +1,126 @@
+/** The host's own tools: reading on in long results, and reading what servers offer as resources. */
+import { problem } from '../../core/problem.ts'
+import type { LiveBlock } from '../../features/live/content/messages.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Store } from '../../stores/store.ts'
+import type { ModelTool } from '../models/model.ts'
+import { contentsBlocks, text } from './blocks.ts'
+import type { LoopLimits } from './limits.ts'
+import { permit } from './permit.ts'
+import type { LoopPolicy, LoopServer } from './ports.ts'
+import { readResult } from './results.ts'
+
+export interface HostToolContext {
+  readonly store: Store
+  readonly conversation: string
+  readonly limits: LoopLimits
+  readonly policy: LoopPolicy
+  readonly servers: readonly LoopServer[]
+  readonly signal: AbortSignal
+}
+
+interface HostTool {
+  readonly tool: ModelTool
+  run(args: Readonly<Record<string, unknown>>, context: HostToolContext): Promise<readonly LiveBlock[]>
+}
+
+/** Entries that one list of resources shows. */
+const listed = 200
+
+const readResultTool: HostTool = {
+  tool: {
+    name: 'read_result',
+    description: 'Reads on in the result of an earlier tool call that was too long to be shown whole.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        id: { type: 'string', description: 'The id that the shortened result names' },
+        offset: { type: 'integer', minimum: 0, description: 'The character to begin at' },
+        length: { type: 'integer', minimum: 1, description: 'How many characters' },
+      },
+      required: ['id'],
+    },
+  },
+  run: async (args, { store, conversation, limits }) => {
+    const id = textArgument(args, 'id')
+    const offset = countArgument(args, 'offset', 0)
+    const length = Math.min(countArgument(args, 'length', limits.resultLength), limits.resultLength)
+    const found = await readResult(store, conversation, id, offset, length)
+    if (found === undefined) throw problem('RESOURCE_NOT_FOUND', `There is no kept result ${clip(id)} in this conversation`)
+    const rest = found.end < found.of ? `\n[characters ${offset} to ${found.end} of ${found.of}]` : '\n[the end]'
+    return [text(`${found.text}${rest}`)]
+  },
+}
+
+const listResourcesTool: HostTool = {
+  tool: {
+    name: 'list_resources',
+    description: 'Lists the resources that servers offer: documents, records and files that read_resource can read.',
+    inputSchema: { type: 'object', properties: { server: { type: 'string', description: 'Only those of this server' } } },
+  },
+  run: async (args, { servers, signal }) => {
+    const only = args['server']
+    const lines: string[] = []
+    for (const { name, client } of servers) {
+      if (client?.capabilities['resources'] === undefined || (typeof only === 'string' && only !== name)) continue
+      for await (const { uri, name: label, description } of client.resources({ signal })) {
+        if (lines.length >= listed) break
+        lines.push(
+          `${clip(name)}: ${clip(uri, 300)} (${clip(label)}${description === undefined ? '' : `: ${clip(description, 200)}`})`,
+        )
+      }
+    }
+    return [text(lines.length === 0 ? 'There are no resources.' : lines.join('\n'))]
+  },
+}
+
+const readResourceTool: HostTool = {
+  tool: {
+    name: 'read_resource',
+    description: 'Reads a resource of a server.',
+    inputSchema: {
+      type: 'object',
+      properties: { server: { type: 'string' }, uri: { type: 'string' } },
+      required: ['server', 'uri'],
+    },
+  },
+  run: async (args, { servers, policy, signal }) => {
+    const [name, uri] = [textArgument(args, 'server'), textArgument(args, 'uri')]
+    await permit(policy, { kind: 'tool', server: name, tool: 'resources/read', payload: { uri } })
+    return readAttached(servers, name, uri, signal)
+  },
+}
+
+export const hostTools: readonly HostTool[] = [readResultTool, listResourcesTool, readResourceTool]
+
+export function hostTool(name: string): HostTool | undefined {
+  return hostTools.find(({ tool }) => tool.name === name)
+}
+
+/** The contents of a resource, for a model. */
+export async function readAttached(
+  servers: readonly LoopServer[],
+  name: string,
+  uri: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly LiveBlock[]> {
+  const server = servers.find(one => one.name === name)
+  if (server?.client === undefined)
+    throw problem('SERVER_UNAVAILABLE', `The server ${clip(name)} is ${server === undefined ? 'not known' : 'down'}`, {
+      suggestion: `There are ${servers.map(one => one.name).join(', ') || 'none'}`,
+    })
+  const { contents } = await server.client.readResource(uri, signal === undefined ? {} : { signal })
+  return contentsBlocks(name, contents)
+}
+
+function textArgument(args: Readonly<Record<string, unknown>>, name: string): string {
+  const value = args[name]
+  if (typeof value === 'string' && value !== '') return value
+  throw problem('INVALID_INPUT', `${name} must be a text`, { suggestion: `Give ${name}` })
+}
+
+function countArgument(args: Readonly<Record<string, unknown>>, name: string, standard: number): number {
+  const value = args[name] ?? standard
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  throw problem('INVALID_INPUT', `${name} must be a whole number of at least 0`)
+}

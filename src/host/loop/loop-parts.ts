@@ -1,0 +1,34 @@
+/** What the parts of the loop share. */
+import type { Clock } from '../../core/clock.ts'
+import type { Store } from '../../stores/store.ts'
+import type { Model } from '../models/model.ts'
+import type { Attachment } from './attach.ts'
+import type { HookParts } from './hook-run.ts'
+import type { LoopLimits } from './limits.ts'
+import type { Lines } from './lines.ts'
+import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState } from './ports.ts'
+import type { Turn } from './turn.ts'
+
+/** Told of each turn when it begins, and with what; of turns that servers' events began nothing was said. */
+export type OnTurn = (turn: Turn, said: { readonly attach: readonly Attachment[]; readonly resumed: boolean }) => void
+
+export interface LoopParts {
+  readonly store: Store
+  readonly clock: Clock
+  /** The first is used unless something chooses another. */
+  readonly models: readonly [Model, ...Model[]]
+  /** All that there are now, in the order of the configuration. */
+  readonly servers: () => readonly LoopServer[]
+  readonly policy: LoopPolicy
+  readonly state: LoopState
+  readonly budgets: LoopBudgets
+  readonly audit: LoopAudit
+  readonly limits: LoopLimits
+  readonly hooks: HookParts
+  readonly lines: Lines
+  /** What the model is told first of all. */
+  readonly system: string
+  readonly newId: () => string
+  /** Told of each turn when it begins. */
+  readonly onTurn: OnTurn | undefined
+}

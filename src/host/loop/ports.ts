@@ -1,0 +1,85 @@
+/** What the loop needs of the rest of the host, and no more: servers, policy, state, budgets, audit. */
+import type { Client } from '../../client/client.ts'
+import type { LiveConnection } from '../../client/live-handlers.ts'
+import type { Why } from '../../core/why.ts'
+import type { Scope } from '../../features/live/scopes/messages.ts'
+import type { Tool } from '../../features/mcp/tools/messages.ts'
+import type { Op } from '../../stores/store.ts'
+import type { StateBook } from '../state/book.ts'
+
+/** A tool as it was pinned. */
+export interface LoopTool {
+  readonly tool: Tool
+  /** The feature set that it belongs to, where there is one. */
+  readonly featureSet?: string | undefined
+}
+
+export interface LoopServer {
+  readonly name: string
+  /** Undefined while it is down. */
+  readonly client: Client | undefined
+  readonly live: LiveConnection | undefined
+  /** Only those that may be offered to a model. */
+  tools(): Promise<readonly LoopTool[]>
+}
+
+export interface LoopAsked {
+  readonly kind: 'infer' | 'tool' | 'sample' | 'elicit' | 'roots' | 'inject'
+  readonly server: string
+  readonly featureSet?: string
+  readonly tool?: string
+  readonly payload?: unknown
+}
+
+export type LoopVerdict =
+  | { readonly do: 'allow'; readonly rule: string }
+  | { readonly do: 'deny'; readonly why: Why }
+  | { readonly do: 'ask'; readonly question: string; readonly digest: string; readonly rule: string }
+  | { readonly do: 'hold'; readonly until: number; readonly why: Why }
+  | { readonly do: 'coalesce'; readonly key: string; readonly withinMs: number; readonly rule: string }
+
+export interface LoopPolicy {
+  decide(asked: LoopAsked): Promise<LoopVerdict>
+  approve(asked: LoopAsked, verdict: LoopVerdict & { readonly do: 'ask' }): Promise<{ readonly yes: boolean; readonly why?: Why }>
+  /** Says that it begins; what is returned says that it ended. */
+  enter?(asked: LoopAsked): () => void
+  /** What a call acts on, by the host's own reading of its arguments; never the server's word. */
+  scopesOf?(server: string, tool: string, args: unknown): readonly Scope[] | undefined
+}
+
+/** The book of states, as far as the loop writes in it. */
+export type LoopState = Pick<StateBook, 'before' | 'record' | 'rollback'>
+
+export interface Spent {
+  readonly tokens?: number
+  readonly money?: number
+  readonly requests?: number
+}
+
+export interface LoopReservation {
+  settle(actual: Omit<Spent, 'requests'> & { readonly requests?: 0 | 1 }): Promise<unknown> | unknown
+}
+
+export interface LoopBudgets {
+  reserve(asked: Spent & { readonly server: string; readonly featureSet: string }): Promise<LoopReservation | Why>
+}
+
+export interface LoopNote {
+  /** Empty for what concerns the host alone. */
+  readonly server: string
+  readonly featureSet?: string
+  readonly inferenceId?: string
+  readonly eventId?: string
+  readonly conversation?: string
+  readonly cause?: string
+  readonly kind: string
+  readonly outcome: 'success' | 'failure' | 'timeout' | 'refused' | 'held' | 'dropped'
+  readonly why?: Why
+  readonly detail?: string
+  readonly ms?: number
+}
+
+export interface LoopAudit {
+  note(note: LoopNote): Promise<unknown> | unknown
+  ops(note: LoopNote): readonly Op[]
+}

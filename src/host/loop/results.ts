@@ -1,0 +1,73 @@
+/**
+ * Results that are too long for a prompt: kept on the store in pieces, while the model gets the beginning and a reference by which it
+ * can read on.
+ */
+import type { LiveBlock } from '../../features/live/content/messages.ts'
+import { put } from '../../stores/ops.ts'
+import type { Op, Store } from '../../stores/store.ts'
+import { text } from './blocks.ts'
+import type { LoopLimits } from './limits.ts'
+
+/** Below the store's limit for one value, whatever the characters. */
+const pieceLength = 1_000_000
+
+export interface Shortened {
+  readonly content: readonly LiveBlock[]
+  /** Undefined: nothing had to be cut. */
+  readonly reference: string | undefined
+  /** To be written with the result. */
+  readonly ops: readonly Op[]
+}
+
+/** `reference`: the name it is to have; only the conversation it belongs to can read it. */
+export function shorten(content: readonly LiveBlock[], conversation: string, reference: string, limits: LoopLimits): Shortened {
+  const words = content.reduce((sum, block) => sum + (block.type === 'text' ? block.text.length : 0), 0)
+  if (words <= limits.resultLength) return { content, reference: undefined, ops: [] }
+  const whole = content.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n')
+  const kept = whole.slice(0, limits.keptLength)
+  const ops: Op[] = []
+  for (let at = 0; at < kept.length; at += pieceLength)
+    ops.push(
+      put(
+        pieceKey(conversation, reference, at / pieceLength),
+        JSON.stringify({ length: kept.length, text: kept.slice(at, at + pieceLength) }),
+      ),
+    )
+  const shown = cutAt(kept, limits.resultLength)
+  const lost = whole.length > kept.length ? ` Of it the first ${kept.length} are kept.` : ''
+  const note = `[This is the beginning of ${whole.length} characters.${lost} Read on with read_result {"id":"${reference}","offset":${shown.length}}.]`
+  return { content: [text(`${shown}\n${note}`), ...content.filter(block => block.type !== 'text')], reference, ops }
+}
+
+/** A part of a kept result; undefined where there is none of that name. */
+export async function readResult(
+  store: Store,
+  conversation: string,
+  reference: string,
+  offset: number,
+  length: number,
+): Promise<{ readonly text: string; readonly end: number; readonly of: number } | undefined> {
+  let found = ''
+  let of: number | undefined
+  for (let piece = Math.floor(offset / pieceLength); ; piece++) {
+    const entry = await store.get(pieceKey(conversation, reference, piece))
+    if (entry === undefined) break
+    const kept = JSON.parse(entry.value) as { readonly length: number; readonly text: string }
+    of = kept.length
+    found += kept.text.slice(Math.max(0, offset - piece * pieceLength), offset + length - piece * pieceLength)
+    if ((piece + 1) * pieceLength >= Math.min(of, offset + length)) break
+  }
+  if (of === undefined) return undefined
+  const part = cutAt(found, length)
+  return { text: part, end: offset + part.length, of }
+}
+
+function pieceKey(conversation: string, reference: string, piece: number): string {
+  return `result/${encodeURIComponent(conversation)}/${encodeURIComponent(reference)}/${String(piece).padStart(4, '0')}`
+}
+
+/** Never between the halves of one character. */
+function cutAt(words: string, length: number): string {
+  const cut = words.slice(0, length)
+  return cut.length < words.length && /[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut
+}

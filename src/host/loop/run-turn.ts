@@ -1,0 +1,236 @@
+/**
+ * A turn, from what was said to the answer: hooks, model, tool calls, model again, hooks, and one commit that holds the answer. What
+ * is about to be done is written before it is done, so that a turn that was cut off can go on.
+ */
+import { type Why, why } from '../../core/why.ts'
+import type { AfterInference, BeforeInference } from '../../features/live/context-hooks/messages.ts'
+import type { Op } from '../../stores/store.ts'
+import type { Model, ToolUse } from '../models/model.ts'
+import { afterHooks, holdsAnswers } from './after-hooks.ts'
+import { beforeHooks } from './before-hooks.ts'
+import { type CallParts, makeCall } from './calls.ts'
+import type { ConversationLog } from './conversation-log.ts'
+import { type Generation, generate } from './generate.ts'
+import type { LoopParts } from './loop-parts.ts'
+import type { TurnPart } from './parts.ts'
+import { refused } from './permit.ts'
+import type { LoopServer } from './ports.ts'
+import { composePrompt, type Prompt } from './prompt.ts'
+import type { LogRecord, PlannedCall } from './records.ts'
+import { resumeCall } from './resume.ts'
+import { openToolbox, type Toolbox } from './toolbox.ts'
+import type { TurnRecord } from './turn-record.ts'
+
+export interface TurnRun {
+  readonly log: ConversationLog
+  readonly turn: TurnRecord
+  readonly model: Model
+  /** It has been begun before: nobody says anything new. */
+  readonly again: boolean
+  /** Written with the answer. */
+  readonly done: readonly Op[]
+  readonly emit: (part: TurnPart) => void
+  readonly signal: AbortSignal
+}
+
+/** Throws what ended it early; when it returns, the answer is written. */
+export async function runTurn(parts: LoopParts, run: TurnRun): Promise<void> {
+  const { turn, signal } = run
+  const servers = parts.servers().filter(({ client }) => client !== undefined)
+  const toolbox = await openToolbox(servers, parts.limits)
+  const calls = callParts(parts, run, servers, toolbox)
+  for (const call of turn.calls) {
+    if (!turn.outcomes.has(call.n)) await settle(run, call, () => resumeCall(calls, call, signal))
+  }
+  const asked = hookParams(run)
+  const [prompt, shown] = await shapePrompt(parts, run, servers, toolbox, asked)
+  const pending = [shown]
+  follow(servers, asked, 'started')
+  try {
+    await converse(parts, run, { servers, toolbox, calls, asked, prompt, pending })
+    follow(servers, asked, 'completed')
+  } catch (error) {
+    follow(servers, asked, signal.aborted ? 'aborted' : 'failed')
+    if (pending.length > 0) await run.log.append(() => pending.splice(0))
+    throw error
+  }
+}
+
+/** What a turn works with. */
+interface Stage {
+  readonly servers: readonly LoopServer[]
+  readonly toolbox: Toolbox
+  readonly calls: CallParts
+  readonly asked: BeforeInference
+  readonly prompt: Prompt
+  /** Records that go with the next ones: nothing depends on them. */
+  readonly pending: LogRecord[]
+}
+
+async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<void> {
+  const { log, turn, model, signal } = run
+  const held = holdsAnswers(stage.servers)
+  const payer = turn.from.kind === 'event' ? turn.from : { server: 'host', featureSet: 'conversation' }
+  const generating = { ...parts, retries: parts.limits.retries, payer }
+  const hear = (delta: string): void => {
+    if (!held) run.emit({ type: 'text', delta })
+  }
+  for (;;) {
+    checkBounds(parts, turn)
+    const said = await generate(generating, model, stage.prompt.request(turn), signal, hear)
+    if (said.uses.length === 0) return answer(parts, run, stage, said, held)
+    const planned = plan(turn, stage.toolbox, said.uses)
+    const { toolCalls } = parts.limits
+    if (turn.calls.length + planned.length > toolCalls) throw refused(tooMany('toolCalls', toolCalls, 'tool calls'))
+    const step: LogRecord = { type: 'step', seq: turn.seq, content: contentOf(said), calls: planned, usage: said.usage }
+    await log.append(() => [...stage.pending.splice(0), step])
+    await callAll(parts, run, stage.calls, planned)
+  }
+}
+
+/** Servers that follow turns, and nothing of what is said in them. */
+function follow(
+  servers: readonly LoopServer[],
+  { inferenceId, conversationId, turnIndex, model }: BeforeInference,
+  phase: 'started' | 'completed' | 'aborted' | 'failed',
+): void {
+  for (const { live } of servers)
+    if (live?.hooks.lifecycle === true) live.lifecycle({ inferenceId, conversationId, turnIndex, model, phase })
+}
+
+function hookParams({ log, turn, model, again }: TurnRun): BeforeInference {
+  const { inferenceId, index: turnIndex, text } = turn
+  return { inferenceId, conversationId: log.id, turnIndex, userMessage: again ? null : text, model: model.info }
+}
+
+async function shapePrompt(
+  parts: LoopParts,
+  run: TurnRun,
+  servers: readonly LoopServer[],
+  toolbox: Toolbox,
+  asked: BeforeInference,
+): Promise<readonly [Prompt, LogRecord]> {
+  const { log, turn, model, signal } = run
+  const { injected, reports, stopped } = await beforeHooks(parts.hooks, servers, asked, signal)
+  for (const report of reports) run.emit({ type: 'hook', report })
+  if (stopped !== undefined) throw refused(stopped)
+  const { system, limits } = parts
+  const earlier = log.before(turn, limits.historyTurns)
+  const prompt = composePrompt({
+    model: model.info,
+    system,
+    earlier,
+    turn,
+    injected,
+    tools: toolbox.tools,
+    answerTokens: limits.answerTokens,
+    before: earlier.at(-1)?.prompt,
+  })
+  run.emit({ type: 'prompt', prompt: prompt.snapshot })
+  return [prompt, { type: 'prompt', seq: turn.seq, prompt: prompt.snapshot, hooks: reports }]
+}
+
+function callParts(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[], toolbox: Toolbox): CallParts {
+  const { store, clock, limits, policy, state, audit, lines } = parts
+  const { log, turn, emit } = run
+  return {
+    ...{ store, clock, limits, policy, state, audit, lines, servers, toolbox },
+    conversation: log.id,
+    inferenceId: turn.inferenceId,
+    onProgress: (n, step) => emit({ type: 'progress', n, ...step }),
+  }
+}
+
+/** Names of the host's own making, so that a call that is made again is known as the same one. */
+function plan(turn: TurnRecord, toolbox: Toolbox, uses: readonly ToolUse[]): readonly PlannedCall[] {
+  return uses.map(({ id, name, arguments: args }, at) => {
+    const n = turn.calls.length + at
+    const entry = toolbox.find(name)
+    const common = { id, n, name, arguments: args, key: `${turn.key}-${n}` }
+    if (entry === undefined) return { ...common, tool: name, readOnly: true }
+    const { server, tool, featureSet, definition } = entry
+    const readOnly = definition.annotations?.readOnlyHint === true
+    return { ...common, server, tool, readOnly, ...(featureSet !== undefined && { featureSet }) }
+  })
+}
+
+function contentOf({ text, uses }: Generation): (LogRecord & { type: 'step' })['content'] {
+  return text === '' ? uses : [{ type: 'text', text }, ...uses]
+}
+
+/** Several at once; what each came to is written as it comes. None is left behind when another fails. */
+async function callAll(parts: LoopParts, run: TurnRun, calls: CallParts, planned: readonly PlannedCall[]): Promise<void> {
+  const waiting = [...planned]
+  const work = async (): Promise<void> => {
+    for (let call = waiting.shift(); call !== undefined; call = waiting.shift()) {
+      const one = call
+      await settle(run, one, () => makeCall(calls, one, run.signal))
+    }
+  }
+  const workers = Array.from({ length: Math.min(parts.limits.parallelCalls, planned.length) }, work)
+  for (const ended of await Promise.allSettled(workers)) if (ended.status === 'rejected') throw ended.reason
+}
+
+async function settle(
+  { log, turn, emit, signal }: TurnRun,
+  call: PlannedCall,
+  work: () => ReturnType<typeof makeCall>,
+): Promise<void> {
+  signal.throwIfAborted()
+  emit({ type: 'call', call })
+  const { outcome, ops } = await work()
+  // What was stopped amid it has no outcome yet: whoever goes on with the turn finds it as it was begun.
+  if (signal.aborted && outcome.status !== 'done' && outcome.rolledBack !== true) signal.throwIfAborted()
+  await log.append(() => [{ type: 'result', seq: turn.seq, outcome }], ops)
+  emit({ type: 'result', call, outcome })
+  signal.throwIfAborted()
+}
+
+function checkBounds({ limits }: LoopParts, turn: TurnRecord): void {
+  const { inputTokens, outputTokens } = turn.usage
+  if (turn.inferences >= limits.steps) throw refused(tooMany('steps', limits.steps, 'answers of the model'))
+  if (inputTokens + outputTokens >= limits.turnTokens) throw refused(tooMany('turnTokens', limits.turnTokens, 'tokens'))
+}
+
+function tooMany(limit: string, most: number, what: string): Why {
+  return why(
+    'TURN_TOO_LONG',
+    `limits.${limit}`,
+    `The turn has used its ${most} ${what}`,
+    `Ask for less at once, or raise limits.${limit}`,
+  )
+}
+
+async function answer(
+  parts: LoopParts,
+  run: TurnRun,
+  { servers, asked, pending }: Stage,
+  said: Generation,
+  held: boolean,
+): Promise<void> {
+  const { log, turn, emit, signal } = run
+  const { usage, finishReason, model } = said
+  const params: AfterInference = { ...asked, assistantMessage: said.text, usage: totalUsage(turn, usage) }
+  const { text, changes, reports, stopped } = await afterHooks(parts.hooks, servers, params, signal)
+  for (const report of reports) emit({ type: 'hook', report })
+  if (stopped !== undefined) throw refused(stopped)
+  const { seq, inferenceId, from } = turn
+  const note = parts.audit.ops({
+    server: from.kind === 'event' ? from.server : '',
+    ...(from.kind === 'event' && { featureSet: from.featureSet, eventId: from.eventId }),
+    ...{ inferenceId, conversation: log.id, kind: 'turn', outcome: 'success' as const, detail: model },
+  })
+  await log.append(
+    () => [
+      ...pending.splice(0),
+      { type: 'answer', seq, text, finishReason, usage, model, changes, hooks: reports, at: parts.clock.now() },
+    ],
+    [...run.done, ...note],
+  )
+  if (held && text !== '') emit({ type: 'text', delta: text })
+  emit({ type: 'answer', text, changes })
+}
+
+function totalUsage({ usage }: TurnRecord, last: Generation['usage']): Generation['usage'] {
+  return { inputTokens: usage.inputTokens + last.inputTokens, outputTokens: usage.outputTokens + last.outputTokens }
+}

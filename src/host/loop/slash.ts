@@ -1,0 +1,113 @@
+/** Prompts of servers as commands: `/name first second`, `/name key=value`, `/server:name …`; and what could be typed next. */
+import { problem } from '../../core/problem.ts'
+import type { Prompt } from '../../features/mcp/prompts/messages.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { ModelMessage } from '../models/model.ts'
+import { blockOf } from './blocks.ts'
+import type { LoopServer } from './ports.ts'
+
+/** A prompt that can be called. */
+export interface OfferedPrompt {
+  /** What is typed behind the slash. */
+  readonly command: string
+  readonly server: string
+  readonly prompt: Prompt
+}
+
+const listed = 500
+
+/** All of them; those whose names several servers use carry their server in front. */
+export async function offeredPrompts(servers: readonly LoopServer[], signal?: AbortSignal): Promise<readonly OfferedPrompt[]> {
+  const found: { server: string; prompt: Prompt }[] = []
+  for (const { name, client } of servers) {
+    if (client?.capabilities['prompts'] === undefined) continue
+    try {
+      for await (const prompt of client.prompts(signal === undefined ? {} : { signal })) {
+        if (found.length >= listed) break
+        found.push({ server: name, prompt })
+      }
+    } catch (error) {
+      signal?.throwIfAborted()
+      // One server that cannot list its prompts does not hide those of others.
+      if (servers.length === 1) throw error
+    }
+  }
+  const count = new Map<string, number>()
+  for (const { prompt } of found) count.set(prompt.name, (count.get(prompt.name) ?? 0) + 1)
+  return found.map(one => {
+    const alone = count.get(one.prompt.name) === 1
+    return { ...one, command: alone ? one.prompt.name : `${one.server}:${one.prompt.name}` }
+  })
+}
+
+export async function runPrompt(
+  servers: readonly LoopServer[],
+  input: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly ModelMessage[]> {
+  const [, command = '', rest = ''] = /^\/(\S+)\s*([\s\S]*)$/.exec(input) ?? []
+  const offered = await offeredPrompts(servers, signal)
+  const found = offered.find(one => one.command === command || `${one.server}:${one.prompt.name}` === command)
+  const client = servers.find(({ name }) => name === found?.server)?.client
+  if (found === undefined || client === undefined) throw unknown(command, offered)
+  const args = readArguments(found.prompt, rest)
+  const missing = (found.prompt.arguments ?? []).filter(({ name, required }) => required === true && args[name] === undefined)
+  if (missing.length > 0)
+    throw problem('INVALID_INPUT', `/${command} needs ${missing.map(({ name }) => name).join(', ')}`, {
+      suggestion: `Write /${command} ${missing.map(({ name }) => `${name}=…`).join(' ')}`,
+    })
+  const { messages } = await client.getPrompt(found.prompt.name, args, signal === undefined ? {} : { signal })
+  return messages.map(({ role, content }) => ({ role, content: blockOf(content) }))
+}
+
+/** By name, else in the order of the declaration; the last one takes all that is left. */
+function readArguments({ arguments: declared = [] }: Prompt, rest: string): Readonly<Record<string, string>> {
+  const names = new Set(declared.map(({ name }) => name))
+  const given = new Map<string, string>()
+  const free: string[] = []
+  for (const [token = ''] of rest.matchAll(/[\w.-]+="[^"]*"|"[^"]*"|\S+/g)) {
+    const [, key = '', value = ''] = /^([\w.-]+)=([\s\S]*)$/.exec(token) ?? []
+    if (names.has(key)) given.set(key, unquoted(value))
+    else free.push(unquoted(token))
+  }
+  const open = declared.filter(({ name }) => !given.has(name))
+  for (const [at, { name }] of open.entries()) {
+    const value = at === open.length - 1 ? free.slice(at).join(' ') : free[at]
+    if (value !== undefined && value !== '') given.set(name, value)
+  }
+  return Object.fromEntries(given)
+}
+
+function unquoted(token: string): string {
+  return token.replace(/^"([\s\S]*)"$/, '$1')
+}
+
+/** What could stand where the line ends: commands, names of arguments, or values that the server proposes. */
+export async function completeCommand(servers: readonly LoopServer[], line: string): Promise<readonly string[]> {
+  if (!line.startsWith('/') || line.startsWith('//')) return []
+  const offered = await offeredPrompts(servers)
+  const [, command = '', rest] = /^\/(\S*)(?:\s+([\s\S]*))?$/.exec(line) ?? []
+  if (rest === undefined) return offered.filter(one => one.command.startsWith(command)).map(one => `/${one.command}`)
+  const found = offered.find(one => one.command === command)
+  const client = servers.find(({ name }) => name === found?.server)?.client
+  if (found === undefined || client === undefined) return []
+  const last = /\S*$/.exec(rest)?.[0] ?? ''
+  const head = line.slice(0, line.length - last.length)
+  const [, key, value = ''] = /^([\w.-]+)=(.*)$/.exec(last) ?? []
+  const declared = found.prompt.arguments ?? []
+  if (key === undefined) return declared.filter(({ name }) => name.startsWith(last)).map(({ name }) => `${head}${name}=`)
+  if (!declared.some(({ name }) => name === key) || client.capabilities['completions'] === undefined) return []
+  const context = readArguments(found.prompt, rest.slice(0, rest.length - last.length))
+  const { values } = await client.complete({ prompt: found.prompt.name }, { name: key, value }, { arguments: context })
+  return values.map(one => `${head}${key}=${/\s/.test(one) ? `"${one}"` : one}`)
+}
+
+function unknown(command: string, offered: readonly OfferedPrompt[]) {
+  const names = offered.slice(0, 12).map(one => `/${one.command}`)
+  return problem('INVALID_INPUT', `There is no prompt /${clip(command)}`, {
+    suggestion:
+      names.length > 0
+        ? `There are ${names.join(', ')}; begin with // to send a slash`
+        : 'No server offers prompts; begin with // to send a slash',
+  })
+}

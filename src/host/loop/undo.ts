@@ -1,0 +1,138 @@
+/**
+ * Taking back what a turn did, the last effect first: states of feature sets are set back, calls are undone by the calls that their
+ * servers named when they were made, and what neither can do is told as what stays.
+ */
+import type { Clock } from '../../core/clock.ts'
+import { type Why, why } from '../../core/why.ts'
+import { classify } from '../../features/reliability/problem/client.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { LoopLimits } from './limits.ts'
+import { refusal, whyOf } from './permit.ts'
+import type { LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
+import type { Compensation, PlannedCall } from './records.ts'
+import type { TurnRecord } from './turn-record.ts'
+import type { UndoStep } from './undo-report.ts'
+
+export interface UndoParts {
+  readonly clock: Clock
+  readonly servers: readonly LoopServer[]
+  readonly policy: LoopPolicy
+  readonly state: LoopState
+  readonly audit: LoopAudit
+  readonly limits: LoopLimits
+  readonly conversation: string
+  /** Keeps each step, so that an undo that is cut off does nothing twice. */
+  readonly keep: (step: UndoStep) => Promise<void>
+}
+
+export async function undoTurn(parts: UndoParts, turn: TurnRecord): Promise<readonly UndoStep[]> {
+  const steps: UndoStep[] = []
+  const settled = new Map(turn.undoSteps.filter(({ outcome }) => outcome !== 'stays').map(step => [step.call, step]))
+  const states = new Map<string, Promise<Why | undefined>>()
+  for (const call of turn.calls.toReversed()) {
+    const before = settled.get(call.n)
+    const step = before ?? { seq: turn.seq, call: call.n, ...facts(call), ...(await undoCall(parts, turn, call, states)) }
+    steps.push(step)
+    if (before !== undefined) continue
+    await parts.keep(step)
+    if (step.outcome !== 'nothing') note(parts, turn, step)
+  }
+  return steps
+}
+
+type Fate = Pick<UndoStep, 'outcome' | 'by' | 'why'>
+
+async function undoCall(
+  parts: UndoParts,
+  turn: TurnRecord,
+  call: PlannedCall,
+  states: Map<string, Promise<Why | undefined>>,
+): Promise<Fate> {
+  const outcome = turn.outcomes.get(call.n)
+  if (call.server === undefined || call.readOnly) return { outcome: 'nothing' }
+  if (outcome === undefined || outcome.status === 'unknown') return { outcome: 'stays', why: unknownEnd(call) }
+  if (outcome.rolledBack === true) return { outcome: 'undone', by: 'transaction' }
+  if (outcome.status !== 'done') return { outcome: 'nothing' }
+  if (outcome.state === undefined) return compensate(parts, call, outcome.compensation)
+  const set = call.featureSet ?? ''
+  const place = `${call.server}\u0000${set}`
+  const back = states.get(place) ?? rollBack(parts, call.server, set, earliest(turn, call))
+  states.set(place, back)
+  const failed = await back
+  if (failed === undefined) return { outcome: 'undone', by: 'rollback' }
+  return outcome.compensation === undefined ? { outcome: 'stays', why: failed } : compensate(parts, call, outcome.compensation)
+}
+
+/** The checkpoint before the first call of the turn on the same state. */
+function earliest(turn: TurnRecord, { server, featureSet }: PlannedCall): string | undefined {
+  const first = turn.calls.find(
+    other => other.server === server && other.featureSet === featureSet && turn.outcomes.get(other.n)?.state !== undefined,
+  )
+  return first === undefined ? undefined : turn.outcomes.get(first.n)?.state?.before
+}
+
+async function rollBack(parts: UndoParts, server: string, set: string, checkpoint: string | undefined): Promise<Why | undefined> {
+  const fix = `Set ${set} of ${server} back by hand`
+  if (checkpoint === undefined)
+    return why('NO_EARLIER_STATE', 'undo.rollback', `${server} had no checkpoint of ${clip(set)} before this turn`, fix)
+  try {
+    const { success, why: said } = await parts.state.rollback(server, set, checkpoint)
+    if (success) return undefined
+    return said ?? why('ROLLBACK_REFUSED', 'undo.rollback', `${server} did not go back`, fix)
+  } catch (error) {
+    return whyOf(classify(error), 'undo.rollback')
+  }
+}
+
+async function compensate(parts: UndoParts, call: PlannedCall, way: Compensation | undefined): Promise<Fate> {
+  if (way?.parameters === undefined) return { outcome: 'stays', why: noWay(call, way) }
+  const { server = '', key } = call
+  const client = parts.servers.find(({ name }) => name === server)?.client
+  if (client === undefined)
+    return { outcome: 'stays', why: why('SERVER_UNAVAILABLE', 'servers', `${server} is down`, `Undo again when ${server} is up`) }
+  const said = await refusal(parts.policy, { kind: 'tool', server, tool: way.tool, payload: way.parameters })
+  if (said !== undefined) return { outcome: 'stays', why: said }
+  try {
+    const result = await client.callTool(way.tool, way.parameters, {
+      idempotencyKey: `undo-${key}`,
+      conversation: parts.conversation,
+      timeout: parts.limits.callMs,
+    })
+    if (!result.isError) return { outcome: 'undone', by: 'compensation' }
+    return {
+      outcome: 'stays',
+      why: why('UNDO_FAILED', 'undo.compensation', `${way.tool} failed: ${clip(result.text, 200)}`, `Undo ${call.tool} by hand`),
+    }
+  } catch (error) {
+    return { outcome: 'stays', why: whyOf(classify(error), 'undo.compensation') }
+  }
+}
+
+function facts({ server, tool, featureSet }: PlannedCall): Pick<UndoStep, 'server' | 'tool' | 'featureSet'> {
+  return { tool, ...(server !== undefined && { server }), ...(featureSet !== undefined && { featureSet }) }
+}
+
+function note(parts: UndoParts, turn: TurnRecord, { server = '', featureSet, tool, outcome, why: said }: UndoStep): void {
+  parts.audit.note({
+    server,
+    ...(featureSet !== undefined && { featureSet }),
+    inferenceId: turn.inferenceId,
+    conversation: parts.conversation,
+    kind: 'undo',
+    outcome: outcome === 'undone' ? 'success' : 'failure',
+    ...(tool !== undefined && { detail: clip(tool) }),
+    ...(said && { why: said }),
+  })
+}
+
+function unknownEnd({ server = '', tool }: PlannedCall): Why {
+  return why('OUTCOME_UNKNOWN', 'undo', `Nobody knows whether ${tool} was done`, `Look at ${server} and set right what is there`)
+}
+
+function noWay({ server = '', tool }: PlannedCall, way: Compensation | undefined): Why {
+  const said =
+    way === undefined
+      ? `${server} does not say how ${tool} is undone`
+      : `${server} says that ${way.tool} undoes ${tool}, but not with what`
+  return why('NO_WAY_BACK', 'undo.compensation', said, `Undo ${tool} by hand`)
+}

@@ -1,0 +1,48 @@
+/**
+ * Calls of tools that say how they are undone. Each is a transaction of its own, committed at once: so the server tells what would
+ * take it back, which is kept with the turn for later, and a call whose end nobody knows is taken back by the server itself.
+ */
+import type { Client } from '../../client/client.ts'
+import type { ToolOutcome } from '../../client/outcome.ts'
+import type { CallToolOptions } from '../../client/tool-calls.ts'
+import type { Tool } from '../../features/mcp/tools/messages.ts'
+import { classify } from '../../features/reliability/problem/client.ts'
+import { transactionsExtension } from '../../features/reliability/transactions/messages.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { type Made, TakenBack } from './made.ts'
+import type { Compensation, PlannedCall } from './records.ts'
+
+export function isUndoable({ _meta }: Tool): boolean {
+  const said = _meta?.[transactionsExtension]
+  return isRecord(said) && isRecord(said['compensation'])
+}
+
+/** The name of the transaction of a call: known before it begins, so that another process can ask how it ended. */
+export function transactionOf(call: PlannedCall): string {
+  return `turn-${call.key}`
+}
+
+export async function callInTransaction(client: Client, call: PlannedCall, options: CallToolOptions): Promise<Made> {
+  const tx = await client.transaction({ id: transactionOf(call), description: `Turn of a conversation: ${call.tool}` })
+  let result: ToolOutcome
+  try {
+    result = await tx.callTool(call.tool, call.arguments, options)
+  } catch (error) {
+    const report = await tx.rollback('The call did not end well').catch(() => undefined)
+    if (report?.status === 'rolled_back') throw new TakenBack(classify(error))
+    throw error
+  }
+  if (result.isError) {
+    await tx.rollback('The tool failed').catch(() => undefined)
+    return { result }
+  }
+  await tx.commit()
+  return { result, compensation: compensationIn(result) }
+}
+
+function compensationIn({ meta }: ToolOutcome): Compensation | undefined {
+  const step = meta?.[transactionsExtension]
+  const said = isRecord(step) ? step['compensation'] : undefined
+  if (!isRecord(said) || typeof said['tool'] !== 'string') return undefined
+  return { tool: said['tool'], ...(isRecord(said['parameters']) && { parameters: said['parameters'] }) }
+}

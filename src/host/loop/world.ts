@@ -1,0 +1,126 @@
+/** For tests: a loop with real servers in memory, a real store, and ports that let everything pass and remember what they saw. */
+
+import { connect } from '../../client/connect.ts'
+import type { LiveConnection, LiveHandlers } from '../../client/live-handlers.ts'
+import type { PushEvent } from '../../features/live/push-events/messages.ts'
+import type { Connection } from '../../jsonrpc/connection.ts'
+import type { RevisionId } from '../../revisions/index.ts'
+import { createServer, type Server } from '../../server/index.ts'
+import { memoryStore } from '../../stores/memory.ts'
+import type { Store } from '../../stores/store.ts'
+import { memoryPair } from '../../transports/memory.ts'
+import { createLoop, type Loop, type LoopOptions } from './loop.ts'
+import type { LoopAudit, LoopBudgets, LoopNote, LoopPolicy, LoopServer, LoopState } from './ports.ts'
+
+export const allowing: LoopPolicy = {
+  decide: async () => ({ do: 'allow', rule: 'test' }),
+  approve: async () => ({ yes: true }),
+}
+
+export const boundless: LoopBudgets = { reserve: async () => ({ settle: () => undefined }) }
+
+export const stateless: LoopState = {
+  before: async () => ({ order: 0 }),
+  record: async (_server, _set, { checkpoint }) => ({ checkpoint, current: true, whys: [] }),
+  rollback: async () => ({ success: false }),
+}
+
+export interface WorldOptions extends Omit<Partial<LoopOptions>, 'servers' | 'audit'> {
+  readonly model: LoopOptions['model']
+  readonly servers?: Readonly<Record<string, Server>>
+  readonly lives?: Readonly<Record<string, LiveConnection>>
+  /** Only these tools of a server. */
+  readonly pinned?: Readonly<Record<string, readonly string[]>>
+  readonly onConfirm?: () => boolean
+  readonly revision?: RevisionId
+  readonly wrap?: (server: string) => (connection: Connection) => Connection
+  /** Connections instead of servers. */
+  readonly pipes?: Readonly<Record<string, () => Connection>>
+}
+
+export interface World {
+  readonly loop: Loop
+  readonly store: Store
+  readonly notes: LoopNote[]
+  readonly servers: LoopServer[]
+  readonly pushed: readonly PushEvent[]
+  close(): Promise<void>
+}
+
+export async function openWorld(options: WorldOptions): Promise<World> {
+  const store = options.store ?? memoryStore()
+  const notes: LoopNote[] = []
+  const audit: LoopAudit = {
+    note: note => void notes.push(note),
+    ops: note => {
+      notes.push(note)
+      return []
+    },
+  }
+  const servers: LoopServer[] = []
+  const pushed: PushEvent[] = []
+  const standard = { policy: allowing, budgets: boundless, state: stateless }
+  const loop = createLoop({ ...standard, ...options, store, audit, servers: () => servers })
+  for (const [name, server] of Object.entries(options.servers ?? {}))
+    servers.push(await connected(loop, name, near(server), options, pushed))
+  for (const [name, pipe] of Object.entries(options.pipes ?? {}))
+    servers.push(await connected(loop, name, pipe(), options, pushed))
+  for (const [name, live] of Object.entries(options.lives ?? {})) {
+    const client = await connect(near(createServer({ name, version: '1.0.0' })))
+    servers.push({ name, client, live, tools: async () => [] })
+  }
+  return {
+    ...{ loop, store, notes, servers, pushed },
+    close: async () => {
+      await loop.close()
+      for (const { client } of servers) await client?.close()
+    },
+  }
+}
+
+async function connected(
+  loop: Loop,
+  name: string,
+  pipe: Connection,
+  { pinned, onConfirm, revision, wrap }: WorldOptions,
+  pushed: PushEvent[],
+): Promise<LoopServer> {
+  const { live, ...answers } = loop.answersFor(name)
+  const handlers: LiveHandlers = {
+    ...live,
+    select: declared => ({ enabled: [...declared.keys()], disabled: [], canEnable: () => true }),
+    onPush: async event => {
+      pushed.push(event)
+      return { accepted: true, inferenceId: `inf_${event.eventId}` }
+    },
+    onElevate: async ({ scope }) => ({ approved: true, ...(scope.payload !== undefined && { payload: scope.payload }) }),
+  }
+  const client = await connect(pipe, {
+    ...answers,
+    ...(wrap && { wrap: wrap(name) }),
+    live: handlers,
+    ...(revision && { revisions: [revision] }),
+    ...(onConfirm && { onConfirm }),
+  })
+  const tools: LoopServer['tools'] = async () => {
+    const found = []
+    for await (const tool of client.tools())
+      if (pinned?.[name]?.includes(tool.name) ?? true) found.push({ tool, featureSet: client.toolSet(tool.name) })
+    return found
+  }
+  return {
+    name,
+    client,
+    tools,
+    get live() {
+      return client.live
+    },
+  }
+}
+
+/** The client's end of a pipe to it. */
+function near(server: Server): Connection {
+  const [mine, far] = memoryPair()
+  server.door.accept(far)
+  return mine
+}

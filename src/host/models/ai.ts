@@ -1,0 +1,198 @@
+/**
+ * Models of the AI SDK: anything that `ai` can stream from becomes a Model. The package is an optional peer, named here alone and
+ * loaded when a model is first asked.
+ */
+import type { LanguageModel, ModelMessage as SdkMessage, ToolSet } from 'ai'
+import { problem } from '../../core/problem.ts'
+import type { LiveBlock } from '../../features/live/content/messages.ts'
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import type {
+  Model,
+  ModelFinish,
+  ModelMessage,
+  ModelPart,
+  ModelPrice,
+  ModelRequest,
+  ModelToolResult,
+  ModelTraits,
+} from './model.ts'
+import { textIn } from './model.ts'
+import { providerProblem } from './provider-problem.ts'
+import { estimateTokens, requestTokens } from './tokens.ts'
+
+export interface AiModelOptions {
+  /** Default: what the language model says of itself. */
+  readonly id?: string
+  readonly vendor?: string
+  /** Tokens. Default 128,000. */
+  readonly contextWindow?: number
+  /** Default: tools. */
+  readonly capabilities?: readonly string[]
+  readonly traits?: ModelTraits
+  readonly price?: ModelPrice
+}
+
+type Sdk = typeof import('ai')
+
+/** @example const host = await createHost({ servers, model: aiModel(createAnthropic()('claude-sonnet-5')) }) */
+export function aiModel(language: LanguageModel | (() => Promise<LanguageModel>), options: AiModelOptions = {}): Model {
+  const { traits, price } = options
+  const info = infoOf(language, options)
+  return {
+    info,
+    ...(traits !== undefined && { traits }),
+    ...(price !== undefined && { price }),
+    async *generate(request, { signal }) {
+      signal.throwIfAborted()
+      const sdk = await load()
+      const model = typeof language === 'function' ? await language() : language
+      try {
+        yield* stream(sdk, model, request, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        throw providerProblem(error, info)
+      }
+    },
+  }
+}
+
+async function load(): Promise<Sdk> {
+  try {
+    return await import('ai')
+  } catch (cause) {
+    throw problem('UNSUPPORTED', 'The package ai is not installed', { suggestion: 'npm install ai', actor: 'operator', cause })
+  }
+}
+
+function infoOf(language: LanguageModel | (() => Promise<LanguageModel>), options: AiModelOptions): ModelInfo {
+  const told = typeof language === 'object' ? language : undefined
+  const named = typeof language === 'string' ? language : undefined
+  return {
+    id: options.id ?? told?.modelId ?? named ?? 'unknown',
+    // Providers name themselves by what they do, such as anthropic.messages.
+    vendor: options.vendor ?? told?.provider.split('.')[0] ?? named?.split('/')[0] ?? 'unknown',
+    contextWindow: options.contextWindow ?? 128_000,
+    capabilities: options.capabilities ?? ['tools'],
+  }
+}
+
+async function* stream(sdk: Sdk, model: LanguageModel, request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart> {
+  const { system, maxTokens, temperature, stop } = request
+  const instructions = textIn(system)
+  const result = sdk.streamText({
+    model,
+    ...(instructions !== '' && { instructions }),
+    messages: sdkMessages(request.messages),
+    tools: sdkTools(sdk, request),
+    ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
+    ...(temperature !== undefined && { temperature }),
+    ...(stop !== undefined && { stopSequences: [...stop] }),
+    abortSignal: signal,
+    // Whoever asks decides about asking again, and hears of errors as parts of the stream.
+    maxRetries: 0,
+    onError: () => {},
+  })
+  let text = ''
+  for await (const part of result.fullStream) {
+    if (part.type === 'text-delta') {
+      text += part.text
+      yield { type: 'text', delta: part.text }
+    } else if (part.type === 'tool-call') yield toolUse(part)
+    else if (part.type === 'error') throw part.error
+    else if (part.type === 'abort') signal.throwIfAborted()
+    else if (part.type === 'finish-step') yield endOf(part, request, text)
+  }
+}
+
+function toolUse({
+  toolCallId,
+  toolName,
+  input,
+}: {
+  readonly toolCallId: string
+  readonly toolName: string
+  readonly input: unknown
+}): ModelPart {
+  if (isRecord(input)) return { type: 'tool_use', id: toolCallId, name: toolName, arguments: input }
+  throw problem('MODEL_BROKE_OFF', 'The model wrote arguments that are no JSON object', {
+    category: 'transient',
+    suggestion: 'Try again',
+  })
+}
+
+interface StepEnd {
+  readonly finishReason: string
+  readonly usage: { readonly inputTokens: number | undefined; readonly outputTokens: number | undefined }
+  readonly response: { readonly modelId: string }
+}
+
+const finishes: ReadonlyMap<string, ModelFinish> = new Map<string, ModelFinish>([
+  ['length', 'max_tokens'],
+  ['tool-calls', 'tool_use'],
+])
+
+/** Some providers count nothing: then the estimate stands in. */
+function endOf({ finishReason, usage, response }: StepEnd, request: ModelRequest, text: string): ModelPart {
+  if (finishReason === 'interrupted' || finishReason === 'error')
+    throw problem('MODEL_BROKE_OFF', 'The provider broke off amid its answer', { category: 'transient', suggestion: 'Try again' })
+  return {
+    type: 'end',
+    finishReason: finishes.get(finishReason) ?? 'end_turn',
+    usage: {
+      inputTokens: usage.inputTokens ?? requestTokens(request),
+      outputTokens: usage.outputTokens ?? estimateTokens(text),
+    },
+    model: response.modelId,
+  }
+}
+
+function sdkTools(sdk: Sdk, { tools }: ModelRequest): ToolSet {
+  return Object.fromEntries(
+    tools.map(({ name, description, inputSchema }) => [
+      name,
+      { inputSchema: sdk.jsonSchema(inputSchema), ...(description !== undefined && { description }) },
+    ]),
+  )
+}
+
+/** Results name the tool they are of, which ours do not: it is found by the call. */
+function sdkMessages(messages: readonly ModelMessage[]): SdkMessage[] {
+  const names = new Map<string, string>()
+  return messages.map((message): SdkMessage => {
+    if (message.role === 'user') return { role: 'user', content: message.content.map(block => userPart(block)) }
+    if (message.role === 'tool')
+      return { role: 'tool', content: message.results.map(result => resultPart(result, names.get(result.id) ?? 'unknown')) }
+    const content = message.content.map(block => {
+      if (block.type !== 'tool_use') return { type: 'text' as const, text: textOf(block) }
+      names.set(block.id, block.name)
+      return { type: 'tool-call' as const, toolCallId: block.id, toolName: block.name, input: block.arguments }
+    })
+    return { role: 'assistant', content }
+  })
+}
+
+function userPart(block: LiveBlock) {
+  if (block.type === 'image' || block.type === 'audio')
+    return { type: 'file' as const, data: block.data, mediaType: block.mimeType }
+  return { type: 'text' as const, text: textOf(block) }
+}
+
+function resultPart({ id, content, isError }: ModelToolResult, toolName: string) {
+  const common = { type: 'tool-result' as const, toolCallId: id, toolName }
+  const text = content.map(block => textOf(block)).join('\n')
+  if (isError) return { ...common, output: { type: 'error-text' as const, value: text } }
+  if (!content.some(({ type }) => type === 'image')) return { ...common, output: { type: 'text' as const, value: text } }
+  const value = content.map(block =>
+    block.type === 'image'
+      ? { type: 'file' as const, data: { type: 'data' as const, data: block.data }, mediaType: block.mimeType }
+      : { type: 'text' as const, text: textOf(block) },
+  )
+  return { ...common, output: { type: 'content' as const, value } }
+}
+
+function textOf(block: LiveBlock): string {
+  if (block.type === 'text') return block.text
+  if (block.type === 'resource_link') return block.name === undefined ? block.uri : `${block.name}: ${block.uri}`
+  return `[${block.type}, ${block.mimeType}]`
+}

@@ -1,0 +1,21 @@
+/** Models for a host: one method to be asked by, and those that come with it. */
+export { type AiModelOptions, aiModel } from './ai.ts'
+export { type AnthropicOptions, anthropic } from './anthropic.ts'
+export { modelFromEnvironment } from './environment.ts'
+export type {
+  Model,
+  ModelFinish,
+  ModelMessage,
+  ModelPart,
+  ModelPrice,
+  ModelRequest,
+  ModelTool,
+  ModelToolResult,
+  ModelTraits,
+  ModelUsage,
+  ToolUse,
+} from './model.ts'
+export { type OfflineOptions, offline } from './offline.ts'
+export { type OpenAiOptions, openai } from './openai.ts'
+export { type ScriptedAnswer, type ScriptedModel, type ScriptedOptions, type ScriptStep, scripted } from './scripted.ts'
+export { estimateTokens } from './tokens.ts'

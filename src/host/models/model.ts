@@ -1,0 +1,82 @@
+/**
+ * What a host asks of a model: one method. Adapters, scripts and the offline assistant all look like this, so nothing else in the
+ * host knows where words come from.
+ */
+import type { LiveBlock } from '../../features/live/content/messages.ts'
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
+
+/** A call that the model wants made. */
+export interface ToolUse {
+  readonly type: 'tool_use'
+  readonly id: string
+  readonly name: string
+  readonly arguments: Readonly<Record<string, unknown>>
+}
+
+export interface ModelToolResult {
+  readonly id: string
+  readonly content: readonly LiveBlock[]
+  readonly isError: boolean
+}
+
+export type ModelMessage =
+  | { readonly role: 'user'; readonly content: readonly LiveBlock[] }
+  | { readonly role: 'assistant'; readonly content: readonly (LiveBlock | ToolUse)[] }
+  | { readonly role: 'tool'; readonly results: readonly ModelToolResult[] }
+
+/** Names fit every provider: 1 to 64 of A-Z a-z 0-9 _ -. */
+export interface ModelTool {
+  readonly name: string
+  readonly description?: string
+  readonly inputSchema: Readonly<Record<string, unknown>>
+}
+
+export interface ModelRequest {
+  readonly system: readonly LiveBlock[]
+  readonly messages: readonly ModelMessage[]
+  readonly tools: readonly ModelTool[]
+  readonly maxTokens?: number
+  readonly temperature?: number
+  readonly stop?: readonly string[]
+}
+
+export interface ModelUsage {
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
+export type ModelFinish = 'end_turn' | 'max_tokens' | 'stop_sequence' | 'tool_use'
+
+export type ModelPart =
+  | { readonly type: 'text'; readonly delta: string }
+  | ToolUse
+  | { readonly type: 'end'; readonly finishReason: ModelFinish; readonly usage: ModelUsage; readonly model?: string }
+
+/** How a model stands against others, each from 0 to 1, where more is better: cheaper, faster, more able. */
+export interface ModelTraits {
+  readonly cost?: number
+  readonly speed?: number
+  readonly intelligence?: number
+}
+
+/** For a million tokens, in whatever currency the host counts. */
+export interface ModelPrice {
+  readonly input: number
+  readonly output: number
+}
+
+/**
+ * @example
+ * const model: Model = { info, async *generate(request) { yield { type: 'text', delta: 'Hello' }; yield { type: 'end', … } } }
+ */
+export interface Model {
+  readonly info: ModelInfo
+  readonly traits?: ModelTraits
+  readonly price?: ModelPrice
+  /** Ends with one part of the type `end`. What goes wrong is thrown, as a Problem where somebody can do something about it. */
+  generate(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<ModelPart>
+}
+
+export function textIn(blocks: readonly (LiveBlock | ToolUse)[]): string {
+  return blocks.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n')
+}

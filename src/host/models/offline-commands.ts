@@ -1,0 +1,137 @@
+/** The plain commands of the offline assistant, read against the tools that there are. */
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import type { ModelTool } from './model.ts'
+
+export type Command =
+  | { readonly do: 'call'; readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> }
+  | { readonly do: 'say'; readonly text: string }
+
+/** Words that people use for what a tool has another word for. */
+const remembering = /^(?:please\s+)?(?:remember|note|memori[sz]e)(?:\s+that)?\s+([\s\S]+)$/i
+const memoryTool = /(?:^|[_-])(?:remember|memori[sz]e|store_memory|add_memory|save_memory|add_note|note_add|write_note)$/i
+
+/** Undefined: it is no command. */
+export function readCommand(text: string, tools: readonly ModelTool[]): Command | undefined {
+  if (/^help\W*$/i.test(text)) return say(help(tools))
+  if (/^(?:list|show|what)\s+(?:the\s+|all\s+)?tools\W*$/i.test(text)) return say(listed(tools))
+  const [, name, rest = ''] = /^(?:please\s+)?(?:call|run|use)\s+(?:the\s+)?(?:tool\s+)?([\w.-]+)\s*([\s\S]*)$/i.exec(text) ?? []
+  if (name !== undefined) {
+    const tool = findTool(name, tools)
+    return tool === undefined ? say(unknown(name, tools)) : callWith(tool, rest)
+  }
+  const [, what] = remembering.exec(text) ?? []
+  const memory = what === undefined ? undefined : tools.find(tool => memoryTool.test(tool.name))
+  if (memory !== undefined && what !== undefined) return callWith(memory, what)
+  const [, first = '', tail = ''] = /^([\w.-]+)(?:\s+([\s\S]*))?$/.exec(text) ?? []
+  const named = tools.find(tool => tool.name.toLowerCase() === first.toLowerCase())
+  return named === undefined ? undefined : callWith(named, tail)
+}
+
+function say(text: string): Command {
+  return { do: 'say', text }
+}
+
+/** By its whole name, else by the only name that ends so: a prefix says which server it is of. */
+function findTool(name: string, tools: readonly ModelTool[]): ModelTool | undefined {
+  const wanted = name.toLowerCase()
+  const exact = tools.find(tool => tool.name.toLowerCase() === wanted)
+  if (exact !== undefined) return exact
+  const ending = tools.filter(tool => tool.name.toLowerCase().endsWith(`_${wanted}`))
+  return ending.length === 1 ? ending[0] : undefined
+}
+
+function callWith(tool: ModelTool, text: string): Command {
+  const args = readArguments(tool, text.trim())
+  if (typeof args === 'string') return say(args)
+  const missing = requiredOf(tool).filter(name => !Object.hasOwn(args, name))
+  if (missing.length === 0) return { do: 'call', tool: tool.name, arguments: args }
+  return say(
+    `${tool.name} needs ${missing.join(', ')}. Say it as: call ${tool.name} ${missing.map(name => `${name}=…`).join(' ')}`,
+  )
+}
+
+/** JSON, `key=value` pairs, or all of it for the only text that the tool takes. A string: what is wrong. */
+function readArguments(tool: ModelTool, text: string): Readonly<Record<string, unknown>> | string {
+  const properties = propertiesOf(tool)
+  if (text === '') return {}
+  if (text.startsWith('{')) {
+    try {
+      const value: unknown = JSON.parse(text)
+      if (isRecord(value)) return value
+    } catch {
+      return `The arguments are no JSON: ${clip(text)}`
+    }
+  }
+  const pairs = [...text.matchAll(/([\w.-]+)=(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\[[^\]]*\]|\{[^}]*\}|[^\s]+))/g)]
+  const known = pairs.filter(([, key = '']) => properties.has(key) || properties.size === 0)
+  if (known.length === 0) return alone(tool, properties, text)
+  return Object.fromEntries(
+    known.map(([, key = '', double, single, bare]) => {
+      const raw = double === undefined ? (single ?? bare ?? '') : double.replace(/\\(.)/g, '$1')
+      return [key, coerce(raw, properties.get(key))]
+    }),
+  )
+}
+
+function alone(
+  tool: ModelTool,
+  properties: ReadonlyMap<string, unknown>,
+  text: string,
+): Readonly<Record<string, unknown>> | string {
+  const texts = [...properties].filter(([, schema]) => isRecord(schema) && schema['type'] === 'string').map(([name]) => name)
+  const required = requiredOf(tool)
+  const target = required.length === 1 ? required[0] : (texts.find(name => required.includes(name)) ?? texts[0])
+  if (target === undefined)
+    return `${tool.name} takes ${[...properties.keys()].join(', ') || 'nothing'}: say call ${tool.name} key=value`
+  return { [target]: coerce(text.replace(/^"([\s\S]*)"$/, '$1'), properties.get(target)) }
+}
+
+/** As the schema wants it; what does not fit stays text, and the tool says so. */
+function coerce(raw: string, schema: unknown): unknown {
+  const type = isRecord(schema) ? schema['type'] : undefined
+  if (type === 'number' || type === 'integer') return raw.trim() !== '' && Number.isFinite(Number(raw)) ? Number(raw) : raw
+  if (type === 'boolean') return /^(true|yes|on)$/i.test(raw) ? true : /^(false|no|off)$/i.test(raw) ? false : raw
+  if (type === 'array' && !raw.startsWith('[')) {
+    const items = isRecord(schema) ? schema['items'] : undefined
+    return raw.split(',').map(item => coerce(item.trim(), items))
+  }
+  if (type !== 'array' && type !== 'object' && type !== undefined) return raw
+  try {
+    return JSON.parse(raw)
+  } catch {
+    return raw
+  }
+}
+
+function propertiesOf({ inputSchema }: ModelTool): ReadonlyMap<string, unknown> {
+  const properties = inputSchema['properties']
+  return new Map(isRecord(properties) ? Object.entries(properties) : [])
+}
+
+function requiredOf({ inputSchema }: ModelTool): readonly string[] {
+  const required = inputSchema['required']
+  return Array.isArray(required) ? required.filter(name => typeof name === 'string') : []
+}
+
+function listed(tools: readonly ModelTool[]): string {
+  if (tools.length === 0) return 'There are no tools.'
+  return tools
+    .map(tool => `- ${signature(tool)}${tool.description === undefined ? '' : `: ${clip(tool.description, 120)}`}`)
+    .join('\n')
+}
+
+function signature(tool: ModelTool): string {
+  const required = requiredOf(tool)
+  const names = [...propertiesOf(tool).keys()].map(name => (required.includes(name) ? name : `[${name}]`))
+  return names.length === 0 ? tool.name : `${tool.name} ${names.join(' ')}`
+}
+
+function unknown(name: string, tools: readonly ModelTool[]): string {
+  const near = tools.filter(tool => tool.name.toLowerCase().includes(name.toLowerCase()))
+  return `There is no tool ${clip(name)}. ${near.length > 0 ? `Do you mean ${near.map(tool => tool.name).join(' or ')}?` : 'Say "list tools" to see them.'}`
+}
+
+function help(tools: readonly ModelTool[]): string {
+  return `Say "list tools" (there are ${tools.length}), "call <tool> key=value", "remember …", or ask about what servers have told me.`
+}

@@ -1,0 +1,129 @@
+/** All servers of a host. Each stands alone; a new config touches only those that it changes. */
+import { quoted, type Why, why } from '../../core/why.ts'
+import type { KnownServer } from './entry.ts'
+import type { HeldTool } from './pins.ts'
+import { type HostServer, ServerLine, type ServerPort, type ServerStatus } from './server.ts'
+
+/** What a new config did. */
+export interface Applied {
+  readonly started: readonly string[]
+  readonly stopped: readonly string[]
+  readonly restarted: readonly string[]
+  /** Those that go on, but are told another selection. */
+  readonly updated: readonly string[]
+}
+
+export class Servers {
+  readonly #port: ServerPort
+  readonly #lines = new Map<string, ServerLine>()
+  readonly #refused = new Map<string, HostServer>()
+
+  constructor(port: ServerPort) {
+    this.#port = port
+  }
+
+  get(name: string): HostServer | undefined {
+    return this.#lines.get(name) ?? this.#refused.get(name)
+  }
+
+  /** In the order of the config. */
+  list(): readonly HostServer[] {
+    return [...this.#lines.values(), ...this.#refused.values()]
+  }
+
+  entry(name: string): KnownServer | undefined {
+    return this.#lines.get(name)?.entry
+  }
+
+  /** Makes what runs be what is wanted. What does not differ is not touched. */
+  async apply(wanted: ReadonlyMap<string, KnownServer>, refused: ReadonlyMap<string, Why> = new Map()): Promise<Applied> {
+    const applied = { started: [] as string[], stopped: [] as string[], restarted: [] as string[], updated: [] as string[] }
+    const gone: Promise<void>[] = []
+    for (const [name, line] of this.#lines) {
+      const next = wanted.get(name)
+      if (next !== undefined && !next.disabled && next.digest === line.entry.digest) continue
+      gone.push(line.stop())
+      this.#lines.delete(name)
+      applied.stopped.push(name)
+    }
+    await Promise.allSettled(gone)
+    this.#refused.clear()
+    for (const [name, said] of refused) this.#refuse(name, said)
+    for (const [name, entry] of wanted) {
+      if (entry.disabled) this.#refuse(name, disabled(name))
+      else if (!this.#lines.has(name)) {
+        this.#start(entry)
+        applied.started.push(name)
+      } else if (this.#update(name, entry)) applied.updated.push(name)
+    }
+    return split(applied)
+  }
+
+  /** Settles when each server came up once, or failed once. */
+  async tried(): Promise<void> {
+    await Promise.all([...this.#lines.values()].map(line => line.tried))
+  }
+
+  /** Tries a server at once that is down. */
+  retry(name: string): void {
+    this.#lines.get(name)?.retry()
+  }
+
+  /** Takes a held definition for the right one from now on. */
+  async approve(held: HeldTool): Promise<void> {
+    await this.#port.pins.approve(held)
+    this.#lines.get(held.server)?.relist()
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.#lines.values()]
+    this.#lines.clear()
+    await Promise.allSettled(all.map(line => line.stop()))
+  }
+
+  #start(entry: KnownServer): void {
+    const line = new ServerLine(entry, this.#port)
+    this.#lines.set(entry.name, line)
+    line.start()
+  }
+
+  /** What is said beside the connection may change while it lasts. */
+  #update(name: string, entry: KnownServer): boolean {
+    const line = this.#lines.get(name)
+    if (line === undefined || JSON.stringify(beside(line.entry)) === JSON.stringify(beside(entry))) return false
+    line.entry = entry
+    line.live?.update().catch(error => this.#port.note('select', name, 'failure', undefined, String(error)))
+    line.relist()
+    return true
+  }
+
+  #refuse(name: string, said: Why): void {
+    this.#refused.set(name, refusedServer(name, said))
+    this.#port.note('server', name, 'refused', said)
+  }
+}
+
+function beside({ live, autoApprove }: KnownServer): unknown {
+  return [live, autoApprove]
+}
+
+/** Those that were stopped only to be started anew. */
+function split({ started, stopped, updated }: Omit<Applied, 'restarted'>): Applied {
+  const restarted = stopped.filter(name => started.includes(name))
+  const only = (names: readonly string[]): readonly string[] => names.filter(name => !restarted.includes(name))
+  return { started: only(started), stopped: only(stopped), restarted, updated }
+}
+
+function refusedServer(name: string, said: Why): HostServer {
+  const status: ServerStatus = 'refused'
+  return { name, client: undefined, live: undefined, status, why: said, tools: async () => [], held: () => [] }
+}
+
+function disabled(name: string): Why {
+  return why(
+    'SERVER_DISABLED',
+    'config.disabled',
+    `The server ${quoted(name)} is switched off`,
+    'Remove "disabled" from its entry',
+  )
+}

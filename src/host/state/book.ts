@@ -1,0 +1,261 @@
+/**
+ * State across servers (MCP Live 0.2 §8): for each (server, feature set) a tree of checkpoints with a head. Calls carry what the
+ * head holds, results grow the tree where they say, and a rollback moves the head once the server agrees. Nothing that a server
+ * reports is dropped: what cannot be placed or applied is kept and marked.
+ */
+import type { Clock } from '../../core/clock.ts'
+import { digestText } from '../../core/digest.ts'
+import { Problem } from '../../core/problem.ts'
+import { difference, type PatchStep } from '../../core/state/patch.ts'
+import type { Why } from '../../core/why.ts'
+import type { StateReport } from '../../features/live/checkpoints/messages.ts'
+import type { Store } from '../../stores/store.ts'
+import { Contents, type Keeper } from './contents.ts'
+import { Growth, type Recorded } from './growth.ts'
+import { type Checkpoint, Lineage, lineages } from './lineage.ts'
+import { notKept, notOffered, refusedRollback, unknownCheckpoint, unnamed } from './refusals.ts'
+
+/** What a call carries, and on what it rests: to be handed back with its result. */
+export interface Sent {
+  /** The state at the head, where the host keeps it. */
+  readonly state?: unknown
+  /** The name of the head, where the server keeps the state. */
+  readonly checkpoint?: string
+  readonly head?: string
+  /** Counts what is sent. */
+  readonly order: number
+}
+
+/** As much of it as counts when the result comes. Without an order it counts as sent last. */
+export type SentBefore = { readonly head?: string | undefined; readonly order?: number | undefined }
+
+/** What came of going back. */
+export interface RolledBack {
+  readonly success: boolean
+  /** The name of the head after it. */
+  readonly head?: string
+  /** The server was not asked, because it cannot be; what it is sent from now on is the earlier state. */
+  readonly hostOnly?: boolean
+  readonly why?: Why
+}
+
+/** What the book has to know of the servers. */
+export interface StatePort {
+  /** Who keeps the state of a set. */
+  keeper(server: string, featureSet: string): Keeper
+  /** Whether a set can go back. */
+  rollsBack(server: string, featureSet: string): boolean
+  /** Asks the server to go back. */
+  ask(server: string, featureSet: string, checkpoint: string, signal: AbortSignal | undefined): Promise<RollbackAnswer>
+}
+
+/** What a server says to going back. */
+export interface RollbackAnswer {
+  readonly success: boolean
+  /** Where the server now stands: the target, or a checkpoint of its own that equals it. */
+  readonly checkpoint: string
+  readonly reason?: string
+  /** It does not know the question. */
+  readonly unsupported?: boolean
+}
+
+/** A checkpoint as it is shown. */
+export interface TreeNode {
+  readonly checkpoint: string
+  readonly parent: string | null
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  /** `kept`: its state is here. `server`: the server has it. */
+  readonly state: 'kept' | 'server' | 'orphan' | 'broken'
+  readonly current: boolean
+}
+
+export interface StateBookOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly port: StatePort
+  /** Told of what is odd about a report. */
+  readonly odd?: ((server: string, featureSet: string, why: Why) => void) | undefined
+  /** Told of each rollback, whatever came of it. */
+  readonly rolled?: ((server: string, featureSet: string, checkpoint: string, outcome: RolledBack) => void) | undefined
+  /** Checkpoints of one set; the oldest are forgotten. Default 8,000, which is also the most. */
+  readonly checkpoints?: number
+}
+
+/** A name longer than this is no name. */
+const longestId = 512
+const tries = 5
+/** What is forgotten at once, a tenth, must fit into one commit. */
+const mostCheckpoints = 8_000
+
+export class StateBook {
+  readonly #options: StateBookOptions
+  readonly #contents: Contents
+  readonly #growth: Growth
+  readonly #lineages = new Map<string, Promise<Lineage>>()
+  readonly #turns = new Map<string, Promise<unknown>>()
+
+  constructor(options: StateBookOptions) {
+    this.#options = options
+    const { store, clock, checkpoints: most = mostCheckpoints } = options
+    this.#contents = new Contents(store, clock, Math.min(most, mostCheckpoints))
+    this.#growth = new Growth({ store, clock, contents: this.#contents, most: Math.min(most, mostCheckpoints) })
+  }
+
+  /** What a call of this set carries now. */
+  async before(server: string, featureSet: string): Promise<Sent> {
+    const lineage = await this.#lineage(server, featureSet)
+    const order = ++lineage.order
+    const head = lineage.current
+    if (head === undefined) return { order }
+    const keeper = this.#options.port.keeper(server, featureSet)
+    if (keeper === 'server' || (keeper === 'either' && head.version === undefined))
+      return { checkpoint: head.id, head: head.id, order }
+    const kept = head.version === undefined ? undefined : await this.#contents.read(lineage.space, head.version)
+    return kept === undefined ? { head: head.id, order } : { state: kept.value, head: head.id, order }
+  }
+
+  /**
+   * Takes down what a result reported. `sent` is what `before` gave for the call: of several calls in flight the head is the result
+   * of the one sent last, however late the others come. Without it the report stands for itself.
+   */
+  async record(server: string, featureSet: string, report: StateReport, sent?: SentBefore | string): Promise<Recorded> {
+    const recorded = await this.#inTurn(server, featureSet, async lineage => {
+      if (report.checkpoint === '' || report.checkpoint.length > longestId)
+        return { checkpoint: report.checkpoint, current: false, whys: [unnamed()] }
+      const order = (typeof sent === 'object' ? sent.order : undefined) ?? ++lineage.order
+      const parent = report.parent === undefined ? ((typeof sent === 'object' ? sent.head : sent) ?? null) : report.parent
+      return this.#growth.record(lineage, this.#options.port.keeper(server, featureSet), { ...report, parent }, order)
+    })
+    for (const why of recorded.whys) this.#options.odd?.(server, featureSet, why)
+    return recorded
+  }
+
+  /**
+   * Goes back to a checkpoint, or over to another branch. The server is asked first, and only its yes moves the head; a server
+   * that does not know the question does not hinder what the host keeps itself.
+   */
+  async rollback(
+    server: string,
+    featureSet: string,
+    checkpoint: string,
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<RolledBack> {
+    const outcome = await this.#rollback(server, featureSet, checkpoint, signal)
+    this.#options.rolled?.(server, featureSet, checkpoint, outcome)
+    return outcome
+  }
+
+  async #rollback(server: string, featureSet: string, checkpoint: string, signal: AbortSignal | undefined): Promise<RolledBack> {
+    const { port } = this.#options
+    if (!port.rollsBack(server, featureSet)) return { success: false, why: notOffered(featureSet) }
+    const lineage = await this.#lineage(server, featureSet)
+    const target = lineage.find(checkpoint)
+    const held = port.keeper(server, featureSet) === 'host' || target?.version !== undefined
+    if (target === undefined || target.mark === 'broken' || (held && !(await this.#isKept(lineage, target))))
+      return { success: false, why: unknownCheckpoint(checkpoint) }
+    const order = ++lineage.order
+    const answer = await port.ask(server, featureSet, checkpoint, signal)
+    const hostOnly = answer.unsupported === true && held
+    if (!answer.success && !hostOnly) return { success: false, why: refusedRollback(checkpoint, answer.reason) }
+    const named = hostOnly || answer.checkpoint === '' ? checkpoint : answer.checkpoint
+    const head = await this.#inTurn(server, featureSet, fresh =>
+      this.#growth.move(fresh, fresh.find(checkpoint) ?? target, named, order),
+    )
+    return { success: true, head, ...(hostOnly && { hostOnly }) }
+  }
+
+  /** One work at a time on a set, for servers that cannot do with siblings. */
+  serially<T>(server: string, featureSet: string, work: () => Promise<T>): Promise<T> {
+    return this.#queue(`serial ${keyOf(server, featureSet)}`, work)
+  }
+
+  /** The state at a checkpoint. Throws a Problem where there is none here. */
+  async at(server: string, featureSet: string, checkpoint: string): Promise<unknown> {
+    const lineage = await this.#lineage(server, featureSet)
+    const node = lineage.find(checkpoint)
+    const kept = node?.version === undefined ? undefined : await this.#contents.read(lineage.space, node.version)
+    if (kept === undefined) throw notKept(checkpoint)
+    return structuredClone(kept.value)
+  }
+
+  /** What is known of a checkpoint, or of the head, for servers that ask. */
+  async report(server: string, featureSet: string, checkpoint?: string): Promise<StateReport | undefined> {
+    const lineage = await this.#lineage(server, featureSet)
+    const node = checkpoint === undefined ? lineage.current : lineage.find(checkpoint)
+    if (node === undefined) return undefined
+    const kept = node.version === undefined ? undefined : await this.#contents.read(lineage.space, node.version)
+    return { checkpoint: node.id, parent: node.parent, ...(kept !== undefined && { data: kept.value }) }
+  }
+
+  /** The steps (RFC 6902) that lead from the state at one checkpoint to that at another, whichever branches they lie on. */
+  async diff(server: string, featureSet: string, from: string, to: string): Promise<readonly PatchStep[]> {
+    return difference(await this.at(server, featureSet, from), await this.at(server, featureSet, to))
+  }
+
+  /** All checkpoints, oldest first. */
+  async tree(server: string, featureSet: string): Promise<readonly TreeNode[]> {
+    const lineage = await this.#lineage(server, featureSet)
+    return lineage.all().map(({ n, id, parent, at, mark, version }) => ({
+      checkpoint: id,
+      parent,
+      at,
+      state: mark ?? (version === undefined ? 'server' : 'kept'),
+      current: n === lineage.current?.n,
+    }))
+  }
+
+  /** The sets that have checkpoints. */
+  sets(): Promise<readonly { readonly server: string; readonly featureSet: string }[]> {
+    return lineages(this.#options.store)
+  }
+
+  /** Whether its state can still be had. */
+  async #isKept(lineage: Lineage, { version }: Checkpoint): Promise<boolean> {
+    return version !== undefined && (await this.#contents.has(lineage.space, version))
+  }
+
+  #lineage(server: string, featureSet: string): Promise<Lineage> {
+    const key = keyOf(server, featureSet)
+    const known = this.#lineages.get(key)
+    if (known !== undefined) return known
+    const loading = spaceOf(key).then(space => Lineage.load(this.#options.store, space, server, featureSet))
+    this.#lineages.set(key, loading)
+    loading.catch(() => this.#lineages.delete(key))
+    return loading
+  }
+
+  /** One change of a lineage at a time; where another process was quicker, it is made on what that one left. */
+  #inTurn<T>(server: string, featureSet: string, work: (lineage: Lineage) => Promise<T>): Promise<T> {
+    return this.#queue(keyOf(server, featureSet), async () => {
+      const lineage = await this.#lineage(server, featureSet)
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await work(lineage)
+        } catch (error) {
+          if (!(error instanceof Problem && error.code === 'STATE_CONFLICT') || attempt === tries) throw error
+          await lineage.reload()
+        }
+      }
+    })
+  }
+
+  #queue<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const turn = (this.#turns.get(key) ?? Promise.resolve()).then(work, work)
+    this.#turns.set(key, turn)
+    const done = (): void => {
+      if (this.#turns.get(key) === turn) this.#turns.delete(key)
+    }
+    turn.then(done, done)
+    return turn
+  }
+}
+
+function keyOf(server: string, featureSet: string): string {
+  return JSON.stringify([server, featureSet])
+}
+
+/** A name for keys: short, and of no foreign characters. */
+async function spaceOf(key: string): Promise<string> {
+  return (await digestText(key)).slice(0, 22)
+}

@@ -1,0 +1,175 @@
+/** How a lineage grows by what servers report, and how its head moves. Each call is one change, made while nobody else changes it. */
+import type { Clock } from '../../core/clock.ts'
+import { canonicalJson } from '../../core/digest.ts'
+import { problem } from '../../core/problem.ts'
+import type { Why } from '../../core/why.ts'
+import type { StateReport } from '../../features/live/checkpoints/messages.ts'
+import type { Store } from '../../stores/store.ts'
+import { type Content, type Contents, contentOf, type Keeper, mismatch } from './contents.ts'
+import type { Checkpoint, Lineage } from './lineage.ts'
+import { orphaned, reused } from './refusals.ts'
+
+export interface Recorded {
+  readonly checkpoint: string
+  /** Whether it is the head now. */
+  readonly current: boolean
+  readonly mark?: 'orphan' | 'broken'
+  /** What is odd about it. */
+  readonly whys: readonly Why[]
+}
+
+/** A report whose parent is settled: null is a root. */
+export type PlacedReport = StateReport & { readonly parent: string | null }
+
+export interface GrowthParts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly contents: Contents
+  /** Checkpoints of one lineage. */
+  readonly most: number
+}
+
+/** What is about to be placed. */
+interface Placing {
+  readonly node: Checkpoint
+  readonly content: Content
+  readonly keeper: Keeper
+  readonly order: number
+  readonly whys: readonly Why[]
+}
+
+export class Growth {
+  readonly #parts: GrowthParts
+
+  constructor(parts: GrowthParts) {
+    this.#parts = parts
+  }
+
+  async record(lineage: Lineage, keeper: Keeper, report: PlacedReport, order: number): Promise<Recorded> {
+    const { checkpoint: id, parent: name } = report
+    const parent = name === null ? undefined : lineage.find(name)
+    const known = lineage.find(id)
+    if (known !== undefined && (await this.#isRepeat(lineage, known, report, parent))) {
+      await this.move(lineage, known, known.id, order)
+      return { checkpoint: id, current: lineage.current?.n === known.n, whys: [] }
+    }
+    const whys: Why[] = []
+    const orphan = name !== null && parent === undefined
+    if (orphan) whys.push(orphaned(id, name))
+    // What could not be placed before may be told again, better.
+    const again = known?.mark === undefined ? undefined : known
+    if (known !== undefined && again === undefined) whys.push(reused(id))
+    const odd = await this.#mismatch(lineage, report, parent)
+    if (odd !== undefined) whys.push(odd)
+    const { clock } = this.#parts
+    const bare = { n: again?.n ?? lineage.nextNumber, id, parent: name, up: parent?.n ?? 0, at: clock.now() }
+    const content = contentOf(report, parent, keeper)
+    const node: Checkpoint = orphan ? orphanOf(bare, content, report.patch) : bare
+    return this.#place(lineage, { node, content, keeper, order, whys })
+  }
+
+  /**
+   * Makes a checkpoint the head, unless what was sent later has decided that. Gives the name of the head. A server may call the
+   * place it went back to by a new name: then that is a checkpoint of its own, like the one it went back to.
+   */
+  async move(lineage: Lineage, target: Checkpoint, named: string, order: number): Promise<string> {
+    if (order < lineage.headOrder) return lineage.current?.id ?? target.id
+    const { mark: _, ...like } = target
+    const made: Checkpoint | undefined =
+      named === target.id
+        ? undefined
+        : { ...like, n: lineage.nextNumber, id: named, parent: target.id, up: target.n, at: this.#parts.clock.now() }
+    const { n, id, version } = made ?? target
+    const ops = lineage.writing(made, n)
+    // The tree goes there too, so that it does not forget it.
+    if (version !== undefined) await this.#parts.contents.move(lineage.space, version, ops)
+    else await this.#commit(ops)
+    await lineage.written(made, n)
+    lineage.headOrder = order
+    return id
+  }
+
+  async #place(lineage: Lineage, placing: Placing): Promise<Recorded> {
+    const { content, keeper, order } = placing
+    const leads = order >= lineage.headOrder && content.kind !== 'broken' && !(keeper === 'host' && content.kind === 'none')
+    const current = leads ? placing.node.n : undefined
+    const written = await this.#write(lineage, placing, current)
+    if ('code' in written) return this.#place(lineage, { ...placing, content: { kind: 'broken', why: written } })
+    await lineage.written(written, current)
+    if (leads) lineage.headOrder = order
+    else if (written.mark === 'orphan') lineage.orders.set(written.n, order)
+    else if (written.version !== undefined) await this.#hold(lineage)
+    await lineage.prune(this.#parts.most)
+    await this.#adopt(lineage, written, keeper)
+    const whys = content.kind === 'broken' ? [...placing.whys, content.why] : placing.whys
+    const shown = { checkpoint: written.id, current: lineage.current?.n === written.n, whys }
+    return written.mark === undefined ? shown : { ...shown, mark: written.mark }
+  }
+
+  /** Gives the checkpoint as it was written, or why its state cannot be made. */
+  async #write(lineage: Lineage, { node, content }: Placing, current: number | undefined): Promise<Checkpoint | Why> {
+    const { contents } = this.#parts
+    if (content.kind === 'data' || content.kind === 'patch') {
+      const on = lineage.at(node.up)?.version ?? 0
+      const also = (version: number) => lineage.writing({ ...node, version }, current)
+      const version = await contents.write(lineage.space, content, on, also)
+      return typeof version === 'number' ? { ...node, version } : version
+    }
+    const made: Checkpoint =
+      content.kind === 'same'
+        ? { ...node, version: content.version }
+        : content.kind === 'broken' && node.mark === undefined
+          ? { ...node, mark: 'broken' }
+          : node
+    await this.#commit(lineage.writing(made, current))
+    return made
+  }
+
+  /** Those that came before their parent find it now, and their patches a state to be applied to. */
+  async #adopt(lineage: Lineage, parent: Checkpoint, keeper: Keeper): Promise<void> {
+    for (const orphan of lineage.orphansOf(parent.id)) {
+      if (orphan.n === parent.n || parent.mark !== undefined) continue
+      const { mark: _, pending, ...node } = { ...orphan, up: parent.n }
+      const order = lineage.orders.get(orphan.n) ?? -1
+      lineage.orders.delete(orphan.n)
+      const content: Content =
+        pending === undefined
+          ? orphan.version === undefined
+            ? { kind: 'none' }
+            : { kind: 'same', version: orphan.version }
+          : contentOf({ checkpoint: node.id, parent: parent.id, patch: pending }, parent, keeper)
+      await this.#place(lineage, { node, content, keeper, order, whys: [] })
+    }
+  }
+
+  /** The same report once more: an answer that was repeated, or that came by two ways. */
+  async #isRepeat(lineage: Lineage, known: Checkpoint, report: PlacedReport, parent?: Checkpoint): Promise<boolean> {
+    if (known.mark !== undefined || known.parent !== report.parent || known.up !== (parent?.n ?? 0)) return false
+    if (report.data === undefined) return true
+    if (known.version === undefined) return false
+    const kept = await this.#parts.contents.read(lineage.space, known.version)
+    return kept !== undefined && canonicalJson(kept.value) === canonicalJson(report.data)
+  }
+
+  async #mismatch(lineage: Lineage, report: PlacedReport, parent: Checkpoint | undefined): Promise<Why | undefined> {
+    if (report.data === undefined || report.patch === undefined || parent?.version === undefined) return undefined
+    const base = await this.#parts.contents.read(lineage.space, parent.version)
+    return base === undefined ? undefined : mismatch(report, base.value)
+  }
+
+  /** The tree takes what was written last for current; what is current here is what it must not forget. */
+  async #hold(lineage: Lineage): Promise<void> {
+    const version = lineage.current?.version
+    if (version !== undefined) await this.#parts.contents.move(lineage.space, version, [])
+  }
+
+  async #commit(ops: ReturnType<Lineage['writing']>): Promise<void> {
+    const outcome = await this.#parts.store.commit(ops)
+    if (!outcome.ok) throw problem('STATE_CONFLICT', 'Another process wrote the same state meanwhile')
+  }
+}
+
+function orphanOf(bare: Checkpoint, content: Content, patch: readonly unknown[] | undefined): Checkpoint {
+  const waits = content.kind === 'broken' && patch !== undefined
+  return { ...bare, mark: 'orphan', ...(waits && { pending: patch }) }
+}

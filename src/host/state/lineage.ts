@@ -1,0 +1,182 @@
+/**
+ * The checkpoints of one (server, feature set): ids are the server's, parents what it says they are. What each holds lies in the
+ * version tree of core/state; here is who came of whom, and which one is current. Read once from the store, then kept in memory
+ * and written through.
+ */
+import { isRecord } from '../../jsonrpc/message.ts'
+import { put, remove } from '../../stores/ops.ts'
+import type { Op, Store } from '../../stores/store.ts'
+
+export interface Checkpoint {
+  /** Counts up within its lineage. */
+  readonly n: number
+  /** What the server calls it. A server that begins anew may use a name twice: the later one then has it. */
+  readonly id: string
+  /** The parent's name. Null: a root. */
+  readonly parent: string | null
+  /** The parent's number; 0: none, or none that is known. */
+  readonly up: number
+  /** The version of the tree that holds its state; absent where the server keeps it, or where there is none. */
+  readonly version?: number
+  /** `orphan`: its parent is unknown. `broken`: its state could not be made. */
+  readonly mark?: 'orphan' | 'broken'
+  /** The patch of an orphan, until its parent comes. */
+  readonly pending?: readonly unknown[]
+  readonly at: number
+}
+
+interface Head {
+  readonly server: string
+  readonly featureSet: string
+  readonly current: number
+  readonly last: number
+}
+
+const heads = 'lineage/'
+
+export class Lineage {
+  readonly space: string
+  readonly #store: Store
+  readonly #nodes = new Map<number, Checkpoint>()
+  readonly #byId = new Map<string, number>()
+  /** Orphans by the name of the parent that they miss. */
+  readonly #orphans = new Map<string, Set<number>>()
+  #head: Head
+  #entry: number | undefined = undefined
+  /** Counts what is sent; not kept, since nothing outlives the process in flight. */
+  order = 0
+  /** The order of what the head came of. */
+  headOrder = 0
+  /** The orders of orphans, which may still become the head. */
+  readonly orders = new Map<number, number>()
+
+  private constructor(store: Store, space: string, server: string, featureSet: string) {
+    this.#store = store
+    this.space = space
+    this.#head = { server, featureSet, current: 0, last: 0 }
+  }
+
+  static async load(store: Store, space: string, server: string, featureSet: string): Promise<Lineage> {
+    const lineage = new Lineage(store, space, server, featureSet)
+    await lineage.reload()
+    return lineage
+  }
+
+  /** Reads everything anew: another process has written. */
+  async reload(): Promise<void> {
+    this.#nodes.clear()
+    this.#byId.clear()
+    this.#orphans.clear()
+    const entry = await this.#store.get(heads + this.space)
+    this.#entry = entry?.version
+    if (entry !== undefined) this.#head = { ...this.#head, ...readHead(entry.value) }
+    for (let after: string | undefined; ; ) {
+      const page = await this.#store.scan(nodesOf(this.space), after === undefined ? {} : { after })
+      for (const { value } of page) this.#keep(readNode(value))
+      after = page.at(-1)?.key
+      if (after === undefined) return
+    }
+  }
+
+  get current(): Checkpoint | undefined {
+    return this.#nodes.get(this.#head.current)
+  }
+
+  get size(): number {
+    return this.#nodes.size
+  }
+
+  get nextNumber(): number {
+    return this.#head.last + 1
+  }
+
+  find(id: string): Checkpoint | undefined {
+    return this.#nodes.get(this.#byId.get(id) ?? 0)
+  }
+
+  at(n: number): Checkpoint | undefined {
+    return this.#nodes.get(n)
+  }
+
+  all(): readonly Checkpoint[] {
+    return [...this.#nodes.values()]
+  }
+
+  /** Those that wait for a parent of this name. */
+  orphansOf(id: string): readonly Checkpoint[] {
+    return [...(this.#orphans.get(id) ?? [])].flatMap(n => this.#nodes.get(n) ?? [])
+  }
+
+  /** The steps that keep a checkpoint (a new one, or one that has changed), and make it the current one or not. */
+  writing(node: Checkpoint | undefined, current: number = this.#head.current): readonly Op[] {
+    const last = Math.max(this.#head.last, node?.n ?? 0)
+    const head = put(
+      heads + this.space,
+      JSON.stringify({ ...this.#head, current, last }),
+      this.#entry === undefined ? { ifAbsent: true } : { ifVersion: this.#entry },
+    )
+    return node === undefined ? [head] : [head, put(nodeKey(this.space, node.n), JSON.stringify(node))]
+  }
+
+  /** What was written holds. */
+  async written(node: Checkpoint | undefined, current: number = this.#head.current): Promise<void> {
+    this.#entry = (await this.#store.get(heads + this.space))?.version
+    this.#head = { ...this.#head, current, last: Math.max(this.#head.last, node?.n ?? 0) }
+    if (node !== undefined) this.#keep(node)
+  }
+
+  /** Forgets the oldest, but never the current one. */
+  async prune(most: number): Promise<void> {
+    if (this.#nodes.size <= most) return
+    const gone = [...this.#nodes.keys()].filter(n => n !== this.#head.current).slice(0, Math.min(500, Math.ceil(most / 10)))
+    await this.#store.commit(gone.map(n => remove(nodeKey(this.space, n))))
+    for (const n of gone) {
+      const { id = '', parent } = this.#nodes.get(n) ?? {}
+      this.#nodes.delete(n)
+      this.#orphans.get(parent ?? '')?.delete(n)
+      if (this.#byId.get(id) === n) this.#byId.delete(id)
+    }
+  }
+
+  #keep(node: Checkpoint): void {
+    this.#nodes.set(node.n, node)
+    if ((this.#byId.get(node.id) ?? 0) <= node.n) this.#byId.set(node.id, node.n)
+    const missing = node.parent ?? ''
+    if (node.mark !== 'orphan') this.#orphans.get(missing)?.delete(node.n)
+    else this.#orphans.set(missing, (this.#orphans.get(missing) ?? new Set()).add(node.n))
+  }
+}
+
+/** Whose lineages there are. */
+export async function lineages(store: Store): Promise<readonly { readonly server: string; readonly featureSet: string }[]> {
+  const found: { server: string; featureSet: string }[] = []
+  for (let after: string | undefined; ; ) {
+    const page = await store.scan(heads, after === undefined ? {} : { after })
+    for (const { value } of page) {
+      const { server, featureSet } = readHead(value)
+      found.push({ server, featureSet })
+    }
+    after = page.at(-1)?.key
+    if (after === undefined) return found
+  }
+}
+
+function nodesOf(space: string): string {
+  return `lineage-at/${space}/`
+}
+
+function nodeKey(space: string, n: number): string {
+  return `${nodesOf(space)}${String(n).padStart(12, '0')}`
+}
+
+function readNode(text: string): Checkpoint {
+  const value: unknown = JSON.parse(text)
+  if (isRecord(value) && typeof value.n === 'number' && typeof value.id === 'string') return value as unknown as Checkpoint
+  throw new Error('A checkpoint cannot be read: was it written by another program?')
+}
+
+function readHead(text: string): Head {
+  const value: unknown = JSON.parse(text)
+  if (isRecord(value) && typeof value.current === 'number' && typeof value.last === 'number') return value as unknown as Head
+  throw new Error('The head of a lineage cannot be read: was it written by another program?')
+}

@@ -1,0 +1,130 @@
+/** Calls of tools that belong to feature sets: refused while their set is off, given what the host keeps, and reporting what they made of it. */
+import type { Trace } from '../core/log-trace.ts'
+import type { Exchange } from '../engine/exchange.ts'
+import type { Side } from '../engine/plan.ts'
+import { type Checkpoints, givenWith, reported } from '../features/live/checkpoints/server.ts'
+import { liveErrorTexts } from '../features/live/feature-sets/messages.ts'
+import type { LiveCaller } from '../features/live/hosts/messages.ts'
+import type { Scopes } from '../features/live/scopes/server.ts'
+import { isInputRequired } from '../features/mcp/input-required/messages.ts'
+import { callTool } from '../features/mcp/tools/messages.ts'
+import type { CallState, CallWorks } from '../features/reliability/session-state/call-state.ts'
+import { firstVersion } from '../features/reliability/session-state/version.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import type { Context } from './context.ts'
+import type { LiveTools } from './live.ts'
+import type { LiveContext } from './live-context.ts'
+import type { Sets } from './live-sets.ts'
+import type { LiveWorks } from './live-works.ts'
+
+export interface LiveCallsParts {
+  readonly caller: (exchange: Exchange) => LiveCaller | undefined
+  readonly sets: Sets
+  readonly scopes: Scopes
+  readonly checkpoints: Checkpoints
+  readonly works: Pick<LiveWorks, 'infer' | 'modelInfo'>
+  readonly trace: Trace
+  readonly tools: LiveTools
+}
+
+export interface LiveCalls {
+  readonly side: Side
+  belongs(tool: string, set: string): void
+  context(set: string, context: Context): LiveContext
+}
+
+export function liveCalls(parts: LiveCallsParts): LiveCalls {
+  const setOf = new Map<string, string>()
+  const saved = new WeakMap<Exchange, string>()
+  const asked = new WeakSet<Exchange>()
+  const tool = ({ params }: Exchange): string => params['name'] as string
+  return {
+    belongs: (name, set) => void setOf.set(name, set),
+    context: (set, context) => contextOf(parts, set, context, saved, asked),
+    side: {
+      layers: [
+        {
+          stage: 'decide',
+          methods: [callTool.name],
+          when: exchange => setOf.has(tool(exchange)),
+          run: (exchange, next) => {
+            const featureSet = setOf.get(tool(exchange)) as string
+            if (parts.caller(exchange)?.selected.disabled(featureSet) === true)
+              throw new McpError('feature-set-disabled', liveErrorTexts['feature-set-disabled'], { data: { featureSet } })
+            return next()
+          },
+        },
+        {
+          // Inside of what is replayed: a call that is repeated reports the same checkpoint.
+          stage: 'execute',
+          methods: [callTool.name],
+          when: exchange => setOf.has(tool(exchange)),
+          run: async (exchange, next) => {
+            const result = await next()
+            if (!isRecord(result) || result['isError'] === true || isInputRequired(result)) return result
+            warn(parts, setOf.get(tool(exchange)) as string, tool(exchange), asked.has(exchange))
+            const checkpoint = parts.caller(exchange) === undefined ? undefined : saved.get(exchange)
+            return checkpoint === undefined
+              ? result
+              : reported(result, { checkpoint, parent: givenWith(exchange).checkpoint ?? null })
+          },
+        },
+      ],
+    },
+  }
+}
+
+/** A set that says that it acts in scopes, and a tool that never asked for one: the author should know. */
+function warn({ sets, trace }: LiveCallsParts, set: string, tool: string, asked: boolean): void {
+  if (sets.get(set)?.facts.scoped !== true || asked) return
+  trace('scope-not-asked', { tool, hint: `"${set}" is scoped: ask by ctx.scope(label, payload) before the tool acts` })
+}
+
+function contextOf(
+  parts: LiveCallsParts,
+  set: string,
+  context: Context,
+  saved: WeakMap<Exchange, string>,
+  asked: WeakSet<Exchange>,
+): LiveContext {
+  const { sets, scopes, works, tools } = parts
+  const exchange = tools.exchange(context)
+  const caller = parts.caller(exchange)
+  let state: CallState | undefined
+  return tools.context(context, {
+    get state() {
+      // A plain host keeps nothing: there the server does, as for any other tool.
+      if (caller === undefined || sets.get(set)?.facts.hostState !== true) return undefined
+      state ??= tools.state(exchange, () => stateWorks(parts.checkpoints, set))
+      return state
+    },
+    checkpoint: {
+      current: givenWith(exchange).checkpoint,
+      save: (id = crypto.randomUUID()) => {
+        saved.set(exchange, id)
+        return id
+      },
+    },
+    scope: async (label, payload) => {
+      sets.scoped(set)
+      asked.add(exchange)
+      return scopes.within(exchange, caller, set, payload === undefined ? { label } : { label, payload })
+    },
+    infer: request => works.infer(set, request, exchange),
+    modelInfo: () => works.modelInfo(set, exchange),
+  })
+}
+
+/** What the host keeps comes with the call and goes with its result: nothing is remembered of it here. */
+async function stateWorks(checkpoints: Checkpoints, set: string): Promise<CallWorks> {
+  const { patched } = await import('../core/state/patch.ts')
+  return {
+    patched,
+    open: async exchange => ({ value: givenWith(exchange).state, version: firstVersion(), keeper: undefined }),
+    close: async (exchange, _place, { value, steps, changed }, result) => {
+      if (!changed || !isRecord(result)) return result
+      return reported(result, await checkpoints.report(exchange, set, { value, steps }))
+    },
+  }
+}

@@ -1,0 +1,74 @@
+/** The outbox of a server: opened with the first set that pushes, and shown to plain hosts as a resource. */
+import { toMilliseconds } from '../core/duration.ts'
+import type { LiveHost } from '../features/live/hosts/messages.ts'
+import { Outbox } from '../features/live/push-events/outbox.ts'
+import { type Outgoing, outgoing, type Pushed, type PushInput } from '../features/live/push-events/server.ts'
+import { Shelf } from '../features/live/push-events/shelf.ts'
+import type { LiveParts } from './live.ts'
+
+export const pendingUri = 'live://events/pending'
+
+/** How long a host may take to accept an event, and how many of those that wait are shown. */
+const answerMs = 30_000
+const shown = 100
+
+export interface LiveOutbox {
+  /** Takes up what was left from before. */
+  open(): void
+  push(featureSet: string, event: PushInput): Promise<Pushed>
+  kick(): void
+  close(): Promise<void>
+}
+
+export function liveOutbox(
+  { options = {}, store, clock, trace, resource, updated }: LiveParts,
+  { hosts, offered }: { readonly hosts: () => Iterable<LiveHost>; readonly offered: (name: string) => boolean },
+): LiveOutbox {
+  const { outbox: most = 10_000, keep = '7d' } = options
+  const keepMs = toMilliseconds(keep, 'live.keep')
+  let opening: Promise<Outbox> | undefined
+  let offering = false
+  const open = (): Promise<Outbox> => {
+    opening ??= (async () => {
+      const shelf = new Shelf({ store: await store(), clock, most })
+      const changed = (): void => updated(pendingUri)
+      const box = new Outbox({ shelf, clock, trace, hosts, offered, keepMs, timeoutMs: answerMs, changed })
+      await box.open()
+      return box
+    })().catch(error => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+  const offer = (): void => {
+    if (offering) return
+    offering = true
+    const facts = {
+      name: 'pending-events',
+      title: 'Pending events',
+      description: 'What has happened and no host has taken yet, oldest first',
+      mimeType: 'application/json',
+    }
+    resource(pendingUri, facts, async (_, { principal }) => {
+      const mine = (await open()).pending.filter(({ to }) => to === undefined || to === principal?.id)
+      return JSON.stringify({ events: mine.slice(0, shown).map(told), more: Math.max(0, mine.length - shown) })
+    })
+  }
+  return {
+    open: () => {
+      offer()
+      void open().catch(error => trace('outbox-not-opened', error))
+    },
+    push: async (featureSet, event) => (await open()).push(outgoing(featureSet, event, clock.now())),
+    kick: () => void opening?.then(box => box.kick()).catch(() => undefined),
+    close: async () => {
+      const box = await opening?.catch(() => undefined)
+      await box?.close()
+    },
+  }
+}
+
+function told({ to, ...event }: Outgoing): Omit<Outgoing, 'to'> {
+  return event
+}

@@ -1,0 +1,270 @@
+/** `server.featureSet`: MCP Live for authors. Only what must be there at once is here; the rest is loaded with the first set. */
+import type { Clock } from '../core/clock.ts'
+import type { Duration } from '../core/duration.ts'
+import type { Trace } from '../core/log-trace.ts'
+import { NS } from '../core/namespace.ts'
+import { checkOptions, type KindsOf } from '../core/options.ts'
+import type { Schema } from '../core/schema/index.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { Exchange } from '../engine/exchange.ts'
+import type { Side } from '../engine/plan.ts'
+import type { RollbackHandler } from '../features/live/checkpoints/server.ts'
+import type { Position } from '../features/live/context-hooks/messages.ts'
+import type { AfterHook, BeforeHook } from '../features/live/context-hooks/server.ts'
+import type { LiveUse } from '../features/live/feature-sets/messages.ts'
+import type { Inference, InferInput } from '../features/live/inference/server.ts'
+import type { ModelInfo } from '../features/live/model-info/messages.ts'
+import type { Pushed, PushInput } from '../features/live/push-events/server.ts'
+import { elicitForm } from '../features/mcp/elicitation/server.ts'
+import { CallState, type CallWorks } from '../features/reliability/session-state/call-state.ts'
+import type { Door } from '../jsonrpc/connection.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import type { Store } from '../stores/store.ts'
+import type { FetchHandler } from '../transports/http/fetch.ts'
+import type { Arguments, Returned, Server, Streamed, ToolOptions } from './api.ts'
+import { Context } from './context.ts'
+import { type CallLive, LiveContext } from './live-context.ts'
+import type { LiveWorks } from './live-works.ts'
+import type { Registration } from './registration.ts'
+
+export interface LiveOptions {
+  /** How many events may wait for a host. Default 10,000. */
+  readonly outbox?: number
+  /** How long an event waits for a host. Default 7 days. */
+  readonly keep?: Duration
+  /** How feature sets are declared: by name, or as a list to hosts built on the first cores. Default `auto`: as the host reads it. */
+  readonly featureSets?: 'object' | 'array' | 'auto'
+}
+
+export interface FeatureSetOptions {
+  /** For whoever decides whether to switch it on. */
+  readonly description: string
+  /** What it does by itself: `pushEvents` and `inferenceRequest` must be named here; its hooks and tools are added. */
+  readonly uses?: readonly LiveUse[]
+  /** Its tools act in scopes, for which they ask by `ctx.scope`. */
+  readonly scoped?: boolean
+  /** The host may go back to earlier checkpoints. */
+  readonly rollback?: boolean
+  /** The host keeps the state: `ctx.state` of its tools is what came with the call, and goes back with the result. */
+  readonly hostState?: boolean
+}
+
+/** A feature set that is offered. */
+export interface FeatureSet {
+  readonly name: string
+  /**
+   * Adds to the context of a turn before the model sees it. Must not wait for `infer`.
+   * @example memory.beforeInference(({ userMessage }) => ({ content: `Known: ${recall(userMessage)}` }))
+   */
+  beforeInference(hook: BeforeHook, options?: { readonly positions?: readonly Position[] }): FeatureSet
+  /** Hears what came of a turn; a blocking hook may change the reply. */
+  afterInference(hook: AfterHook, options?: { readonly blocking?: boolean }): FeatureSet
+  /** Goes back to a checkpoint that its tools have reported, where the server keeps the state. */
+  onRollback(handler: RollbackHandler): FeatureSet
+  /** A tool that belongs to the set. */
+  tool<I extends Schema, O extends Schema>(
+    name: string,
+    options: ToolOptions<I, O>,
+    handler: (args: Arguments<I>, context: LiveContext) => Awaitable<Returned<O>> | Streamed<O>,
+  ): Registration<ToolOptions<I, O>>
+  /** Tells the host of something that may be worth a thought. Resolves when it is as lasting as the server's store. */
+  push(event: PushInput): Promise<Pushed>
+  /**
+   * Asks the host's model.
+   * @example const { content } = await memory.infer({ messages: 'Summarize …', maxTokens: 500 })
+   */
+  infer(request: InferInput): Inference
+  /** Leave to act in a scope, outside of calls. Gives the payload; throws where it is denied. */
+  scope(label: string, payload?: Record<string, unknown>): Promise<Record<string, unknown> | undefined>
+  /** Which model the host runs. */
+  modelInfo(): Promise<ModelInfo>
+  /** It is no longer offered; hosts are told. Its tools stay. */
+  remove(): void
+}
+
+export interface LiveParts {
+  readonly options: LiveOptions | undefined
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly engine: () => Engine
+  readonly store: () => Promise<Store>
+  readonly shared: boolean
+  readonly askMs: number
+  readonly tool: Server['tool']
+  readonly resource: (
+    uri: string,
+    facts: { name: string; title: string; description: string; mimeType: string },
+    handler: (variables: unknown, context: Context) => Awaitable<string>,
+  ) => unknown
+  readonly updated: (uri: string) => void
+  readonly add: (side: Side) => void
+}
+
+/** What every server has loaded, for what is loaded later: it must not be loaded twice, nor be made a file of its own for it. */
+export interface LiveTools {
+  context(context: Context, live: CallLive): LiveContext
+  exchange(context: Context): Exchange
+  state(exchange: Exchange, works: () => Promise<CallWorks>): CallState
+  /** Asks the user yes or no. */
+  confirm(exchange: Exchange, message: string, key: string): Promise<boolean>
+}
+
+const tools: LiveTools = {
+  context: (context, live) => new LiveContext(Context.parts(context), live),
+  exchange: context => Context.parts(context)[0],
+  state: (exchange, works) => new CallState(exchange, true, works),
+  confirm: async (exchange, message, key) => (await elicitForm(exchange, { message, key })).action === 'accept',
+}
+
+export interface ServerLive {
+  featureSet(name: string, options: FeatureSetOptions): FeatureSet
+  /** What has to be waited for before anybody is let in; undefined where there is nothing. */
+  loading(): Promise<unknown> | undefined
+  door(engine: Engine): Door
+  gated(face: FetchHandler): FetchHandler
+  close(): Promise<void>
+}
+
+const kinds: KindsOf<FeatureSetOptions> = {
+  description: 'string',
+  uses: 'list',
+  scoped: 'boolean',
+  rollback: 'boolean',
+  hostState: 'boolean',
+}
+
+export function checkLive(options: LiveOptions): void {
+  checkOptions('live', options, { outbox: 'number', keep: 'any', featureSets: 'string' } satisfies KindsOf<LiveOptions>)
+}
+
+export function serverLive(parts: LiveParts): ServerLive {
+  const names = new Set<string>()
+  let works: LiveWorks | undefined
+  let loading: Promise<LiveWorks> | undefined
+  const load = (): Promise<LiveWorks> => {
+    loading ??= import('./live-works.ts').then(({ createLive }) => {
+      works = createLive(parts, tools)
+      return works
+    })
+    return loading
+  }
+  // In the order in which it was said, and before anybody is let in.
+  const later = (fn: (live: LiveWorks) => void): void => {
+    if (works !== undefined) fn(works)
+    else void load().then(fn)
+  }
+  const pending = (): Promise<unknown> | undefined => (works === undefined ? loading : undefined)
+  return {
+    loading: pending,
+    featureSet: (name, options) => {
+      checkSet(name, options, names)
+      names.add(name)
+      later(live => live.add(name, options))
+      return handleOf(name, parts, { load, later, works: () => works, forget: () => names.delete(name) })
+    },
+    door: engine => {
+      const waiting = pending()
+      if (waiting === undefined) return engine
+      return {
+        accept: connection => void waiting.then(() => engine.accept(connection)),
+        deliver: (text, caller, reply) => void waiting.then(() => engine.deliver(text, caller, reply)),
+        listen: async (caller, lane) => {
+          await waiting
+          await engine.listen(caller, lane)
+        },
+        leave: (caller, reply) => void waiting.then(() => engine.leave(caller, reply)),
+      }
+    },
+    gated: face => (request, info) => {
+      const waiting = pending()
+      return waiting === undefined ? face(request, info) : waiting.then(() => face(request, info))
+    },
+    close: async () => (await loading)?.close(),
+  }
+}
+
+function checkSet(name: string, options: FeatureSetOptions, names: ReadonlySet<string>): void {
+  if (typeof name !== 'string' || !/^[\w-]+(\.[\w-]+)*$/.test(name))
+    throw new TypeError(
+      `"${clip(String(name))}" names no feature set: give words with dots between them, such as memory.retrieval`,
+    )
+  checkOptions(`featureSet "${name}"`, options, kinds)
+  if (typeof options.description !== 'string' || options.description === '')
+    throw new TypeError(`featureSet "${name}" needs a description: a user decides by it whether to enable the set`)
+  if (names.has(name))
+    throw new Error(`There is a feature set "${name}" already. Give this one another name, or remove the first`)
+}
+
+interface Loading {
+  readonly load: () => Promise<LiveWorks>
+  readonly later: (fn: (live: LiveWorks) => void) => void
+  readonly works: () => LiveWorks | undefined
+  readonly forget: () => void
+}
+
+type AnyTool = (args: never, context: LiveContext) => unknown
+
+function handleOf(name: string, parts: LiveParts, { load, later, works, forget }: Loading): FeatureSet {
+  const handle: FeatureSet = {
+    name,
+    beforeInference: (hook, options = {}) => {
+      later(live => live.before(name, hook, options.positions))
+      return handle
+    },
+    afterInference: (hook, { blocking = false } = {}) => {
+      later(live => live.after(name, hook, blocking))
+      return handle
+    },
+    onRollback: handler => {
+      later(live => live.onRollback(name, handler))
+      return handle
+    },
+    tool: (tool, options, handler) => {
+      const meta = { ...options.meta, [`${NS}/live`]: { featureSet: name } }
+      const registered = parts.tool(tool, { ...options, meta }, bound(name, handler as AnyTool, works, load) as never)
+      later(live => live.tool(name, tool))
+      return {
+        ...registered,
+        update: facts => registered.update(facts.meta === undefined ? facts : { ...facts, meta: { ...meta, ...facts.meta } }),
+      }
+    },
+    push: async event => (await load()).push(name, event),
+    infer: request => works()?.infer(name, request) ?? lateInference(load(), name, request),
+    scope: async (label, payload) => (await load()).scope(name, payload === undefined ? { label } : { label, payload }),
+    modelInfo: async () => (await load()).modelInfo(name),
+    remove: () => {
+      forget()
+      later(live => live.remove(name))
+    },
+  }
+  return handle
+}
+
+/** The handler with the context of its set. What yields parts must still be seen to. */
+function bound(set: string, handler: AnyTool, works: () => LiveWorks | undefined, load: () => Promise<LiveWorks>) {
+  const generates = Object.prototype.toString.call(handler) === '[object AsyncGeneratorFunction]'
+  if (generates)
+    return async function* (args: never, context: Context) {
+      const live = works() ?? (await load())
+      return yield* handler(args, live.context(set, context)) as AsyncGenerator<unknown, unknown, void>
+    }
+  return (args: never, context: Context) => {
+    const live = works()
+    return live === undefined
+      ? load().then(loaded => handler(args, loaded.context(set, context)))
+      : handler(args, live.context(set, context))
+  }
+}
+
+/** Asked for before what asks is loaded. */
+function lateInference(loading: Promise<LiveWorks>, name: string, request: InferInput): Inference {
+  // In an object, because an inference that a promise resolves to would be waited for whole.
+  const started = loading.then(live => ({ inference: live.infer(name, request) }))
+  const result = started.then(({ inference }) => inference)
+  return Object.assign(result, {
+    async *[Symbol.asyncIterator]() {
+      yield* (await started).inference
+    },
+  })
+}

@@ -1,0 +1,204 @@
+/** Tools of feature sets: scopes and state (MCP Live 0.2 §7, §8), judged by the frames of the server alone. */
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Frame } from '../spec/wire.ts'
+import type { Carrier } from './pipes.ts'
+import { everySet, given, live, places, type RawHost, type RawHostOptions, rawHost } from './raw-host.ts'
+
+const open: RawHost[] = []
+afterEach(async () => {
+  for (const host of open.splice(0)) await host.close()
+})
+
+async function hosted(carrier: Carrier, options?: RawHostOptions): Promise<RawHost> {
+  const host = await rawHost(carrier, options)
+  open.push(host)
+  return host
+}
+
+const all = { enabled: everySet, disabled: [] }
+const lists = {
+  ...all,
+  scopes: { 'files.edit': { whitelist: ['/project/**', '#dev-*'], blacklist: ['**/.env', '**/secrets/**'] } },
+}
+const resultOf = (frame: Frame): Frame => (frame['result'] ?? {}) as Frame
+const stateOf = (frame: Frame): Frame => resultOf(frame)['state'] as Frame
+
+describe.each(places)('a live server on %s', place => {
+  const stateless = place === 'stateless'
+
+  it('L7.1-1: a set whose tools act in scopes says so', async () => {
+    const { declared } = await hosted(place)
+    const sets = declared['featureSets'] as Record<string, Frame>
+    expect(sets['files.edit']).toMatchObject({ scoped: true })
+    expect(sets['git.commit']).not.toHaveProperty('scoped')
+  })
+
+  it('L7.3-1, L7.4-1: outside of the whitelist it asks before it acts, with a label and a payload', async () => {
+    const host = await hosted(place, { select: lists })
+    const editing = host.call('edit', { path: '/etc/hosts' })
+    const asked = await host.next('scope/elevate')
+    expect(asked.params).toEqual({ featureSet: 'files.edit', scope: { label: '/etc/hosts', payload: { path: '/etc/hosts' } } })
+    await asked.answer({ approved: true, payload: { path: '/etc/hosts', mode: 'append' } })
+    expect(given(await editing)).toEqual({ edited: ['/etc/hosts'], payload: { path: '/etc/hosts', mode: 'append' } })
+  })
+
+  it('L7.4-1: what is whitelisted needs no question; what is blacklisted is asked for all the same', async () => {
+    const host = await hosted(place, { select: lists })
+    expect(given(await host.call('edit', { path: '/project/src/a.ts' }))).toHaveProperty('edited')
+    expect(given(await host.call('edit', { path: '#dev-ops' }))).toHaveProperty('edited')
+    expect(host.said).toEqual([])
+    for (const path of ['/project/.env', '/project/SECRETS/a', '/project/../etc/passwd', '/project//x', '#dev-a/b']) {
+      const editing = host.call('edit', { path })
+      const asked = await host.next('scope/elevate')
+      expect(asked.params['scope']).toMatchObject({ label: path })
+      await asked.answer({ approved: false, reason: 'on the blacklist' })
+      await editing
+    }
+  })
+
+  it('L7.7-1: what the host has put on the call it has judged itself', async () => {
+    const host = await hosted(place)
+    const scope = { label: '/a', payload: { path: '/a' } }
+    expect(given(await host.call('edit', { path: '/a' }, { scope }))).toHaveProperty('edited')
+    expect(given(await host.call('edit', { path: '/a' }, { _meta: { [live]: { scope } } }))).toHaveProperty('edited')
+    expect(host.said).toEqual([])
+    host.begin('tools/call', { name: 'edit', arguments: { path: '/b' }, scope })
+    await host.next('scope/elevate')
+  })
+
+  it('L7.7-2: what was not approved is not done, and the tool fails with the reason', async () => {
+    const host = await hosted(place)
+    const editing = host.call('edit', { path: '/etc/passwd' })
+    await (await host.next('scope/elevate')).answer({ approved: false, reason: 'Not on my watch' })
+    expect(given(await editing)).toEqual({
+      isError: true,
+      text: expect.stringMatching(/Not approved for \/etc\/passwd: Not on my watch/),
+    })
+    const other = host.call('edit', { path: '/ok' })
+    await (await host.next('scope/elevate')).answer({ approved: true })
+    expect(given(await other)).toMatchObject({ edited: ['/ok'] })
+    const odd = host.call('edit', { path: '/odd' })
+    await (await host.next('scope/elevate')).answer({ approved: 'yes' })
+    expect(given(await odd)).toMatchObject({ isError: true })
+  })
+
+  it('L7.7-2: a plain host is asked through its user, or refused where it cannot ask', async () => {
+    const plain = await hosted(place, { mcpl: false })
+    expect(given(await plain.call('edit', { path: '/a' }))['text']).toMatch(
+      /Not approved.*speaks MCP Live, or one that can ask its user/,
+    )
+    const asking = await hosted(place, { mcpl: false, capabilities: { elicitation: { form: {} } } })
+    if (stateless) {
+      const wants = resultOf(await asking.call('edit', { path: '/a' }))
+      const [key, question] = Object.entries(wants['inputRequests'] as Record<string, Frame>)[0] ?? []
+      expect(question).toMatchObject({ method: 'elicitation/create', params: { message: expect.stringContaining('/a') } })
+      const retry = {
+        inputResponses: { [key as string]: { action: 'accept', content: {} } },
+        requestState: wants['requestState'],
+      }
+      return expect(given(await asking.call('edit', { path: '/a' }, retry))).toMatchObject({ edited: ['/a'] })
+    }
+    const editing = asking.call('edit', { path: '/a' })
+    const question = await asking.next('elicitation/create')
+    expect(question.params['message']).toMatch(/May "files.edit" act on \/a/)
+    await question.answer({ action: 'accept', content: {} })
+    expect(given(await editing)).toMatchObject({ edited: ['/a'] })
+  })
+
+  it('L8.1-1: a set says whether it goes back, and who keeps its state', async () => {
+    const sets = (await hosted(place)).declared['featureSets'] as Record<string, Frame>
+    expect(sets['notes.edit']).toMatchObject({ rollback: true, hostState: true })
+    expect(sets['git.commit']).toMatchObject({ rollback: true })
+    expect(sets['git.commit']).not.toHaveProperty('hostState')
+    expect(sets['memory.retrieval']).not.toHaveProperty('rollback')
+  })
+
+  it('L8.2-1: a result that left a state names its checkpoint and what that follows, null for a root', async () => {
+    const host = await hosted(place)
+    const first = await host.call('commit', { message: 'one' })
+    expect(stateOf(first)).toEqual({ checkpoint: 'c1', parent: null })
+    const second = await host.call('commit', { message: 'two' }, { checkpoint: 'c1' })
+    expect(stateOf(second)).toEqual({ checkpoint: 'c2', parent: 'c1' })
+    const copied = await host.call('commit', { message: 'three' }, { _meta: { [live]: { checkpoint: 'c1' } } })
+    expect(stateOf(copied)).toEqual({ checkpoint: 'c3', parent: 'c1' })
+    expect(((resultOf(copied)['_meta'] as Frame)[live] as Frame)['state']).toEqual(stateOf(copied))
+  })
+
+  it('L8.3-1: where the host keeps the state, results carry it whole, or as a patch on what was given', async () => {
+    const host = await hosted(place)
+    const first = stateOf(await host.call('add_note', { text: 'a' }))
+    expect(first).toEqual({ checkpoint: expect.any(String), parent: null, data: { notes: ['a'] } })
+    const state = { notes: ['a'] }
+    const told = { _meta: { [live]: { parent: first['checkpoint'] } } }
+    const second = stateOf(await host.call('add_note', { text: 'b' }, { state, ...told }))
+    const patch = [{ op: 'add', path: '/notes/-', value: 'b' }]
+    expect(second).toEqual({ checkpoint: expect.any(String), parent: first['checkpoint'], patch })
+    expect(second['checkpoint']).not.toBe(first['checkpoint'])
+    const read = await host.call('count_notes', {}, { state })
+    expect([given(read), stateOf(read)]).toEqual([{ count: 1 }, undefined])
+  })
+
+  it('A13: of a host that does not say where its state was, the content tells; where nothing does, the state is sent whole', async () => {
+    const host = await hosted(place)
+    const bare = stateless ? { _meta: { [live]: undefined } } : {}
+    const first = stateOf(await host.call('add_note', { text: 'a' }, bare))
+    if (!stateless) {
+      const known = stateOf(await host.call('add_note', { text: 'b' }, { state: { notes: ['a'] } }))
+      expect(known).toMatchObject({ parent: first['checkpoint'], patch: [{}] })
+    }
+    const unknown = stateOf(await host.call('add_note', { text: 'b' }, { state: { notes: ['never', 'seen'] } }))
+    expect(unknown).toEqual({ checkpoint: expect.any(String), data: { notes: ['never', 'seen', 'b'] } })
+  })
+
+  it('L8.4-3: it computes from the state that it was given, not from what it remembers', async () => {
+    const host = await hosted(place)
+    for (const text of ['a', 'b', 'c']) await host.call('add_note', { text })
+    expect(given(await host.call('count_notes'))).toEqual({ count: 0 })
+    expect(given(await host.call('count_notes', {}, { state: { notes: ['x', 'y'] } }))).toEqual({ count: 2 })
+    expect(given(await host.call('count_notes', {}, { _meta: { [live]: { state: { notes: ['x'] } } } }))).toEqual({ count: 1 })
+  })
+
+  it('L8.6-1: a rollback is answered with its checkpoint, and with the reason where it could not be done', async () => {
+    const host = await hosted(place)
+    await host.call('commit', { message: 'one' })
+    await host.call('commit', { message: 'pushed' }, { checkpoint: 'c1' })
+    const back = (featureSet: string, checkpoint: unknown): Promise<Frame> =>
+      host.ask('state/rollback', { featureSet, checkpoint })
+    expect(resultOf(await back('git.commit', 'c1'))).toMatchObject({ checkpoint: 'c1', success: true })
+    expect(resultOf(await back('git.commit', 'c2'))).toMatchObject({
+      checkpoint: 'c2',
+      success: false,
+      reason: 'It was pushed already',
+    })
+    expect(resultOf(await back('files.edit', 'c1'))).toMatchObject({ success: false, reason: expect.any(String) })
+    const { checkpoint } = stateOf(await host.call('add_note', { text: 'a' }))
+    expect(resultOf(await back('notes.edit', checkpoint))).toMatchObject({ checkpoint, success: true })
+  })
+
+  it('L8.7-1: where the server keeps the state, the tool is told the checkpoint that the host is at', async () => {
+    const host = await hosted(place)
+    expect(given(await host.call('commit', { message: 'x' }))).toMatchObject({ on: null })
+    expect(given(await host.call('commit', { message: 'y' }, { checkpoint: 'c1' }))).toMatchObject({ on: 'c1' })
+  })
+
+  it('L8.8-1: an unknown checkpoint is -32005 with its name, and an unknown set -32003', async () => {
+    const host = await hosted(place)
+    const code = (legacy: number): number => (stateless ? legacy + 1000 : legacy)
+    for (const [featureSet, checkpoint] of [
+      ['git.commit', 'old'],
+      ['notes.edit', 'chk_forged'],
+      ['notes.edit', 'c1'],
+    ])
+      expect((await host.ask('state/rollback', { featureSet, checkpoint }))['error']).toMatchObject({
+        code: code(-32005),
+        message: 'Checkpoint not found',
+        data: { checkpoint },
+      })
+    const unknown = await host.ask('state/rollback', { featureSet: 'no.such', checkpoint: 'x' })
+    expect(unknown['error']).toMatchObject({
+      code: code(-32003),
+      message: 'Unknown feature set',
+      data: { featureSet: 'no.such' },
+    })
+  })
+})

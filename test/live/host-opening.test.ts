@@ -1,0 +1,157 @@
+/** The host's part in opening a conversation (MCP Live 0.2 §3–§5), judged by a raw server on every carrier. */
+import { describe, expect, test } from 'vitest'
+import { attach, host, mcpl, over, push, serve, turn } from './raw/host.ts'
+import { carriers, type RawServer } from './raw/raw-server.ts'
+import type { Frame } from './raw/script.ts'
+
+const dig = (value: unknown, ...path: readonly string[]): unknown =>
+  path.reduce<unknown>((at, name) => (at as Frame | undefined)?.[name], value)
+
+/** What the host declared: with the handshake, or with its first request. */
+function declared({ script, carrier }: RawServer): unknown {
+  const params = script.heard[0]?.['params']
+  if (carrier !== 'http 2026-07-28') return dig(params, 'capabilities')
+  return dig(params, '_meta', 'io.modelcontextprotocol/clientCapabilities')
+}
+
+/** Methods of MCP Live that the host has sent. */
+function liveTraffic({ script }: RawServer): readonly unknown[] {
+  const names = script.heard.map(frame => String(frame['method']))
+  return names.filter(name => /^(context|state|featureSets|inference|scope|push|model|live|channels|mcpl)\//.test(name))
+}
+
+describe.each(carriers)('%s', carrier => {
+  test('L3.1-1: a host announces experimental.mcpl with version 0.2, and the revision is settled as without it', async () => {
+    const { raw, client } = await host(carrier)
+    expect(declared(raw)).toMatchObject({ experimental: { mcpl: { version: '0.2', pushEvents: true } } })
+    expect(client.revision).toBe(carrier === 'http 2026-07-28' ? '2026-07-28' : '2025-11-25')
+  })
+
+  test('L3.3-1: a server that announces none hears nothing of MCP Live, also not with a call', async () => {
+    const raw = await serve(carrier, {
+      answers: { 'tools/call': () => ({ content: [{ type: 'text', text: 'done' }], state: { checkpoint: 'c' } }) },
+    })
+    const { client } = await attach(raw)
+    const outcome = await client.callTool('any', {}, { live: { state: { a: 1 }, scope: { label: '/tmp' } } })
+    expect([client.live, client.toolSet('any'), outcome.text, outcome.live]).toEqual([undefined, undefined, 'done', undefined])
+    const [call] = raw.script.of('tools/call')
+    expect(Object.keys(call?.['params'] as Frame).sort()).toEqual(
+      carrier === 'http 2026-07-28' ? ['_meta', 'arguments', 'name'] : ['arguments', 'name'],
+    )
+    expect(JSON.stringify(dig(call, 'params', '_meta', 'dev.vivarium/live'))).toBe(undefined)
+    expect(liveTraffic(raw)).toEqual([])
+  })
+
+  // Without the extension there is no stream on which a stateless server could say anything.
+  test.skipIf(carrier === 'http 2026-07-28')(
+    'L3.3-2: what a server sends that announced none is refused, and nobody acts on it',
+    async () => {
+      const raw = await serve(carrier, {})
+      const { pushed } = await attach(raw)
+      for (const method of ['push/event', 'inference/request', 'model/info', 'scope/elevate', 'channels/register']) {
+        expect(await raw.ask(method, push())).toMatchObject({ error: { code: -32601 } })
+      }
+      raw.tell('push/event', push())
+      expect(await raw.ask('ping', {})).toMatchObject({ result: {} })
+      expect(pushed).toEqual([])
+    },
+  )
+
+  test('L4-1: each request of a server gets one response, under its id; a notification gets none', async () => {
+    const { raw, client } = await host(carrier)
+    const asked = [raw.begin('model/info', {}, 7), raw.begin('push/event', push()), raw.begin('scope/elevate', {})]
+    raw.tell('featureSets/changed', { removed: ['lab.off'] })
+    for (const id of asked) expect((await raw.answerTo(id))['id']).toBe(carrier === 'http 2026-07-28' ? String(id) : id)
+    for await (const _ of client.tools());
+    const answers =
+      carrier === 'http 2026-07-28'
+        ? raw.script.of('live/answer').map(({ params }) => dig(params, 'deliveryId'))
+        : raw.script.heard.filter(frame => frame['method'] === undefined).map(({ id }) => id)
+    expect(answers.map(String).sort()).toEqual(asked.map(String).sort())
+  })
+
+  test('L4.1-1: a host answers push/event, inference/request, model/info and scope/elevate, and hears featureSets/changed', async () => {
+    const { raw, live } = await host(carrier)
+    expect(await raw.ask('push/event', push())).toHaveProperty('result.accepted', true)
+    const messages = [{ role: 'user', content: 'think' }]
+    expect(await raw.ask('inference/request', { featureSet: 'lab.think', messages })).toHaveProperty('result.content', 'thought')
+    expect(await raw.ask('model/info', {})).toHaveProperty('result.id', 'm-1')
+    const elevate = { featureSet: 'lab.files', scope: { label: '/tmp' } }
+    expect(await raw.ask('scope/elevate', elevate)).toHaveProperty('result.approved', true)
+    raw.tell('featureSets/changed', { removed: ['lab.push'] })
+    expect(await raw.ask('push/event', push())).toHaveProperty('error.code', -32003)
+    expect([...live.featureSets.keys()]).not.toContain('lab.push')
+  })
+
+  test('L4.1-2: a host sends hooks and state/rollback as requests, and the selection before any of them', async () => {
+    const { raw, live } = await host(carrier, {
+      answers: {
+        'context/beforeInference': () => ({ featureSet: 'lab.hooks', contextInjections: [] }),
+        'context/afterInference': () => ({ featureSet: 'lab.hooks' }),
+        'state/rollback': ({ checkpoint }) => ({ checkpoint, success: true }),
+      },
+    })
+    const { signal } = new AbortController()
+    await live.beforeInference(turn, { signal })
+    await live.afterInference(over, { signal })
+    await live.rollback('lab.notes', 'c-1')
+    const policy = carrier === 'http 2026-07-28' ? 'live/listen' : 'featureSets/update'
+    expect(liveTraffic(raw)).toEqual([policy, 'context/beforeInference', 'context/afterInference', 'state/rollback'])
+    for (const method of ['context/beforeInference', 'context/afterInference', 'state/rollback']) {
+      expect(raw.script.of(method)[0]).toHaveProperty('id')
+    }
+  })
+
+  test('L4.1-3: a method in the wrong direction is answered -32601, and ignored as a notification', async () => {
+    const { raw } = await host(carrier)
+    for (const method of ['context/beforeInference', 'state/rollback', 'featureSets/update', 'no/such']) {
+      expect(await raw.ask(method, turn)).toMatchObject({ error: { code: -32601 } })
+    }
+    raw.tell('inference/chunk', { requestId: 1, index: 0, delta: 'x' })
+    raw.tell('featureSets/update', { enabled: [] })
+    expect(await raw.ask('push/event', push())).toHaveProperty('result.accepted', true)
+  })
+
+  test('L5.1-2: only announced hooks are called, and what was not announced is refused', async () => {
+    const { contextHooks, inferenceRequest, pushEvents, ...rest } = mcpl
+    const { raw, live, pushed, inferred } = await host(carrier, { mcpl: rest })
+    const { signal } = new AbortController()
+    expect(live.hooks).toEqual({ before: false, after: false, lifecycle: false })
+    expect(await live.beforeInference(turn, { signal })).toBe(undefined)
+    expect(await live.afterInference(over, { signal })).toBe(undefined)
+    expect(await raw.ask('push/event', push())).toMatchObject({ error: { code: -32601, data: { capability: 'pushEvents' } } })
+    const thinking = await raw.ask('inference/request', { featureSet: 'lab.think', messages: [] })
+    expect(thinking).toMatchObject({ error: { code: -32601, data: { capability: 'inferenceRequest' } } })
+    expect([pushed, inferred, raw.script.of('context/beforeInference')]).toEqual([[], [], []])
+  })
+
+  test('L5.2-1: the hello states version, enabled and disabled sets and scopes, as far as they are configured', async () => {
+    const hello = { enabled: ['lab.*'], disabled: ['lab.off'], scopes: { 'lab.files': { whitelist: ['/tmp/**'] } } }
+    const { raw } = await host(carrier, { handlers: { hello } })
+    const { enabled, disabled, scopes } = hello
+    expect(declared(raw)).toMatchObject({
+      experimental: { mcpl: { version: '0.2', featureSets: { enabled, disabled }, scopes } },
+    })
+  })
+
+  test('L6.4-1: the selection is known to the server before its messages are answered, and before tools are listed', async () => {
+    const raw = await serve(carrier)
+    let answered = 0
+    const { pushed, client } = await attach(raw, {
+      handlers: {
+        onPush: async () => {
+          answered = raw.script.heard.length
+          return { accepted: true }
+        },
+      },
+    })
+    await raw.ask('push/event', push())
+    for await (const _ of client.tools());
+    expect(pushed).toEqual([])
+    const names = raw.script.heard.map(frame => frame['method'])
+    const policy = names.indexOf(carrier === 'http 2026-07-28' ? 'live/listen' : 'featureSets/update')
+    expect(policy).toBeGreaterThan(-1)
+    expect(policy).toBeLessThan(answered)
+    expect(policy).toBeLessThan(names.indexOf('tools/list'))
+  })
+})
