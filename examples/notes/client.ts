@@ -18,7 +18,7 @@ assert.match(mcp.instructions ?? '', /write_note/)
 
 const tools: string[] = []
 for await (const { name } of mcp.tools()) tools.push(name)
-assert.deepEqual(tools.sort(), ['delete_note', 'find_notes', 'write_note'])
+assert.deepEqual(tools.sort(), ['delete_note', 'extend_note', 'find_notes', 'write_note'])
 
 const updates = mcp.resourceUpdates('note://shopping')
 const updated = updates.next()

@@ -20,6 +20,11 @@ export const WORKERS: Readonly<Record<string, string>> = {
   'chunks/sqlite-worker': 'src/stores/sqlite/worker.ts',
 }
 
+/** What is run and never imported. */
+export const COMMANDS: Readonly<Record<string, string>> = {
+  'cli/main': 'src/cli/main.ts',
+}
+
 /** Examples that start from compiled JavaScript; they name the package itself (`vivarium/server`), as a user would. */
 export const EXAMPLES: Readonly<Record<string, string>> = {
   'examples/everything-server': 'examples/everything/server.ts',

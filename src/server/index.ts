@@ -10,6 +10,7 @@ export {
 export type { Artifact, Provenance, Stamp } from '../core/artifact.ts'
 export type { AuditVerdict } from '../core/audit/audit.ts'
 export type { AuditEvent, AuditLine } from '../core/audit/line.ts'
+export { type Clock, realClock } from '../core/clock.ts'
 export { createLog, type Level, type Log, type LogOptions, type Severity } from '../core/log.ts'
 export type { LogOption } from '../core/log-trace.ts'
 export { type Category, Problem, type ProblemMore, problem } from '../core/problem.ts'

@@ -93,6 +93,7 @@ function contextOf(
   const caller = parts.caller(exchange)
   let state: CallState | undefined
   return tools.context(context, {
+    hosted: caller !== undefined,
     get state() {
       // A plain host keeps nothing: there the server does, as for any other tool.
       if (caller === undefined || sets.get(set)?.facts.hostState !== true) return undefined

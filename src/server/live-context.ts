@@ -15,6 +15,7 @@ export interface CallCheckpoint {
 
 /** What a call of a set can do. */
 export interface CallLive {
+  readonly hosted: boolean
   /** Undefined where the host does not keep the state. */
   readonly state: CallState | undefined
   readonly checkpoint: CallCheckpoint
@@ -30,6 +31,11 @@ export class LiveContext extends Context {
   constructor([exchange, rates, reliable]: ContextParts, live: CallLive) {
     super(exchange, rates, reliable)
     this.#live = live
+  }
+
+  /** Whether the caller speaks MCP Live: others know nothing of scopes, checkpoints and inference. */
+  get live(): boolean {
+    return this.#live.hosted
   }
 
   /** Of sets with `hostState` what the host keeps: read from what came with the call, and sent back with its result. */

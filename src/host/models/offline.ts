@@ -61,7 +61,7 @@ function replyTo({ system, messages, tools }: ModelRequest): Reply {
   const command = readCommand(own, tools)
   if (command?.do === 'call') return { text: '', call: { name: command.tool, arguments: command.arguments } }
   if (command?.do === 'say') return { text: command.text }
-  if (/^(summari[sz]e|consolidate|shorten)\b/i.test(own)) return { text: summary(own.replace(/^[^:\n]{0,120}:\s*/, '')) }
+  if (/^(summari[sz]e|sum up|consolidate|shorten)\b/i.test(own)) return { text: summary(own.replace(/^[^:\n]{0,120}:\s*/, '')) }
   return { text: answer(own, [...readQuotes(textIn(system)).quotes, ...quotes]) }
 }
 

@@ -1,0 +1,104 @@
+/**
+ * What a config file says of the host itself, in its member `host`, beside the servers: policy, roots, hooks, budgets. What is inside
+ * them is checked by those whose it is; a name that nobody knows is a mistake.
+ */
+import { existsSync, realpathSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { expand } from '../host/config/expand.ts'
+import { readJsonc } from '../host/config/jsonc.ts'
+import type { HostOptions } from '../host/options.ts'
+import type { Extractor, Extractors } from '../host/policy/scopes/extract.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+
+export interface Settings {
+  readonly host: Pick<HostOptions, 'policy' | 'hooks' | 'budgets' | 'extract' | 'roots' | 'system' | 'remember'>
+  /** Folders that servers may know of, as paths. */
+  readonly roots: readonly string[]
+  /** Lines worth trying, for whoever is here for the first time. */
+  readonly examples: readonly string[]
+}
+
+const known = new Set(['policy', 'hooks', 'budgets', 'extract', 'roots', 'system', 'remember', 'try'])
+
+/** Throws a TypeError that names the member. */
+export function readSettings(text: string, file: string, env: Readonly<Record<string, string | undefined>>): Settings {
+  const { root, faults } = readJsonc(text)
+  const [fault] = faults
+  if (fault !== undefined) throw new TypeError(`${file}:${fault.line}: ${fault.message}`)
+  const section = isRecord(root?.value) ? root.value['host'] : undefined
+  if (section === undefined) return { host: {}, roots: [], examples: [] }
+  if (!isRecord(section)) throw new TypeError(`${file}: "host" is no object`)
+  for (const [name, value] of Object.entries(section)) check(file, name, value)
+  const { try: examples, roots: folders, extract, ...host } = section
+  const around = { env, folder: dirname(resolve(file)), home: homedir() }
+  const place: Place = (path, member) => {
+    const expanded = expand(path, around)
+    if ('why' in expanded) throw new TypeError(`${file}: host.${member}: ${expanded.why.message}. ${expanded.why.fix}`)
+    return resolve(around.folder, expanded.text)
+  }
+  const roots = texts(folders).map(path => place(path, 'roots'))
+  return {
+    host: {
+      // What each of them holds is looked at by the host when it is opened.
+      ...(host as Settings['host']),
+      ...(roots.length > 0 && { roots: roots.map(path => ({ uri: pathToFileURL(path).href })) }),
+      ...(isRecord(extract) && { extract: extractorsOf(file, extract, place) }),
+    },
+    roots,
+    examples: texts(examples),
+  }
+}
+
+type Place = (path: string, member: string) => string
+
+/**
+ * Beside the names of arguments: `{ "path": "name", "in": "folder" }`, an argument that is a path, relative to a folder. What the call acts
+ * on is the place where it leads, or the folder where it is left out. `with` stands beside the path in the payload: a server that asks
+ * for exactly this scope finds it on the call, and nobody is asked twice.
+ */
+function extractorsOf(file: string, written: Members, place: Place): Extractors {
+  const read = Object.entries(written).map(([tools, value]): [string, Extractor] => {
+    if (typeof value === 'string') return [tools, value]
+    if (Array.isArray(value)) return [tools, texts(value)]
+    const { path, in: folder, with: beside = {} } = isRecord(value) ? value : {}
+    if (typeof path !== 'string' || typeof folder !== 'string' || !isRecord(beside))
+      throw new TypeError(`${file}: host.extract.${tools} must name an argument, several, or be { "path": "…", "in": "…" }`)
+    return [tools, pathIn(place(folder, 'extract'), path, beside)]
+  })
+  return Object.fromEntries(read)
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+function pathIn(folder: string, name: string, beside: Members): Extractor {
+  return args => {
+    const given = args[name] ?? '.'
+    const path = typeof given === 'string' ? canonical(resolve(folder, given)) : undefined
+    return path === undefined ? undefined : { label: path, payload: { path, ...beside } }
+  }
+}
+
+/** Without links. Of what is not there yet, its folder counts; undefined where that is not there either. */
+function canonical(path: string): string | undefined {
+  try {
+    return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path))
+  } catch {
+    return undefined
+  }
+}
+
+const lists = new Set(['budgets', 'roots', 'try'])
+const words = new Set(['system', 'remember'])
+
+function check(file: string, name: string, value: unknown): void {
+  if (!known.has(name)) throw new TypeError(`${file}: host.${name} is not known; there are ${[...known].join(', ')}`)
+  const fits = lists.has(name) ? Array.isArray(value) : words.has(name) ? typeof value === 'string' : isRecord(value)
+  const kind = lists.has(name) ? 'a list' : words.has(name) ? 'a text' : 'an object'
+  if (!fits) throw new TypeError(`${file}: host.${name} must be ${kind}`)
+}
+
+function texts(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter(item => typeof item === 'string') : []
+}

@@ -1,0 +1,40 @@
+/** `/allow`: a later yes to what was refused. It counts for exactly that, the next time that it is asked for. */
+import type { ApprovalQuestion } from '../../../host/policy/question.ts'
+import type { Command, Session } from '../session.ts'
+
+export const allow: Command = {
+  name: 'allow',
+  takes: '[N]',
+  about: 'a later yes to what was refused; without N to the last one',
+  run: async (session, rest) => {
+    const { screen, questions } = session
+    const { paint } = screen
+    const at = rest === '' ? 1 : Number(rest)
+    const question = questions.refused[at - 1]
+    if (question === undefined) {
+      screen.line(questions.refused.length === 0 ? ' Nothing was refused since the start.' : ' These were refused:')
+      for (const [n, { text }] of questions.refused.entries()) screen.line(` ${n + 1}. ${paint.plain(text)}`)
+      return undefined
+    }
+    const now = await allowNow(session, question)
+    questions.allow(question)
+    screen.line(` ${paint.good('✓')} ${paint.plain(question.text)} ${now ? 'Yes.' : 'Yes, the next time that it is asked for.'}`)
+    return undefined
+  },
+}
+
+/** What nobody asks for again is done at once. */
+async function allowNow({ host }: Session, { about, asked, digest }: ApprovalQuestion): Promise<boolean> {
+  if (about === 'set') {
+    const { server, featureSet = '' } = asked
+    await host.policy.grant({ server, kind: 'set', featureSet }, '365d')
+    return true
+  }
+  const held =
+    about === 'definition'
+      ? host.heldTools.find(({ server, tool }) => server === asked.server && tool.name === asked.tool)
+      : undefined
+  if (held === undefined) return false
+  await host.approveTool(held)
+  return digest !== ''
+}

@@ -1,0 +1,40 @@
+/** `/undo`: takes back the last turn, or one and all after it, and says what stays. */
+import type { UndoStep } from '../../../host/loop/undo-report.ts'
+import type { Command, Session } from '../session.ts'
+import { turnName, turnTopic, whyLines } from '../words.ts'
+import { chosenTurn } from './chosen-turn.ts'
+
+export const undo: Command = {
+  name: 'undo',
+  takes: '[TURN]',
+  about: 'takes back the last turn, or one and all after it',
+  run: async (session, rest) => {
+    const { screen } = session
+    const { paint } = screen
+    const turn = await chosenTurn(session, rest)
+    if (turn === undefined) return undefined
+    const stop = screen.work('undoing')
+    const { complete, turns, steps } = await turn.undo().finally(stop)
+    const more = turns.length > 1 ? ` and the ${turns.length - 1} after it` : ''
+    const are = turns.length > 1 ? 'are' : 'is'
+    const whole = complete ? paint.good(`${are} undone`) : paint.warn(`${are} undone, but some of it stays`)
+    screen.line(` ${paint.bold(turnName(turn))} ${paint.dim(`${turnTopic(turn)}${more}`)} ${whole}`)
+    for (const step of steps) show(session, step)
+    return undefined
+  },
+}
+
+const byWords = {
+  transaction: 'by its transaction',
+  compensation: 'by a call that takes it back',
+  rollback: 'by setting its state back',
+}
+
+function show({ screen }: Session, { server = 'host', tool, featureSet, outcome, by, why }: UndoStep): void {
+  const { paint } = screen
+  const what = [server, tool ?? featureSet ?? ''].filter(text => text !== '').join('.')
+  const mark =
+    outcome === 'undone' ? paint.good('✓ undone ') : outcome === 'stays' ? paint.bad('✗ stays  ') : paint.dim('· nothing')
+  screen.line(`   ${mark} ${paint.name(what)} ${paint.dim(by === undefined ? '' : byWords[by])}`)
+  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(`   ${line}`)
+}

@@ -1,0 +1,105 @@
+/** A form of a server, filled in field by field. */
+import type { ElicitResult, ElicitValue } from '../../features/mcp/elicitation/messages.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { brief } from './paint.ts'
+import type { Reader } from './reader.ts'
+import type { Screen } from './screen.ts'
+
+type Field = Readonly<Record<string, unknown>>
+
+/** How often a field is asked for that was not filled in as it must be. */
+const tries = 5
+
+export async function fillForm(
+  screen: Screen,
+  reader: Reader,
+  schema: Readonly<Record<string, unknown>>,
+  signal: AbortSignal,
+): Promise<ElicitResult> {
+  const { properties, required } = schema
+  const fields = Object.entries(isRecord(properties) ? properties : {})
+  const needed = new Set(Array.isArray(required) ? required : [])
+  const content = new Map<string, ElicitValue>()
+  screen.line(`   ${screen.paint.dim('/no declines, Ctrl-C takes no notice of it')}`)
+  if (fields.length === 0) {
+    const said = await reader.ask('   [Y]es · [n]o › ', signal)
+    return said === undefined ? { action: 'cancel' } : { action: /^(\/?no?)$/i.test(said.trim()) ? 'decline' : 'accept' }
+  }
+  for (const [name, field] of fields) {
+    const value = await fillField(screen, reader, name, isRecord(field) ? field : {}, needed.has(name), signal)
+    if (value === 'decline' || value === 'cancel') return { action: value }
+    if (value !== undefined) content.set(name, value.given)
+  }
+  return { action: 'accept', content: Object.fromEntries(content) }
+}
+
+async function fillField(
+  screen: Screen,
+  reader: Reader,
+  name: string,
+  field: Field,
+  needed: boolean,
+  signal: AbortSignal,
+): Promise<{ readonly given: ElicitValue } | 'decline' | 'cancel' | undefined> {
+  const { paint } = screen
+  const about = typeof field['description'] === 'string' ? `: ${field['description']}` : ''
+  const choices = choicesOf(field)
+  screen.line(`   ${paint.name(titleOf(name, field))}${paint.dim(brief(about, 300))}`)
+  for (const { value, title } of choices)
+    screen.line(`     ${paint.plain(brief(value))}${title === value ? '' : paint.dim(`  ${brief(title)}`)}`)
+  for (let tried = 0; tried < tries; tried++) {
+    const said = (await reader.ask(`   ${hint(field, needed)}› `, signal))?.trim()
+    if (said === undefined) return 'cancel'
+    if (said === '/no') return 'decline'
+    if (said === '' && (field['default'] !== undefined || !needed)) return undefined
+    const value = said === '' ? undefined : readValue(field, choices, said)
+    if (value !== undefined) return { given: value }
+    screen.line(`   ${paint.warn(said === '' ? 'This one is needed.' : 'That does not fit.')}`)
+  }
+  return 'cancel'
+}
+
+interface Choice {
+  readonly value: string
+  readonly title: string
+}
+
+/** `enum`, `enum` with `enumNames`, `oneOf` and `anyOf` with titles; of lists those of their items. */
+function choicesOf(field: Field): readonly Choice[] {
+  const of = field['type'] === 'array' && isRecord(field['items']) ? field['items'] : field
+  const titled = [of['oneOf'], of['anyOf']].find(Array.isArray)
+  if (titled !== undefined)
+    return titled.filter(isRecord).map(each => ({ value: String(each['const']), title: String(each['title'] ?? each['const']) }))
+  const names: readonly unknown[] = Array.isArray(of['enumNames']) ? of['enumNames'] : []
+  const values: readonly unknown[] = Array.isArray(of['enum']) ? of['enum'] : []
+  return values.map((value, at) => ({ value: String(value), title: String(names[at] ?? value) }))
+}
+
+function readValue(field: Field, choices: readonly Choice[], said: string): ElicitValue | undefined {
+  const chosen = (text: string): string | undefined =>
+    choices.length === 0 ? text : choices.find(({ value, title }) => value === text || title === text)?.value
+  switch (field['type']) {
+    case 'boolean':
+      return /^(y|yes|true)$/i.test(said) ? true : /^(n|no|false)$/i.test(said) ? false : undefined
+    case 'integer':
+      return Number.isInteger(Number(said)) ? Number(said) : undefined
+    case 'number':
+      return Number.isFinite(Number(said)) ? Number(said) : undefined
+    case 'array': {
+      const all = said.split(',').map(text => chosen(text.trim()))
+      return all.includes(undefined) ? undefined : all.filter(text => text !== undefined)
+    }
+    default:
+      return chosen(said)
+  }
+}
+
+function titleOf(name: string, field: Field): string {
+  return brief(typeof field['title'] === 'string' ? field['title'] : name)
+}
+
+function hint(field: Field, needed: boolean): string {
+  const kind = field['type'] === 'boolean' ? 'y/n ' : field['type'] === 'array' ? 'with commas between them ' : ''
+  if (field['default'] !== undefined) return `${kind}[${brief(JSON.stringify(field['default']), 40)}] `
+  return needed ? kind : `${kind}(may be left out) `
+}

@@ -1,0 +1,235 @@
+/**
+ * What the user types: lines for the conversation, answers to questions, and the wish to stop. A question takes the next line only
+ * where somebody sits before it; what was typed before it was asked stays what it was meant for.
+ */
+import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline'
+import { Writable } from 'node:stream'
+import type { Below, Output, Screen } from './screen.ts'
+
+export interface ReaderOptions {
+  readonly input: NodeJS.ReadableStream
+  readonly output: Output
+  readonly screen: Screen
+  /** Somebody sits before it: lines are edited, and questions can be asked. */
+  readonly interactive: boolean
+  readonly prompt: string
+  /** Told of Ctrl-C, where it is a key and no signal. */
+  readonly interrupted: () => void
+  readonly complete: (line: string) => Promise<readonly string[]>
+}
+
+interface Asking {
+  readonly prompt: string
+  readonly answered: (line: string | undefined) => void
+}
+
+/** Lines that are read ahead from a pipe. */
+const mostAhead = 256
+
+export class Reader {
+  readonly #options: ReaderOptions
+  readonly #lines: Interface
+  readonly #gate: Gate
+  readonly #ahead: string[] = []
+  #waiting: ((line: string | undefined) => void) | undefined = undefined
+  #asking: Asking | undefined = undefined
+  #questions: Promise<unknown> = Promise.resolve()
+  #over = false
+  #busy = false
+  /** What was half typed when a question came. */
+  #put = ''
+
+  constructor(options: ReaderOptions) {
+    const { input, output, screen, interactive, prompt } = options
+    this.#options = options
+    this.#gate = new Gate(output)
+    this.#lines = createInterface({
+      input,
+      ...(interactive && { output: this.#gate, completer: (line: string, done: Completed) => this.#complete(line, done) }),
+      terminal: interactive,
+      prompt,
+      historySize: 500,
+    })
+    this.#lines.on('line', line => this.#line(line))
+    this.#lines.on('close', () => this.#end())
+    this.#lines.on('SIGINT', () => options.interrupted())
+    if (interactive) screen.below = this.#below
+  }
+
+  readonly #below: Below = (reader => ({
+    get shown() {
+      return reader.#gate.open
+    },
+    hide: () => reader.#hide(),
+    show: () => reader.#show(),
+  }))(this)
+
+  /** While something is shown that takes its time only questions have a prompt. */
+  set busy(busy: boolean) {
+    this.#busy = busy
+    this.#hide()
+    this.#show()
+  }
+
+  /** Whether questions can be asked. */
+  get interactive(): boolean {
+    return this.#options.interactive && !this.#over
+  }
+
+  /** Whether the user has typed something that is not sent yet. */
+  get halfTyped(): boolean {
+    return this.#lines.line !== ''
+  }
+
+  get over(): boolean {
+    return this.#over
+  }
+
+  /** The next line for the conversation; undefined when there will be none. */
+  async next(): Promise<string | undefined> {
+    const ahead = this.#ahead.shift()
+    if (ahead !== undefined) {
+      if (this.#ahead.length === 0 && !this.#over) this.#lines.resume()
+      this.#options.screen.line(`${this.#options.prompt}${this.#options.screen.paint.plain(ahead)}`)
+      return ahead
+    }
+    if (this.#over) return undefined
+    return new Promise(resolve => {
+      this.#waiting = line => {
+        this.#waiting = undefined
+        resolve(line)
+      }
+      this.#show()
+    })
+  }
+
+  /** Asks, one question after the other. Undefined: there was no answer, and there will be none. */
+  ask(prompt: string, signal?: AbortSignal): Promise<string | undefined> {
+    const asked = this.#questions.then(() => this.#ask(prompt, signal))
+    this.#questions = asked
+    return asked
+  }
+
+  #ask(prompt: string, signal: AbortSignal | undefined): Promise<string | undefined> {
+    if (!this.interactive || signal?.aborted) return Promise.resolve(undefined)
+    return new Promise(resolve => {
+      const settle = (line: string | undefined): void => {
+        signal?.removeEventListener('abort', gaveUp)
+        this.#hide()
+        this.#asking = undefined
+        this.#lines.setPrompt(this.#options.prompt)
+        this.#type(this.#put)
+        this.#show()
+        resolve(line)
+      }
+      const gaveUp = (): void => settle(undefined)
+      signal?.addEventListener('abort', gaveUp, { once: true })
+      this.#hide()
+      this.#put = this.#lines.line
+      this.#type('')
+      this.#asking = { prompt, answered: settle }
+      this.#lines.setPrompt(prompt)
+      this.#show()
+    })
+  }
+
+  /** No to the question that is open, if there is one. */
+  refuse(): boolean {
+    const { answered } = this.#asking ?? {}
+    answered?.(undefined)
+    return answered !== undefined
+  }
+
+  /** Forgets what is half typed. */
+  clear(): void {
+    this.#hide()
+    this.#type('')
+    this.#show()
+  }
+
+  close(): void {
+    this.#lines.close()
+  }
+
+  #line(line: string): void {
+    const { answered } = this.#asking ?? {}
+    if (answered !== undefined) return answered(line)
+    if (this.#waiting !== undefined) {
+      const echo = !this.#options.interactive
+      if (echo) this.#options.screen.line(`${this.#options.prompt}${this.#options.screen.paint.plain(line)}`)
+      this.#waiting(line)
+      this.#gate.open = this.#shown
+      return
+    }
+    this.#ahead.push(line)
+    if (this.#ahead.length >= mostAhead) this.#lines.pause()
+  }
+
+  #end(): void {
+    this.#over = true
+    this.#asking?.answered(undefined)
+    if (this.#waiting !== undefined && this.#options.interactive) this.#gate.write('\n')
+    this.#waiting?.(undefined)
+  }
+
+  get #shown(): boolean {
+    return this.#asking !== undefined || (this.#waiting !== undefined && !this.#busy)
+  }
+
+  /** What is typed while there is no prompt waits, unseen, for the next one. */
+  #show(): void {
+    if (!this.#shown || !this.#options.interactive || this.#over) return
+    this.#options.screen.settle()
+    this.#gate.open = true
+    this.#lines.prompt(true)
+  }
+
+  #hide(): void {
+    if (!this.#gate.open || this.#over) return
+    const { rows } = this.#lines.getCursorPos()
+    if (rows > 0) moveCursor(this.#gate, 0, -rows)
+    cursorTo(this.#gate, 0)
+    clearScreenDown(this.#gate)
+    this.#gate.open = false
+  }
+
+  #type(line: string): void {
+    // The documented way to replace what is typed: delete to both ends, then write.
+    const open = this.#gate.open
+    this.#gate.open = false
+    this.#lines.write(null, { ctrl: true, name: 'e' })
+    this.#lines.write(null, { ctrl: true, name: 'u' })
+    if (line !== '') this.#lines.write(line)
+    this.#gate.open = open
+  }
+
+  #complete(line: string, done: Completed): void {
+    if (this.#asking !== undefined) return done(null, [[], line])
+    this.#options.complete(line).then(
+      found => done(null, [[...found], line]),
+      () => done(null, [[], line]),
+    )
+  }
+}
+
+type Completed = (error: null, found: [string[], string]) => void
+
+/** Lets through what readline draws only while there is a prompt. */
+class Gate extends Writable {
+  open = false
+  readonly #output: Output
+
+  constructor(output: Output) {
+    super({ decodeStrings: false })
+    this.#output = output
+  }
+
+  get columns(): number {
+    return this.#output.columns ?? 80
+  }
+
+  override _write(chunk: string | Buffer, _: string, done: () => void): void {
+    if (this.open) this.#output.write(chunk.toString())
+    done()
+  }
+}

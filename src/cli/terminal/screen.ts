@@ -1,0 +1,132 @@
+/**
+ * What is written, and in what order: whole lines above the prompt, words of an answer as they come, and a spinner while there is
+ * nothing to show. On outputs that are no terminal only lines are written.
+ */
+import { type Clock, realClock } from '../../core/clock.ts'
+import { type Paint, painter, safe, wantsColours } from './paint.ts'
+
+export interface Output {
+  write(text: string): unknown
+  readonly isTTY?: boolean | undefined
+  readonly columns?: number | undefined
+}
+
+/** What stands below the last line and has to make room for another. */
+export interface Below {
+  readonly shown: boolean
+  hide(): void
+  show(): void
+}
+
+export interface ScreenOptions {
+  readonly output: Output
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly clock?: Clock
+}
+
+const frames = [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏']
+const frameMs = 90
+/** What takes less is not worth a flicker. */
+const patienceMs = 150
+const clearLine = '\r\u001b[K'
+
+export class Screen {
+  readonly paint: Paint
+  readonly #output: Output
+  readonly #clock: Clock
+  readonly #animated: boolean
+  #below: Below | undefined = undefined
+  /** A streamed line has not ended yet. */
+  #open = false
+  #label: string | undefined = undefined
+  #spun = false
+  #frame = 0
+  #cancel: () => void = () => {}
+
+  constructor({ output, env = {}, clock = realClock }: ScreenOptions) {
+    this.#output = output
+    this.#clock = clock
+    this.#animated = output.isTTY === true && env['TERM'] !== 'dumb'
+    this.paint = painter(wantsColours(output, env))
+  }
+
+  get width(): number {
+    return Math.max(40, this.#output.columns ?? 100)
+  }
+
+  set below(below: Below) {
+    this.#below = below
+  }
+
+  /** A line of its own. Foreign words in it come from `paint`. */
+  line(text = ''): void {
+    this.#aside(() => {
+      this.#endLine()
+      this.#output.write(`${text}\n`)
+    })
+  }
+
+  /** Words of an answer. */
+  stream(delta: string): void {
+    if (delta === '') return
+    const text = safe(delta)
+    this.#aside(() => {
+      this.#output.write(text)
+      this.#open = !text.endsWith('\n')
+    })
+  }
+
+  /** Makes room for a prompt. */
+  settle(): void {
+    this.#wipe()
+    this.endLine()
+  }
+
+  endLine(): void {
+    if (this.#open) this.#aside(() => this.#endLine())
+  }
+
+  /** Shows that something takes its time. What is returned ends it. */
+  work(label: string): () => void {
+    this.#label = label
+    this.#cancel()
+    if (this.#animated) this.#cancel = this.#clock.setTimeout(() => this.#spin(), this.#spun ? 0 : patienceMs, true)
+    return () => {
+      if (this.#label !== label) return
+      this.#cancel()
+      this.#wipe()
+      this.#label = undefined
+    }
+  }
+
+  #spin(): void {
+    if (this.#label === undefined || this.#open) return
+    if (this.#below?.shown !== true) this.#draw(this.#label)
+    this.#cancel = this.#clock.setTimeout(() => this.#spin(), frameMs, true)
+  }
+
+  #draw(label: string): void {
+    this.#frame = (this.#frame + 1) % frames.length
+    const text = ` ${frames[this.#frame]} ${label}`
+    this.#output.write(`${clearLine}${this.paint.dim(text.slice(0, this.width - 1))}`)
+    this.#spun = true
+  }
+
+  /** Takes away the spinner that is drawn now. */
+  #wipe(): void {
+    if (this.#spun) this.#output.write(clearLine)
+    this.#spun = false
+  }
+
+  #aside(write: () => void): void {
+    this.#wipe()
+    this.#below?.hide()
+    write()
+    if (!this.#open) this.#below?.show()
+  }
+
+  #endLine(): void {
+    if (this.#open) this.#output.write('\n')
+    this.#open = false
+  }
+}

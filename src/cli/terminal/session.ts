@@ -1,0 +1,27 @@
+/** What the commands of a terminal work on. */
+import type { Host } from '../../host/host.ts'
+import type { Attachment } from '../../host/loop/attach.ts'
+import type { Conversation } from '../../host/loop/conversation.ts'
+import type { Questions } from './questions.ts'
+import type { Screen } from './screen.ts'
+
+export interface Session {
+  readonly host: Host
+  readonly conversation: Conversation
+  readonly screen: Screen
+  readonly questions: Questions
+  /** What goes beside the next message. */
+  readonly attached: Attachment[]
+  /** The last lines that servers wrote on standard error. */
+  readonly stderr: ReadonlyMap<string, readonly string[]>
+  readonly now: () => number
+}
+
+export interface Command {
+  readonly name: string
+  /** What may stand behind it. */
+  readonly takes?: string
+  readonly about: string
+  /** True: the terminal ends. */
+  run(session: Session, rest: string): Promise<boolean | undefined>
+}

@@ -1,0 +1,144 @@
+/** A turn while it runs: who woke it, what each hook put in, what is called and what came of it, the answer, and the price. */
+import type { Host } from '../../host/host.ts'
+import type { TurnPart } from '../../host/loop/parts.ts'
+import type { PlannedCall } from '../../host/loop/records.ts'
+import type { Turn } from '../../host/loop/turn.ts'
+import { textIn } from '../../host/models/model.ts'
+import { brief } from './paint.ts'
+import type { Screen } from './screen.ts'
+import { costLine, turnTopic, whyLines } from './words.ts'
+
+/** Resolves when the turn is over, whatever became of it. */
+export async function showTurn(
+  screen: Screen,
+  inbox: Host['inbox'],
+  turn: Turn,
+  { now, resumed }: { readonly now: () => number; readonly resumed: boolean },
+): Promise<void> {
+  const began = now()
+  if (resumed) screen.line(` ${screen.paint.warn('↻')} ${screen.paint.bold('goes on with')} ${screen.paint.dim(turnTopic(turn))}`)
+  if (turn.from.kind === 'event') await showEvent(screen, inbox, turn.from)
+  const shown = new ShownTurn(screen)
+  try {
+    for await (const part of turn) shown.part(part)
+  } finally {
+    shown.end()
+  }
+  screen.line(screen.paint.dim(` ${costLine(turn)} · ${now() - began} ms`))
+  screen.line()
+}
+
+async function showEvent(
+  screen: Screen,
+  inbox: Host['inbox'],
+  { server, featureSet, eventId }: Extract<Turn['from'], { kind: 'event' }>,
+): Promise<void> {
+  const { paint } = screen
+  const event = (await inbox.get(server, eventId))?.event
+  screen.line(
+    ` ${paint.warn('◆')} ${paint.name(featureSet)} ${paint.bold('wakes the agent')} ${paint.dim(`(${server}, event ${brief(eventId)})`)}`,
+  )
+  const said = event === undefined ? '' : textIn(event.content)
+  if (said !== '') screen.line(`   ${paint.dim(brief(said, screen.width - 4))}`)
+}
+
+const endings = {
+  cancelled: '■ stopped',
+  interrupted: '■ interrupted: it goes on at the next attempt, or the next start',
+  failed: '✗ no answer',
+}
+
+class ShownTurn {
+  readonly #screen: Screen
+  #stop: () => void
+  #speaking = false
+
+  constructor(screen: Screen) {
+    this.#screen = screen
+    this.#stop = screen.work('thinking')
+  }
+
+  end(): void {
+    this.#stop()
+    this.#screen.endLine()
+  }
+
+  part(part: TurnPart): void {
+    const { paint } = this.#screen
+    switch (part.type) {
+      case 'hook':
+        return this.#hook(part.report)
+      case 'prompt':
+        for (const { from, featureSet, namespace, position, content, tokens } of part.prompt.sections) {
+          if (namespace === undefined) continue
+          const where =
+            position === 'system' ? 'to the system' : position === 'afterUser' ? 'behind your words' : 'before your words'
+          const what = brief(textIn(content ?? []), 70)
+          this.#line(
+            `${paint.name('+')} ${paint.name(featureSet ?? from)} ${paint.dim(`added ${tokens} tokens ${where}: ${what}`)}`,
+          )
+        }
+        return
+      case 'text':
+        return this.#text(part.delta)
+      case 'call':
+        this.#line(
+          `${paint.name('→')} ${paint.name(callName(part.call))} ${paint.dim(brief(JSON.stringify(part.call.arguments), 200))}`,
+        )
+        this.#work(callName(part.call))
+        return
+      case 'progress':
+        return this.#work(`${brief(part.message ?? '', 60)} ${Math.round(part.progress * 100) / 100}`)
+      case 'result':
+        return this.#result(part)
+      case 'answer':
+        for (const { server, featureSet } of part.changes)
+          this.#line(
+            `${paint.warn('~')} ${paint.name(featureSet)} ${paint.dim(`of ${server} changed the answer before it was shown`)}`,
+          )
+        return
+      case 'ended':
+        this.#line(paint.bad(endings[part.status]))
+        if (part.status === 'failed') for (const line of whyLines(paint, part.why)) this.#line(line)
+    }
+  }
+
+  #hook({ server, featureSet, hook, outcome, why }: Extract<TurnPart, { type: 'hook' }>['report']): void {
+    if (outcome === 'success') return
+    const { paint } = this.#screen
+    this.#line(`${paint.warn('!')} ${paint.name(featureSet ?? server)} ${paint.warn(`${hook}Inference: ${outcome}`)}`)
+    if (why !== undefined) for (const line of whyLines(paint, why)) this.#line(line)
+  }
+
+  #text(delta: string): void {
+    this.#stop()
+    if (!this.#speaking) this.#screen.stream(' ')
+    this.#speaking = true
+    this.#screen.stream(delta.replaceAll('\n', '\n '))
+  }
+
+  #result({ call, outcome }: Extract<TurnPart, { type: 'result' }>): void {
+    const { paint } = this.#screen
+    const done = outcome.status === 'done'
+    const mark = done ? paint.good('✓') : paint.bad(`✗ ${outcome.status}`)
+    this.#line(`${mark} ${paint.dim(`${callName(call)}, ${outcome.ms} ms`)}`)
+    if (outcome.why !== undefined) for (const line of whyLines(paint, outcome.why)) this.#line(line)
+    this.#work('thinking')
+  }
+
+  #work(label: string): void {
+    this.#speaking = false
+    this.#stop()
+    this.#stop = this.#screen.work(label)
+  }
+
+  #line(text: string): void {
+    this.#speaking = false
+    this.#screen.line(` ${text}`)
+  }
+}
+
+function callName({ server, tool, featureSet }: PlannedCall): string {
+  const of = server === undefined ? '' : `${server}.`
+  return `${of}${tool}${featureSet === undefined || featureSet === server ? '' : ` (${featureSet})`}`
+}

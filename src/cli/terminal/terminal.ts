@@ -1,0 +1,257 @@
+/**
+ * A host in the terminal. It knows its host only by what `createHost` gives, and hands in who answers questions; so whatever starts
+ * a host can be talked to this way.
+ */
+import { type Clock, realClock } from '../../core/clock.ts'
+import type { ModelInfo } from '../../features/live/model-info/messages.ts'
+import { faultText } from '../../host/config/read.ts'
+import type { Host } from '../../host/host.ts'
+import type { Turn } from '../../host/loop/turn.ts'
+import type { HostOptions } from '../../host/options.ts'
+import { commands } from './commands/index.ts'
+import { completions } from './complete.ts'
+import { createInterrupts } from './interrupts.ts'
+import { brief } from './paint.ts'
+import { createQuestions } from './questions.ts'
+import { Reader } from './reader.ts'
+import { type Output, Screen } from './screen.ts'
+import type { Session } from './session.ts'
+import { showTurn } from './show-turn.ts'
+import { welcome } from './welcome.ts'
+import { whyLines } from './words.ts'
+
+/** What the terminal does for its host. */
+export type TerminalSide = Required<
+  Pick<
+    HostOptions,
+    | 'onApproval'
+    | 'onElicit'
+    | 'onSampleReview'
+    | 'onTurn'
+    | 'onServer'
+    | 'onConfigFault'
+    | 'onStderr'
+    | 'onBudget'
+    | 'conversationOf'
+  >
+>
+
+export interface TerminalOptions {
+  /** Makes the host; what it is given belongs into its options. */
+  readonly open: (side: TerminalSide) => Promise<Host>
+  readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean | undefined }
+  readonly output: Output
+  /** Who answers, and where everything is kept: for the first lines. */
+  readonly model: ModelInfo
+  readonly place: string
+  /** Lines worth trying. */
+  readonly examples?: readonly string[]
+  /** Which conversation is shown, and events become turns of. Default `main`. */
+  readonly conversation?: string
+  /** Whether somebody can be asked. Default: where input and output are terminals. */
+  readonly interactive?: boolean
+  /** Where SIGINT and SIGTERM come from. Default nowhere. */
+  readonly signals?: Pick<NodeJS.EventEmitter, 'on' | 'off'>
+  /** For NO_COLOR and TERM. Default empty. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly clock?: Clock
+}
+
+/** Lines of standard error that are kept of each server. */
+const keptLines = 10
+/** How long a turn may go on when there is nothing more to read. */
+const lingerMs = 30_000
+
+/** Runs until the input ends, `/quit`, or Ctrl-C twice. */
+export async function runTerminal(options: TerminalOptions): Promise<void> {
+  const terminal = new Terminal(options)
+  await terminal.run()
+}
+
+class Terminal {
+  readonly #options: TerminalOptions
+  readonly #clock: Clock
+  readonly #screen: Screen
+  readonly #reader: Reader
+  readonly #stderr = new Map<string, string[]>()
+  readonly #up = new Map<string, boolean>()
+  readonly #attached: Session['attached'] = []
+  readonly #ended = Promise.withResolvers<undefined>()
+  #session: Session | undefined = undefined
+  /** Turns are shown one after the other, in the order in which they began. */
+  #showing: Promise<void> = Promise.resolve()
+  #turn: Turn | undefined = undefined
+
+  constructor(options: TerminalOptions) {
+    const { input, output, env = {}, clock = realClock } = options
+    const interactive = options.interactive ?? (input.isTTY === true && output.isTTY === true)
+    this.#options = options
+    this.#clock = clock
+    this.#screen = new Screen({ output, env, clock })
+    this.#reader = new Reader({
+      input,
+      output,
+      screen: this.#screen,
+      interactive,
+      prompt: '› ',
+      interrupted: () => this.#interrupts.interrupt(),
+      complete: async line => (this.#session === undefined ? [] : completions(this.#session, line)),
+    })
+  }
+
+  readonly #interrupts = createInterrupts({
+    now: () => this.#clock.now(),
+    refuse: () => this.#reader.refuse(),
+    cancel: () => this.#cancel(),
+    clear: () => this.#clear(),
+    tell: () => this.#screen.line(` ${this.#screen.paint.dim('Ctrl-C again ends; so does Ctrl-D, or /quit')}`),
+    end: () => this.#ended.resolve(undefined),
+  })
+
+  async run(): Promise<void> {
+    const { signals } = this.#options
+    const interrupt = (): void => this.#interrupts.interrupt()
+    const end = (): void => this.#ended.resolve(undefined)
+    signals?.on('SIGINT', interrupt)
+    signals?.on('SIGTERM', end)
+    try {
+      await this.#whole()
+    } finally {
+      signals?.off('SIGINT', interrupt)
+      signals?.off('SIGTERM', end)
+      this.#reader.close()
+    }
+  }
+
+  async #whole(): Promise<void> {
+    const questions = createQuestions(this.#screen, this.#reader)
+    const stop = this.#screen.work('starting servers')
+    const host = await this.#options.open(this.#side(questions)).finally(stop)
+    try {
+      const conversation = host.conversation(this.#options.conversation ?? 'main')
+      const session = {
+        host,
+        conversation,
+        screen: this.#screen,
+        questions,
+        attached: this.#attached,
+        stderr: this.#stderr,
+        now: () => this.#clock.now(),
+      }
+      const { model, place, examples = [] } = this.#options
+      await welcome(session, { model, place, examples })
+      this.#session = session
+      await conversation.resume()
+      await host.open()
+      await Promise.race([this.#converse(session), this.#ended.promise])
+    } finally {
+      // First: a question that nobody answers any more would hold the turn that asks it.
+      this.#reader.close()
+      const closing = this.#screen.work('ending servers')
+      await host.close().finally(closing)
+    }
+  }
+
+  #side(questions: Pick<TerminalSide, 'onApproval' | 'onElicit' | 'onSampleReview'>): TerminalSide {
+    const { onApproval, onElicit, onSampleReview } = questions
+    return {
+      onApproval,
+      onElicit,
+      onSampleReview,
+      onTurn: (turn, { resumed }) => this.#show(turn, resumed),
+      onServer: server => this.#server(server),
+      onConfigFault: fault => this.#screen.line(` ${this.#screen.paint.bad('!')} ${this.#screen.paint.plain(faultText(fault))}`),
+      onStderr: (server, line) => this.#heard(server, line),
+      onBudget: why => this.#say(whyLines(this.#screen.paint, why)),
+      conversationOf: () => this.#options.conversation ?? 'main',
+    }
+  }
+
+  async #converse(session: Session): Promise<void> {
+    for (;;) {
+      const line = await this.#reader.next()
+      if (line === undefined) break
+      this.#interrupts.reset()
+      if (await this.#took(session, line.trim())) return
+    }
+    // What an event has begun is shown to its end, unless that takes too long: then the next start goes on with it.
+    const late = Promise.withResolvers<undefined>()
+    const cancel = this.#clock.setTimeout(() => late.resolve(undefined), lingerMs, true)
+    await Promise.race([this.#showing, late.promise])
+    cancel()
+  }
+
+  /** True: the terminal ends. */
+  async #took(session: Session, line: string): Promise<boolean> {
+    if (line === '') return false
+    const [, name = '', rest = ''] = /^\/(\S+)\s*(.*)$/.exec(line) ?? []
+    try {
+      const command = commands.get(name)
+      if (command !== undefined) return (await command.run(session, rest.trim())) === true
+      const attach = this.#attached.splice(0)
+      const turn = await session.conversation.send(line, { attach })
+      await turn.done.catch(() => undefined)
+      await this.#showing
+    } catch (error) {
+      this.#failed(error)
+    }
+    return false
+  }
+
+  #show(turn: Turn, resumed: boolean): void {
+    this.#showing = this.#showing.then(async () => {
+      const inbox = this.#session?.host.inbox
+      if (inbox === undefined) return
+      this.#turn = turn
+      this.#reader.busy = true
+      await showTurn(this.#screen, inbox, turn, { resumed, now: () => this.#clock.now() }).catch(error => this.#failed(error))
+      this.#turn = undefined
+      this.#reader.busy = false
+    })
+  }
+
+  #cancel(): boolean {
+    const turn = this.#turn
+    if (turn === undefined) return false
+    this.#screen.line(` ${this.#screen.paint.warn('stopping')} ${this.#screen.paint.dim('(Ctrl-C again ends)')}`)
+    turn.cancel('You stopped it')
+    return true
+  }
+
+  #clear(): boolean {
+    const typed = this.#reader.halfTyped
+    if (typed) this.#reader.clear()
+    return typed
+  }
+
+  #server({ name, status, why }: Parameters<TerminalSide['onServer']>[0]): void {
+    const up = status === 'up'
+    const before = this.#up.get(name)
+    if (status === 'connecting' || before === up) return
+    this.#up.set(name, up)
+    if (this.#session === undefined) return
+    const { paint } = this.#screen
+    this.#screen.line(` ${up ? paint.good('●') : paint.bad('✗')} ${paint.name(name)} is ${up ? 'up' : status}`)
+    if (why !== undefined && !up) this.#say(whyLines(paint, why))
+  }
+
+  #heard(server: string, line: string): void {
+    const kept = this.#stderr.get(server) ?? []
+    kept.push(brief(line, 300))
+    kept.splice(0, Math.max(0, kept.length - keptLines))
+    this.#stderr.set(server, kept)
+  }
+
+  #failed(error: unknown): void {
+    const { paint } = this.#screen
+    const said = error instanceof Error ? error.message : String(error)
+    const fix =
+      error instanceof Error && 'suggestion' in error && typeof error.suggestion === 'string' ? error.suggestion : undefined
+    this.#screen.line(` ${paint.bad('✗')} ${paint.plain(said)}`)
+    if (fix !== undefined) this.#screen.line(`  ${paint.dim('→')} ${paint.plain(fix)}`)
+  }
+
+  #say(lines: readonly string[]): void {
+    for (const line of lines) this.#screen.line(` ${line}`)
+  }
+}
