@@ -55,6 +55,8 @@ export class Live {
   #waiting = 0
   readonly #begun: () => void
   #updates: Promise<void> = Promise.resolve()
+  /** One that has not begun yet: it will tell what holds then, for all who ask until then. */
+  #queued: Promise<void> | undefined = undefined
 
   constructor(handlers: LiveHandlers, { now, newId = () => crypto.randomUUID() }: { now(): number; newId?(): string }) {
     this.#handlers = handlers
@@ -140,9 +142,15 @@ export class Live {
 
   /** One after the other: the last one decides. */
   update(): Promise<void> {
+    if (this.#queued !== undefined) return this.#queued
     // From here on, not from when its turn has come: what follows a change on the wire is judged by what comes of it.
     const release = this.#hold()
-    const next = this.#updates.then(() => this.#exchange(undefined)).finally(release)
+    const begin = (): Promise<void> => {
+      this.#queued = undefined
+      return this.#exchange(undefined)
+    }
+    const next = this.#updates.then(begin).finally(release)
+    this.#queued = next
     this.#updates = next.catch(() => {})
     return next
   }

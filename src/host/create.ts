@@ -1,4 +1,5 @@
 /** `createHost`: puts the rooms of a host together. */
+import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import { createBudgets } from './budgets/budgets.ts'
 import { configuredRules } from './config/rules.ts'
 import { type ConnectingParts, connectOptions } from './connecting.ts'
@@ -101,6 +102,16 @@ function portOf(parts: ConnectingParts, { policy: rules = {} }: HostOptions): Fr
 /** Whoever said no is not asked again while nothing else is declared. */
 function reviewer(frame: Frame, policy: Policy): ConnectingParts['review'] {
   const asked = new Map<string, string>()
+  const waiting = new Map<string, ReadonlyMap<string, FeatureSetFacts>>()
+  const busy = new Set<string>()
+  /** One review of a server at a time, and then of what it declares by then. */
+  const run = async (server: string): Promise<void> => {
+    for (let next = waiting.get(server); next !== undefined; next = waiting.get(server)) {
+      waiting.delete(server)
+      await policy.review(server, next).catch(error => frame.impaired(error))
+    }
+    busy.delete(server)
+  }
   return (server, declared) => {
     const facts = [...declared].map(([name, { description, uses, scoped, rollback, hostState }]) => {
       return [name, description, uses, scoped, rollback, hostState]
@@ -108,7 +119,10 @@ function reviewer(frame: Frame, policy: Policy): ConnectingParts['review'] {
     const now = JSON.stringify(facts)
     if (asked.get(server) === now) return
     asked.set(server, now)
-    policy.review(server, declared).catch(error => frame.impaired(error))
+    waiting.set(server, declared)
+    if (busy.has(server)) return
+    busy.add(server)
+    void run(server)
   }
 }
 

@@ -128,7 +128,8 @@ export class Acceptance {
     if (verdict?.do === 'hold') return { ...base, inferenceId, notBefore: verdict.until }
     if (verdict?.do === 'ask') return { ...base, inferenceId, asks: true }
     if (verdict?.do !== 'coalesce') return { ...base, inferenceId }
-    const group = this.#groups.join(`${server}\n${verdict.key}`, verdict.withinMs, inferenceId)
+    const bytes = Buffer.byteLength(JSON.stringify(event))
+    const group = this.#groups.join(`${server}\n${verdict.key}`, verdict.withinMs, inferenceId, bytes)
     // Those that become one run are one lane: elsewhere they would keep waiting for each other.
     return { ...base, lane: `group ${verdict.key}`, inferenceId: group.inferenceId, notBefore: group.until, group: true }
   }

@@ -8,25 +8,28 @@ export interface Group {
 
 /** Events of one run, at most: what comes beyond opens the next window. */
 const groupLimit = 100
+/** They become one turn, which is one value of the store. */
+const groupBytes = 2 * 1024 * 1024
 const remembered = 10_000
 
 export class Groups {
   readonly #clock: Clock
-  readonly #open = new Map<string, Group & { count: number }>()
+  readonly #open = new Map<string, Group & { count: number; bytes: number }>()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  join(key: string, withinMs: number, inferenceId: string): Group {
+  join(key: string, withinMs: number, inferenceId: string, bytes: number): Group {
     const now = this.#clock.now()
     const open = this.#open.get(key)
-    if (open !== undefined && open.until > now && open.count < groupLimit) {
+    if (open !== undefined && open.until > now && open.count < groupLimit && open.bytes + bytes <= groupBytes) {
       open.count++
+      open.bytes += bytes
       return open
     }
     if (this.#open.size >= remembered) this.#tidy(now)
-    const group = { inferenceId, until: now + withinMs, count: 1 }
+    const group = { inferenceId, until: now + withinMs, count: 1, bytes }
     this.#open.set(key, group)
     return group
   }

@@ -9,8 +9,8 @@ import type { Attempt, InboxState } from './records.ts'
 
 export interface InboxOptions {
   readonly store: Store
-  /** Asked about every event. Without it all are taken. */
-  readonly policy?: Pick<Policy, 'decide' | 'approve' | 'enter'>
+  /** Asked about every event, when it comes and again when it is run. Without it all are taken. */
+  readonly policy?: Pick<Policy, 'decide' | 'approve' | 'enter' | 'explain'>
   /** What keeps its order: events with the same text are done one after the other. Default: the origin, else the feature set. */
   readonly orderBy?: (server: string, event: PushEvent) => string
   /** Runs at once. Default 4. */

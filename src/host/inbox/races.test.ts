@@ -134,6 +134,7 @@ it('events keep the order in which they came, also where the policy thinks longe
     },
     approve: async () => ({ yes: true }),
     enter: () => () => {},
+    explain: () => ({ verdict: { do: 'allow', rule: 'any' }, rules: [] }),
   }
   const inbox = start({ policy })
   await inbox.open(async entry => void (await commit(entry)))

@@ -59,7 +59,9 @@ export class Runs {
       const [{ todo, item }] = batch.works
       if (item.attempts.filter(({ outcome }) => outcome === 'interrupted').length >= this.#shelf.settings.interruptions)
         await this.#bury(batch, 'The process ended amid each attempt', item.attempts)
-      else if (todo.asks === undefined || (await this.#approved(batch))) await this.#attempt(batch)
+      else if (await this.#permitted(batch)) {
+        if (todo.asks === undefined || (await this.#approved(batch))) await this.#attempt(batch)
+      }
     } catch (error) {
       this.#shelf.failed(server, 'An event could not be run', error)
       for (const item of items) item.notBefore = this.#shelf.clock.now() + restMs
@@ -77,6 +79,21 @@ export class Runs {
     const fence = this.#shelf.owners.fence(server)
     if (fence === undefined) for (const item of items) this.#shelf.gone(item)
     return first === undefined || fence === undefined ? undefined : { server, works: [first, ...rest], fence }
+  }
+
+  /** What was forbidden for good since it was accepted does not run. What is merely too much for now has had its yes. */
+  async #permitted(batch: Batch): Promise<boolean> {
+    const { policy } = this.#shelf.options
+    const { event } = batch.works[0].todo
+    const { server } = batch
+    for (const asked of [askedOf(server, event), { kind: 'set', server, featureSet: event.featureSet }] as const) {
+      const verdict = policy?.explain(asked).verdict
+      if (verdict?.do !== 'deny' || verdict.why.code !== 'POLICY_DENIED' || verdict.retryAfterMs !== undefined) continue
+      await this.#commit(batch, this.#ended(batch, 'refused', batch.works[0].item.attempts, verdict.why))
+      this.#shelf.told(server, verdict.why)
+      return false
+    }
+    return true
   }
 
   /** Asks who has to be asked. A no is the end of it. */

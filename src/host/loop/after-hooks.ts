@@ -2,9 +2,11 @@
  * The chain after an inference: hooks that may change the answer run one after the other, each on what the one before made of it;
  * then those that only want to know are told what was said in the end.
  */
+import { problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/why.ts'
+import type { After } from '../../features/live/context-hooks/client.ts'
 import type { AfterInference } from '../../features/live/context-hooks/messages.ts'
-import { type HookParts, type HookReport, type HookServer, runHook } from './hook-run.ts'
+import { absent, type HookParts, type HookReport, type HookServer, runHook } from './hook-run.ts'
 
 /** What one hook made of an answer. */
 export interface Change {
@@ -22,8 +24,9 @@ export interface Chained {
   readonly stopped: Why | undefined
 }
 
-/** Whether the answer can still change, so that nobody may see it yet. */
-export function holdsAnswers(servers: readonly HookServer[]): boolean {
+/** Whether the answer can still change, or be withheld, so that nobody may see it yet. */
+export function holdsAnswers({ settings }: HookParts, servers: readonly HookServer[]): boolean {
+  if ([...settings.values()].some(({ after }) => after?.fail === 'closed')) return true
   return servers.some(({ live }) => live?.hooks.after === 'blocking')
 }
 
@@ -36,11 +39,14 @@ export async function afterHooks(
   let text = params.assistantMessage
   const changes: Change[] = []
   const reports: HookReport[] = []
-  for (const { name, live } of servers) {
+  const asked: HookServer[] = []
+  for (const server of servers) {
+    const { name, live } = server
     if (live?.hooks.after !== 'blocking') continue
+    asked.push(server)
     const seen = { ...params, assistantMessage: text }
-    const { value, report, closed } = await runHook(parts, name, 'after', params, signal, inner =>
-      live.afterInference(seen, { signal: inner }),
+    const { value, report, closed } = await runHook(parts, name, 'after', params, signal, async inner =>
+      fitting(await live.afterInference(seen, { signal: inner }), parts.limits.changedLength),
     )
     reports.push(report)
     if (closed) return { text, changes, reports, stopped: withheld(name, report.why) }
@@ -48,8 +54,17 @@ export async function afterHooks(
     changes.push({ server: name, featureSet: value.featureSet, before: text, after: value.modifiedResponse })
     text = value.modifiedResponse
   }
+  const [missing, ...more] = absent(parts, params, asked, 'after')
+  if (missing !== undefined)
+    return { text, changes, reports: [...reports, missing, ...more], stopped: withheld(missing.server, missing.why) }
   tell(parts, servers, { ...params, assistantMessage: text })
   return { text, changes, reports, stopped: undefined }
+}
+
+function fitting(after: After | undefined, most: number): After | undefined {
+  const length = after?.modifiedResponse?.length ?? 0
+  if (length <= most) return after
+  throw problem('PAYLOAD_TOO_LARGE', `it made ${length} characters of the answer, the most are limits.changedLength ${most}`)
 }
 
 /** Nobody waits for them. */

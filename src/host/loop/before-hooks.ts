@@ -8,7 +8,7 @@ import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { BeforeInference, Injection, Position } from '../../features/live/context-hooks/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { blocksTokens } from '../models/tokens.ts'
-import { type HookParts, type HookReport, type HookServer, runHook } from './hook-run.ts'
+import { absent, type HookParts, type HookReport, type HookServer, runHook } from './hook-run.ts'
 
 /** Something that a server put into a prompt. */
 export interface Injected {
@@ -31,6 +31,10 @@ export interface Waterfall {
 
 /** Picture and sound count by their bytes, and have more room than text. */
 const mediaFactor = 64
+/** Of one server, and blocks in them: each stands between marks of its own, however short it is. */
+const mostInjections = 100
+const mostBlocks = 200
+const longestNamespace = 256
 
 export async function beforeHooks(
   parts: HookParts,
@@ -44,10 +48,14 @@ export async function beforeHooks(
       runHook(parts, name, 'before', params, signal, async inner => live?.beforeInference(params, { signal: inner })),
     ),
   )
-  const stopped = answers.find(({ closed }) => closed)?.report.why
-  const reports = answers.map(({ report }) => report)
+  const missing = absent(parts, params, asked, 'before')
+  const stopped = [...answers.filter(({ closed }) => closed).map(({ report }) => report), ...missing][0]?.why
+  const reports = [...answers.map(({ report }) => report), ...missing]
   const offered = answers.flatMap(({ value, report: { server } }) => {
-    return (value?.injections ?? []).map(injection => ({ server, featureSet: value?.featureSet ?? '', injection }))
+    const { featureSet = '', injections = [] } = value ?? {}
+    if (injections.length > mostInjections)
+      reports.push(dropped(parts, params, server, featureSet, tooMany(server, injections.length)))
+    return injections.slice(0, mostInjections).map(injection => ({ server, featureSet, injection }))
   })
   const injected: Injected[] = []
   const room = new Room(parts)
@@ -109,7 +117,7 @@ function dropped(parts: HookParts, params: BeforeInference, server: string, feat
 /** How much is taken, and from whom. */
 class Room {
   readonly #parts: HookParts
-  readonly #servers = new Map<string, number>()
+  readonly #servers = new Map<string, { length: number; blocks: number }>()
   #all = 0
 
   constructor(parts: HookParts) {
@@ -119,8 +127,12 @@ class Room {
   /** Counts what it does not refuse. */
   refuses(server: string, { namespace, content }: Injection): Why | undefined {
     const { injectionLength, serverInjections, allInjections } = this.#parts.limits
+    if (namespace.length > longestNamespace) return unnamed(server)
     const length = lengthOf(content)
-    const ofServer = (this.#servers.get(server) ?? 0) + length
+    const before = this.#servers.get(server) ?? { length: 0, blocks: 0 }
+    const blocks = before.blocks + content.length
+    if (blocks > mostBlocks) return tooMany(server, blocks)
+    const ofServer = before.length + length
     const [limit, most] =
       length > injectionLength
         ? ['injectionLength', injectionLength]
@@ -128,7 +140,7 @@ class Room {
           ? ['serverInjections', serverInjections]
           : ['allInjections', allInjections]
     if (length <= injectionLength && ofServer <= serverInjections && this.#all + length <= allInjections) {
-      this.#servers.set(server, ofServer)
+      this.#servers.set(server, { length: ofServer, blocks })
       this.#all += length
       return undefined
     }
@@ -141,9 +153,30 @@ class Room {
   }
 }
 
+function tooMany(server: string, count: number): Why {
+  return why(
+    'TOO_MANY_INJECTIONS',
+    'injections',
+    `${server} injects ${count} things: ${mostInjections} injections with ${mostBlocks} blocks are taken`,
+    `Let ${server} say it in fewer`,
+  )
+}
+
+function unnamed(server: string): Why {
+  return why(
+    'NAMESPACE_INVALID',
+    'injections',
+    `The namespace of an injection of ${server} has more than ${longestNamespace} characters`,
+    `Let ${server} give it a short name`,
+  )
+}
+
 function lengthOf(content: readonly LiveBlock[]): number {
   return content.reduce((sum, block) => {
     if (block.type === 'text') return sum + block.text.length
-    return sum + (block.type === 'resource_link' ? block.uri.length : Math.ceil(block.data.length / mediaFactor))
+    const { type: _, ...said } = block
+    // Whatever else a block says is in the prompt as well.
+    const words = Object.entries(said).map(([name, value]) => (name === 'data' ? value.length / mediaFactor : value.length))
+    return sum + Math.ceil(words.reduce((all, one) => all + one, 0))
   }, 0)
 }

@@ -20,8 +20,11 @@ import { refusal, whyOf } from './permit.ts'
 import type { LoopAsked, LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
 import type { CallOutcome, PlannedCall } from './records.ts'
 import { shorten } from './results.ts'
-import type { Toolbox } from './toolbox.ts'
+import { isOff, type Toolbox } from './toolbox.ts'
 import { callInTransaction, isUndoable } from './undoable-calls.ts'
+
+/** The rule of what the tool itself refused or failed at. */
+const toolRule = 'tool'
 
 export interface CallParts {
   readonly store: Store
@@ -72,6 +75,7 @@ async function onServer(
   const entry = parts.toolbox.find(call.name)
   const server = parts.servers.find(one => one.name === name)
   if (entry === undefined || server?.client === undefined) return failed('failed', down(name))
+  if (isOff(server, entry.definition)) return failed('refused', switchedOff(name, call))
   const { client } = server
   const { tool, featureSet, arguments: payload } = call
   const asked: LoopAsked = { kind: 'tool', server: name, tool, ...(featureSet !== undefined && { featureSet }), payload }
@@ -145,7 +149,7 @@ function told({ result, compensation }: Made): Omit<CallOutcome, 'n' | 'ms'> {
   if (!result.isError) return { ...common, status: 'done', ...(compensation && { compensation }) }
   const { problem: cause } = result
   const unknown = cause?.code === 'OUTCOME_UNKNOWN' || cause?.code === 'OPERATION_TIMEOUT'
-  const said = cause === undefined ? undefined : whyOf(cause, 'tool')
+  const said = cause === undefined ? undefined : whyOf(cause, toolRule)
   return { ...common, status: unknown ? 'unknown' : 'failed', ...(said && { why: said }) }
 }
 
@@ -160,9 +164,9 @@ function fate(parts: CallParts, call: PlannedCall, error: unknown): Omit<CallOut
   const declined =
     cause.code === 'CONFIRMATION_DECLINED' || cause.code === 'CONFIRMATION_REQUIRED' || cause.code === 'PERMISSION_DENIED'
   if (declined) return failed('refused', whyOf(cause, 'confirmation'))
-  if (back) return { ...failed('failed', whyOf(cause, 'tool')), rolledBack: true }
+  if (back) return { ...failed('failed', whyOf(cause, toolRule)), rolledBack: true }
   const doubtful = call.server !== undefined && !call.readOnly && (isAborted(error) || cause.category === 'transient')
-  const said = whyOf(cause, cause.code === 'OPERATION_TIMEOUT' ? `limits.callMs ${parts.limits.callMs}` : 'tool')
+  const said = whyOf(cause, cause.code === 'OPERATION_TIMEOUT' ? `limits.callMs ${parts.limits.callMs}` : toolRule)
   return failed(doubtful ? 'unknown' : 'failed', said)
 }
 
@@ -187,10 +191,16 @@ function finish(parts: CallParts, call: PlannedCall, outcome: CallOutcome): Call
     outcome: status === 'done' ? 'success' : status === 'refused' ? 'refused' : 'failure',
     detail: clip(call.tool),
     ms,
-    ...(outcome.why && { why: outcome.why }),
+    ...(outcome.why && { why: ofNote(outcome.why, call) }),
   })
   const { reference } = short
   return { outcome: { ...outcome, content: short.content, ...(reference && { reference }) }, ops: [...short.ops, ...note] }
+}
+
+/** What a tool says of its failure is a part of its result, and results are in no note. */
+function ofNote(said: Why, { tool }: PlannedCall): Why {
+  if (said.rule !== toolRule) return said
+  return why(said.code, said.rule, `The tool ${clip(tool)} failed`, 'Look at the turn: it holds what the tool said')
 }
 
 function unknownTool({ toolbox }: CallParts, { name }: PlannedCall): Why {
@@ -200,6 +210,15 @@ function unknownTool({ toolbox }: CallParts, { name }: PlannedCall): Why {
     'toolbox',
     `There is no tool ${clip(name)}`,
     near.length > 0 ? `Use ${near.join(' or ')}` : 'Use one of the tools that are listed',
+  )
+}
+
+function switchedOff(server: string, { tool, featureSet = '' }: PlannedCall): Why {
+  return why(
+    'FEATURE_DISABLED',
+    'feature-sets',
+    `The tool ${clip(tool)} belongs to ${clip(featureSet)} of ${clip(server)}, which is not enabled`,
+    `Enable ${clip(featureSet)} for server ${clip(server)}`,
   )
 }
 

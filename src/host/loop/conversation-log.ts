@@ -6,6 +6,7 @@ import { problem } from '../../core/problem.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { append, put } from '../../stores/ops.ts'
 import { type Op, type Store, storeLimits } from '../../stores/store.ts'
+import { conversationKey } from './conversation-key.ts'
 import type { LogRecord } from './records.ts'
 import { applyRecord, newTurn, type TurnRecord } from './turn-record.ts'
 
@@ -33,7 +34,7 @@ export class ConversationLog {
   private constructor(store: Store, id: string) {
     this.id = id
     this.#store = store
-    this.#log = `conversation/${encodeURIComponent(id)}`
+    this.#log = `conversation/${conversationKey(id)}`
   }
 
   /** Reads all that was written. */
@@ -98,7 +99,7 @@ export class ConversationLog {
     const turn = records.find(record => record.type === 'turn')
     if (turn === undefined) return []
     const facts: ConversationFacts = { id: this.id, began: this.turns[0]?.at ?? turn.at, turns: turn.seq + 1 }
-    return [put(`${listPrefix}${encodeURIComponent(this.id)}`, JSON.stringify(facts))]
+    return [put(`${listPrefix}${conversationKey(this.id)}`, JSON.stringify(facts))]
   }
 
   #learn(record: LogRecord): void {

@@ -56,7 +56,7 @@ export async function runHook<T extends { readonly featureSet: string }>(
 ): Promise<Hooked<T>> {
   const { clock, breaker } = parts
   const { closed, ms } = ruleFor(parts.settings, parts.limits, server, hook)
-  const resting = breaker.refuses(server)
+  const resting = breaker.refuses(server, hook)
   const began = clock.now()
   const told = (outcome: HookReport['outcome'], said?: Why, featureSet?: string): HookReport =>
     noted(parts, turn, {
@@ -70,14 +70,29 @@ export async function runHook<T extends { readonly featureSet: string }>(
   if (resting !== undefined) return { value: undefined, report: told('refused', resting), closed }
   try {
     const value = await within(clock, ms, signal, work)
-    breaker.succeeded(server)
+    breaker.succeeded(server, hook)
+    // Answered, but for no set that counts: whoever has to look at it has not.
+    if (value === undefined && closed) return { value, report: told('dropped', withoutEffect(server, hook)), closed }
     return { value, report: told('success', undefined, value?.featureSet), closed: false }
   } catch (error) {
     signal.throwIfAborted()
-    breaker.failed(server)
+    breaker.failed(server, hook)
     const late = error instanceof TimeIsUp
     return { value: undefined, report: told(late ? 'timeout' : 'failure', failure(server, hook, error, ms)), closed }
   }
+}
+
+/** Servers that must not fail and were not asked: down, without the hook, or with its feature set off. */
+export function absent(
+  parts: HookParts,
+  turn: HookTurn,
+  asked: readonly HookServer[],
+  hook: 'before' | 'after',
+): readonly HookReport[] {
+  return [...parts.settings].flatMap(([server, rules]) => {
+    if (rules[hook]?.fail !== 'closed' || asked.some(({ name }) => name === server)) return []
+    return [noted(parts, turn, { server, hook, outcome: 'failure', ms: 0, why: unasked(server, hook) })]
+  })
 }
 
 function noted(parts: HookParts, { inferenceId, conversationId }: HookTurn, report: HookReport): HookReport {
@@ -93,6 +108,25 @@ function noted(parts: HookParts, { inferenceId, conversationId }: HookTurn, repo
     ...(report.why && { why: report.why }),
   })
   return report
+}
+
+function unasked(server: string, hook: 'before' | 'after'): Why {
+  const kind = hook === 'after' ? 'afterInference that may change answers' : 'beforeInference'
+  return why(
+    'HOOK_MISSING',
+    `hooks.${hook}`,
+    `${server} must not be passed over, and offers no ${kind} now`,
+    `Bring ${server} up and enable its feature set, or take hooks.${server}.${hook}.fail away`,
+  )
+}
+
+function withoutEffect(server: string, hook: 'before' | 'after'): Why {
+  return why(
+    'HOOK_WITHOUT_EFFECT',
+    `hooks.${hook}`,
+    `${server} answered ${hook}Inference for a feature set that is not enabled`,
+    `Enable the feature set that ${server} answers for`,
+  )
 }
 
 function failure(server: string, hook: 'before' | 'after', error: unknown, ms: number): Why {

@@ -34,6 +34,8 @@ export interface LoopLimits {
   readonly injectionLength: number
   readonly serverInjections: number
   readonly allInjections: number
+  /** Characters that a hook may make of an answer. */
+  readonly changedLength: number
   /** How often a failing model is asked again within a turn. */
   readonly retries: number
 }
@@ -57,5 +59,6 @@ export const loopLimits: LoopLimits = {
   injectionLength: 16_000,
   serverInjections: 48_000,
   allInjections: 128_000,
+  changedLength: 1_000_000,
   retries: 2,
 }

@@ -3,13 +3,17 @@
  * can read on.
  */
 import type { LiveBlock } from '../../features/live/content/messages.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import { put } from '../../stores/ops.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import { text } from './blocks.ts'
+import { conversationKey } from './conversation-key.ts'
 import type { LoopLimits } from './limits.ts'
 
 /** Below the store's limit for one value, whatever the characters. */
 const pieceLength = 1_000_000
+/** Characters of pictures and sound in one result. */
+const mediaLength = 6_000_000
 
 export interface Shortened {
   readonly content: readonly LiveBlock[]
@@ -20,7 +24,8 @@ export interface Shortened {
 }
 
 /** `reference`: the name it is to have; only the conversation it belongs to can read it. */
-export function shorten(content: readonly LiveBlock[], conversation: string, reference: string, limits: LoopLimits): Shortened {
+export function shorten(given: readonly LiveBlock[], conversation: string, reference: string, limits: LoopLimits): Shortened {
+  const content = lighter(given)
   const words = content.reduce((sum, block) => sum + (block.type === 'text' ? block.text.length : 0), 0)
   if (words <= limits.resultLength) return { content, reference: undefined, ops: [] }
   const whole = content.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n')
@@ -37,6 +42,20 @@ export function shorten(content: readonly LiveBlock[], conversation: string, ref
   const lost = whole.length > kept.length ? ` Of it the first ${kept.length} are kept.` : ''
   const note = `[This is the beginning of ${whole.length} characters.${lost} Read on with read_result {"id":"${reference}","offset":${shown.length}}.]`
   return { content: [text(`${shown}\n${note}`), ...content.filter(block => block.type !== 'text')], reference, ops }
+}
+
+/** Pictures and sound as long as they fit beside each other into one value of the store; of the others the model is told. */
+function lighter(content: readonly LiveBlock[]): readonly LiveBlock[] {
+  let left = mediaLength
+  return content.map(block => {
+    if (block.type !== 'image' && block.type !== 'audio') return block
+    left -= block.data.length
+    if (left >= 0) return block
+    left += block.data.length
+    return text(
+      `[${block.type}, ${clip(block.mimeType)}, ${Math.floor((block.data.length * 3) / 4)} bytes: too large to be shown]`,
+    )
+  })
 }
 
 /** A part of a kept result; undefined where there is none of that name. */
@@ -63,7 +82,7 @@ export async function readResult(
 }
 
 function pieceKey(conversation: string, reference: string, piece: number): string {
-  return `result/${encodeURIComponent(conversation)}/${encodeURIComponent(reference)}/${String(piece).padStart(4, '0')}`
+  return `result/${conversationKey(conversation)}/${encodeURIComponent(reference)}/${String(piece).padStart(4, '0')}`
 }
 
 /** Never between the halves of one character. */

@@ -69,7 +69,7 @@ interface Stage {
 
 async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<void> {
   const { log, turn, model, signal } = run
-  const held = holdsAnswers(stage.servers)
+  const held = holdsAnswers(parts.hooks, stage.servers)
   const payer = turn.from.kind === 'event' ? turn.from : { server: 'host', featureSet: 'conversation' }
   const generating = { ...parts, retries: parts.limits.retries, payer }
   const hear = (delta: string): void => {

@@ -1,6 +1,8 @@
 /** The tools of a turn: those of all servers that are up, and the host's own, each under one name. */
+import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import type { Params } from '../../jsonrpc/message.ts'
 import type { ModelTool } from '../models/model.ts'
 import { hostTools } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
@@ -27,7 +29,9 @@ export async function openToolbox(servers: readonly LoopServer[], limits: LoopLi
     servers.map(async (server): Promise<readonly ToolEntry[]> => {
       if (server.client === undefined) return []
       const listed = await server.tools().catch(() => [])
-      return listed.map(({ tool, featureSet }) => ({ server: server.name, tool: tool.name, featureSet, definition: tool }))
+      return listed
+        .filter(({ tool }) => !isOff(server, tool))
+        .map(({ tool, featureSet }) => ({ server: server.name, tool: tool.name, featureSet, definition: tool }))
     }),
   )
   const own = hostTools.map(({ tool }) => tool)
@@ -37,6 +41,12 @@ export async function openToolbox(servers: readonly LoopServer[], limits: LoopLi
     tools: [...named.map(({ name, of }) => modelTool(name, of)), ...own],
     find: name => known.get(name),
   }
+}
+
+/** Whether a tool says of itself that it belongs to a feature set that is not enabled. What is only guessed does not count. */
+export function isOff({ live }: LoopServer, tool: Tool): boolean {
+  const featureSet = toolSetOf(tool as unknown as Params, new Map())
+  return featureSet !== undefined && live?.featureSets.get(featureSet)?.enabled === false
 }
 
 function modelTool(name: string, { server, definition }: ToolEntry): ModelTool {

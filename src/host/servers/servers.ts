@@ -50,7 +50,8 @@ export class Servers {
     this.#refused.clear()
     for (const [name, said] of refused) this.#refuse(name, said)
     for (const [name, entry] of wanted) {
-      if (entry.disabled) this.#refuse(name, disabled(name))
+      if (!isName(name)) this.#refuse(name, unnamed(name))
+      else if (entry.disabled) this.#refuse(name, disabled(name))
       else if (!this.#lines.has(name)) {
         this.#start(entry)
         applied.started.push(name)
@@ -101,6 +102,20 @@ export class Servers {
     this.#refused.set(name, refusedServer(name, said))
     this.#port.note('server', name, 'refused', said)
   }
+}
+
+/** Part of the keys of what is kept of it. */
+function isName(name: string): boolean {
+  return name !== '' && name.length <= 100 && name.isWellFormed() && encodeURIComponent(name).length <= 300
+}
+
+function unnamed(name: string): Why {
+  return why(
+    'SERVER_NAME',
+    'servers.name',
+    `${quoted(name)} is no name of a server`,
+    'Give it 1 to 100 letters and digits, of other alphabets fewer',
+  )
 }
 
 function beside({ live, autoApprove }: KnownServer): unknown {

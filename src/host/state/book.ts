@@ -104,7 +104,7 @@ export class StateBook {
 
   /** What a call of this set carries now. */
   async before(server: string, featureSet: string): Promise<Sent> {
-    const lineage = await this.#lineage(server, featureSet)
+    const lineage = await this.#fresh(server, featureSet)
     const order = ++lineage.order
     const head = lineage.current
     if (head === undefined) return { order }
@@ -149,7 +149,7 @@ export class StateBook {
   async #rollback(server: string, featureSet: string, checkpoint: string, signal: AbortSignal | undefined): Promise<RolledBack> {
     const { port } = this.#options
     if (!port.rollsBack(server, featureSet)) return { success: false, why: notOffered(featureSet) }
-    const lineage = await this.#lineage(server, featureSet)
+    const lineage = await this.#fresh(server, featureSet)
     const target = lineage.find(checkpoint)
     const held = port.keeper(server, featureSet) === 'host' || target?.version !== undefined
     if (target === undefined || target.mark === 'broken' || (held && !(await this.#isKept(lineage, target))))
@@ -160,7 +160,8 @@ export class StateBook {
     if (!answer.success && !hostOnly) return { success: false, why: refusedRollback(checkpoint, answer.reason) }
     const named = hostOnly || answer.checkpoint === '' ? checkpoint : answer.checkpoint
     const head = await this.#inTurn(server, featureSet, fresh =>
-      this.#growth.move(fresh, fresh.find(checkpoint) ?? target, named, order),
+      // What was sent until now rests on what was left: its result is a branch, however late it comes.
+      this.#growth.move(fresh, fresh.find(checkpoint) ?? target, named, order, ++fresh.order),
     )
     return { success: true, head, ...(hostOnly && { hostOnly }) }
   }
@@ -172,7 +173,7 @@ export class StateBook {
 
   /** The state at a checkpoint. Throws a Problem where there is none here. */
   async at(server: string, featureSet: string, checkpoint: string): Promise<unknown> {
-    const lineage = await this.#lineage(server, featureSet)
+    const lineage = await this.#fresh(server, featureSet)
     const node = lineage.find(checkpoint)
     const kept = node?.version === undefined ? undefined : await this.#contents.read(lineage.space, node.version)
     if (kept === undefined) throw notKept(checkpoint)
@@ -181,7 +182,7 @@ export class StateBook {
 
   /** What is known of a checkpoint, or of the head, for servers that ask. */
   async report(server: string, featureSet: string, checkpoint?: string): Promise<StateReport | undefined> {
-    const lineage = await this.#lineage(server, featureSet)
+    const lineage = await this.#fresh(server, featureSet)
     const node = checkpoint === undefined ? lineage.current : lineage.find(checkpoint)
     if (node === undefined) return undefined
     const kept = node.version === undefined ? undefined : await this.#contents.read(lineage.space, node.version)
@@ -195,7 +196,7 @@ export class StateBook {
 
   /** All checkpoints, oldest first. */
   async tree(server: string, featureSet: string): Promise<readonly TreeNode[]> {
-    const lineage = await this.#lineage(server, featureSet)
+    const lineage = await this.#fresh(server, featureSet)
     return lineage.all().map(({ n, id, parent, at, mark, version }) => ({
       checkpoint: id,
       parent,
@@ -223,6 +224,15 @@ export class StateBook {
     this.#lineages.set(key, loading)
     loading.catch(() => this.#lineages.delete(key))
     return loading
+  }
+
+  /** As it is on the store now, where other processes may have written. */
+  #fresh(server: string, featureSet: string): Promise<Lineage> {
+    return this.#queue(keyOf(server, featureSet), async () => {
+      const lineage = await this.#lineage(server, featureSet)
+      await lineage.refresh()
+      return lineage
+    })
   }
 
   /** One change of a lineage at a time; where another process was quicker, it is made on what that one left. */

@@ -70,9 +70,10 @@ export class Growth {
 
   /**
    * Makes a checkpoint the head, unless what was sent later has decided that. Gives the name of the head. A server may call the
-   * place it went back to by a new name: then that is a checkpoint of its own, like the one it went back to.
+   * place it went back to by a new name: then that is a checkpoint of its own, like the one it went back to. `upto`: results of what was
+   * sent until then do not lead any more.
    */
-  async move(lineage: Lineage, target: Checkpoint, named: string, order: number): Promise<string> {
+  async move(lineage: Lineage, target: Checkpoint, named: string, order: number, upto = order): Promise<string> {
     if (order < lineage.headOrder) return lineage.current?.id ?? target.id
     const { mark: _, ...like } = target
     const made: Checkpoint | undefined =
@@ -85,7 +86,7 @@ export class Growth {
     if (version !== undefined) await this.#parts.contents.move(lineage.space, version, ops)
     else await this.#commit(ops)
     await lineage.written(made, n)
-    lineage.headOrder = order
+    lineage.headOrder = upto
     return id
   }
 

@@ -62,6 +62,11 @@ export class Lineage {
     return lineage
   }
 
+  /** Reads it anew if another process has written. */
+  async refresh(): Promise<void> {
+    if ((await this.#store.get(heads + this.space))?.version !== this.#entry) await this.reload()
+  }
+
   /** Reads everything anew: another process has written. */
   async reload(): Promise<void> {
     this.#nodes.clear()

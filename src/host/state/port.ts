@@ -8,6 +8,9 @@ interface Known {
   readonly rollback: boolean
 }
 
+/** Servers may declare ever new sets. */
+const remembered = 10_000
+
 export function statePort(serverOf: (name: string) => HostServer | undefined): StatePort {
   /** By server and set, for while it is down. */
   const last = new Map<string, Known>()
@@ -20,6 +23,7 @@ export function statePort(serverOf: (name: string) => HostServer | undefined): S
     const silent = live.dialect.label === '0.4' || live.dialect.label === '0.5'
     const keeper = facts.hostState === true ? 'host' : silent ? 'either' : 'server'
     const known: Known = { keeper, rollback: facts.rollback === true }
+    if (last.size >= remembered && !last.has(key)) last.delete(last.keys().next().value ?? '')
     last.set(key, known)
     return known
   }

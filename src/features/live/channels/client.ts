@@ -4,7 +4,7 @@
  */
 import { quoted, why } from '../../../core/why.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { echo } from '../../../jsonrpc/limits.ts'
+import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Answerer, type LiveGate, unannounced } from '../answers/messages.ts'
 import { readIncoming } from '../dialects/messages.ts'
@@ -29,6 +29,8 @@ export interface ChannelPort extends LiveGate {
 
 const mostChannels = 10_000
 const mostMessages = 1_000
+const longestId = 512
+const longestChannel = 4_096
 
 export class Channels {
   readonly known = new Map<string, WireChannel>()
@@ -62,9 +64,11 @@ export class Channels {
 
   #add(channels: unknown): ChannelVerdicts {
     const results = (channels as readonly WireChannel[]).map(channel => {
-      const accepted = this.known.has(channel.id) || this.known.size < mostChannels
-      if (accepted) this.known.set(channel.id, channel)
-      return accepted ? { id: channel.id, accepted } : { id: channel.id, accepted, reason: `At most ${mostChannels} channels` }
+      const { id } = channel
+      if (id.length > longestId) return { id: clip(id), accepted: false, reason: `An id has at most ${longestId} characters` }
+      const accepted = this.known.has(id) || this.known.size < mostChannels
+      if (accepted) this.known.set(id, small(channel))
+      return accepted ? { id, accepted } : { id, accepted, reason: `At most ${mostChannels} channels` }
     })
     return { results }
   }
@@ -99,5 +103,16 @@ export class Channels {
     const takers = sets.filter(([, { uses }]) => uses.some(use => /^channels(\.(incoming|observe))?$/.test(use)))
     const [name] = (takers.length > 0 ? takers : sets.length === 1 ? sets : []).find(([one]) => this.#port.isEnabled(one)) ?? []
     return name
+  }
+}
+
+/** As it was said, unless that is more than a channel has to say: then what it is called. */
+function small(channel: WireChannel): WireChannel {
+  if (JSON.stringify(channel).length <= longestChannel) return channel
+  const { id, type, label } = channel
+  return {
+    id,
+    ...(typeof type === 'string' ? { type: clip(type) } : {}),
+    ...(typeof label === 'string' ? { label: clip(label, 200) } : {}),
   }
 }

@@ -14,6 +14,13 @@ export interface ReadContent {
   readonly dropped: readonly string[]
 }
 
+/** What was left out, for those who are told of each: of many the first ones, and how many more. */
+export function fewOf(dropped: readonly string[]): readonly string[] {
+  return dropped.length <= mostTold ? dropped : [...dropped.slice(0, mostTold - 1), `${dropped.length - mostTold + 1} more`]
+}
+
+const mostTold = 10
+
 export function readContent(wire: unknown): ReadContent {
   if (typeof wire === 'string') return { blocks: [{ type: 'text', text: wire }], dropped: [] }
   if (!Array.isArray(wire)) return { blocks: [], dropped: ['content that is neither text nor blocks'] }
@@ -24,7 +31,7 @@ export function readContent(wire: unknown): ReadContent {
     if (typeof block === 'string') dropped.push(block)
     else blocks.push(block)
   }
-  return { blocks, dropped }
+  return { blocks, dropped: fewOf(dropped) }
 }
 
 /** The block, or why it is none. */

@@ -10,9 +10,11 @@ export interface Declarations {
 }
 
 /** A server with more than this does not mean people to choose among them. */
-const mostSets = 1_000
+export const mostSets = 1_000
 const mostUses = 64
 const longestName = 256
+/** As a part of a key of stores. */
+const longestKey = 512
 
 export function readDeclarations(wire: unknown): Declarations {
   const sets = new Map<string, FeatureSetFacts>()
@@ -35,6 +37,7 @@ function entries(wire: unknown): readonly (readonly [name: string, value: unknow
 /** A star in a name would be a pattern to whoever reads the selection. */
 function faultOf(name: string, value: unknown): string | undefined {
   if (name === '' || name.length > longestName) return `its name must have 1 to ${longestName} characters`
+  if (!name.isWellFormed() || encodeURIComponent(name).length > longestKey) return 'its name has too many unusual characters'
   if (name.includes('*')) return 'its name must not contain a star'
   if (!isRecord(value)) return 'it is no object'
   if (typeof value['description'] !== 'string') return 'it has no description'

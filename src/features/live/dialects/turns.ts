@@ -4,7 +4,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type BeforeInference, type Injection, type Position, positions } from '../context-hooks/messages.ts'
 import { type FinishReason, finishReasons, type InferenceRequest, type InferenceResult } from '../inference/messages.ts'
 import type { Announced } from './announced.ts'
-import { readContent } from './content.ts'
+import { fewOf, readContent } from './content.ts'
 
 export interface ReadBefore {
   readonly featureSet: string
@@ -23,7 +23,7 @@ export function readBefore(wire: unknown): ReadBefore | undefined {
     if (typeof read === 'string') dropped.push(read)
     else injections.push(read)
   }
-  return { featureSet: wire['featureSet'], injections, dropped }
+  return { featureSet: wire['featureSet'], injections, dropped: fewOf(dropped) }
 }
 
 function readInjection(wire: unknown, dropped: string[]): Injection | string {

@@ -8,6 +8,7 @@ import type { Params } from '../../../jsonrpc/message.ts'
 import type { Answerer } from '../answers/messages.ts'
 import {
   type Announced,
+  mostSets,
   type ReadReceipt,
   readDeclarations,
   readReceipt,
@@ -82,8 +83,7 @@ export class SetBook {
 
   /** Everything that the server declares is new. */
   adopt(announced: Announced): void {
-    this.#announced = announced
-    this.#narrow(new Set(announced.sets.keys()), new Set(announced.paths))
+    this.#take(announced)
     this.#report()
   }
 
@@ -94,7 +94,16 @@ export class SetBook {
     const merge = <V>(old: ReadonlyMap<string, V>, more: ReadonlyMap<string, V>, other: ReadonlyMap<string, unknown>) =>
       new Map([...[...old].filter(([name]) => !gone.has(name) && !other.has(name)), ...more])
     const { sets, faulty } = this.#announced
-    this.adopt({ ...this.#announced, sets: merge(sets, news.sets, news.faulty), faulty: merge(faulty, news.faulty, news.sets) })
+    const all = { sets: merge(sets, news.sets, news.faulty), faulty: merge(faulty, news.faulty, news.sets) }
+    if (all.sets.size > mostSets) this.#options.diagnose(tooMany(all.sets.size))
+    const kept = { sets: new Map([...all.sets].slice(0, mostSets)), faulty: new Map([...all.faulty].slice(0, mostSets)) }
+    this.#take({ ...this.#announced, ...kept })
+    this.#report(name => news.sets.has(name) || news.faulty.has(name))
+  }
+
+  #take(announced: Announced): void {
+    this.#announced = announced
+    this.#narrow(new Set(announced.sets.keys()), new Set(announced.paths))
   }
 
   /** Asks for a selection. What it takes away is gone from here on. */
@@ -119,8 +128,9 @@ export class SetBook {
     this.#view = undefined
   }
 
-  #report(): void {
+  #report(isNew: (name: string) => boolean = () => true): void {
     for (const [name, fault] of this.#announced.faulty) {
+      if (!isNew(name)) continue
       const message = `The server declares the feature set ${quoted(name)}, but ${fault}`
       this.#options.diagnose(
         why(
@@ -132,12 +142,18 @@ export class SetBook {
       )
     }
     for (const [name, { uses }] of this.#announced.sets) {
+      if (!isNew(name)) continue
       const odd = uses.filter(use => !this.#announced.paths.includes(use) && !(liveUses as readonly string[]).includes(use))
       if (odd.length === 0) continue
       const message = `The feature set ${quoted(name)} uses ${odd.map(quoted).join(', ')}, which grants nothing here`
       this.#options.diagnose(why('USE_UNKNOWN', 'uses', message, 'Nothing needs to be done: the set works without it'))
     }
   }
+}
+
+function tooMany(count: number): Why {
+  const message = `The server declares ${count} feature sets: ${mostSets} are taken, those that came first`
+  return why('TOO_MANY_SETS', 'declaration', message, 'Ask the author of the server to declare fewer')
 }
 
 /** How a selection reaches a server. */

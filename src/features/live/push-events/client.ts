@@ -8,12 +8,16 @@ import { type PushAnswer, type PushEvent, pushEvent, pushNotice, type WirePush, 
 
 export type OnPush = (event: PushEvent) => Promise<PushAnswer>
 
+const mostTold = 1_000
+
 export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer[] {
   const told = new Set<string>()
   /** What is odd about a set is said once. */
   const once = (what: Why, { featureSet }: WirePush): void => {
     const key = `${what.code} ${featureSet}`
     if (told.has(key) || gate.announced?.sets.has(featureSet) !== true) return
+    // Sets may come and go without end.
+    if (told.size >= mostTold) told.clear()
     told.add(key)
     gate.diagnose(what)
   }
