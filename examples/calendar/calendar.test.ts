@@ -180,6 +180,11 @@ const calendarEvent: fc.Arbitrary<CalendarEvent> = fc.record(
   { requiredKeys: ['uid', 'title', 'start', 'zone', 'minutes'] },
 )
 
+test('a title keeps the line separators of Unicode, which end no line of a calendar', () => {
+  const event = { uid: '1', title: 'One\u2028two\u2029three', start: '2026-01-05T09:00:00', zone: 'UTC', minutes: 30 }
+  expect(readCalendar(writeCalendar([event], 0), 'UTC')).toEqual({ events: [event], skipped: [] })
+})
+
 test('what is written as iCalendar is read as what it was, in lines of at most 75 bytes', () => {
   fc.assert(
     fc.property(fc.array(calendarEvent, { maxLength: 3 }), events => {

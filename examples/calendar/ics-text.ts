@@ -12,7 +12,7 @@ export function readLines(text: string): readonly Line[] {
     .split(/\r?\n/)
     .flatMap(line => {
       const [, name, params = '', value] =
-        /^([\w-]+)((?:;[\w-]+=(?:"[^"]*"|[^";:,]*)(?:,(?:"[^"]*"|[^";:,]*))*)*):(.*)$/.exec(line) ?? []
+        /^([\w-]+)((?:;[\w-]+=(?:"[^"]*"|[^";:,]*)(?:,(?:"[^"]*"|[^";:,]*))*)*):(.*)$/s.exec(line) ?? []
       if (name === undefined || value === undefined) return []
       const pairs = [...params.matchAll(/;([\w-]+)=("[^"]*"|[^";:]*)/g)]
       return [
