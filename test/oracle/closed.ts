@@ -8,10 +8,16 @@ const openMembers = new Set(['_meta', 'inputSchema', 'outputSchema', 'data', 'ex
 const openDefinitions = /^(JSONRPC.*|.*Error|.*MetaObject|Result|EmptyResult|Request|Notification|GetTaskPayloadResult)$/
 
 /** What MCP Live adds to calls of tools and to their results. */
-const live = { CallToolResult: ['state'], CallToolRequestParams: ['state', 'checkpoint', 'scope'] }
+const carried = ['state', 'checkpoint', 'scope']
+const live = { CallToolResult: ['state'], CallToolRequestParams: carried }
+/** Where params have no definition of their own. */
+const liveWithin = { CallToolResult: ['state'], 'CallToolRequest/params': carried }
 
 /** Words that are no part of a wire's schema, but belong on it all the same. */
 const extras: Partial<Record<Judged, Readonly<Record<string, readonly string[]>>>> = {
+  '2024-11-05': liveWithin,
+  '2025-03-26': liveWithin,
+  '2025-06-18': liveWithin,
   // Extensions were agreed on while this wire was the newest, and are declared on it beside its own capabilities.
   '2025-11-25': { ServerCapabilities: ['extensions'], ClientCapabilities: ['extensions'], ...live },
   // The tasks extension adds to what may be listened to.
@@ -23,16 +29,25 @@ export function closeSchema(schema: SchemaFile, revision: Judged): SchemaFile {
   const all = definitionsOf(schema)
   for (const [name, given] of Object.entries(all)) {
     const node = merged(given, all)
-    const more = extras[revision]?.[name] ?? []
-    const wider = {
-      ...node,
-      properties: { ...Object.fromEntries(more.map(key => [key, {}])), ...(node['properties'] as object | undefined) },
-    }
-    closed[name] = openDefinitions.test(name) ? node : close(more.length > 0 ? wider : node, name.endsWith('Result'))
+    const words = extras[revision] ?? {}
+    const wider = widened(widenedWithin(node, words[`${name}/params`]), words[name])
+    closed[name] = openDefinitions.test(name) ? node : close(wider, name.endsWith('Result'))
   }
   return schema.$defs === undefined
     ? { $schema: schema.$schema, definitions: closed }
     : { $schema: schema.$schema, $defs: closed }
+}
+
+function widened(node: SchemaNode, words: readonly string[] = []): SchemaNode {
+  if (words.length === 0) return node
+  const properties = { ...Object.fromEntries(words.map(key => [key, {}])), ...(node['properties'] as object | undefined) }
+  return { ...node, properties }
+}
+
+function widenedWithin(node: SchemaNode, words: readonly string[] | undefined): SchemaNode {
+  const properties = node['properties'] as Record<string, SchemaNode> | undefined
+  const params = properties?.['params']
+  return params === undefined ? node : { ...node, properties: { ...properties, params: widened(params, words) } }
 }
 
 /** A definition that is several others at once can only be closed as one. */
