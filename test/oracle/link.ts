@@ -37,6 +37,8 @@ export class Link {
   readonly #asked = new Map<string, Placed>()
   /** The methods that tasks were made of, by their id. */
   readonly #tasks = new Map<unknown, string>()
+  /** Ids that one array gave to several requests: which of them an answer answers cannot be told. */
+  readonly #twins = new Set<string>()
   /** What the handshake settled on. */
   #session: RevisionId | undefined
   /** The version that the last request named by itself. */
@@ -51,6 +53,7 @@ export class Link {
   see(from: From, text: string): Verdict | undefined {
     const message = parsed(text)
     if (Array.isArray(message)) {
+      this.#note(from, message.filter(isRecord))
       const faults = message.filter(isRecord).flatMap(each => this.#seeOne(from, each)?.faults ?? [])
       const allowed = this.#session === undefined || this.#session === '2025-03-26'
       return { revision: '2025-03-26', faults: allowed ? faults : ['only 2025-03-26 has arrays', ...faults] }
@@ -58,7 +61,14 @@ export class Link {
     return isRecord(message) ? this.#seeOne(from, message) : undefined
   }
 
+  #note(from: From, frames: readonly Frame[]): void {
+    const keys = frames.filter(frame => 'method' in frame).map(frame => key(from, frame['id']))
+    for (const [index, each] of keys.entries()) if (keys.indexOf(each) < index) this.#twins.add(each)
+  }
+
   #seeOne(from: From, frame: Frame): Verdict | undefined {
+    if (frame['method'] === undefined && this.#twins.has(key(from === 'client' ? 'server' : 'client', frame['id'])))
+      return undefined
     const asked = frame['method'] === undefined ? this.#answered(from, frame) : undefined
     const revision = typeof frame['method'] === 'string' ? this.#ofCall(from, frame) : this.#ofAnswer(frame, asked)
     if (revision === undefined || !isJudged(revision)) return undefined

@@ -78,6 +78,16 @@ describe.skipIf(folder === undefined)('the oracle', () => {
     ...more,
   })
 
+  test('does not judge by the wrong request what answers one of two with the same id', () => {
+    const twins = [
+      { jsonrpc: '2.0', id: 1, method: 'ping' },
+      { jsonrpc: '2.0', id: 1, method: 'resources/read', params: { uri: 'a:b' } },
+    ]
+    const pong = { jsonrpc: '2.0', id: 1, result: {} }
+    expect(judge(...hello('2025-03-26'), ['>', twins], ['<', [pong]])).toEqual([])
+    expect(judge(...hello('2025-03-26'), ['>', twins.slice(1)], ['<', [pong]])).not.toEqual([])
+  })
+
   test('allows a handshake and a call of every session wire', () => {
     for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
       expect(judge(...hello(version))).toEqual([])
