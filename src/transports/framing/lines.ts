@@ -12,6 +12,8 @@ const space = 0x20
 const tab = 0x09
 /** So many loose chunks of an unfinished line are joined: a line that comes byte by byte must not cost an object a byte. */
 const looseChunks = 256
+/** So many that are delivered may stand before those that are not. */
+const mostDone = 1_024
 
 /** Cuts a stream of bytes into lines. It can be paused at any time, also from within the sink. */
 export class Lines {
@@ -21,8 +23,9 @@ export class Lines {
   readonly #limit: number
   /** Made once: there may be one in every few bytes. */
   readonly #tooLarge: FrameFault
-  /** What is ready for the sink: whole lines as text, and faults, in their order. `#at` is how far the first text is delivered. */
+  /** What is ready for the sink, from `#first` on: whole lines as text, and faults, in their order. `#at` is how far the first text is delivered. */
   readonly #ready: (string | FrameFault)[] = []
+  #first = 0
   #at = 0
   /** The line whose end has not come yet. It is joined once, when it has. */
   #tail: Buffer[] = []
@@ -129,19 +132,29 @@ export class Lines {
     this.#delivering = true
     try {
       while (!this.#paused) {
-        const next = this.#ready[0]
+        const next = this.#ready[this.#first]
         if (next === undefined) return
         if (typeof next === 'string') {
           this.#cut(next)
           if (this.#at < next.length) return
           this.#at = 0
         }
-        this.#ready.shift()
+        this.#done()
         if (typeof next !== 'string') this.#sink.fault(next)
       }
     } finally {
       this.#delivering = false
     }
+  }
+
+  /** The first is delivered. To shift it out would move all the others each time, and a hostile chunk holds tens of thousands. */
+  #done(): void {
+    // Lets go of the text.
+    this.#ready[this.#first++] = ''
+    if (this.#first === this.#ready.length) this.#ready.length = 0
+    else if (this.#first === mostDone) this.#ready.splice(0, mostDone)
+    else return
+    this.#first = 0
   }
 
   #cut(text: string): void {
