@@ -44,7 +44,7 @@ export const parsing = target<Input>({
     if (refusal.kind === 'parse') demand(native === undefined, () => 'JSON was refused as none')
     // Brackets are counted before the text is known to be JSON, so what is none may be refused for either reason.
     else if (native !== undefined)
-      demand(deepest(native.value) > depth || elementsAtMost(text) > elements, () => 'refused within the limits')
+      demand(nesting(text) > depth || elementsAtMost(text) > elements, () => 'refused within the limits')
   },
 })
 
@@ -56,6 +56,16 @@ function deepest(root: unknown): number {
     if (typeof at !== 'object' || at === null) continue
     most = Math.max(most, depth + 1)
     for (const inner of Object.values(at)) open.push([inner, depth + 1])
+  }
+  return most
+}
+
+/** How deep a text of JSON goes, also in members that a later one of the same name replaces. */
+function nesting(text: string): number {
+  let [most, now] = [0, 0]
+  for (const [bracket] of text.replace(/"(?:[^"\\]|\\.)*"/g, '').matchAll(/[[{\]}]/g)) {
+    now += bracket === '[' || bracket === '{' ? 1 : -1
+    most = Math.max(most, now)
   }
   return most
 }
