@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { compareKeys, prefixEnd } from './key-order.ts'
+import { compareKeys, prefixEnd, scanBounds } from './key-order.ts'
 
 const text = fc.string({ unit: 'binary' }).map(value => value.toWellFormed())
 const bytes = (value: string): Uint8Array => new TextEncoder().encode(value)
@@ -20,6 +20,20 @@ test('what begins with a prefix is below its end, and what comes after is not', 
       if (end === undefined) return
       expect(compareKeys(prefix + rest, end)).toBeLessThan(0)
       if (compareKeys(other, prefix) >= 0 && compareKeys(other, end) < 0) expect(other.startsWith(prefix)).toBe(true)
+    }),
+  )
+})
+
+test('between the bounds of a scan lie all keys that it is for, and with `after` and the prefix no others', () => {
+  const maybe = fc.option(text, { nil: undefined })
+  fc.assert(
+    fc.property(text, maybe, maybe, text, fc.boolean(), (prefix, after, before, rest, inside) => {
+      const key = inside ? prefix + rest : rest
+      const { from, end } = scanBounds(prefix, after, before)
+      const within = compareKeys(key, from) >= 0 && (end === undefined || compareKeys(key, end) < 0)
+      const isAfter = after === undefined || compareKeys(key, after) > 0
+      const wanted = key.startsWith(prefix) && isAfter && (before === undefined || compareKeys(key, before) < 0)
+      expect(within && isAfter).toBe(wanted)
     }),
   )
 })

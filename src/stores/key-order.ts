@@ -26,6 +26,17 @@ export function prefixEnd(prefix: string): string | undefined {
   return undefined
 }
 
+/** Where the keys lie that a scan may find: from `from` on, to before `end`. With both an index is walked no further than it has to be. */
+export function scanBounds(
+  prefix: string,
+  after: string | undefined,
+  before: string | undefined,
+): { readonly from: string; readonly end: string | undefined } {
+  const last = prefixEnd(prefix)
+  const isLess = before !== undefined && (last === undefined || compareKeys(before, last) < 0)
+  return { from: after !== undefined && compareKeys(after, prefix) > 0 ? after : prefix, end: isLess ? before : last }
+}
+
 /** The index of the first of the sorted keys that is not below `key`. */
 export function lowerBound(keys: readonly string[], key: string): number {
   let low = 0

@@ -1,6 +1,6 @@
 /** The store of many processes: one Postgres database, its clock, its locks. */
 import { checkKey, checkOps, pageSize } from '../checks.ts'
-import { prefixEnd } from '../key-order.ts'
+import { scanBounds } from '../key-order.ts'
 import {
   type Committed,
   type Conflict,
@@ -88,13 +88,18 @@ class PostgresStore implements Store {
   }
 
   async scan(prefix: string, { after, before, limit }: ScanOptions = {}): Promise<readonly Entry[]> {
-    const rows = await this.#query<Row>(
-      'scan',
-      `SELECT * FROM ${this.#schema}.entries WHERE key >= $1 AND ($2::text IS NULL OR key < $2)
-         AND ($3::text IS NULL OR key > $3) AND ($4::text IS NULL OR key < $4) AND ${this.#live} ORDER BY key LIMIT $5`,
-      [prefix, prefixEnd(prefix) ?? null, after ?? null, before ?? null, pageSize(limit)],
-    )
+    const { from, end } = scanBounds(prefix, after, before)
+    const within = `key >= $1 AND ($2::text IS NULL OR key > $2) AND ${this.#live}`
+    const start = [from, after ?? null, pageSize(limit)]
+    // A bound that may be absent would not keep the walk over the index from going on to its end.
+    const rows = await (end === undefined
+      ? this.#query<Row>('scan-all', this.#scanText(within), start)
+      : this.#query<Row>('scan', this.#scanText(`${within} AND key < $4`), [...start, end]))
     return rows.map(entryOf)
+  }
+
+  #scanText(where: string): string {
+    return `SELECT * FROM ${this.#schema}.entries WHERE ${where} ORDER BY key LIMIT $3`
   }
 
   async read(log: string, { after = 0, limit }: ReadOptions = {}): Promise<readonly LogEntry[]> {

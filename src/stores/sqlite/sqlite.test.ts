@@ -6,7 +6,9 @@ import { afterAll, expect, test } from 'vitest'
 import { type StoreUnderTest, storeContract } from '../contract.ts'
 import { storeModel } from '../model.ts'
 import { append, put } from '../ops.ts'
+import { prepare } from './schema.ts'
 import { sqliteStore } from './store.ts'
+import { scanText } from './tables.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vivarium-sqlite-'))
 let files = 0
@@ -77,4 +79,12 @@ test('what was asked before close is still done', async () => {
   const again = await sqliteStore({ path })
   expect(await again.scan('k')).toHaveLength(100)
   await again.close()
+})
+
+test('a scan walks the index from the first key that it may find to the last, and not on to its end', () => {
+  const database = new DatabaseSync(':memory:')
+  prepare(database)
+  const plan = database.prepare(`EXPLAIN QUERY PLAN ${scanText}`).all('a', 'b', null, 0, 10)
+  expect(plan.map(({ detail }) => detail)).toEqual([expect.stringContaining('(key>? AND key<?)')])
+  database.close()
 })

@@ -39,6 +39,9 @@ export async function sqliteStore(options: SqliteStoreOptions): Promise<SqliteSt
   return store
 }
 
+/** Messages to the thread at once. */
+const mostSent = 2
+
 interface Waiter {
   resolve(value: Reply): void
   reject(error: StoreError): void
@@ -53,6 +56,8 @@ export class SqliteStore implements Store {
   readonly #waiting = new Map<number, Waiter>()
   readonly #exited: Promise<void>
   #queue: [number, Request][] = []
+  /** The last request of each message that is not answered yet. */
+  readonly #sent: number[] = []
   #id = 0
   #ended: StoreError | undefined
 
@@ -113,6 +118,7 @@ export class SqliteStore implements Store {
   /** What was asked before is answered first. */
   async close(): Promise<void> {
     if (this.#ended === undefined) {
+      this.#sent.length = 0
       this.#flush()
       this.#ended = new StoreError('closed', 'The store is closed: open it again')
       this.#watchers.close()
@@ -133,14 +139,19 @@ export class SqliteStore implements Store {
     })
   }
 
+  /** While one message is worked at and another waits, the rest gathers: it shares a sync to disk either way. */
   #flush(): void {
-    if (this.#queue.length === 0) return
+    if (this.#queue.length === 0 || this.#sent.length >= mostSent) return
     const requests = this.#queue
     this.#queue = []
+    this.#sent.push(this.#id)
     this.#worker.postMessage(writeBatch({ now: this.#now(), requests }))
   }
 
   #answered(answers: readonly Answer[]): void {
+    const upTo = answers.at(-1)?.id ?? 0
+    while ((this.#sent[0] ?? Number.POSITIVE_INFINITY) <= upTo) this.#sent.shift()
+    if (this.#queue.length > 0) setImmediate(() => this.#flush())
     for (const answer of answers) {
       const waiter = this.#waiting.get(answer.id)
       this.#waiting.delete(answer.id)

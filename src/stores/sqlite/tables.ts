@@ -1,11 +1,17 @@
 /** Reads and the steps of commits, as statements on one open database. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { obstacle, sumOf } from '../conditions.ts'
-import { prefixEnd } from '../key-order.ts'
+import { scanBounds } from '../key-order.ts'
 import type { Committed, Conflict, Entry, LogEntry, Op, OpResult } from '../store.ts'
 
 type Step = OpResult | Conflict['reason']
 type Row = ReturnType<StatementSync['get']>
+
+/** Both bounds are plain: one that may be absent would not keep the walk over the index from going on to its end. */
+export const scanText = `SELECT key, value, version, expires FROM entries
+  WHERE key >= ?1 AND key < ?2 AND (?3 IS NULL OR key > ?3) AND (expires IS NULL OR expires > ?4) ORDER BY key LIMIT ?5`
+/** In the order of SQLite every text is below every blob. */
+const aboveAll = new Uint8Array(0)
 
 export class Tables {
   readonly #get: StatementSync
@@ -32,11 +38,7 @@ export class Tables {
        ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, expires = excluded.expires`,
     )
     this.#delete = database.prepare('DELETE FROM entries WHERE key = ?')
-    this.#scan = database.prepare(
-      `SELECT key, value, version, expires FROM entries
-       WHERE key >= ?1 AND (?2 IS NULL OR key < ?2) AND (?3 IS NULL OR key > ?3) AND (?4 IS NULL OR key < ?4)
-         AND (expires IS NULL OR expires > ?5) ORDER BY key LIMIT ?6`,
-    )
+    this.#scan = database.prepare(scanText)
     this.#read = database.prepare(
       'SELECT position, value FROM log_entries WHERE log = ? AND position > ? ORDER BY position LIMIT ?',
     )
@@ -57,7 +59,8 @@ export class Tables {
   }
 
   scan(prefix: string, after: string | undefined, before: string | undefined, limit: number): Entry[] {
-    return this.#scan.all(prefix, prefixEnd(prefix) ?? null, after ?? null, before ?? null, this.now, limit).map(entryOf)
+    const { from, end } = scanBounds(prefix, after, before)
+    return this.#scan.all(from, end ?? aboveAll, after ?? null, this.now, limit).map(entryOf)
   }
 
   read(log: string, after: number, limit: number): LogEntry[] {
