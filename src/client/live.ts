@@ -22,6 +22,7 @@ import { scopeAnswerers } from '../features/live/scopes/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../jsonrpc/message.ts'
 import { answeringHandlers, DeliveryDesk } from './live-answers.ts'
+import { PushBrake } from './live-brake.ts'
 import type { LiveCall, LiveConnection, LiveHandlers } from './live-handlers.ts'
 import { hostCapabilities, hostLive } from './live-hello.ts'
 import { LiveLink } from './live-link.ts'
@@ -72,7 +73,7 @@ export class Live {
       onPush: event => handlers.onPush(event),
       isEnabled: name => this.#book?.isEnabled(name) === true,
     })
-    const answerers = this.#answerers(gate)
+    const answerers = this.#answerers(gate, now)
     const admit = this.#admit.bind(this)
     this.#desk = new DeliveryDesk(answerers, admit)
     this.side = {
@@ -187,15 +188,16 @@ export class Live {
 
   // ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #answerers(gate: LiveGate): readonly Answerer[] {
+  #answerers(gate: LiveGate, now: () => number): readonly Answerer[] {
     const handlers = this.#handlers
+    const brake = new PushBrake(now, ms => this.#session?.opened.conversation.connection?.rest?.(ms))
     return [
       ...setAnswerers({
         changed: params => this.#changed(() => this.#book?.change(params)),
         stale: () => this.#manifest?.stale(),
       }),
       ...modelAnswerers(() => handlers.modelInfo()),
-      ...pushAnswerers(gate, event => handlers.onPush(event)),
+      ...pushAnswerers(gate, async event => brake.heard(await handlers.onPush(event))),
       ...scopeAnswerers(gate, (request, context) => handlers.onElevate(request, context)),
       ...inferenceAnswerers(
         gate,

@@ -9,24 +9,31 @@ export class InFlight {
   /** Of stateless calls: whatever else one principal sends at once is not held against another one. */
   readonly #principals = new Tally<string>()
   #all = 0
+  /** Made once: in a flood each would cost more, by its stack, than all the rest of a refusal. */
+  readonly #ofConnection: McpError
+  readonly #ofPrincipal: McpError
+  readonly #ofAll: McpError
 
   constructor(limits: Limits) {
+    const { callsPerConversation, calls } = limits
     this.#limits = limits
+    this.#ofConnection = tooMany(`${callsPerConversation} calls of this connection`, 'callsPerConversation')
+    this.#ofPrincipal = tooMany(`${callsPerConversation} calls of yours`, 'callsPerConversation')
+    this.#ofAll = tooMany(`${calls} calls`, 'calls')
   }
 
   /** Running calls are never dropped; new ones are refused while there are too many. */
   refusal({ conversation, route, caller }: Exchange): McpError | undefined {
     if (route.method.lasting === true || route.method.instant === true) return undefined
     const { callsPerConversation, calls } = this.#limits
-    if (conversation.inFlight >= callsPerConversation)
-      return tooMany(`${callsPerConversation} calls of this connection`, 'callsPerConversation')
+    if (conversation.inFlight >= callsPerConversation) return this.#ofConnection
     if (
       caller.principal !== undefined &&
       isAlone(conversation) &&
       this.#principals.of(caller.principal.id) >= callsPerConversation
     )
-      return tooMany(`${callsPerConversation} calls of yours`, 'callsPerConversation')
-    return this.#all >= calls ? tooMany(`${calls} calls`, 'calls') : undefined
+      return this.#ofPrincipal
+    return this.#all >= calls ? this.#ofAll : undefined
   }
 
   enter(exchange: Exchange): void {

@@ -28,6 +28,9 @@ export interface Delivery {
   readonly batched?: boolean
 }
 
+/** How long nothing more is read from a server of which too many calls are in flight. */
+const busyMs = 20
+
 export function receiveFrame(
   engine: Engine,
   text: string,
@@ -118,7 +121,11 @@ function known(revision: Revision, { peer }: Conversation): Peer {
 function dispatch(engine: Engine, exchange: Exchange): void {
   if (exchange.id === undefined) return engine.notified(exchange)
   const refusal = engine.inFlight.refusal(exchange)
-  if (refusal !== undefined) return engine.fail(exchange, refusal)
+  if (refusal !== undefined) {
+    // A server that asks more than can be answered is read more slowly: a client has others to listen to.
+    if (engine.role === 'client') exchange.conversation.connection?.rest?.(busyMs)
+    return engine.fail(exchange, refusal)
+  }
   try {
     const result = exchange.route.run(exchange)
     if (!isThenable(result)) return finish(engine, exchange, result)

@@ -166,6 +166,8 @@ export interface Connection {
   readonly blocked?: boolean
   /** Calls back once, when it is no longer blocked. Comes with `blocked`. */
   onFree?(fn: () => void): void
+  /** Reads nothing for so long: the other end asks for more than it is given. Absent on carriers that cannot. */
+  rest?(ms: number): void
   /** Where each request holds an exchange of its own: the answer to this one is no longer wanted. */
   drop?(id: Id, reason: unknown): void
   close(): Promise<void>

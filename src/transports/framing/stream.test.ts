@@ -55,6 +55,22 @@ describe('StreamConnection', () => {
     await connection.close()
   })
 
+  it('reads nothing while it rests, and goes on where it stopped', async () => {
+    const clock = fakeClock()
+    const input = new PassThrough()
+    const connection = over(input, new PassThrough(), { serving: false, clock })
+    const heard = await hear(connection, frame => {
+      if (frame === '{"n":2}') connection.rest(50)
+    })
+    input.write(Array.from({ length: 10 }, (_, n) => `{"n":${n}}\n`).join(''))
+    for (let turn = 0; turn < 20; turn++) await nextRound()
+    expect(heard.frames).toHaveLength(3)
+    clock.advance(50)
+    await heard.until(({ frames }) => frames.length === 10)
+    expect(heard.frames.at(-1)).toBe('{"n":9}')
+    await connection.close()
+  })
+
   it('goes on reading at the asking end, whatever waits to go out', async () => {
     const input = new PassThrough()
     const { output } = unread()

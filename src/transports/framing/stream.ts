@@ -56,6 +56,8 @@ export class StreamConnection implements Connection {
   readonly #resolveOver: () => void
   #reason: Error | undefined = undefined
   #cancelLinger: Cancel | undefined = undefined
+  /** Set while nothing is read for a time. */
+  #cancelRest: Cancel | undefined = undefined
 
   constructor(options: StreamOptions) {
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -104,6 +106,15 @@ export class StreamConnection implements Connection {
 
   onFree(fn: () => void): void {
     this.#writer.onFree(fn)
+  }
+
+  rest(ms: number): void {
+    if (this.#options.serving || this.#cancelRest !== undefined || this.#ended) return
+    this.#cancelRest = this.#clock.setTimeout(() => {
+      this.#cancelRest = undefined
+      this.#goOn()
+    }, ms)
+    this.#rest()
   }
 
   close(): Promise<void> {
@@ -171,7 +182,7 @@ export class StreamConnection implements Connection {
   }
 
   #goOn(): void {
-    if (this.#ended || this.#ending !== undefined) return
+    if (this.#ended || this.#ending !== undefined || this.#cancelRest !== undefined) return
     const { input } = this.#options
     this.#writer.hold()
     this.#lines?.resume()
@@ -200,6 +211,7 @@ export class StreamConnection implements Connection {
     this.#refusal ??= new ConnectionError('lost', 'The connection has ended', reason === undefined ? {} : { cause: reason })
     this.#lines?.pause()
     this.#cancelLinger?.()
+    this.#cancelRest?.()
     this.#writer.stop()
     const { input, output, release } = this.#options
     input.off('data', this.#read).off('end', this.#readEnd).off('close', this.#readEnd).off('error', this.#readFailed)

@@ -4,8 +4,8 @@
  */
 import type { Sink } from '../../jsonrpc/connection.ts'
 
-/** What may be taken in one turn. */
-const perTurn = 256
+/** What may be taken in one turn, unless told otherwise. */
+const usualPerTurn = 256
 /** A frame counts by its length too. */
 const charsPerUnit = 4_096
 
@@ -13,15 +13,17 @@ export class Turns implements Pick<Sink, 'frame' | 'fault'> {
   readonly #sink: Pick<Sink, 'frame' | 'fault'>
   readonly #rest: () => void
   readonly #goOn: () => void
+  readonly #perTurn: number
   #taken = 0
   #scheduled = false
   #resting = false
 
   /** `rest` is called when it is enough for this turn, `goOn` in the next. */
-  constructor(sink: Pick<Sink, 'frame' | 'fault'>, rest: () => void, goOn: () => void) {
+  constructor(sink: Pick<Sink, 'frame' | 'fault'>, rest: () => void, goOn: () => void, perTurn = usualPerTurn) {
     this.#sink = sink
     this.#rest = rest
     this.#goOn = goOn
+    this.#perTurn = perTurn
   }
 
   readonly frame = (text: string): void => {
@@ -37,12 +39,12 @@ export class Turns implements Pick<Sink, 'frame' | 'fault'> {
   #take(units: number): void {
     this.#taken += units
     // Where little comes, no turn is counted.
-    if (this.#taken < perTurn / 2) return
+    if (this.#taken < this.#perTurn / 2) return
     if (!this.#scheduled) {
       this.#scheduled = true
       setImmediate(this.#next)
     }
-    if (this.#taken < perTurn || this.#resting) return
+    if (this.#taken < this.#perTurn || this.#resting) return
     this.#resting = true
     this.#rest()
   }

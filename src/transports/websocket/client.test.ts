@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import { WebSocketServer } from 'ws'
 import type { Connection } from '../../jsonrpc/connection.ts'
+import { fakeClock } from '../../testing/clock.ts'
 import { hear } from '../contract.ts'
 import { type WebSocketClientOptions, webSocketClientConnection } from './client.ts'
 import { testServer } from './test-server.ts'
@@ -75,6 +76,45 @@ describe('webSocketClientConnection', () => {
     const heard = await hear(served)
     await heard.until(({ frames }) => frames.length === 1)
     expect(heard.frames).toEqual(['{"early":1}'])
+  })
+
+  it('takes a few frames in one turn of the event loop, loses none, and hears the end after them', async () => {
+    const { url, server } = await foreignServer({})
+    const sent = Array.from({ length: 1_000 }, (_, n) => `{"n":${n}}`)
+    server.on('connection', socket => {
+      for (const frame of sent) socket.send(frame)
+      socket.close(1000)
+    })
+    let turn = 0
+    let watching = true
+    const count = (): void => void (watching && ++turn && setImmediate(count))
+    count()
+    const perTurn = new Map<number, number>()
+    const heard = await hear(dial(url), () => void perTurn.set(turn, (perTurn.get(turn) ?? 0) + 1))
+    await heard.until(({ closes }) => closes.length > 0)
+    watching = false
+    expect(heard.frames).toEqual(sent)
+    // What is left when the end is known is heard at once.
+    expect([...perTurn.values()].slice(0, -1).every(taken => taken <= 40)).toBe(true)
+    expect(perTurn.size).toBeGreaterThan(2)
+  })
+
+  it('reads nothing while it rests, and goes on where it stopped', async () => {
+    const { url, server } = await foreignServer({})
+    const clock = fakeClock()
+    const connection = dial(url, { clock, pingMs: 0 })
+    const opened = once(server, 'connection')
+    const heard = await hear(connection, frame => {
+      if (frame === '{"n":2}') connection.rest?.(50)
+    })
+    const [socket] = await opened
+    for (let n = 0; n < 10; n++) socket.send(`{"n":${n}}`)
+    await heard.until(({ frames }) => frames.length >= 3)
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    expect(heard.frames).toHaveLength(3)
+    clock.advance(50)
+    await heard.until(({ frames }) => frames.length === 10)
+    expect(heard.frames.at(-1)).toBe('{"n":9}')
   })
 
   it('tells the code and the reason with which the server leaves', async () => {

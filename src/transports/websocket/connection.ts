@@ -14,6 +14,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { noRoom } from '../framing/backlog.ts'
 import type { CarrierLimits } from '../framing/limits.ts'
+import { Turns } from '../framing/turns.ts'
 import { within } from '../framing/within.ts'
 import { Sender } from './sender.ts'
 import type { Socket, SocketEvents } from './ws.ts'
@@ -38,6 +39,9 @@ export interface WebSocketRole {
 /** The name under which MCP is offered on a WebSocket (Sec-WebSocket-Protocol). */
 export const subprotocol = 'mcp'
 
+/** What the end that asks takes in one turn of the event loop: it has other servers to listen to. */
+const perTurn = 16
+
 /** Codes by which the other end takes leave in good order; 1005 stands for none. */
 const farewells: ReadonlySet<number> = new Set([1000, 1001, 1005])
 
@@ -52,11 +56,15 @@ export class WebSocketConnection implements Connection, SocketEvents {
   #socket: Socket | undefined = undefined
   #isOpen = false
   #sink: Sink | undefined = undefined
+  /** Where frames go: to the sink, so many in a turn. */
+  #taker: Pick<Sink, 'frame' | 'fault'> | undefined = undefined
   /** What came while nothing is taken in. */
   readonly #held: (string | FrameFault)[] = []
   #paused = true
   #alive = true
   #cancelPing: Cancel | undefined = undefined
+  /** Set while nothing is read for a time. */
+  #cancelRest: Cancel | undefined = undefined
   /** Why frames can no longer be sent. */
   #refusal: ConnectionError | undefined = undefined
   #failure: Error | undefined = undefined
@@ -80,6 +88,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
 
   start(sink: Sink): void | Promise<void> {
     this.#sink = sink
+    this.#taker = this.#role.serving ? sink : this.#inTurns(sink)
     const end = this.#end
     if (end !== undefined) queueMicrotask(() => sink.closed(end.reason))
     this.#resume()
@@ -103,6 +112,15 @@ export class WebSocketConnection implements Connection, SocketEvents {
 
   onFree(fn: () => void): void {
     this.#sender.onFree(fn)
+  }
+
+  rest(ms: number): void {
+    if (this.#role.serving || this.#cancelRest !== undefined || this.#end !== undefined) return
+    this.#cancelRest = this.#clock.setTimeout(() => {
+      this.#cancelRest = undefined
+      this.#goOn()
+    }, ms)
+    this.#pause()
   }
 
   close(): Promise<void> {
@@ -180,6 +198,8 @@ export class WebSocketConnection implements Connection, SocketEvents {
   }
 
   ended(code: number, reason: string): void {
+    // What came before the end is heard before it.
+    if (this.#closing === undefined && !this.#role.serving) for (const item of this.#held.splice(0)) this.#deliver(item)
     if (this.#closing !== undefined) this.#finish(undefined)
     else if (this.#failure === undefined && this.#role.serving && farewells.has(code)) this.#finish(undefined)
     else this.#finish(this.#failure ?? leave(code, reason))
@@ -198,14 +218,31 @@ export class WebSocketConnection implements Connection, SocketEvents {
   }
 
   #deliver(item: string | FrameFault): void {
-    if (typeof item === 'string') this.#sink?.frame(item)
-    else this.#sink?.fault(item)
+    if (typeof item === 'string') this.#taker?.frame(item)
+    else this.#taker?.fault(item)
+  }
+
+  #inTurns(sink: Sink): Turns {
+    return new Turns(
+      sink,
+      () => this.#pause(),
+      () => this.#goOn(),
+      perTurn,
+    )
+  }
+
+  /** Enough for this turn, or for longer. */
+  #pause(): void {
+    this.#paused = true
+    this.#socket?.pause()
+  }
+
+  #goOn(): void {
+    if (this.#end === undefined && this.#closing === undefined && this.#cancelRest === undefined) this.#resume()
   }
 
   #full(): void {
-    if (!this.#role.serving) return
-    this.#paused = true
-    this.#socket?.pause()
+    if (this.#role.serving) this.#pause()
   }
 
   #free(): void {
@@ -243,6 +280,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
     this.#end = { reason }
     this.#refusal ??= new ConnectionError('lost', 'The connection has ended', { cause: reason })
     this.#cancelPing?.()
+    this.#cancelRest?.()
     this.#sender.stop()
     this.#held.length = 0
     this.#ended.resolve()
