@@ -6,6 +6,7 @@ import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { PushEvent } from '../features/live/push-events/messages.ts'
 import type { OnConfirm } from '../features/reliability/confirmation/client.ts'
 import type { NoteOutcome } from './audit/note.ts'
+import type { SummedNotes } from './audit/summed.ts'
 import type { HostBudgets } from './budgets/budgets.ts'
 import type { Frame } from './frame.ts'
 import type { Inbox } from './inbox/options.ts'
@@ -22,6 +23,8 @@ export interface ConnectingParts {
   readonly budgets: HostBudgets
   readonly loop: Loop
   readonly recorder: Recorder | undefined
+  /** Refused events, as they are noted. */
+  readonly refusals: SummedNotes
   readonly onApproval: OnApproval | undefined
   /** Asks about feature sets that no rule speaks of, once for what they declare. */
   review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): void
@@ -65,17 +68,13 @@ function liveHandlers(parts: ConnectingParts, server: string): Omit<LiveHandlers
   }
 }
 
-async function push({ frame, inbox }: ConnectingParts, server: string, event: PushEvent) {
+async function push({ frame, inbox, refusals }: ConnectingParts, server: string, event: PushEvent) {
   const began = frame.clock.now()
   const answer = await inbox.accept(server, event)
-  void frame.audit.note({
-    server,
-    featureSet: event.featureSet,
-    eventId: event.eventId,
-    kind: 'push',
-    ms: frame.clock.now() - began,
-    ...(answer.accepted ? { outcome: 'success', inferenceId: answer.inferenceId } : { outcome: 'refused', why: answer.data }),
-  })
+  const { featureSet, eventId } = event
+  const about = { server, featureSet, eventId, kind: 'push', ms: frame.clock.now() - began } as const
+  if (answer.accepted) void frame.audit.note({ ...about, outcome: 'success', inferenceId: answer.inferenceId })
+  else refusals.note({ ...about, outcome: 'refused', why: answer.data })
   return answer
 }
 

@@ -1,5 +1,6 @@
 /** `createHost`: puts the rooms of a host together. */
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
+import { SummedNotes } from './audit/summed.ts'
 import { createBudgets } from './budgets/budgets.ts'
 import { configuredRules } from './config/rules.ts'
 import { type ConnectingParts, connectOptions } from './connecting.ts'
@@ -84,7 +85,8 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     budgets,
     audit,
   })
-  return { frame, policy, inbox, budgets, loop, recorder, onApproval, review: reviewer(frame, policy) }
+  const refusals = new SummedNotes({ clock, note: note => void audit.note(note) })
+  return { frame, policy, inbox, budgets, loop, recorder, refusals, onApproval, review: reviewer(frame, policy) }
 }
 
 function portOf(parts: ConnectingParts, { policy: rules = {} }: HostOptions): FramePort {

@@ -128,10 +128,11 @@ export class Host {
   }
 
   async #close(): Promise<void> {
-    const { inbox, loop, policy, budgets, frame, recorder } = this.#parts
+    const { inbox, loop, policy, budgets, frame, recorder, refusals } = this.#parts
     await Promise.all([inbox.close(), loop.close()])
     policy.close()
     budgets.close()
+    refusals.close()
     await frame.close()
     await recorder?.close()
   }

@@ -101,6 +101,7 @@ class Purses implements HostBudgets {
       for (const unit of ['tokens', 'money'] as const) {
         // Requests are counted with the tokens, in one commit.
         const limits = about.filter(({ counts }) => counts === unit || (unit === 'tokens' && counts === 'requests'))
+        if (limits.length === 0) continue
         const quotas = limits.map(limit => quotaOf(limit, spender))
         const got = await this.#budgets.reserve(owner, { action: unit, resource: server, units: amounts[unit], quotas })
         if (got !== undefined) taken.push(got)

@@ -28,8 +28,9 @@ interface Coming {
 }
 
 const remembered = 10_000
-/** Looks for earlier answers, of one server at once, while it is being refused. */
+/** Looks for earlier answers while a server is being refused: of one at once, and in a second. */
 const lookups = 2
+const lookupsPerSecond = 50
 const fullMs = 250
 
 export class Acceptance {
@@ -37,6 +38,7 @@ export class Acceptance {
   readonly #rates: Buckets
   readonly #gate = new Gate({ most: 32, waiting: 1_000 })
   readonly #looking = new Gate({ most: lookups, waiting: 0 })
+  readonly #lookups: Buckets
   readonly #groups: Groups
   /** The newest, so that those who send twice at once cost no look at the store. */
   readonly #recent = new Map<string, Pick<Seen, 'inferenceId' | 'digest'>>()
@@ -47,6 +49,7 @@ export class Acceptance {
     const { perSecond, burst } = shelf.options.rate ?? { perSecond: 500, burst: 1_000 }
     this.#shelf = shelf
     this.#rates = createBuckets({ perSecond, burst, clock: shelf.clock })
+    this.#lookups = createBuckets({ perSecond: lookupsPerSecond, clock: shelf.clock })
     this.#groups = new Groups(shelf.clock)
   }
 
@@ -176,7 +179,7 @@ export class Acceptance {
   /** Also one that would be refused now may have been taken before: then it is told so. */
   async #unlessSeen(server: string, event: PushEvent, refusal: PushAnswer): Promise<PushAnswer> {
     // In a flood nobody can be looked up; who is told to come again later gets the answer then.
-    if (this.#looking.isBusy(server)) return refusal
+    if (this.#looking.isBusy(server) || this.#lookups.take(server) > 0) return refusal
     void this.#looking.enter(server)
     try {
       const seen = await this.#seen(server, event)

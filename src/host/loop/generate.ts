@@ -13,6 +13,8 @@ export interface Generation {
   readonly finishReason: ModelFinish
   readonly usage: ModelUsage
   readonly model: string
+  /** What it cost is written. Whoever writes what was said waits for both at once. */
+  readonly settled: Promise<unknown>
 }
 
 export interface GenerateParts {
@@ -71,6 +73,17 @@ async function once(
   let [text, usage]: [string, ModelUsage | undefined] = ['', undefined]
   const uses: ToolUse[] = []
   let end: { readonly finishReason: ModelFinish; readonly model?: string } | undefined
+  const settle = (): Promise<unknown> => {
+    // What broke off has cost what was said until then.
+    const { inputTokens, outputTokens } = usage ?? {
+      inputTokens: text === '' ? 0 : asked,
+      outputTokens: estimateTokens(text),
+    }
+    const tokens = inputTokens + outputTokens
+    return Promise.resolve(
+      reserved.settle({ tokens, requests: tokens === 0 ? 0 : 1, ...moneyFor(model, inputTokens, outputTokens) }),
+    )
+  }
   try {
     for await (const part of model.generate(request, { signal })) {
       signal.throwIfAborted()
@@ -80,18 +93,18 @@ async function once(
       } else if (part.type === 'tool_use') uses.push(part)
       else [end, usage] = [part, part.usage]
     }
-  } finally {
-    // What broke off has cost what was said until then.
-    const spent = usage ?? { inputTokens: text === '' ? 0 : asked, outputTokens: estimateTokens(text) }
-    await reserved.settle({
-      tokens: spent.inputTokens + spent.outputTokens,
-      requests: spent.inputTokens + spent.outputTokens === 0 ? 0 : 1,
-      ...moneyFor(model, spent.inputTokens, spent.outputTokens),
-    })
+    if (end === undefined || usage === undefined) throw brokeOff(model)
+  } catch (error) {
+    await settle()
+    throw error
   }
-  if (end === undefined || usage === undefined)
-    throw problem('MODEL_BROKE_OFF', `${model.info.id} ended without an end`, { category: 'transient', suggestion: 'Try again' })
-  return { text, uses, finishReason: end.finishReason, usage, model: end.model ?? model.info.id }
+  const settled = settle()
+  settled.catch(() => undefined)
+  return { text, uses, finishReason: end.finishReason, usage, model: end.model ?? model.info.id, settled }
+}
+
+function brokeOff({ info }: Model): Problem {
+  return problem('MODEL_BROKE_OFF', `${info.id} ended without an end`, { category: 'transient', suggestion: 'Try again' })
 }
 
 /** In the currency of the model's price; nothing where it has none. */

@@ -83,7 +83,7 @@ async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<v
     const { toolCalls } = parts.limits
     if (turn.calls.length + planned.length > toolCalls) throw refused(tooMany('toolCalls', toolCalls, 'tool calls'))
     const step: LogRecord = { type: 'step', seq: turn.seq, content: contentOf(said), calls: planned, usage: said.usage }
-    await log.append(() => [...stage.pending.splice(0), step])
+    await Promise.all([log.append(() => [...stage.pending.splice(0), step]), said.settled])
     await callAll(parts, run, stage.calls, planned)
   }
 }
@@ -220,13 +220,14 @@ async function answer(
     ...(from.kind === 'event' && { featureSet: from.featureSet, eventId: from.eventId }),
     ...{ inferenceId, conversation: log.id, kind: 'turn', outcome: 'success' as const, detail: model },
   })
-  await log.append(
+  const written = log.append(
     () => [
       ...pending.splice(0),
       { type: 'answer', seq, text, finishReason, usage, model, changes, hooks: reports, at: parts.clock.now() },
     ],
     [...run.done, ...note],
   )
+  await Promise.all([written, said.settled])
   if (held && text !== '') emit({ type: 'text', delta: text })
   emit({ type: 'answer', text, changes })
 }

@@ -16,6 +16,7 @@ import type { NoteOutcome } from '../audit/note.ts'
 import { reviveDelay, reviving } from './backoff.ts'
 import type { KnownServer } from './entry.ts'
 import type { HeldTool, Pins } from './pins.ts'
+import { ToolList } from './tool-list.ts'
 
 /** A tool that may be offered to a model. */
 export interface HostTool {
@@ -71,7 +72,8 @@ export class ServerLine implements HostServer {
   #client: Client | undefined = undefined
   #status: ServerStatus = 'connecting'
   #why: Why | undefined = undefined
-  #listing: Promise<readonly HostTool[]> | undefined = undefined
+  /** Of this connection. */
+  #tools: ToolList<HostTool> | undefined = undefined
   /** Changes of the tools are heard of, so that a list holds until then. */
   #follows = false
   #held: readonly HeldTool[] = []
@@ -128,22 +130,7 @@ export class ServerLine implements HostServer {
   }
 
   tools(): Promise<readonly HostTool[]> {
-    const client = this.#client
-    if (client === undefined) return Promise.resolve([])
-    this.#listing ??= this.#listOnce(client)
-    return this.#listing
-  }
-
-  /** Kept only where somebody would say that it is no longer true; else for those who ask at the same time. */
-  #listOnce(client: Client): Promise<readonly HostTool[]> {
-    const listing: Promise<readonly HostTool[]> = this.#list(client)
-    const forget = (): void => {
-      if (this.#listing === listing) this.#listing = undefined
-    }
-    listing.then(() => {
-      if (!this.#follows) forget()
-    }, forget)
-    return listing
+    return this.#tools?.get() ?? Promise.resolve([])
   }
 
   held(): readonly HeldTool[] {
@@ -152,8 +139,17 @@ export class ServerLine implements HostServer {
 
   /** What is held may have been approved. */
   relist(): void {
-    this.#listing = undefined
+    this.#tools?.stale()
     this.#port.changed(this)
+  }
+
+  #toolsOf(client: Client): ToolList<HostTool> {
+    return new ToolList({
+      clock: this.#port.clock,
+      list: () => this.#list(client),
+      // A server that never spoke of tools, and has none, is not asked before every turn.
+      holds: tools => this.#follows || (tools.length === 0 && client.capabilities['tools'] === undefined),
+    })
   }
 
   async #list(client: Client): Promise<readonly HostTool[]> {
@@ -196,6 +192,7 @@ export class ServerLine implements HostServer {
     try {
       const client = await this.#open()
       this.#client = client
+      this.#tools = this.#toolsOf(client)
       if (this.#stop.signal.aborted) await client.close()
       else {
         upAt = this.#port.clock.now()
@@ -209,7 +206,7 @@ export class ServerLine implements HostServer {
       return error
     } finally {
       this.#client = undefined
-      this.#listing = undefined
+      this.#tools = undefined
       if (upAt !== undefined) this.#lastedMs = this.#port.clock.now() - upAt
     }
   }
@@ -246,7 +243,7 @@ export class ServerLine implements HostServer {
     try {
       this.#follows = announcesTools(client)
       for await (const _ of client.changes('tools', { signal: this.#stop.signal })) {
-        this.#listing = undefined
+        this.#tools?.stale()
         this.#port.changed(this)
       }
     } catch {
