@@ -1,20 +1,84 @@
-/** `node flooder.ts PORT PER_SECOND NAME`: sends events as fast as it is told to, and reads the answers without a look at them. */
-import { connect } from 'node:net'
-import { eventOf } from './inbox-sender.ts'
+/**
+ * A live server that floods its host: `node flooder.ts PER_SECOND`. Says its address, floods while it is told to (`flood NAME`, then
+ * `stop`), and says then how many it sent and how many were accepted. Its frames are made by hand: it is to cost as little as it can.
+ */
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { type WebSocket, WebSocketServer } from 'ws'
 
-const [, , port = '', perSecond = '', name = ''] = process.argv
-const socket = connect(Number(port), '127.0.0.1')
-socket.on('error', () => process.exit(0))
-socket.on('close', () => process.exit(0))
-socket.resume()
-const began = performance.now()
-let sent = 0
-setInterval(() => {
-  const due = Math.floor(((performance.now() - began) / 1000) * Number(perSecond))
-  let text = ''
-  for (; sent < due; sent++) {
-    const event = eventOf(`${name}-${sent}`, { n: sent % 100 })
-    text += `${JSON.stringify({ id: sent, server: 'flood', event })}\n`
+export interface Flooded {
+  readonly sent: number
+  readonly answered: number
+  readonly accepted: number
+}
+
+const perSecond = Number(process.argv[2])
+const tickMs = 2
+const mcpl = {
+  version: '0.2',
+  pushEvents: true,
+  featureSets: { 'crash.flood': { description: 'Too much', uses: ['pushEvents'] } },
+}
+let host: WebSocket | undefined
+let flooding: NodeJS.Timeout | undefined
+let counts = { sent: 0, answered: 0, accepted: 0 }
+
+const server = new WebSocketServer({ port: 0, host: '127.0.0.1', perMessageDeflate: false })
+await once(server, 'listening')
+server.on('connection', socket => {
+  host = socket
+  socket.on('error', () => {})
+  socket.on('message', data => hear(socket, String(data)))
+})
+const address = server.address()
+process.stdout.write(`ws://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : ''}\n`)
+createInterface(process.stdin)
+  .on('line', line => {
+    if (line.startsWith('flood ')) begin(line.slice(6))
+    else end()
+  })
+  .on('close', () => process.exit(0))
+
+function hear(socket: WebSocket, text: string): void {
+  if (flooding !== undefined && text.includes('"id":"f')) {
+    counts.answered++
+    if (text.includes('"accepted":true')) counts.accepted++
+    return
   }
-  if (text !== '') socket.write(text)
-}, 5)
+  const { id, method, params } = JSON.parse(text)
+  if (method === undefined || id === undefined) return
+  const serverInfo = { name: 'flood', version: '1.0.0' }
+  const hello = { protocolVersion: params?.protocolVersion, capabilities: { experimental: { mcpl } }, serverInfo }
+  const results = new Map<string, unknown>([
+    ['initialize', hello],
+    ['featureSets/update', { accepted: true }],
+    ['ping', {}],
+  ])
+  const result = results.get(method)
+  const answer = result === undefined ? { error: { code: -32601, message: 'Method not found' } } : { result }
+  socket.send(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
+}
+
+function begin(name: string): void {
+  counts = { sent: 0, answered: 0, accepted: 0 }
+  const began = performance.now()
+  flooding = setInterval(() => {
+    const due = Math.floor(((performance.now() - began) / 1000) * perSecond)
+    for (; counts.sent < due && host?.readyState === host?.OPEN; counts.sent++)
+      host?.send(frame(`${name}-${counts.sent}`, counts.sent % 100))
+  }, tickMs)
+}
+
+function frame(eventId: string, channel: number): string {
+  const event = `"featureSet":"crash.flood","eventId":"${eventId}","timestamp":"2026-01-23T10:30:00Z","origin":{"channel":"${channel}"}`
+  const content = `[{"type":"text","text":"Something happened: ${eventId}"}]`
+  return `{"jsonrpc":"2.0","id":"f${eventId}","method":"push/event","params":{${event},"payload":{"content":${content}}}}`
+}
+
+function end(): void {
+  clearInterval(flooding)
+  flooding = undefined
+  // What the host did not read goes with the connection.
+  host?.terminate()
+  process.stdout.write(`${JSON.stringify(counts satisfies Flooded)}\n`)
+}

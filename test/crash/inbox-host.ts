@@ -1,91 +1,82 @@
 /**
- * A host with nothing but an inbox: `node inbox-host.ts '{"store": …}'`. Says its port when it listens, takes events as lines of JSON
- * and answers them likewise. Its turn is one line of a log, in the commit that marks the event done.
+ * A host in a process of its own: `node inbox-host.ts '{"store": …, "servers": {…}}'`. Its model answers with the ids it read. Says
+ * `serving` when the first server is connected, `up` when all are and its inbox runs, and ends when its standard input does.
  */
-import { createServer, type Socket } from 'node:net'
-import type { PushEvent } from '../../src/features/live/push-events/messages.ts'
-import { createInbox } from '../../src/host/inbox/inbox.ts'
-import { openStore } from '../../src/stores/open.ts'
-import { append } from '../../src/stores/ops.ts'
+import { performance } from 'node:perf_hooks'
+import { createInterface } from 'node:readline'
+import { createHost, type ModelMessage, type PushEvent, scripted, type Turn } from 'vivarium/host'
 
 export interface InboxHostSpec {
   readonly store: string
-  /** How long a turn takes, at most. */
-  readonly turnMs: number
-  /** No limit of events in a time. */
+  /** Addresses by name. */
+  readonly servers: Readonly<Record<string, string>>
+  /** How long the model takes, at most. */
+  readonly modelMs: number
+  /** As many at once, and in a time, as can be; without it the limits are the usual ones. */
   readonly unlimited?: boolean
+  /** Servers whose turns are told, as `done ID`, once they are committed. */
+  readonly tells?: readonly string[]
 }
 
-export interface InboxLine {
-  readonly id: number
-  readonly server: string
-  readonly event: PushEvent
-}
-
-/** A turn, as it lies in the log of its server. */
-export interface TurnLine {
-  readonly eventId: string
-  readonly inferenceId: string
+/** What it took since it was last asked, by a line on its standard input: of its event loop, and of all processors. */
+export interface HostUse {
+  readonly loop: number
+  readonly cores: number
 }
 
 const spec = JSON.parse(process.argv[2] ?? '{}') as InboxHostSpec
-const store = await openStore(spec.store)
-const rate = spec.unlimited ? { rate: { perSecond: 1e6, burst: 1e6 } } : {}
-const inbox = createInbox({ store, lease: '600ms', concurrency: 24, perServer: 8, ...rate })
-const sockets = new Set<Socket>()
-const saying = new Map<Socket, string>()
-/** Those that want to hear of turns. */
-const listens = new WeakSet<Socket>()
+const tells = new Set(spec.tells)
+let serving = false
 
-await inbox.open(async entry => {
-  const { eventId } = entry.event
-  if (spec.turnMs > 0) await new Promise(resolve => setTimeout(resolve, Math.random() * spec.turnMs))
-  const turn: TurnLine = { eventId, inferenceId: entry.inferenceId }
-  if (!(await entry.commit([append(`turns/${entry.server}`, JSON.stringify(turn))]))) return
-  const told = `${JSON.stringify({ done: eventId })}\n`
-  for (const socket of sockets) if (listens.has(socket)) say(socket, told)
+const model = scripted(({ messages }) => answerTo(messages.at(-1)), { latencyMs: [0, spec.modelMs], seed: process.pid })
+const host = await createHost({
+  store: spec.store,
+  servers: spec.servers,
+  model,
+  policy: { servers: { '*': { enable: ['crash.*'] } } },
+  conversationOf,
+  inbox: {
+    lease: '600ms',
+    ...(spec.unlimited && { concurrency: 24, perServer: 8, rate: { perSecond: 1e6, burst: 1e6 } }),
+  },
+  onTurn: turn => void tell(turn),
+  onServer: ({ status }) => {
+    if (status !== 'up' || serving) return
+    serving = true
+    process.stdout.write('serving\n')
+  },
+  onTrouble: why => process.stderr.write(`${why.message}\n`),
 })
-
-const door = createServer(socket => {
-  sockets.add(socket)
-  socket.setNoDelay(true)
-  socket.on('error', () => {})
-  socket.on('close', () => sockets.delete(socket))
-  let rest = ''
-  socket.setEncoding('utf8').on('data', (text: string) => {
-    const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) void take(socket, line)
+await host.open()
+process.stdout.write('up\n')
+let since = { loop: performance.eventLoopUtilization(), cpu: process.cpuUsage() }
+createInterface(process.stdin)
+  .on('line', () => {
+    const { user, system } = process.cpuUsage(since.cpu)
+    const { utilization, active, idle } = performance.eventLoopUtilization(since.loop)
+    const use: HostUse = { loop: utilization, cores: (user + system) / 1000 / (active + idle) }
+    since = { loop: performance.eventLoopUtilization(), cpu: process.cpuUsage() }
+    process.stdout.write(`use ${JSON.stringify(use)}\n`)
   })
-})
-door.listen(0, '127.0.0.1', () => {
-  const address = door.address()
-  process.stdout.write(`${typeof address === 'object' && address !== null ? address.port : ''}\n`)
-})
-process.stdin.resume().once('end', async () => {
-  await inbox.close()
-  await store.close()
-  process.exit(0)
-})
+  .once('close', async () => {
+    await host.close()
+    process.exit(0)
+  })
 
-async function take(socket: Socket, line: string): Promise<void> {
-  if (line === 'listen') {
-    listens.add(socket)
-    return
-  }
-  const { id, server, event } = JSON.parse(line) as InboxLine
-  const answer = await inbox.accept(server, event).catch((error: unknown) => ({ failed: String(error) }))
-  say(socket, `${JSON.stringify({ id, answer })}\n`)
+/** One for each origin, and one for each set whose events have none. */
+function conversationOf(server: string, { origin, featureSet }: PushEvent): string {
+  return `${server}/${origin === undefined ? featureSet : String(origin['channel'])}`
 }
 
-/** What is said in one turn goes out together, as a transport does it. */
-function say(socket: Socket, text: string): void {
-  const said = saying.get(socket)
-  saying.set(socket, (said ?? '') + text)
-  if (said !== undefined) return
-  setImmediate(() => {
-    const all = saying.get(socket) ?? ''
-    saying.delete(socket)
-    if (!socket.destroyed) socket.write(all)
-  })
+/** An event is told between marks that name it. */
+function answerTo(message: ModelMessage | undefined): string {
+  const [first] = message?.role === 'user' ? message.content : []
+  const text = first?.type === 'text' ? first.text : ''
+  return `Heard of ${/ id="([^"]*)"/.exec(text)?.[1] ?? 'nothing'}`
+}
+
+async function tell({ from, done }: Turn): Promise<void> {
+  if (from.kind !== 'event' || !tells.has(from.server)) return
+  await done
+  process.stdout.write(`done ${from.eventId}\n`)
 }

@@ -1,82 +1,105 @@
-/** Who sends events to the host of the crash tests: over one connection, again after each end of it, until every one is answered. */
+/** Both ends of the crash tests of the inbox: live servers that push events and outlive the host, and the host as a process. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { PushAnswer, PushEvent } from '../../src/features/live/push-events/messages.ts'
-import type { InboxHostSpec } from './inbox-host.ts'
+import { createServer, type FeatureSet, type PushAnswer } from '../../src/server/index.ts'
+import type { HostUse, InboxHostSpec } from './inbox-host.ts'
 
-export interface InboxHost {
-  readonly child: ChildProcess
-  readonly port: number
+/** What a server pushes, as both ends of a test name it. */
+export interface Sent {
+  readonly set: string
+  readonly eventId: string
+  /** Undefined: the event says no origin, and keeps its order within the set. */
+  readonly channel: string | undefined
 }
 
-export async function startInboxHost(spec: InboxHostSpec): Promise<InboxHost> {
+/** A live server on a WebSocket. What no host has answered it sends again, to whichever host comes next. */
+export class Sender {
+  readonly name: string
+  readonly url: string
+  readonly #sets: ReadonlyMap<string, FeatureSet>
+  readonly #close: () => Promise<void>
+
+  private constructor(name: string, url: string, sets: ReadonlyMap<string, FeatureSet>, close: () => Promise<void>) {
+    this.name = name
+    this.url = url
+    this.#sets = sets
+    this.#close = close
+  }
+
+  static async start(name: string, sets: readonly string[]): Promise<Sender> {
+    const server = createServer({ name, version: '1.0.0', log: 'silent' })
+    const made = sets.map(
+      set => [set, server.featureSet(set, { description: 'Things that happen', uses: ['pushEvents'] })] as const,
+    )
+    const { url } = await server.listen({ wsPath: '/ws' })
+    return new Sender(name, url.replace(/^http/, 'ws').replace(/\/mcp$/, '/ws'), new Map(made), () => server.close())
+  }
+
+  /** What a host made of it, however many hosts that takes. */
+  async push({ set, eventId, channel }: Sent): Promise<PushAnswer> {
+    const origin = channel === undefined ? {} : { origin: { channel } }
+    const pushed = await this.#sets.get(set)?.push({ eventId, content: `Something happened: ${eventId}`, ...origin })
+    if (pushed === undefined) throw new Error(`${this.name} has no set ${set}`)
+    return pushed.answered
+  }
+
+  close(): Promise<void> {
+    return this.#close()
+  }
+}
+
+export interface HostProcess {
+  readonly child: ChildProcess
+  /** What it took since it was last asked. */
+  use(): Promise<HostUse>
+}
+
+export interface HostEvents {
+  /** The first server is connected: from now on events can be accepted. */
+  readonly serving?: () => void
+  /** A turn is committed; only of servers that the spec tells of. */
+  readonly done?: (eventId: string, at: number) => void
+  /** It ended in another way than by SIGKILL or by being told to. */
+  readonly failed?: (reason: Error) => void
+}
+
+/** Resolves when it is up. */
+export async function startHost(spec: InboxHostSpec, events: HostEvents = {}): Promise<HostProcess> {
   const args = ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, 'inbox-host.ts'), JSON.stringify(spec)]
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   child.stdin.on('error', () => {})
-  const [line] = await once(createInterface(child.stdout), 'line')
-  return { child, port: Number(line) }
+  const up = Promise.withResolvers<void>()
+  const uses: ((use: HostUse) => void)[] = []
+  createInterface(child.stdout).on('line', line => {
+    if (line === 'serving') events.serving?.()
+    else if (line === 'up') up.resolve()
+    else if (line.startsWith('use ')) uses.shift()?.(JSON.parse(line.slice(4)))
+    else if (line.startsWith('done ')) events.done?.(line.slice(5), performance.now())
+  })
+  child.once('exit', (code, signal) => {
+    const reason = new Error(`The host ended by ${signal ?? code}`)
+    if (code !== 0 && signal !== 'SIGKILL') events.failed?.(reason)
+    up.reject(reason)
+  })
+  await up.promise
+  const use = (): Promise<HostUse> => {
+    child.stdin.write('use\n')
+    return new Promise(resolve => uses.push(resolve))
+  }
+  return { child, use }
 }
 
 /** Tells it to close what it has, and waits for its end. */
-export async function endInboxHost({ child }: InboxHost): Promise<void> {
+export async function endHost({ child }: HostProcess): Promise<void> {
   const over = once(child, 'exit')
   child.stdin?.end()
   await over
 }
 
-export interface Told {
-  readonly answer: PushAnswer | { readonly failed: string }
-  /** When it came, by the clock that only goes forward. */
-  readonly at: number
-}
-
-/** One connection to one life of a host. */
-export class Line {
-  readonly #socket: Socket
-  readonly #waiting = new Map<number, (told: Told | undefined) => void>()
-  #id = 0
-  #over = false
-
-  constructor(port: number, onDone?: (eventId: string, at: number) => void) {
-    this.#socket = connect(port, '127.0.0.1').setNoDelay(true)
-    this.#socket.on('error', () => {})
-    this.#socket.once('close', () => this.#end())
-    if (onDone !== undefined) this.#socket.write('listen\n')
-    const reader = createInterface(this.#socket).on('error', () => {})
-    reader.on('line', line => {
-      const at = performance.now()
-      const said = JSON.parse(line)
-      if (said.done !== undefined) return onDone?.(said.done, at)
-      this.#waiting.get(said.id)?.({ answer: said.answer, at })
-      this.#waiting.delete(said.id)
-    })
-  }
-
-  /** Undefined where the host ended before it answered. */
-  send(server: string, event: PushEvent): Promise<Told | undefined> {
-    if (this.#over) return Promise.resolve(undefined)
-    const id = ++this.#id
-    return new Promise(resolve => {
-      this.#waiting.set(id, resolve)
-      this.#socket.write(`${JSON.stringify({ id, server, event })}\n`)
-    })
-  }
-
-  close(): void {
-    this.#socket.destroy()
-  }
-
-  #end(): void {
-    this.#over = true
-    for (const resolve of this.#waiting.values()) resolve(undefined)
-    this.#waiting.clear()
-  }
-}
-
-export function eventOf(eventId: string, origin: Record<string, unknown>): PushEvent {
-  const content = [{ type: 'text', text: `Something happened: ${eventId}` }] as const
-  return { featureSet: 'crash.events', eventId, timestamp: '2026-01-23T10:30:00Z', origin, content }
+export async function killHost({ child }: HostProcess): Promise<void> {
+  const dead = once(child, 'exit')
+  child.kill('SIGKILL')
+  await dead
 }

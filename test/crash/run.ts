@@ -7,7 +7,7 @@
  *   --store sqlite|postgres|both     default both
  *   --all                            every finding, not only the first 20
  *   --only events                    instead: 20,000 events (--events N) to a subscriber that is cut 20 times (--cuts N)
- *   --only inbox                     instead: 20,000 events (--events N) from three senders to an inbox that is killed
+ *   --only inbox                     instead: 20,000 events (--events N) from three live servers to a host that is killed
  *   --only flood                     instead: 10,000 events a second (--rate N) from one sender, and how long others wait
  *
  * The last line is `seed S: N kills: L lost, D double effects, integrity clean, slowest restart M ms`.
@@ -81,15 +81,17 @@ async function runEvents(folder: string): Promise<boolean> {
 async function runInbox(folder: string): Promise<boolean> {
   const events = whole('events', values.events)
   const source = Source.random(seed, 'inbox', 0)
-  const { accepted, repeated, interrupted, perSecond, findings } = await killInbox({
+  const { accepted, repeated, turns, interrupted, perSecond, findings } = await killInbox({
     folder,
     events,
     kills,
     random: () => source.int(1_000_000) / 1_000_000,
   })
   for (const finding of values.all ? findings : findings.slice(0, 20)) console.log(finding)
-  console.log(`${perSecond} events answered a second on sqlite, ${interrupted} attempts interrupted, ${seconds()} s`)
-  console.log(`seed ${seed}: ${accepted} events accepted, ${repeated} sent again, ${kills} kills: ${findings.length} findings`)
+  console.log(`${perSecond} events accepted a second on sqlite while a host was up, ${seconds()} s in all`)
+  console.log(
+    `seed ${seed}: ${accepted} events accepted, ${repeated} sent again, ${kills} kills: ${turns} turns, ${interrupted} attempts interrupted, ${findings.length} findings`,
+  )
   return findings.length === 0
 }
 
@@ -103,9 +105,13 @@ async function runFlood(folder: string): Promise<boolean> {
   })
   const names = ['answerMs', 'turnMs'] as const
   const isWell = ({ calm, flooded }: FloodRound): boolean => names.every(name => flooded[name] <= Math.max(2 * calm[name], 25))
-  for (const { calm, flooded } of rounds) {
+  for (const { calm, flooded, flood: each } of rounds) {
     const texts = names.map(name => `${name.slice(0, -2)} p99 ${calm[name].toFixed(1)} → ${flooded[name].toFixed(1)} ms`)
+    const rate = (count: number): string => `${Math.round(count / each.seconds)}`
+    const sent = `${rate(each.sent)} sent, ${rate(each.answered)} answered, ${rate(each.accepted)} accepted a second`
+    const uses = [calm, flooded].map(({ use }) => `${Math.round(use.loop * 100)} % of its loop, ${use.cores.toFixed(2)} cores`)
     console.log(`calm → flooded: ${texts.join(', ')}`)
+    console.log(`  ${calm.events} and ${flooded.events} events; flood: ${sent}; host: ${uses.join(' → ')}`)
   }
   console.log(
     `flood of ${values.rate} events/s: ${rounds.filter(isWell).length} of ${rounds.length} rounds within max(2 × calm, 25 ms)`,
