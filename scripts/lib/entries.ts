@@ -8,6 +8,8 @@ export const PUBLIC: Readonly<Record<string, string>> = {
   server: 'src/server/index.ts',
   client: 'src/client/index.ts',
   host: 'src/host/index.ts',
+  gateway: 'src/gateway/index.ts',
+  conformance: 'src/conformance/index.ts',
   stores: 'src/stores/index.ts',
   testing: 'src/testing/index.ts',
   express: 'src/server/express.ts',

@@ -1,0 +1,2 @@
+/** `vivarium/conformance`: judges servers, clients and hosts. */
+export {}

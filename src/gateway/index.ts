@@ -1,0 +1,2 @@
+/** `vivarium/gateway`: one endpoint in front of many servers. */
+export {}
