@@ -59,10 +59,10 @@ export function rollbackTable(rows: readonly RollbackRow[]): Table {
 }
 
 export function checkpointTable(rows: readonly CheckpointRow[]): Table {
-  const lines = rows.map(({ store, checkpoints, cells: { grow, move, parse } }) => {
+  const lines = rows.map(({ store, checkpoints, equal, cells: { grow, move, parse } }) => {
     const rollbacks = figures(move)?.count ?? 0
     return [
-      `${store}, ${checkpoints.toLocaleString('en')} checkpoints, ${rollbacks} rollbacks`,
+      `${store}, ${checkpoints.toLocaleString('en')} checkpoints, ${rollbacks} rollbacks, ${equal} states as in the model`,
       span(grow),
       span(move),
       span(parse),

@@ -83,6 +83,8 @@ export interface RollbackRow {
 export interface CheckpointRow {
   store: string
   checkpoints: number
+  /** After how many of the rollbacks the state was that of the model; one that is not ends the run. */
+  equal: number
   cells: Record<string, Cell<{ p50Ms: number; p99Ms: number; count: number }>>
 }
 

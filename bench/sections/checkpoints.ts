@@ -40,9 +40,9 @@ export async function measureCheckpoints({ quick }: Options, row: (row: Checkpoi
     }
     const book = new StateBook({ store, clock: realClock, port })
     const checkpoints = quick ? 60 : 5_000
-    row({ store: 'sqlite', checkpoints, cells: await history(book, checkpoints) })
+    row({ store: 'sqlite', checkpoints, ...(await history(book, checkpoints)) })
   } catch (error) {
-    row({ store: 'sqlite', checkpoints: 0, cells: { move: failure(error) } })
+    row({ store: 'sqlite', checkpoints: 0, equal: 0, cells: { move: failure(error) } })
   } finally {
     await store.close()
     rmSync(folder, { recursive: true, force: true })
@@ -56,13 +56,13 @@ interface Grown {
   readonly title: string
 }
 
-async function history(book: StateBook, checkpoints: number): Promise<CheckpointRow['cells']> {
+async function history(book: StateBook, checkpoints: number): Promise<Pick<CheckpointRow, 'cells' | 'equal'>> {
   const random = seeded(42)
   const grown: Grown[] = [{ parent: -1, at: 0, title: '' }]
   await book.record(...at, { checkpoint: 'c0', parent: null, data: document() }, await book.before(...at))
   const grows: number[] = []
   const moves: number[] = []
-  let head = 0
+  let [head, equal] = [0, 0]
   while (grown.length < checkpoints) {
     const index = Math.floor(random() * ITEMS)
     const title = `Changed by ${grown.length} `.padEnd(512, 'y')
@@ -81,8 +81,9 @@ async function history(book: StateBook, checkpoints: number): Promise<Checkpoint
     moves.push(performance.now() - moving)
     const { state } = await book.before(...at)
     if (!success || !isDeepStrictEqual(state, expected(grown, head))) throw new Error(`The state at c${head} is another`)
+    equal++
   }
-  return { grow: times(grows), move: times(moves), parse: times(parses()) }
+  return { equal, cells: { grow: times(grows), move: times(moves), parse: times(parses()) } }
 }
 
 function expected(grown: readonly Grown[], head: number): unknown {

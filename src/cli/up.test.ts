@@ -1,10 +1,12 @@
 /** The terminal as a user has it: the built command, the reference servers as its children, and a store that outlives both. */
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { createHost } from '../host/create.ts'
+import { replay } from '../host/recorder/replay.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -135,6 +137,27 @@ test('a signal to end, and Ctrl-C twice, end it as well as the end of the input'
     }
     expect(await terminal.ended).toBe(0)
   }
+})
+
+test('a config that came with a folder starts nothing unasked; what is recorded can be played again', {
+  timeout: 60_000,
+}, async () => {
+  const cwd = await folder()
+  const marker = join(cwd, 'started')
+  const bait = { command: process.execPath, args: ['-e', `fs.writeFileSync(${JSON.stringify(marker)}, '')`] }
+  writeFileSync(join(cwd, '.mcp.json'), JSON.stringify({ mcpServers: { bait } }))
+  const careful = start(cwd, ['--config', '.mcp.json'])
+  expect(await careful.finish()).toBe(1)
+  expect(careful.errors()).toMatch(/^vivarium: .*\.mcp\.json wants to start 1 command \(bait: .* -e .*\n$/)
+  expect(careful.errors()).toContain('--trust')
+  expect(existsSync(marker)).toBe(false)
+  const trusting = start(cwd, ['--config', '.mcp.json', '--trust', '--record', 'session.jsonl'])
+  await trusting.say('Hello', /turn 1 ·/)
+  expect(await trusting.finish()).toBe(0)
+  expect(existsSync(marker)).toBe(true)
+  const played = await replay(join(cwd, 'session.jsonl'), { open: given => createHost(given) })
+  expect(played.turns).toBe(1)
+  expect(played.differences.filter(({ where }) => where.startsWith('turn'))).toEqual([])
 })
 
 test('what is wrong with its arguments or its config is one line, and its status 1', { timeout: 60_000 }, async () => {

@@ -40,7 +40,7 @@ import { Changes } from './changes.ts'
 import { Client } from './client.ts'
 import { Events } from './events.ts'
 import { foreignOpening } from './foreign.ts'
-import { checkHealth } from './health.ts'
+import { checkHealth, healthOf } from './health.ts'
 import { Hub } from './hub.ts'
 import type { Live } from './live.ts'
 import { LogWish } from './log-level.ts'
@@ -124,8 +124,8 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   session.whenUnheard(doubt, error => hub.fail(error))
   const log = new LogWish(session)
   if (options.logLevel !== undefined) await log.begin(options.logLevel)
-  const { healthMs } = settings
-  const stop = healthMs === undefined ? () => {} : checkHealth(session, clock, healthMs)
+  const { health } = settings
+  const stop = health === undefined ? () => {} : checkHealth(session, clock, health)
   const validateArguments = options.validateArguments ?? false
   return new Client({
     ...settings,
@@ -168,7 +168,7 @@ function settingsOf(options: ConnectOptions) {
     probeTimeoutMs: toMilliseconds(options.probeTimeout ?? '5s', 'probeTimeout'),
     completionMs: toMilliseconds(options.completionCache ?? '5s', 'completionCache'),
     completionDelayMs: toMilliseconds(options.completionDelay ?? '100ms', 'completionDelay'),
-    healthMs: options.healthCheck === undefined ? undefined : toMilliseconds(options.healthCheck, 'healthCheck'),
+    health: options.healthCheck === undefined ? undefined : healthOf(options.healthCheck),
   }
 }
 

@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { fakeClock } from '../testing/clock.ts'
+import { cleanUp, json, serve } from '../transports/http/client-test-server.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { modernServer, Refusal, type Script, sessionServer, silence } from './scripted-server.ts'
+import { discovery, modernServer, Refusal, type Script, sessionServer, silence } from './scripted-server.ts'
+
+afterEach(cleanUp)
 
 async function open(script: Script, options: ConnectOptions = { healthCheck: '30s' }) {
   const clock = fakeClock()
@@ -59,6 +62,40 @@ describe('health checks', () => {
     expect(server.closed).toBe(true)
   })
 
+  it('that are patient keep a server that is slow', async () => {
+    const { server, mcp, pass } = await open({ ping: () => silence }, { healthCheck: { every: '30s', patient: true } })
+    await using _ = mcp
+    for (let n = 0; n < 4; n++) await pass(30_500)
+    expect(server.of('ping').length).toBeGreaterThan(1)
+    expect(server.closed).toBe(false)
+  })
+
+  it('over HTTP take a refusal for a sign of life, but not the word of a proxy that nobody is behind it', async () => {
+    const clock = fakeClock()
+    const refusals = [429, 401, 500]
+    const server = await serve(({ id }, response) => {
+      const before = server.seen.length - 1
+      if (before === 0) json(response, 200, { jsonrpc: '2.0', id, result: discovery() })
+      else response.writeHead(refusals[before - 1] ?? 502).end()
+    })
+    await using mcp = await connect(server.url, {
+      clock,
+      revisions: ['2026-07-28'],
+      healthCheck: { every: 1_000, patient: true },
+    })
+    let over = false
+    mcp.ended.then(() => {
+      over = true
+    })
+    const pass = () => {
+      clock.advance(1_000)
+      return over
+    }
+    await expect.poll(pass, { timeout: 20_000, interval: 20 }).toBe(true)
+    expect(server.seen.length).toBeGreaterThan(1 + refusals.length)
+    expect(await mcp.ended).toMatchObject({ kind: 'lost' })
+  })
+
   it('end with the client', async () => {
     const { server, mcp, pass } = await open({ ping: () => ({}) })
     await pass(30_000)
@@ -67,13 +104,15 @@ describe('health checks', () => {
     expect(server.of('ping')).toHaveLength(1)
   })
 
-  it('are not sent on wires without ping', async () => {
+  it('ask who is there on wires without ping, and let go of a server that is gone', async () => {
     const clock = fakeClock()
     const server = modernServer()
     await using mcp = await connect(server.connection, { clock, healthCheck: 1_000 })
-    clock.advance(10_000)
-    await new Promise(setImmediate)
-    expect(server.heard).toHaveLength(1)
+    for (let n = 0; n < 3; n++) {
+      clock.advance(1_000)
+      await new Promise(setImmediate)
+    }
+    expect(server.heard.map(({ method }) => method)).toEqual(Array.from({ length: 4 }, () => 'server/discover'))
     await expect(mcp.ping()).rejects.toMatchObject({ kind: 'method-not-found', message: expect.stringContaining('2026-07-28') })
   })
 })

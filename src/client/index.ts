@@ -89,7 +89,7 @@ export type { Candidate, CandidateSource, FinderFault, Found } from './finder/ca
 export { createFinder, type Finder, type FinderOptions, type FindOptions } from './finder/finder.ts'
 export type { Recommender } from './finder/local.ts'
 export type { LiveBlock, LiveCall, LiveConnection, LiveHandlers, StateReport } from './live-handlers.ts'
-export type { ConnectOptions, RequestOptions } from './options.ts'
+export type { ConnectOptions, HealthCheck, RequestOptions } from './options.ts'
 export type { ToolOutcome } from './outcome.ts'
 export type { ReadReferenceOptions } from './references.ts'
 export type { OnAuthRequired, OnProblem, RetryOptions } from './retries.ts'

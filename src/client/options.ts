@@ -31,6 +31,11 @@ export interface ClientLimits extends Partial<Limits> {
   readonly listItems?: number
 }
 
+export interface HealthCheck {
+  readonly every: Duration
+  readonly patient?: boolean
+}
+
 export interface ConnectOptions {
   /** How this client names itself. Default: vivarium. */
   readonly info?: Implementation
@@ -93,8 +98,11 @@ export interface ConnectOptions {
   readonly onProblem?: OnProblem
   /** Gets the right that a call lacked; true: it is made once more. What HTTP asks for is the matter of `auth`. */
   readonly onAuthRequired?: OnAuthRequired
-  /** Sends a ping this often and closes when there is no answer. Default: never. */
-  readonly healthCheck?: Duration
+  /**
+   * Sends a ping this often (`server/discover` where the wire has no ping) and closes when there is no answer. `patient`: a server that
+   * takes its time is kept, one that cannot be reached any more is not. Default: never.
+   */
+  readonly healthCheck?: Duration | HealthCheck
   /** How long completions for the same question are kept. Default 5 s; 0 keeps none. */
   readonly completionCache?: Duration
   /**

@@ -62,7 +62,8 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     policy,
     clock,
     random,
-    onDiagnostic: (server, why) => void audit.note({ server, kind: 'inbox', outcome: 'dropped', why }),
+    onDiagnostic: (server, why) =>
+      void audit.note({ server, kind: 'inbox', outcome: why.code === 'CHAIN_TOO_DEEP' ? 'held' : 'dropped', why }),
   })
   const budgets = createBudgets({
     store,
@@ -84,6 +85,7 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     state,
     budgets,
     audit,
+    onVisit: (server, inferenceId) => inbox.visits(server, inferenceId),
   })
   const refusals = new SummedNotes({ clock, note: note => void audit.note(note) })
   return { frame, policy, inbox, budgets, loop, recorder, refusals, onApproval, review: reviewer(frame, policy) }

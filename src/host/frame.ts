@@ -26,6 +26,11 @@ import { statePort } from './state/port.ts'
 export interface FrameOptions {
   /** A config file: `mcpServers`, or VS Code's `servers`. It is read again whenever it changes. */
   readonly config?: string
+  /**
+   * Asked before the servers of a config are started, and again before another version of it is. A reason means no: then nothing is
+   * started, and what runs already stays as it is.
+   */
+  readonly onConfig?: (config: HostConfig, text: string) => Why | undefined | Promise<Why | undefined>
   /** Where `${VAR}` in the config comes from. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Servers by name, beside those of the config. */
@@ -151,16 +156,25 @@ export class Frame {
     })
     const config = await this.#read(text, file)
     if (!config.readable) throw new TypeError(config.faults.map(faultText).join('\n'))
+    const refused = await this.#options.onConfig?.(config, text)
+    if (refused !== undefined) throw new TypeError(`${refused.message}. ${refused.fix}`)
     await this.#apply(config)
     this.#stopWatching = watchText(file, text, {
       clock: this.clock,
       changed: async changed => {
         const next = await this.#read(changed, file)
         // What cannot be read says nothing of any server: all stays as it is.
-        if (next.readable) await this.#apply(next)
+        if (next.readable) await this.#applyIfAllowed(next, changed)
       },
       failed: error => this.impaired(error),
     })
+  }
+
+  async #applyIfAllowed(config: HostConfig, text: string): Promise<void> {
+    const refused = await this.#options.onConfig?.(config, text)
+    if (refused === undefined) return void (await this.#apply(config))
+    void this.audit.note({ server: '', kind: 'config', outcome: 'refused', why: refused, detail: config.file })
+    this.#options.onTrouble?.(refused)
   }
 
   async #read(text: string, file: string): Promise<HostConfig> {

@@ -48,7 +48,7 @@ export class Host {
 
   /** Opens the inbox: events of servers become turns, each once and in order, across restarts. */
   open(): Promise<void> {
-    return this.#parts.inbox.open((entry, signal) => this.#deliver(entry, signal))
+    return this.#parts.inbox.open((entry, signal) => this.#deliver(entry, signal), { writesBegin: true })
   }
 
   /** Events that servers pushed: waiting, done, given up. */
@@ -138,10 +138,10 @@ export class Host {
   }
 
   /** Events that were gathered become one turn. */
-  async #deliver({ server, event, events, inferenceId, done }: InboxEntry, signal: AbortSignal): Promise<void> {
+  async #deliver({ server, event, events, inferenceId, begin, done }: InboxEntry, signal: AbortSignal): Promise<void> {
     const whole = events.length > 1 ? { ...event, content: events.flatMap(({ content }) => content) } : event
     const id = this.#options.conversationOf?.(server, event) ?? `inbox/${server}`
-    await this.conversation(id).deliver({ server, event: whole, inferenceId, done }, signal)
+    await this.conversation(id).deliver({ server, event: whole, inferenceId, begin, done }, signal)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

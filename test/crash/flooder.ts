@@ -10,6 +10,8 @@ export interface Flooded {
   readonly sent: number
   readonly answered: number
   readonly accepted: number
+  /** What it took itself: it shares the processors with those that are measured. */
+  readonly cores: number
 }
 
 const perSecond = Number(process.argv[2])
@@ -22,6 +24,7 @@ const mcpl = {
 let host: WebSocket | undefined
 let flooding: NodeJS.Timeout | undefined
 let counts = { sent: 0, answered: 0, accepted: 0 }
+let since = { at: 0, cpu: process.cpuUsage() }
 
 const server = new WebSocketServer({ port: 0, host: '127.0.0.1', perMessageDeflate: false })
 await once(server, 'listening')
@@ -62,6 +65,7 @@ function hear(socket: WebSocket, text: string): void {
 function begin(name: string): void {
   counts = { sent: 0, answered: 0, accepted: 0 }
   const began = performance.now()
+  since = { at: began, cpu: process.cpuUsage() }
   flooding = setInterval(() => {
     const due = Math.floor(((performance.now() - began) / 1000) * perSecond)
     for (; counts.sent < due && host?.readyState === host?.OPEN; counts.sent++)
@@ -80,5 +84,7 @@ function end(): void {
   flooding = undefined
   // What the host did not read goes with the connection.
   host?.terminate()
-  process.stdout.write(`${JSON.stringify(counts satisfies Flooded)}\n`)
+  const { user, system } = process.cpuUsage(since.cpu)
+  const cores = (user + system) / 1000 / (performance.now() - since.at)
+  process.stdout.write(`${JSON.stringify({ ...counts, cores } satisfies Flooded)}\n`)
 }

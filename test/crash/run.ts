@@ -108,7 +108,7 @@ async function runFlood(folder: string): Promise<boolean> {
   for (const { calm, flooded, flood: each } of rounds) {
     const texts = names.map(name => `${name.slice(0, -2)} p99 ${calm[name].toFixed(1)} → ${flooded[name].toFixed(1)} ms`)
     const rate = (count: number): string => `${Math.round(count / each.seconds)}`
-    const sent = `${rate(each.sent)} sent, ${rate(each.answered)} answered, ${rate(each.accepted)} accepted a second`
+    const sent = `${rate(each.sent)} sent, ${rate(each.answered)} answered, ${rate(each.accepted)} accepted a second, by ${each.cores.toFixed(2)} cores`
     const uses = [calm, flooded].map(({ use }) => `${Math.round(use.loop * 100)} % of its loop, ${use.cores.toFixed(2)} cores`)
     console.log(`calm → flooded: ${texts.join(', ')}`)
     console.log(`  ${calm.events} and ${flooded.events} events; flood: ${sent}; host: ${uses.join(' → ')}`)

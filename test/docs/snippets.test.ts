@@ -39,7 +39,6 @@ describe('the programs in the documentation', () => {
     'docs/guide/policy.md',
     'docs/guide/transactions.md',
     'docs/guide/models.md',
-    'docs/guide/undo.md',
     'docs/guide/replay.md',
   ])('%s runs to its end as one program', async page => {
     const file = await writeProgram(page)

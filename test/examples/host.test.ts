@@ -8,7 +8,7 @@ import { filesExtractors } from '../../examples/files/extract.ts'
 import { createHost, type Host, type HostOptions, type ScriptedAnswer, scripted } from '../../src/host/index.ts'
 import { temporaryFolder } from './live-host.ts'
 
-const config = join(import.meta.dirname, '../../examples/live.json')
+const config = join(import.meta.dirname, '../../examples/host/mcp.json')
 
 /** Says what it is told to say: a user's message names a tool and its arguments, or else is repeated. */
 const parrot = () =>
@@ -26,7 +26,8 @@ function world() {
   mkdirSync(data)
   mkdirSync(project)
   writeFileSync(join(project, 'a.txt'), 'one')
-  const env = { NODE: process.execPath, DATA: data, WEBHOOK_PORT: '0', WEBHOOK_GITHUB_SECRET: 'secret' }
+  const places = { VIVARIUM_NODE: process.execPath, VIVARIUM_DATA: data, VIVARIUM_FOLDER: project }
+  const env = { ...places, WEBHOOK_GITHUB_SECRET: 'secret' }
   const open = async (options: Partial<HostOptions> = {}) => {
     const host = await createHost({
       config,
@@ -64,7 +65,7 @@ test('one host lives with all examples: what is said is learned and found, secre
     },
   })
   expect(host.servers.map(({ name, status, why }) => [name, status, why?.message])).toEqual(
-    ['memory', 'redactor', 'notes', 'files', 'webhook', 'calendar'].map(name => [name, 'up', undefined]),
+    ['memory', 'notes', 'files', 'calendar', 'webhook', 'redactor'].map(name => [name, 'up', undefined]),
   )
   for (const { live } of host.servers) for (const [, { enabled }] of live?.featureSets ?? []) expect(enabled).toBe(true)
 

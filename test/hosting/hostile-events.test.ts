@@ -145,8 +145,11 @@ describe('odd pushes', () => {
     const asked = Array.from({ length: 50 }, (_, n) =>
       raw.ask('push/event', pushOf('e', { payload: { content: [{ type: 'text', text: `${n}` }] } })),
     )
-    const ids = (await Promise.all(asked)).map(({ result }) => (result as { inferenceId: string }).inferenceId)
-    expect(new Set(ids).size).toBe(1)
+    const results = (await Promise.all(asked)).map(({ result }) => result as { accepted: boolean; data?: { code: string } })
+    expect(results.filter(({ accepted }) => accepted)).toHaveLength(1)
+    expect(new Set(results.filter(({ accepted }) => !accepted).map(({ data }) => data?.code))).toEqual(
+      new Set(['EVENT_CONFLICT']),
+    )
     await expect.poll(async () => (await host.inbox.get('raw', 'e'))?.state, { timeout: 20_000 }).toBe('done')
     expect(model.requests).toHaveLength(1)
   })

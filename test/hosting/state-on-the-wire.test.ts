@@ -30,7 +30,7 @@ async function world(carrier: Carrier, facts: Frame, reports: readonly Frame[]) 
     await (await talk.send('Note it')).done
     return raw.script.of('tools/call').at(-1)?.['params'] as Frame
   }
-  return { host, raw, turn }
+  return { host, raw, talk, turn }
 }
 
 describe.each(carriers)('%s', carrier => {
@@ -57,6 +57,86 @@ describe.each(carriers)('%s', carrier => {
       ['c4', 'c1'],
     ])
     expect(await host.state.at(...at, 'c3')).toEqual({ notes: ['a', 'b', 'c'] })
+  })
+
+  test('L8.2-2, L8.3-3: a result after a rollback is a branch, no node is lost, and the state at each can be had', async () => {
+    const { host, turn } = await world(carrier, { rollback: true, hostState: true }, [
+      { checkpoint: 'c1', parent: null, data: { n: 1 } },
+      { checkpoint: 'c2', parent: 'c1', patch: [{ op: 'replace', path: '/n', value: 2 }] },
+      { checkpoint: 'c3', parent: 'c1', patch: [{ op: 'replace', path: '/n', value: 3 }] },
+      { checkpoint: 'r1', parent: null, data: { n: 4 } },
+    ])
+    for (let call = 0; call < 2; call++) await turn()
+    await host.state.rollback(...at, 'c1')
+    for (let call = 0; call < 2; call++) await turn()
+    const tree = await host.state.tree(...at)
+    expect(tree.map(({ checkpoint, parent }) => [checkpoint, parent])).toEqual([
+      ['c1', null],
+      ['c2', 'c1'],
+      ['c3', 'c1'],
+      ['r1', null],
+    ])
+    const states = await Promise.all(tree.map(({ checkpoint }) => host.state.at(...at, checkpoint)))
+    expect(states).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }])
+  })
+
+  test('L8.3-2: all six operations, `-` and escaped names are applied; one that fails fails the whole patch', async () => {
+    const { host, raw, turn } = await world(carrier, { rollback: true, hostState: true }, [
+      { checkpoint: 'c1', parent: null, data: { list: [1], 'a/b': { '~': 'old' }, spare: true } },
+      {
+        checkpoint: 'c2',
+        parent: 'c1',
+        patch: [
+          { op: 'test', path: '/list', value: [1] },
+          { op: 'add', path: '/list/-', value: 2 },
+          { op: 'replace', path: '/a~1b/~0', value: 'new' },
+          { op: 'copy', from: '/list', path: '/copied' },
+          { op: 'move', from: '/copied', path: '/moved' },
+          { op: 'remove', path: '/spare' },
+        ],
+      },
+      {
+        checkpoint: 'c3',
+        parent: 'c2',
+        patch: [
+          { op: 'add', path: '/list/-', value: 3 },
+          { op: 'test', path: '/moved', value: 'something else' },
+        ],
+      },
+    ])
+    const whole = { list: [1, 2], 'a/b': { '~': 'new' }, moved: [1, 2] }
+    for (let call = 0; call < 3; call++) await turn()
+    expect(await host.state.at(...at, 'c2')).toEqual(whole)
+    expect(await turn()).toHaveProperty('state', whole)
+    expect(raw.script.of('tools/call')).toHaveLength(4)
+  })
+
+  test('the very first call on a state can be undone: the next one carries none again, and nothing is lost', async () => {
+    const { host, raw, talk, turn } = await world(carrier, { rollback: true, hostState: true }, [
+      { checkpoint: 'c1', parent: null, data: { notes: ['a'] } },
+      { checkpoint: 'c2', parent: null, data: { notes: ['b'] } },
+    ])
+    await turn()
+    const [first] = await talk.turns()
+    expect(await first?.undo()).toMatchObject({ complete: true, steps: [{ outcome: 'undone', by: 'rollback' }] })
+    expect(raw.script.of('state/rollback')).toEqual([])
+    const next = await turn()
+    expect([next, 'state' in next, 'checkpoint' in next]).toEqual([next, false, false])
+    expect((await host.state.tree(...at)).map(({ checkpoint, current }) => [checkpoint, current])).toEqual([
+      ['c1', false],
+      ['c2', true],
+    ])
+  })
+
+  test('a server that keeps its state itself cannot be asked for what was before its first checkpoint, and that is told', async () => {
+    const { talk, turn } = await world(carrier, { rollback: true }, [{ checkpoint: 's1', parent: null }])
+    await turn()
+    const [first] = await talk.turns()
+    expect(await first?.undo()).toMatchObject({
+      complete: false,
+      steps: [{ outcome: 'stays', why: { code: 'NO_EARLIER_STATE', fix: expect.stringContaining('by hand') } }],
+    })
+    expect(await turn()).toHaveProperty('checkpoint', 's1')
   })
 
   test('L8.7-1: where the server keeps its state, calls carry the name of the head and nothing else', async () => {

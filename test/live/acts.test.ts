@@ -43,6 +43,34 @@ describe.each(places)('a live server on %s', place => {
     expect((await host.next('push/event')).params).toEqual({ featureSet: 'memory.proactive', ...rest, payload: { content } })
   })
 
+  it('LB-1: declarations, blocks and positions have the forms of the schemas', async () => {
+    const host = await hosted(place)
+    const content = [
+      { type: 'text', text: 'x' },
+      { type: 'image', data: 'aGk=', mimeType: 'image/png' },
+      { type: 'audio', data: 'aGk=', mimeType: 'audio/wav' },
+      { type: 'resource_link', uri: 'memory://facts/1' },
+    ]
+    host.begin('tools/call', { name: 'push', arguments: { content } })
+    const source = (media_type: string) => ({ source: { type: 'base64', media_type, data: 'aGk=' } })
+    expect((await host.next('push/event')).params['payload']).toEqual({
+      content: [
+        { type: 'text', text: 'x' },
+        { type: 'image', ...source('image/png') },
+        { type: 'audio', ...source('audio/wav') },
+        { type: 'resource_link', uri: 'memory://facts/1' },
+      ],
+    })
+    const uses = ['pushEvents', 'contextHooks.beforeInference', 'contextHooks.afterInference', 'inferenceRequest', 'tools']
+    for (const set of Object.values(host.declared['featureSets'] as Record<string, Frame>)) {
+      expect(set).toMatchObject({ description: expect.any(String), uses: expect.any(Array) })
+      for (const use of set['uses'] as string[]) expect(uses).toContain(use)
+    }
+    const injected = await result(host.ask('context/beforeInference', turn('How?')))
+    for (const { position } of injected['contextInjections'] as { position: string }[])
+      expect(['system', 'beforeUser', 'afterUser']).toContain(position)
+  })
+
   it('L9.4-2: a push that was not answered is sent again as it was', async () => {
     const host = await hosted(place)
     const pushing = host.call('push', { content: 'again', wait: true })

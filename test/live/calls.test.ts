@@ -181,6 +181,19 @@ describe.each(places)('a live server on %s', place => {
     expect(given(await host.call('commit', { message: 'y' }, { checkpoint: 'c1' }))).toMatchObject({ on: 'c1' })
   })
 
+  it('LA-1: a tool of a set that is off is -32001 with the name of the set, an unknown set -32003, a checkpoint -32005', async () => {
+    const host = await hosted(place)
+    await host.select({ enabled: everySet.filter(name => name !== 'notes.edit'), disabled: ['notes.edit'] })
+    const code = (legacy: number): number => (stateless ? legacy + 1000 : legacy)
+    expect((await host.call('add_note', { text: 'a' }))['error']).toMatchObject({
+      code: code(-32001),
+      data: { featureSet: 'notes.edit' },
+    })
+    const rollback = async (featureSet: string) => (await host.ask('state/rollback', { featureSet, checkpoint: 'x' }))['error']
+    expect(await rollback('no.such')).toMatchObject({ code: code(-32003), data: { featureSet: 'no.such' } })
+    expect(await rollback('git.commit')).toMatchObject({ code: code(-32005), data: { checkpoint: 'x' } })
+  })
+
   it('L8.8-1: an unknown checkpoint is -32005 with its name, and an unknown set -32003', async () => {
     const host = await hosted(place)
     const code = (legacy: number): number => (stateless ? legacy + 1000 : legacy)

@@ -15,11 +15,15 @@ export interface Questions {
   readonly onApproval: OnApproval
   readonly onElicit: OnServerQuestion
   readonly onSampleReview: OnSampleReview
+  readonly confirm: Confirm
   /** What was refused since the start, the latest first. */
   readonly refused: readonly ApprovalQuestion[]
   /** The next time that exactly this is asked, the answer is yes. */
   allow(question: ApprovalQuestion): void
 }
+
+/** A plain question, asked below some lines. Undefined: there is nobody to ask. */
+export type Confirm = (text: string, lines: readonly string[]) => Promise<boolean | undefined>
 
 /** Refusals that are remembered. */
 const most = 20
@@ -43,12 +47,13 @@ export function createQuestions(screen: Screen, reader: Reader): Questions {
     onApproval: async (question, { signal }) => {
       if (allowed.delete(question.digest)) {
         screen.line(` ${screen.paint.good('✓')} ${screen.paint.plain(question.text)} Yes: you said /allow.`)
-        return true
+        return { yes: true, for: 0 }
       }
       const answer = await approval(screen, reader, question, signal)
       if (!(typeof answer === 'boolean' ? answer : answer.yes)) refuse(question)
       return answer
     },
+    confirm: (text, lines) => confirm(screen, reader, text, lines),
     onElicit: (question, { signal }) => elicitation(screen, reader, question, signal),
     onSampleReview: (review, { signal }) => sampling(screen, reader, review, signal),
   }
@@ -78,6 +83,14 @@ async function approval(
   if (said === 'y') return true
   screen.line(`   ${paint.bad('Refused.')} ${paint.dim('/allow lets it through the next time')}`)
   return false
+}
+
+async function confirm(screen: Screen, reader: Reader, text: string, lines: readonly string[]): Promise<boolean | undefined> {
+  if (!reader.interactive) return undefined
+  const { paint } = screen
+  screen.line(` ${paint.warn('?')} ${paint.bold(text)}`)
+  for (const line of lines) screen.line(`   ${paint.plain(line)}`)
+  return (await yesOrNo(screen, reader, '   [y]es · [N]o › ', new AbortController().signal)) === 'y'
 }
 
 async function elicitation(screen: Screen, reader: Reader, question: ServerQuestion, signal: AbortSignal): Promise<ElicitResult> {

@@ -90,15 +90,16 @@ test('a question takes the next line for its answer: yes does it, once does not 
   expect(done).toEqual(['it', 'it', 'it'])
 })
 
-test('without anybody to ask the answer is no, at once and in a line; /allow is a yes to exactly that', async () => {
+test('without anybody to ask the answer is no, at once and in a line; /allow is a yes to exactly that, once', async () => {
   const done: string[] = []
   const other: ScriptStep = { calls: [{ name: 'act', arguments: { what: 'other' } }] }
-  const { type } = open(acting(done), { script: [act, 'A', other, 'B', act, 'C'], policy: asks, interactive: false })
+  const { type } = open(acting(done), { script: [act, 'A', other, 'B', act, 'C', act, 'D'], policy: asks, interactive: false })
   await type('go\n', /turn 1/)
   await type('/allow\n', /the next time/)
   expect(await type('go\n', /turn 2/)).toContain('Refused: there is nobody to ask without a terminal')
   expect(done).toEqual([])
   expect(await type('go\n', /turn 3/)).toContain('Yes: you said /allow')
+  expect(await type('go\n', /turn 4/)).toContain('Refused')
   expect(done).toEqual(['it'])
 })
 

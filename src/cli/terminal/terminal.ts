@@ -12,7 +12,7 @@ import { commands } from './commands/index.ts'
 import { completions } from './complete.ts'
 import { createInterrupts } from './interrupts.ts'
 import { brief } from './paint.ts'
-import { createQuestions } from './questions.ts'
+import { type Confirm, createQuestions } from './questions.ts'
 import { Reader } from './reader.ts'
 import { type Output, Screen } from './screen.ts'
 import type { Session } from './session.ts'
@@ -32,9 +32,13 @@ export type TerminalSide = Required<
     | 'onConfigFault'
     | 'onStderr'
     | 'onBudget'
+    | 'onTrouble'
     | 'conversationOf'
   >
->
+> & {
+  /** For whoever makes the host. */
+  readonly confirm: Confirm
+}
 
 export interface TerminalOptions {
   /** Makes the host; what it is given belongs into its options. */
@@ -152,9 +156,10 @@ class Terminal {
     }
   }
 
-  #side(questions: Pick<TerminalSide, 'onApproval' | 'onElicit' | 'onSampleReview'>): TerminalSide {
-    const { onApproval, onElicit, onSampleReview } = questions
+  #side(questions: Pick<TerminalSide, 'onApproval' | 'onElicit' | 'onSampleReview' | 'confirm'>): TerminalSide {
+    const { onApproval, onElicit, onSampleReview, confirm } = questions
     return {
+      confirm,
       onApproval,
       onElicit,
       onSampleReview,
@@ -162,6 +167,7 @@ class Terminal {
       onServer: server => this.#server(server),
       onConfigFault: fault => this.#screen.line(` ${this.#screen.paint.bad('!')} ${this.#screen.paint.plain(faultText(fault))}`),
       onStderr: (server, line) => this.#heard(server, line),
+      onTrouble: why => this.#say(whyLines(this.#screen.paint, why)),
       onBudget: why => this.#say(whyLines(this.#screen.paint, why)),
       conversationOf: () => this.#options.conversation ?? 'main',
     }

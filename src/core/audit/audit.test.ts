@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
 import { put } from '../../stores/ops.ts'
-import type { Store } from '../../stores/store.ts'
+import type { Op, Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { Audit, type AuditOptions } from './audit.ts'
 
@@ -103,6 +103,28 @@ test('X8: what was written is chained within a second, and when the process ends
   await audit.write(facts('b'))
   await audit.close()
   expect(await store.read('audit-chain')).toHaveLength(2)
+})
+
+test('X8: while lines keep coming, a chaining covers those that were there and ends', async () => {
+  const { store, start } = world()
+  const commits: (readonly Op[])[] = []
+  const writer = start()
+  // Whenever a link is written, there is one line more.
+  const restless: Store = {
+    ...{ get: k => store.get(k), scan: (p, o) => store.scan(p, o), read: (l, o) => store.read(l, o), close: () => store.close() },
+    watch: (prefixes, signal) => store.watch(prefixes, signal),
+    commit: async ops => {
+      commits.push(ops)
+      if (commits.length < 100) await writer.write(facts(`more ${commits.length}`))
+      return store.commit(ops)
+    },
+  }
+  await writer.write(facts('a'))
+  const audit = start(restless)
+  await audit.chain()
+  expect(commits).toHaveLength(1)
+  await Promise.all([audit.chain(), audit.chain()])
+  expect(await writer.verify()).toMatchObject({ ok: true, lines: 4, chained: 4 })
 })
 
 test('X10: a line is short, whatever it is told', async () => {

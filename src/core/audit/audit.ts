@@ -31,6 +31,8 @@ const lines = 'audit'
 const links = 'audit-chain'
 /** Lines that one link covers, at most: a page of the store. */
 const perLink = 1_000
+/** Lines that are read and hashed at once: few enough to keep nobody waiting. */
+const atOnce = 250
 const chainMs = 1_000
 
 export class Audit {
@@ -95,12 +97,16 @@ export class Audit {
     return { ok: true, lines: count, chained: anchor?.upto ?? 0, head: anchor?.hash ?? '' }
   }
 
-  /** Covers all lines that there are now, and forgets the oldest. */
+  /** Covers all lines that there are now, and forgets the oldest. What is written meanwhile waits for the next time. */
   chain(): Promise<void> {
-    this.#chaining ??= this.#chain().finally(() => {
-      this.#chaining = undefined
+    // One at a time; what the one under way has not seen any more is for the next.
+    const next = (this.#chaining ?? Promise.resolve()).then(() => this.#chain())
+    const settled = next.catch(() => undefined)
+    this.#chaining = settled
+    void settled.then(() => {
+      if (this.#chaining === settled) this.#chaining = undefined
     })
-    return this.#chaining
+    return next
   }
 
   async close(): Promise<void> {
@@ -122,12 +128,13 @@ export class Audit {
       const [last] = this.#known === 0 ? [] : await store.read(links, { after: this.#known - 1, limit: 1 })
       const before = last === undefined ? noLink : linkOf(last.value)
       if (before === undefined) throw new Error('A link of the audit chain cannot be read: was it written by another program?')
-      const fresh = await store.read(lines, { after: before.upto, limit: perLink })
+      const fresh = await store.read(lines, { after: before.upto, limit: atOnce })
       const upto = fresh.at(-1)?.position
       if (upto === undefined) return
       const link: Link = { upto, at: clock.now(), hash: await hashOf(before.hash, fresh) }
       // At that place or not at all: where two processes chain at once, one looks again.
-      await store.commit([append(links, JSON.stringify(link), this.#known + 1), ...(await this.#forgetting(upto))])
+      const ops = [append(links, JSON.stringify(link), this.#known + 1), ...(await this.#forgetting(upto))]
+      if ((await store.commit(ops)).ok && fresh.length < atOnce) return
     }
   }
 

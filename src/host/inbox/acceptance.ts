@@ -11,6 +11,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { add, put } from '../../stores/ops.ts'
 import type { Op } from '../../stores/store.ts'
 import type { Asked, Verdict } from '../policy/rule.ts'
+import type { Place } from './chains.ts'
 import { Gate } from './gate.ts'
 import { Groups } from './groups.ts'
 import { callKey, countKey, digestOf, readSeen, type Seen, seenKey, type Todo, todoKey } from './records.ts'
@@ -36,7 +37,8 @@ const fullMs = 250
 export class Acceptance {
   readonly #shelf: Shelf
   readonly #rates: Buckets
-  readonly #gate = new Gate({ most: 32, waiting: 1_000 })
+  /** Few of one server at once: whoever is written in the same commit waits for them. */
+  readonly #gate = new Gate({ most: 8, waiting: 1_000 })
   readonly #looking = new Gate({ most: lookups, waiting: 0 })
   readonly #lookups: Buckets
   readonly #groups: Groups
@@ -84,7 +86,11 @@ export class Acceptance {
       const reason = data.code === 'RATE_LIMITED' ? 'rate' : data.message
       return this.#unlessSeen(server, event, refused(reason, data, retryAfterMs))
     }
-    const todo = this.#todo(coming, verdict)
+    const { chains } = this.#shelf
+    const place = chains.placeOf(server, event)
+    if (place.told && place.depth > chains.depth)
+      return this.#unlessSeen(server, event, refused('chain', chains.tooDeep(server, event, place)))
+    const todo = this.#placed(coming, place, this.#todo(coming, verdict))
     const text = JSON.stringify(todo)
     const { bytes } = this.#shelf.settings
     if (text.length * 3 > bytes && Buffer.byteLength(text) > bytes) return refused('too large', tooLarge(bytes))
@@ -135,6 +141,14 @@ export class Acceptance {
     const group = this.#groups.join(`${server}\n${verdict.key}`, verdict.withinMs, inferenceId, bytes)
     // Those that become one run are one lane: elsewhere they would keep waiting for each other.
     return { ...base, lane: `group ${verdict.key}`, inferenceId: group.inferenceId, notBefore: group.until, group: true }
+  }
+
+  /** What only seems to lie too deep is not lost, but waits: a chain that is one goes on slowly, and begins anew. */
+  #placed({ server, event }: Coming, place: Place, todo: Todo): Todo {
+    const { chains, clock } = this.#shelf
+    if (place.depth <= chains.depth) return place.depth === 1 ? todo : { ...todo, depth: place.depth }
+    this.#shelf.told(server, chains.tooDeep(server, event, place))
+    return { ...todo, notBefore: Math.max(todo.notBefore ?? 0, clock.now() + chains.pauseMs) }
   }
 
   /** Into its lane, where this process runs it. */
@@ -195,12 +209,12 @@ export class Acceptance {
   }
 
   #again(server: string, event: PushEvent, seen: Pick<Seen, 'inferenceId' | 'digest'>): PushAnswer {
-    if (seen.digest !== digestOf(event)) {
-      const message = `Event ${clip(event.eventId)} of ${clip(server)} came again with another body; the first one counts`
-      const fix = 'Give each occurrence an eventId of its own'
-      this.#shelf.told(server, why('EVENT_CONFLICT', 'inbox.dedupe', message, fix))
-    }
-    return { accepted: true, inferenceId: seen.inferenceId }
+    if (seen.digest === digestOf(event)) return { accepted: true, inferenceId: seen.inferenceId }
+    const message = `Event ${clip(event.eventId)} of ${clip(server)} came again with another body; the first one counts`
+    const conflict = why('EVENT_CONFLICT', 'inbox.dedupe', message, 'Give each occurrence an eventId of its own')
+    this.#shelf.told(server, conflict)
+    // A yes would say that somebody is going to read this one.
+    return refused('conflict', conflict)
   }
 
   #remember(key: string, seen: Pick<Seen, 'inferenceId' | 'digest'>): void {

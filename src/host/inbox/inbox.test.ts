@@ -102,15 +102,17 @@ describe.each(storeKinds)('the inbox on %s', kind => {
     expect(order).toEqual(['e1', 'e2'])
   })
 
-  it('A15: an id is one per server; another body under it is told, and the first one counts', async () => {
+  it('A15: an id is one per server; another body under it is refused and told, and the first one counts', async () => {
     const { start, told } = await world(kind)
     const inbox = start()
     const first = await accepted(inbox.accept('s', event('e1')))
     const other = event('e1', { content: [{ type: 'text', text: 'other' }] })
     expect(await accepted(inbox.accept('t', other))).not.toBe(first)
     expect(told).toEqual([])
-    expect(await accepted(start().accept('s', other))).toBe(first)
-    expect(told).toMatchObject([{ code: 'EVENT_CONFLICT' }])
+    const conflict = { accepted: false, reason: 'conflict', data: { code: 'EVENT_CONFLICT', rule: 'inbox.dedupe' } }
+    expect([await inbox.accept('s', other), await start().accept('s', other)]).toMatchObject([conflict, conflict])
+    expect(told).toMatchObject([{ code: 'EVENT_CONFLICT' }, { code: 'EVENT_CONFLICT' }])
+    expect(await accepted(inbox.accept('s', event('e1')))).toBe(first)
   })
 
   it('runs events of one origin one after the other, in the order of acceptance, and others beside them', async () => {
@@ -248,6 +250,41 @@ describe.each(storeKinds)('the inbox on %s', kind => {
     expect(attempts).toMatchObject([{ outcome: 'interrupted' }, { outcome: 'done' }])
     expect(attempts[0]?.by).not.toBe(attempts[1]?.by)
     expect([order, await store.read('turns')]).toMatchObject([['e1'], [{}]])
+    cut.revive()
+  })
+
+  it('a run that writes its beginning itself does so in one commit with its own, and only while the event is its own', async () => {
+    const { start, store, clock } = await world(kind)
+    const cut = mortal(store)
+    const stalled = start({}, cut.store)
+    await stalled.accept('s', event('e1'))
+    const late = Promise.withResolvers<InboxEntry>()
+    await stalled.open(
+      async entry => {
+        late.resolve(entry)
+        await new Promise(() => {})
+      },
+      { writesBegin: true },
+    )
+    const entry = await late.promise
+    expect(await stalled.get('s', 'e1')).toMatchObject({ attempts: [] })
+    cut.die()
+    await clock.advance(6_001)
+    const next = start()
+    const done = Promise.withResolvers<void>()
+    await next.open(
+      async ({ begin, commit }) => {
+        await store.commit([append('turns', 'begun'), ...begin])
+        expect(await next.get('s', 'e1')).toMatchObject({ attempts: [{ n: 1, outcome: 'running' }] })
+        expect(await store.commit([append('turns', 'late'), ...entry.begin])).toMatchObject({ ok: false })
+        await commit([])
+        done.resolve()
+      },
+      { writesBegin: true },
+    )
+    await done.promise
+    expect(await stateOf(next, 'e1', 'done')).toMatchObject({ attempts: [{ n: 1, outcome: 'done' }] })
+    expect(await store.read('turns')).toMatchObject([{ value: 'begun' }])
     cut.revive()
   })
 

@@ -6,7 +6,7 @@ import type { Cancel } from '../../core/clock.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import { add, put, remove } from '../../stores/ops.ts'
 import { Acceptance } from './acceptance.ts'
-import type { Inbox, InboxOptions, InboxRecord, InboxRun, ListOptions } from './options.ts'
+import type { Inbox, InboxOptions, InboxRecord, InboxRun, ListOptions, OpenOptions } from './options.ts'
 import {
   callKey,
   countKey,
@@ -53,10 +53,10 @@ class HostInbox implements Inbox {
     return this.#acceptance.accept(server, event)
   }
 
-  async open(run: InboxRun): Promise<void> {
+  async open(run: InboxRun, options: OpenOptions = {}): Promise<void> {
     if (this.#shelf.opened) throw new Error('The inbox is open already')
     this.#shelf.opened = true
-    this.#runs = new Runs(this.#shelf, run)
+    this.#runs = new Runs(this.#shelf, run, options)
     const held = this.#shelf.runners.hold()
     if (held !== undefined) await held
     this.#shelf.lanes.open()
@@ -76,6 +76,10 @@ class HostInbox implements Inbox {
     await this.#shelf.owners.letGo().catch(error => this.#shelf.failed('', 'Servers could not be handed over', error))
     this.#shelf.runners.release()
     this.#shelf.runners.close()
+  }
+
+  visits(server: string, inferenceId: string): () => void {
+    return this.#shelf.chains.visits(server, inferenceId)
   }
 
   async list({ server, state, after, limit = 100 }: ListOptions): Promise<readonly InboxRecord[]> {

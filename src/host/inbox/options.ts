@@ -5,6 +5,7 @@ import type { Why } from '../../core/why.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { ChainOptions } from './chains.ts'
 import type { Attempt, InboxState } from './records.ts'
 
 export interface InboxOptions {
@@ -21,6 +22,8 @@ export interface InboxOptions {
   readonly waiting?: number
   /** Events of one server each second, and at once. Default 500 and 1,000. */
   readonly rate?: { readonly perSecond: number; readonly burst: number }
+  /** How long a chain of events may get in which each comes of the turn of the one before. */
+  readonly chain?: ChainOptions
   /** JSON text of one event. Default 1 MiB. */
   readonly bytes?: number
   /** Failures after which an event is given up. Default 5. */
@@ -54,10 +57,17 @@ export interface InboxEntry {
   readonly attempt: number
   /** Those before, and this one. */
   readonly attempts: readonly Attempt[]
+  /** The steps that note this attempt: written before the run, unless `open` was told that it writes them with its first ones. */
+  readonly begin: readonly Op[]
   /** The steps that mark it done: written in the commit of the turn, so that there is one turn, whatever happens in between. */
   readonly done: readonly Op[]
   /** Commits the steps together with `done`. False where it is not ours any more: then nothing was written. */
   commit(ops: readonly Op[]): Promise<boolean>
+}
+
+export interface OpenOptions {
+  /** The run writes `begin` itself, before it does anything else: with whatever it has to write then, so that both share a commit. */
+  readonly writesBegin?: boolean
 }
 
 export type InboxRun = (entry: InboxEntry, signal: AbortSignal) => Promise<void>
@@ -93,7 +103,9 @@ export interface Inbox {
   /** Durable, deduplicated, and with its inference named before it resolves. */
   accept(server: string, event: PushEvent): Promise<PushAnswer>
   /** Runs what waits and what comes, at least once each; once only where the turn is committed with `done`. */
-  open(run: InboxRun): Promise<void>
+  open(run: InboxRun, options?: OpenOptions): Promise<void>
+  /** A turn is at a server, by a call or a hook; what is returned says that it has left it. Events of the server may come of it. */
+  visits(server: string, inferenceId: string): () => void
   /** Nothing begins any more; what runs is told to end, and waited for a while. */
   close(): Promise<void>
   list(options: ListOptions): Promise<readonly InboxRecord[]>

@@ -49,6 +49,8 @@ export interface Todo {
   readonly notBefore?: number
   /** Events with one inference become one run, once the window is over. */
   readonly group?: true
+  /** How many events it is away from one that nothing of ours brought about; absent: it is one. */
+  readonly depth?: number
   /** Somebody has to allow it first. */
   readonly asks?: true
 }

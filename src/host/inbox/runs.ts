@@ -5,7 +5,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { add, check, put, remove } from '../../stores/ops.ts'
 import { messageOf, type Op } from '../../stores/store.ts'
 import { askedOf } from './acceptance.ts'
-import type { InboxEntry, InboxRun } from './options.ts'
+import type { InboxEntry, InboxRun, OpenOptions } from './options.ts'
 import {
   type Attempt,
   countKey,
@@ -40,11 +40,13 @@ const errorLength = 500
 export class Runs {
   readonly #shelf: Shelf
   readonly #run: InboxRun
+  readonly #writesBegin: boolean
   readonly #ending = new AbortController()
 
-  constructor(shelf: Shelf, run: InboxRun) {
+  constructor(shelf: Shelf, run: InboxRun, { writesBegin = false }: OpenOptions) {
     this.#shelf = shelf
     this.#run = run
+    this.#writesBegin = writesBegin
   }
 
   /** Tells what runs to end. */
@@ -113,15 +115,19 @@ export class Runs {
     const [{ item, todo }] = batch.works
     const attempt: Attempt = { n: item.attempts.length + 1, at: clock.now(), by: runners.id, outcome: 'running' }
     const attempts = [...item.attempts, attempt]
-    const begun = batch.works.flatMap(work => [
-      check(todoKey(batch.server, work.item.seq), work.item.version),
-      put(tryKey(batch.server, work.item.seq), JSON.stringify(attempts)),
-    ])
-    if (!(await this.#holds(batch, [batch.fence, ...begun]))) return
+    const begin = [
+      batch.fence,
+      ...batch.works.flatMap(work => [
+        check(todoKey(batch.server, work.item.seq), work.item.version),
+        put(tryKey(batch.server, work.item.seq), JSON.stringify(attempts)),
+      ]),
+    ]
+    if (!this.#writesBegin && !(await this.#holds(batch, begin))) return
     for (const work of batch.works) work.item.attempts = attempts
+    this.#shelf.chains.began(todo.inferenceId, todo.depth ?? 1)
     const leave = options.policy?.enter(askedOf(batch.server, todo.event))
     try {
-      await this.#hand(batch, attempts)
+      await this.#hand(batch, this.#entry(batch, attempts, begin))
     } catch (error) {
       if (batch.works[0].item.state === 'ready') await this.#failed(batch, error)
     } finally {
@@ -129,13 +135,12 @@ export class Runs {
     }
   }
 
-  async #hand(batch: Batch, attempts: readonly Attempt[]): Promise<void> {
+  async #hand(batch: Batch, entry: InboxEntry): Promise<void> {
     const { clock, settings } = this.#shelf
     const over = new AbortController()
     const cancel = clock.setTimeout(() => over.abort(new Error('It took too long')), settings.runMs, true)
     const signal = AbortSignal.any([over.signal, this.#ending.signal])
     try {
-      const entry = this.#entry(batch, attempts)
       await unlessAborted(
         Promise.resolve().then(() => this.#run(entry, signal)),
         signal,
@@ -146,7 +151,7 @@ export class Runs {
     }
   }
 
-  #entry(batch: Batch, attempts: readonly Attempt[]): InboxEntry {
+  #entry(batch: Batch, attempts: readonly Attempt[], begin: readonly Op[]): InboxEntry {
     const { server, works } = batch
     const done = (): readonly Op[] => this.#ended(batch, 'done', attempts)
     return {
@@ -156,6 +161,7 @@ export class Runs {
       inferenceId: works[0].todo.inferenceId,
       attempt: attempts.length,
       attempts,
+      begin,
       get done() {
         return done()
       },

@@ -6,6 +6,7 @@ import { Runners } from '../../core/journal/runners.ts'
 import { type Why, why } from '../../core/why.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { messageOf, type Store } from '../../stores/store.ts'
+import { Chains } from './chains.ts'
 import { Lanes } from './lanes.ts'
 import type { InboxOptions } from './options.ts'
 import { Owners } from './owners.ts'
@@ -34,6 +35,7 @@ export class Shelf {
   readonly runners: Runners
   readonly owners: Owners
   readonly lanes: Lanes
+  readonly chains: Chains
   readonly id: () => string
   readonly random: () => number
   opened = false
@@ -50,6 +52,7 @@ export class Shelf {
     this.id = id
     this.random = random
     this.runners = new Runners({ store, clock, id: id(), leaseMs: toMilliseconds(options.lease ?? '6s', 'lease') })
+    this.chains = new Chains(options.chain ?? {}, clock)
     this.owners = new Owners(store, this.runners)
     const perServer = options.perServer ?? Math.max(1, Math.ceil(concurrency / 2))
     this.lanes = new Lanes({ clock, concurrency, perServer, run })

@@ -17,7 +17,7 @@ import type { LoopLimits } from './limits.ts'
 import type { Lines } from './lines.ts'
 import { type Made, TakenBack } from './made.ts'
 import { refusal, whyOf } from './permit.ts'
-import type { LoopAsked, LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
+import type { LoopAsked, LoopAudit, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import type { CallOutcome, PlannedCall } from './records.ts'
 import { shorten } from './results.ts'
 import { isOff, type Toolbox } from './toolbox.ts'
@@ -38,6 +38,7 @@ export interface CallParts {
   readonly lines: Lines
   readonly conversation: string
   readonly inferenceId: string
+  readonly onVisit: OnVisit | undefined
   readonly onProgress: (n: number, progress: { readonly progress: number; readonly message?: string }) => void
 }
 
@@ -81,7 +82,7 @@ async function onServer(
   const asked: LoopAsked = { kind: 'tool', server: name, tool, ...(featureSet !== undefined && { featureSet }), payload }
   const said = await refusal(parts.policy, asked)
   if (said !== undefined) return failed('refused', said)
-  const leave = parts.policy.enter?.(asked)
+  const leaves = [parts.policy.enter?.(asked), parts.onVisit?.(name, parts.inferenceId)]
   const options = optionsFor(parts, server, call, signal)
   const send = (sent: CallToolOptions): Promise<Made> =>
     isUndoable(entry.definition) ? callInTransaction(client, call, sent) : plainly(client, call, sent)
@@ -89,7 +90,7 @@ async function onServer(
     if (featureSet === undefined || !isStateful(server, featureSet)) return told(await send(options))
     return await onState(parts, name, featureSet, options, send)
   } finally {
-    leave?.()
+    for (const leave of leaves) leave?.()
   }
 }
 

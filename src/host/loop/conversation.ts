@@ -28,6 +28,8 @@ export interface PushedTurn {
   readonly server: string
   readonly event: PushEvent
   readonly inferenceId: string
+  /** Written before anything is done for it. */
+  readonly begin?: readonly Op[]
   /** Written with the answer, so that the event is done once and the turn with it. */
   readonly done: readonly Op[]
 }
@@ -83,7 +85,7 @@ export class Conversation {
   }
 
   /** A turn for an event; the same one again when it was cut off before. Resolves when its answer is written. */
-  async deliver({ server, event, inferenceId, done }: PushedTurn, signal: AbortSignal): Promise<Turn> {
+  async deliver({ server, event, inferenceId, begin = [], done }: PushedTurn, signal: AbortSignal): Promise<Turn> {
     const log = await this.#open()
     const before = log.of(inferenceId)
     if (before?.end !== undefined) {
@@ -91,15 +93,11 @@ export class Conversation {
       if (done.length > 0) await log.append(() => [], done)
       return this.#handle(before)
     }
+    if (before !== undefined && begin.length > 0) await log.append(() => [], begin)
     const { featureSet, eventId } = event
-    const record =
-      before ??
-      (await this.#accept({
-        inferenceId,
-        from: { kind: 'event', server, featureSet, eventId },
-        text: null,
-        messages: [eventMessage(server, event)],
-      }))
+    const from = { kind: 'event', server, featureSet, eventId } as const
+    const messages = [eventMessage(server, event)]
+    const record = before ?? (await this.#accept({ inferenceId, from, text: null, messages }, begin))
     const turn = this.#running.has(record.seq)
       ? this.#handle(record)
       : this.#start(record, { again: before !== undefined, done, signal })

@@ -8,7 +8,7 @@ import type { Breaker } from './breaker.ts'
 import { TimeIsUp, within } from './deadline.ts'
 import { type HookSettings, ruleFor } from './hook-settings.ts'
 import type { LoopLimits } from './limits.ts'
-import type { LoopAudit, LoopPolicy } from './ports.ts'
+import type { LoopAudit, LoopPolicy, OnVisit } from './ports.ts'
 
 export interface HookParts {
   readonly clock: Clock
@@ -17,6 +17,7 @@ export interface HookParts {
   readonly breaker: Breaker
   readonly policy: LoopPolicy
   readonly audit: LoopAudit
+  readonly onVisit: OnVisit | undefined
 }
 
 export interface HookServer {
@@ -68,6 +69,7 @@ export async function runHook<T extends { readonly featureSet: string }>(
       ...(featureSet && { featureSet }),
     })
   if (resting !== undefined) return { value: undefined, report: told('refused', resting), closed }
+  const leave = parts.onVisit?.(server, turn.inferenceId)
   try {
     const value = await within(clock, ms, signal, work)
     breaker.succeeded(server, hook)
@@ -79,6 +81,8 @@ export async function runHook<T extends { readonly featureSet: string }>(
     breaker.failed(server, hook)
     const late = error instanceof TimeIsUp
     return { value: undefined, report: told(late ? 'timeout' : 'failure', failure(server, hook, error, ms)), closed }
+  } finally {
+    leave?.()
   }
 }
 

@@ -181,6 +181,8 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('with a live server on %s',
       'Three.',
       { calls: [{ name: 'add_note', arguments: { text: 'another' } }] },
       'Two.',
+      { calls: [{ name: 'add_note', arguments: { text: 'first again' } }] },
+      'One again.',
     ])
     const { loop } = await open({ model, revision, servers: { notebook: notebook() } })
     const talk = loop.conversation('c1')
@@ -199,10 +201,10 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('with a live server on %s',
     const third = await talk.send('Again')
     await third.done
     expect(texts(third)).toEqual(['2 notes'])
-    expect(await first.undo()).toMatchObject({
-      complete: false,
-      steps: [{ by: 'rollback' }, { outcome: 'stays', why: { code: 'NO_EARLIER_STATE' } }],
-    })
+    expect(await first.undo()).toMatchObject({ complete: true, steps: [{ by: 'rollback' }, { by: 'rollback' }] })
+    const fourth = await talk.send('From the beginning')
+    await fourth.done
+    expect(texts(fourth)).toEqual(['1 notes'])
   })
 })
 

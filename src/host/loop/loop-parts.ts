@@ -6,7 +6,7 @@ import type { Attachment } from './attach.ts'
 import type { HookParts } from './hook-run.ts'
 import type { LoopLimits } from './limits.ts'
 import type { Lines } from './lines.ts'
-import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState } from './ports.ts'
+import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import type { Turn } from './turn.ts'
 
 /** Told of each turn when it begins, and with what; of turns that servers' events began nothing was said. */
@@ -29,6 +29,7 @@ export interface LoopParts {
   /** What the model is told first of all. */
   readonly system: string
   readonly newId: () => string
+  readonly onVisit: OnVisit | undefined
   /** Told of each turn when it begins. */
   readonly onTurn: OnTurn | undefined
 }

@@ -11,7 +11,7 @@ import type { ServerHooks } from './hook-settings.ts'
 import { type LoopLimits, loopLimits } from './limits.ts'
 import { createLines } from './lines.ts'
 import type { LoopParts, OnTurn } from './loop-parts.ts'
-import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState } from './ports.ts'
+import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import { type OfferedPrompt, offeredPrompts } from './slash.ts'
 
 export interface LoopOptions extends AnswersOptions {
@@ -31,6 +31,8 @@ export interface LoopOptions extends AnswersOptions {
   readonly system?: string
   readonly clock?: Clock
   readonly newId?: () => string
+  /** Told of each call and hook. */
+  readonly onVisit?: OnVisit
   /** Told of each turn when it begins, those that events begin too. */
   readonly onTurn?: OnTurn
 }
@@ -101,7 +103,8 @@ function partsOf(options: LoopOptions): LoopParts {
     budgets: options.budgets,
     audit,
     limits,
-    hooks: { clock, limits, settings, policy, audit, breaker: createBreaker(clock) },
+    hooks: { clock, limits, settings, policy, audit, breaker: createBreaker(clock), onVisit: options.onVisit },
+    onVisit: options.onVisit,
     lines: createLines(),
     system: options.system ?? '',
     newId: options.newId ?? (() => crypto.randomUUID()),

@@ -47,6 +47,9 @@ export interface LoopPolicy {
   scopesOf?(server: string, tool: string, args: unknown): readonly Scope[] | undefined
 }
 
+/** Told that a turn is at a server; what is returned is called when it has left it. */
+export type OnVisit = (server: string, inferenceId: string) => () => void
+
 /** The book of states, as far as the loop writes in it. */
 export type LoopState = Pick<StateBook, 'before' | 'record' | 'rollback'>
 

@@ -63,18 +63,16 @@ async function undoCall(
   return outcome.compensation === undefined ? { outcome: 'stays', why: failed } : compensate(parts, call, outcome.compensation)
 }
 
-/** The checkpoint before the first call of the turn on the same state. */
-function earliest(turn: TurnRecord, { server, featureSet }: PlannedCall): string | undefined {
+/** The checkpoint before the first call of the turn on the same state; null: there was none yet. */
+function earliest(turn: TurnRecord, { server, featureSet }: PlannedCall): string | null {
   const first = turn.calls.find(
     other => other.server === server && other.featureSet === featureSet && turn.outcomes.get(other.n)?.state !== undefined,
   )
-  return first === undefined ? undefined : turn.outcomes.get(first.n)?.state?.before
+  return first === undefined ? null : (turn.outcomes.get(first.n)?.state?.before ?? null)
 }
 
-async function rollBack(parts: UndoParts, server: string, set: string, checkpoint: string | undefined): Promise<Why | undefined> {
+async function rollBack(parts: UndoParts, server: string, set: string, checkpoint: string | null): Promise<Why | undefined> {
   const fix = `Set ${set} of ${server} back by hand`
-  if (checkpoint === undefined)
-    return why('NO_EARLIER_STATE', 'undo.rollback', `${server} had no checkpoint of ${clip(set)} before this turn`, fix)
   try {
     const { success, why: said } = await parts.state.rollback(server, set, checkpoint)
     if (success) return undefined

@@ -40,9 +40,17 @@ export function questionText(asked: Asked, { about, scopes, flaw, rule }: Asking
       ? `${wordsFor(asked)} on ${scopes.map(({ label }) => echo(label)).join(', ')}`
       : wordsFor(asked)
   if (asked.kind === 'definition') return `Allow ${what}?${changesIn(asked.payload)} (${rule})`
+  if (asked.kind === 'set') return `Allow ${what}?${factsIn(asked.payload)} (${rule})`
   const payload = scopes.length === 0 ? asked.payload : scopes.map(each => each.payload).find(each => each !== undefined)
   const shown = payload === undefined ? '' : ` with ${echo(payload)}`
   return `Allow ${what}${shown}?${flaw === undefined ? '' : ` Careful: ${flaw}.`} (${rule})`
+}
+
+/** What a feature set says of itself, and what it may do. */
+function factsIn(payload: unknown): string {
+  const { description, uses } = isRecord(payload) ? payload : {}
+  const can = Array.isArray(uses) && uses.length > 0 ? `, by ${echo(uses.join(', '), 200)}` : ''
+  return typeof description === 'string' ? ` It says: ${echo(description, 200)}${can}.` : ''
 }
 
 /** How a definition differs, a line for each difference, as far as anybody reads on. */

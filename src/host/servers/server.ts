@@ -60,6 +60,8 @@ export interface ServerPort {
   stderr?: ((server: string, line: string) => void) | undefined
 }
 
+/** A server that is only ever spoken to by requests is asked for a sign of life; one that is busy with a long call may be slow to give it. */
+const healthCheck = { every: '15s', patient: true } as const
 /** How long a server may take to come up. */
 const connectMs = 30_000
 
@@ -219,6 +221,7 @@ export class ServerLine implements HostServer {
     try {
       const target = typeof entry.target === 'function' ? await entry.target() : entry.target
       return await connect(this.#quiet(target), {
+        ...(overHttp(target) && { healthCheck }),
         ...entry.connect,
         ...options,
         ...(entry.headers !== undefined && { headers: entry.headers }),
@@ -288,6 +291,11 @@ export class ServerLine implements HostServer {
       if (this.#stop.signal.aborted) this.#wake()
     })
   }
+}
+
+/** Between requests there is nothing that could break. */
+function overHttp(target: Target): boolean {
+  return target instanceof URL ? target.protocol.startsWith('http') : typeof target === 'string' && /^https?:/i.test(target)
 }
 
 function announcesTools({ capabilities }: Client): boolean {

@@ -88,6 +88,25 @@ test('one broken server harms no other, and each says why it is not up', async (
   expect(await servers.get('gone')?.tools()).toEqual([])
 }, 30_000)
 
+test('a server over HTTP that is gone is found to be down, also without a session, and up again when it is back', async () => {
+  for (const revision of ['2025-11-25', '2026-07-28'] as const) {
+    const { servers, apply, until, clock } = world()
+    const first = createServer({ name: 'far', version: '1.0.0' })
+    const { url, close } = await first.listen()
+    await apply({ far: { target: url, connect: { revisions: [revision], clock } } })
+    await until('far', server => server?.status === 'up')
+    await close()
+    clock.advance(15_000)
+    await until('far', server => server?.status === 'down')
+    expect(servers.get('far')?.why).toMatchObject({ code: 'SERVER_DOWN' })
+    const second = createServer({ name: 'far', version: '1.0.0' })
+    onTestFinished(() => second.close())
+    await second.listen({ port: Number(new URL(url).port) })
+    clock.advance(1_000)
+    await until('far', server => server?.status === 'up')
+  }
+}, 30_000)
+
 test('a server that dies is started again after a pause, without a shell, with few variables and those that it was given', async () => {
   const { servers, apply, until, clock } = world()
   process.env['VIVARIUM_TEST_SECRET'] = 'ours'

@@ -324,6 +324,23 @@ describe('going back', () => {
     expect(await book.before(...at)).toMatchObject({ head: 'c2', state: { n: 2 } })
   })
 
+  test('where the host keeps the state it goes back to before the first checkpoint, for every process, and what was sent before does not lead', async () => {
+    const { book, asked, open, port } = await two()
+    const sent = await book.before(...at)
+    expect(await book.rollback(...at, null)).toEqual({ success: true, hostOnly: true })
+    expect(asked).toEqual([])
+    for (const each of [book, open()]) expect(Object.keys(await each.before(...at))).toEqual(['order'])
+    expect(await book.record(...at, { checkpoint: 'late', parent: 'c2', data: {} }, sent)).toMatchObject({ current: false })
+    expect(await book.rollback(...at, null)).toEqual({ success: true })
+    expect(await book.rollback(...at, 'c2')).toEqual({ success: true, head: 'c2' })
+    expect(await book.before(...at)).toMatchObject({ state: { n: 2 } })
+    port.rolls = false
+    expect(await book.rollback(...at, null)).toMatchObject({ success: false, why: { code: 'ROLLBACK_NOT_OFFERED' } })
+    const { book: theirs } = await two('server')
+    expect(await theirs.rollback(...at, null)).toMatchObject({ success: false, why: { code: 'NO_EARLIER_STATE' } })
+    expect(await theirs.before(...at)).toMatchObject({ checkpoint: 'c2' })
+  })
+
   test('L8.6-2: after a yes the next call carries the state gone back to', async () => {
     const { book, asked, open } = await two()
     expect(await book.rollback(...at, 'c1')).toEqual({ success: true, head: 'c1' })

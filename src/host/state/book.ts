@@ -13,7 +13,7 @@ import type { Store } from '../../stores/store.ts'
 import { Contents, type Keeper } from './contents.ts'
 import { Growth, type Recorded } from './growth.ts'
 import { type Checkpoint, Lineage, lineages } from './lineage.ts'
-import { notKept, notOffered, refusedRollback, unknownCheckpoint, unnamed } from './refusals.ts'
+import { noEarlierState, notKept, notOffered, refusedRollback, unknownCheckpoint, unnamed } from './refusals.ts'
 
 /** What a call carries, and on what it rests: to be handed back with its result. */
 export interface Sent {
@@ -133,17 +133,35 @@ export class StateBook {
 
   /**
    * Goes back to a checkpoint, or over to another branch. The server is asked first, and only its yes moves the head; a server
-   * that does not know the question does not hinder what the host keeps itself.
+   * that does not know the question does not hinder what the host keeps itself. Null: to before the first checkpoint, where the host
+   * keeps the state: the next call carries none, as the very first did. A server that keeps it itself cannot be asked for that.
    */
   async rollback(
     server: string,
     featureSet: string,
-    checkpoint: string,
+    checkpoint: string | null,
     { signal }: { readonly signal?: AbortSignal } = {},
   ): Promise<RolledBack> {
-    const outcome = await this.#rollback(server, featureSet, checkpoint, signal)
-    this.#options.rolled?.(server, featureSet, checkpoint, outcome)
+    const going = checkpoint === null ? this.#clear(server, featureSet) : this.#rollback(server, featureSet, checkpoint, signal)
+    const outcome = await going
+    // What a server cannot even be asked for has not been tried.
+    if (outcome.why?.code !== 'NO_EARLIER_STATE')
+      this.#options.rolled?.(server, featureSet, checkpoint ?? 'before the first', outcome)
     return outcome
+  }
+
+  async #clear(server: string, featureSet: string): Promise<RolledBack> {
+    const { port } = this.#options
+    if (!port.rollsBack(server, featureSet)) return { success: false, why: notOffered(featureSet) }
+    const lineage = await this.#fresh(server, featureSet)
+    const { current } = lineage
+    if (current === undefined) return { success: true }
+    const keeper = port.keeper(server, featureSet)
+    if (keeper === 'server' || (keeper === 'either' && current.version === undefined))
+      return { success: false, why: noEarlierState(server, featureSet) }
+    const order = ++lineage.order
+    await this.#inTurn(server, featureSet, fresh => this.#growth.clear(fresh, order, ++fresh.order))
+    return { success: true, hostOnly: true }
   }
 
   async #rollback(server: string, featureSet: string, checkpoint: string, signal: AbortSignal | undefined): Promise<RolledBack> {

@@ -90,6 +90,14 @@ export class Growth {
     return id
   }
 
+  /** Leaves the set as it was before its first checkpoint: there is no head, and nothing is forgotten. */
+  async clear(lineage: Lineage, order: number, upto: number): Promise<void> {
+    if (order < lineage.headOrder) return
+    await this.#commit(lineage.writing(undefined, 0))
+    await lineage.written(undefined, 0)
+    lineage.headOrder = upto
+  }
+
   async #place(lineage: Lineage, placing: Placing): Promise<Recorded> {
     const { content, keeper, order } = placing
     const leads = order >= lineage.headOrder && content.kind !== 'broken' && !(keeper === 'host' && content.kind === 'none')

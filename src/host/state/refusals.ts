@@ -1,6 +1,7 @@
 /** What is said of checkpoints that are odd, unknown, or cannot be gone back to. */
 import { type Problem, problem } from '../../core/problem.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 
 export function unnamed(): Why {
   return why(
@@ -53,6 +54,15 @@ export function refusedRollback(checkpoint: string, reason: string | undefined):
     'state.rollback',
     `The server did not go back to ${quoted(checkpoint)}${reason === undefined ? '' : `: ${quoted(reason)}`}`,
     'Nothing has changed; try another checkpoint, or again later',
+  )
+}
+
+export function noEarlierState(server: string, featureSet: string): Why {
+  return why(
+    'NO_EARLIER_STATE',
+    'state.rollback',
+    `There was no checkpoint of ${quoted(featureSet)} before, and ${clip(server)} keeps its state itself: it can go back to checkpoints only`,
+    `Set ${quoted(featureSet)} of ${clip(server)} back by hand`,
   )
 }
 

@@ -39,8 +39,8 @@ export async function sqliteStore(options: SqliteStoreOptions): Promise<SqliteSt
   return store
 }
 
-/** Messages to the thread at once. */
-const mostSent = 2
+/** Messages to the thread at once: it takes all that are there as one batch. */
+const mostSent = 16
 
 interface Waiter {
   resolve(value: Reply): void
@@ -139,7 +139,7 @@ export class SqliteStore implements Store {
     })
   }
 
-  /** While one message is worked at and another waits, the rest gathers: it shares a sync to disk either way. */
+  /** What comes while the thread is at work has to be there when it is done: it shares the next sync to disk, not the one after. */
   #flush(): void {
     if (this.#queue.length === 0 || this.#sent.length >= mostSent) return
     const requests = this.#queue

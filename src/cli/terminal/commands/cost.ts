@@ -44,6 +44,6 @@ async function showAll({ screen, conversation, host }: Session): Promise<void> {
   )
   for (const { server, featureSet, tokens, requests } of await host.spent())
     screen.line(
-      `   ${paint.name(server === 'host' ? 'you' : `${server}/${featureSet}`)} ${paint.dim(`asked the model ${requests} times, ${Math.round(tokens)} tokens`)}`,
+      `   ${paint.name(server === 'host' ? 'you' : `${server}/${featureSet}`)} ${paint.dim(`asked the model ${requests === 1 ? 'once' : `${requests} times`}, ${Math.round(tokens)} tokens`)}`,
     )
 }

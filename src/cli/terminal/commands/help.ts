@@ -8,8 +8,9 @@ export function help(commands: () => readonly Command[]): Command {
     run: async ({ screen }) => {
       const { paint } = screen
       screen.line(` Type to talk. What begins with a slash is a command, or a prompt of a server; // sends a slash.`)
-      for (const { name, takes = '', about } of commands())
-        screen.line(` ${paint.name(`/${name} ${takes}`.padEnd(26))} ${paint.dim(about)}`)
+      const rows = commands().map(({ name, takes = '', about }) => [`/${name} ${takes}`, about] as const)
+      const width = Math.max(...rows.map(([typed]) => typed.length))
+      for (const [typed, about] of rows) screen.line(` ${paint.name(typed.padEnd(width))} ${paint.dim(about)}`)
       screen.line(` ${paint.dim('Ctrl-C stops what runs, twice ends; Ctrl-D ends. Tab completes.')}`)
       return undefined
     },

@@ -27,7 +27,7 @@ export const servers: Command = {
 async function show({ screen, stderr }: Session, server: HostServer, whole: boolean): Promise<void> {
   const { paint } = screen
   const tools = await server.tools().catch(() => [])
-  screen.line(` ${serverLine(paint, server)} ${paint.dim(`${tools.length} tools`)}`)
+  screen.line(` ${serverLine(paint, server)} ${paint.dim(`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`)}`)
   if (server.why !== undefined && server.status !== 'up') for (const line of whyLines(paint, server.why)) screen.line(`  ${line}`)
   for (const [name, { enabled, description, uses }] of server.live?.featureSets ?? [])
     screen.line(

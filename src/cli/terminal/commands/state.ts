@@ -38,6 +38,7 @@ async function showTree({ host, screen }: Session, server: string, set: string, 
     )
   }
   const head = tree.find(({ current }) => current)
+  if (head === undefined) screen.line(`    ${paint.dim('as before the first: the next call carries no state')}`)
   if (head?.state !== 'kept') return
   const content = await host.state.at(server, set, head.checkpoint)
   screen.line(`    ${paint.dim(brief(JSON.stringify(content), 400))}`)
