@@ -63,14 +63,14 @@ const USAGE = `npm run bench -- [--quick] [--json FILE] [--only WORD,WORD]
   --quick      short rounds, under a minute in all; good for a smoke test, too short for claims
   --json FILE  writes everything that was measured
   --only       restricts by any of: section (server, cold, sessions, clients, idempotency,
-               manifest, plain, state, rollback, events, references, streaming), carrier (stdio, http),
+               manifest, plain, state, rollback, events, references, streaming, gateway), carrier (stdio, http),
                revision (2025-11-25, 2026-07-28), work (echo, form20, echo100k, list200),
                contender (sdk-v1, sdk-v2, mcp-lite, vivarium, vivarium-json)`
 
 const WORDS = [
   [
     ...['server', 'cold', 'sessions', 'clients', 'idempotency', 'manifest', 'plain', 'state', 'rollback', 'events'],
-    ...['references', 'streaming'],
+    ...['references', 'streaming', 'gateway'],
   ],
   ['stdio', 'http'],
   ['2025-11-25', '2026-07-28'],

@@ -1,4 +1,5 @@
 /** Prints what was measured as tables a person can read. */
+import { gatewayTable } from './report-gateway.ts'
 import {
   checkpointTable,
   eventTable,
@@ -17,6 +18,7 @@ import {
   type ColdRow,
   type EventRow,
   figures,
+  type GatewayRow,
   type KeyRow,
   type ManifestRow,
   type PlainRow,
@@ -61,6 +63,7 @@ export function report(results: Results): string {
   )
   add('A data reference between two servers: resident memory of each process, MiB', referenceTable(results.references))
   add('A result of 20 chunks, 5 ms apart, at the client, ms', streamTable(results.streaming))
+  add('A gateway before other servers, HTTP on both sides, 32 in flight, rules and audit on', gatewayTable(results.gateway))
   const failed = failures(results)
   if (failed.length > 0) parts.push(`Failed\n${failed.map(line => `  ${line}`).join('\n')}`)
   return parts.join('\n\n')
@@ -82,6 +85,7 @@ export function failures(results: Results): string[] {
     events: results.events,
     references: results.references,
     streaming: results.streaming,
+    gateway: results.gateway,
   }
   return Object.entries(groups).flatMap(([section, rows]) =>
     rows.flatMap(row =>
@@ -94,7 +98,7 @@ export function failures(results: Results): string[] {
 
 type ReliabilityRow =
   | (KeyRow | ManifestRow | PlainRow | StateRow | RollbackRow)
-  | (CheckpointRow | EventRow | ReferenceRow | StreamRow)
+  | (CheckpointRow | EventRow | ReferenceRow | StreamRow | GatewayRow)
 type AnyRow = ServerRow | ColdRow | SessionRow | ClientRow | ReliabilityRow
 
 function label(row: AnyRow): string {

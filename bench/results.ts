@@ -117,6 +117,24 @@ export interface StreamRow {
   cells: Record<string, Cell<{ firstMs: number; firstP99Ms: number; wholeMs: number }>>
 }
 
+export interface GatewayKillFigures {
+  /** Calls of the server that was not killed: those that went well, and those that did not. */
+  otherFine: number
+  otherFailed: number
+  /** Calls of the killed one that failed and said whose server is down. */
+  told: number
+  /** From its return to its first call that went well. */
+  backMs: number
+  /** What the server itself took to start. */
+  startMs: number
+}
+
+/** A gateway: its CPU per call beside that of the server asked directly, its memory before many servers, a server killed. */
+export interface GatewayRow {
+  what: string
+  cells: Record<string, Cell<{ micros: number; direct: number; ratio: number } | { rssMb: number } | GatewayKillFigures>>
+}
+
 export interface Results {
   node: string
   when: string
@@ -135,6 +153,7 @@ export interface Results {
   events: EventRow[]
   references: ReferenceRow[]
   streaming: StreamRow[]
+  gateway: GatewayRow[]
 }
 
 export const failure = (error: unknown): { failed: string } => ({

@@ -14,6 +14,7 @@ import { measureCheckpoints } from './sections/checkpoints.ts'
 import { measureClients } from './sections/clients.ts'
 import { measureColdStart } from './sections/cold.ts'
 import { measureEvents } from './sections/events.ts'
+import { measureGateway } from './sections/gateway.ts'
 import { measureIdempotency } from './sections/idempotency.ts'
 import { measureManifest } from './sections/manifest.ts'
 import { measurePlain } from './sections/plain.ts'
@@ -47,6 +48,7 @@ const results: Results = {
   events: [],
   references: [],
   streaming: [],
+  gateway: [],
 }
 if (!built()) results.notes.push('vivarium: not built, skipped')
 if (options.quick) results.notes.push('--quick: short rounds, good for a smoke test, too short for claims')
@@ -88,6 +90,9 @@ const sections: Record<string, () => Promise<void>> = {
   },
   streaming: async () => {
     if (built()) await measureStreaming(options, progress(results.streaming, 'streaming row'))
+  },
+  gateway: async () => {
+    if (built()) await measureGateway(options, progress(results.gateway, 'gateway row'))
   },
 }
 for (const [name, measure] of Object.entries(sections)) {

@@ -1,6 +1,6 @@
 /**
  * `npm run build`: bundles the public entries and the examples into dist/ with shared chunks (one copy of every class, few files
- * to load), and lets tsc write the declarations. `--js` leaves the declarations out. Speaks on stderr only, because
+ * to load), writes the JSON Schemas, and lets tsc write the declarations. `--js` leaves the declarations out. Speaks on stderr only, because
  * `npm run everything -- --stdio` runs it before a protocol on stdout.
  */
 import { spawnSync } from 'node:child_process'
@@ -10,6 +10,7 @@ import { type RolldownOutput, rolldown } from 'rolldown'
 import { COMMANDS, EXAMPLES, PUBLIC, present, WORKERS } from './lib/entries.ts'
 import { listBuilt, root } from './lib/files.ts'
 import { readImports } from './lib/source.ts'
+import { writeSchemas } from './schemas/write.ts'
 
 const dist = join(root, 'dist')
 
@@ -33,6 +34,7 @@ const started = performance.now()
 const skip = (file: string) => console.error(`build: ${file} does not exist yet, left out`)
 const entries = Object.assign({}, ...[PUBLIC, WORKERS, COMMANDS, EXAMPLES].map(each => present(each, skip)))
 const written = replaceOutput(await bundle())
+await writeSchemas()
 const declared = process.argv.includes('--js') || writeDeclarations()
 console.error(`build: ${Object.keys(entries).length} entries, ${written} files, ${Math.round(performance.now() - started)} ms`)
 if (!declared) process.exit(1)

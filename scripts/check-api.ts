@@ -57,7 +57,12 @@ function findEntryProblems(entries: ReadonlyMap<string, string>): string[] {
     { types: `./dist/types/${file.replace(/^src\//, '').replace(/\.ts$/, '.d.ts')}`, default: `./dist/${name}.js` },
   ])
   // Tools ask a package for its version that way.
-  const wanted = JSON.stringify(Object.fromEntries([...faces, ['./package.json', './package.json']]))
+  const documents = [
+    ['./schemas', './dist/schemas/index.json'],
+    ['./schemas/*', './dist/schemas/*'],
+    ['./package.json', './package.json'],
+  ]
+  const wanted = JSON.stringify(Object.fromEntries([...faces, ...documents]))
   const { exports } = JSON.parse(readText('package.json')) as { exports: unknown }
   const { compilerOptions } = JSON.parse(readText('tsconfig.json')) as { compilerOptions: { paths: unknown } }
   const paths = JSON.stringify(

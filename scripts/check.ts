@@ -13,11 +13,12 @@ const CHECKS: Readonly<Record<string, readonly string[]>> = {
   size: ['scripts/check-size.ts'],
   api: ['scripts/check-api.ts'],
   docs: ['scripts/check-docs.ts'],
+  llms: ['scripts/check-llms.ts'],
   lock: ['scripts/check-lock.ts'],
 }
 
-/** Those that can repair what they find. */
-const FIXABLE = ['lock', 'api', 'biome']
+/** Those that can repair what they find, in the order in which they have to: what is formatted is then copied. */
+const FIXABLE = ['lock', 'api', 'biome', 'llms']
 
 const writing = process.argv.includes('--write')
 const chosen = writing ? FIXABLE : process.argv.slice(2)
@@ -26,7 +27,9 @@ if (unknown) {
   console.error(`check: there is no "${unknown}"; choose from ${Object.keys(CHECKS).join(', ')}`)
   process.exit(1)
 }
-const results = await Promise.all((chosen.length > 0 ? chosen : Object.keys(CHECKS)).map(name => run(name)))
+const results: boolean[] = []
+if (writing) for (const name of chosen) results.push(await run(name))
+else results.push(...(await Promise.all((chosen.length > 0 ? chosen : Object.keys(CHECKS)).map(run))))
 process.exitCode = results.every(Boolean) ? 0 : 1
 
 async function run(name: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { diffLists, writeList } from './check-api.ts'
 import { findBrokenLinks, findDecisionProblems } from './check-docs.ts'
+import { writeFull, writeIndex } from './check-llms.ts'
 import { missingEntries } from './check-lock.ts'
 import { findSizeProblems } from './check-size.ts'
 
@@ -98,5 +99,32 @@ describe('check-lock', () => {
         os: ['linux'],
       },
     })
+  })
+})
+
+describe('check-llms', () => {
+  const pages = [
+    { path: 'docs/guide/b.md', text: '# Bees\n\nThey [fly](a.md#x). And buzz.\n' },
+    { path: 'docs/guide/a.md', text: '# Ants\n\n```sh\ncode\n```\n\nThey **walk** all\nday: always.\n' },
+    { path: 'docs/decisions/0001-x.md', text: '# 1. X\n\n**Context.** Something.\n' },
+    { path: 'README.md', text: '# Vivarium\n\nSee [bees](docs/guide/b.md) and [the web](https://example.com).\n' },
+  ]
+
+  it('lists each page once, in sections, with its first sentence', () => {
+    expect(writeIndex(pages, 'Short.')).toBe(
+      [
+        '# Vivarium\n\n> Short.\n',
+        '## Start\n\n- [Vivarium](README.md): See bees and the web\n',
+        '## Guides\n\n- [Ants](docs/guide/a.md): They walk all day\n- [Bees](docs/guide/b.md): They fly\n',
+        '## Optional\n\n- [1. X](docs/decisions/0001-x.md)\n',
+      ].join('\n'),
+    )
+  })
+
+  it('puts all pages but the decisions into one, with links that lead from the root', () => {
+    const full = writeFull(pages, 'Short.')
+    expect(full).toContain('<!-- docs/guide/b.md -->\n\n# Bees\n\nThey [fly](docs/guide/a.md#x).')
+    expect(full).toContain('[the web](https://example.com)')
+    expect(full).not.toContain('0001')
   })
 })

@@ -1,6 +1,8 @@
 /**
- * `npm run statements`: lists the ids of test/statements.txt with the tests that prove them, and fails where an id of a group
- * that is `now` has none, where a test names an id that does not exist, or where one of MCP Live is not tried on every carrier.
+ * `npm run statements`: lists the ids of test/statements.txt with the tests that prove them and the scenarios of the conformance kit
+ * that show them from outside, and fails where an id of a group that is `now` has no test, where a test names an id that does not
+ * exist, or where one of MCP Live is not tried on every carrier. That what can be seen from outside has a scenario is a test of the
+ * kit (E12-3).
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -80,7 +82,23 @@ function tellCarriers(statements: string): number {
   return gaps
 }
 
+/** How many scenarios of the kit prove an id, by role; or why none can. */
+async function kit(): Promise<(id: string) => string> {
+  const { clientScenarios, hostScenarios, scenarios } = await import('../src/conformance/index.ts')
+  const { callerStatements } = await import('../src/conformance/clients/statements.ts')
+  const { serverStatements } = await import('../src/conformance/statements.ts')
+  const all = [...scenarios, ...clientScenarios, ...hostScenarios]
+  return id => {
+    const roles = all.filter(({ proves }) => proves.includes(id)).map(({ role }) => role)
+    const counts = [...new Set(roles)].map(role => `${role} ${roles.filter(one => one === role).length}`)
+    if (counts.length > 0) return `kit: ${counts.join(', ')}`
+    const how = serverStatements.get(id) ?? callerStatements.get(id)
+    return how === undefined || how === 'seen' ? '' : `hidden: ${how.hidden}`
+  }
+}
+
 if (import.meta.main) {
+  const shown = await kit()
   const statements = readFileSync(join(root, 'test', 'statements.txt'), 'utf8')
   const groups = readGroups(statements)
   const found = proofs()
@@ -93,6 +111,7 @@ if (import.meta.main) {
       if (first === undefined && now) gaps++
       const missing = now ? 'NO TEST' : 'later'
       console.log(`  ${id.padEnd(8)} ${first ?? missing}${more.length > 0 ? ` (and ${more.length} more)` : ''}`)
+      if (shown(id) !== '') console.log(`           ${shown(id)}`)
     }
   }
   const unknown = [...found.keys()].filter(id => !known.has(id))

@@ -10,8 +10,8 @@ import type { Target } from './target.ts'
 import { Template } from './template.ts'
 
 /** Starts a contender over HTTP and opens a session where the revision has them. */
-export async function openHttp(contender: Contender, mode: Mode, revision: Revision): Promise<Target> {
-  const { child, port } = await startHttp(contender, mode, revision)
+export async function openHttp(contender: Contender, mode: Mode, revision: Revision, flags?: readonly string[]): Promise<Target> {
+  const { child, port } = await startHttp(contender, mode, revision, flags)
   const base = { port, revision, contender }
   let session: string | undefined
 

@@ -6,7 +6,7 @@ export function reliability(): Reliability {
     sides: [],
     references: undefined,
     toolExtras: { kinds: {}, meta: () => undefined, annotations: () => undefined },
-    confirmations: { find: absent, approve: absent },
+    confirmations: { find: absent, approve: absent, waiting: absent, refuse: absent },
     permissions: { sessions: absent, extend: absent, revoke: absent },
     budgets: { give: absent, left: absent, revoke: absent },
     cost: absent,

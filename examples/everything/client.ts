@@ -1,11 +1,13 @@
 /**
  * Connects to a server and prints what it offers: `everything-client URL`, or `everything-client COMMAND ARGS…`. In the
- * environment of the official conformance suite it does what the named scenario asks for instead.
+ * environment of the official conformance suite it does what the named scenario asks for instead, and in that of
+ * `vivarium test --client` the steps of a play.
  */
 import { type Client, connect, oauth, type RevisionId, type Target } from 'vivarium/client'
 import { overview } from './overview.ts'
 import { scenarioNamed } from './scenarios.ts'
 import { signInFor } from './sign-in.ts'
+import { playSteps } from './steps.ts'
 
 const usage = `Usage: everything-client URL
        everything-client COMMAND [ARGUMENT…]
@@ -34,6 +36,7 @@ async function run(target: Target): Promise<void> {
   const revisions = version === undefined ? {} : { revisions: [version as RevisionId] }
   const { options, act } = name === undefined ? { options: {}, act: print } : scenarioNamed(name)
   const given = context === undefined ? {} : JSON.parse(context)
+  if (Array.isArray(given.steps)) return playSteps(target, version, given)
   const auth = name === undefined ? oauth() : signInFor(name, given)
   const signIn = auth === undefined || typeof target !== 'string' ? {} : { auth }
   await using mcp = await connect(target, { ...options, ...revisions, ...signIn })

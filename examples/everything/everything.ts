@@ -4,6 +4,7 @@ import { addAsking } from './asking.ts'
 import { addChanges } from './changes.ts'
 import { addCosts, costOptions } from './costs.ts'
 import { addEvents } from './events.ts'
+import { addExtras } from './extras.ts'
 import { addPrompts } from './prompts.ts'
 import { addReferences } from './references.ts'
 import { addResources } from './resources.ts'
@@ -28,6 +29,7 @@ export function createEverything(options: Partial<ServerOptions> = {}): Server {
     ...options,
   })
   addTools(server)
+  addExtras(server)
   addSchemaTools(server)
   addAsking(server)
   addRounds(server)

@@ -20,6 +20,8 @@ const HELP = `npm run conformance -- [options]
   --only LIST             only these scenarios, by name or beginning (tools-, auth/scope)
   --verbose               a line for every scenario
   --server COMMAND        judge another server; {port} in the command becomes a free port, it answers at /mcp
+  --gateway               put a gateway before the server, which speaks the same revision behind it
+  --upstream REVISION     with --gateway: the server speaks this one behind it, or newest
   --client COMMAND        judge another client; the URL is its last argument
 `
 
@@ -30,6 +32,8 @@ const { values: options } = parseArgs({
     only: { type: 'string' },
     verbose: { type: 'boolean', default: false },
     server: { type: 'string', default: example('everything-server', '--port {port}') },
+    gateway: { type: 'boolean', default: false },
+    upstream: { type: 'string' },
     client: { type: 'string', default: example('everything-client', '') },
     help: { type: 'boolean', default: false },
   },
@@ -52,7 +56,7 @@ for (const { line, whole } of lines) {
   mkdirSync(folder, { recursive: true })
   const verdicts =
     line.side === 'server'
-      ? await judgeServer(line, options.server, whole, suite, folder)
+      ? await judgeServer(line, serverCommand(line), whole, suite, folder)
       : await judgeClient(line, options.client, suite, folder)
   report(line, verdicts, folder)
 }
@@ -60,6 +64,13 @@ process.exit(failed ? 1 : 0)
 
 function example(name: string, args: string): string {
   return `'${process.execPath}' '${join(root, 'dist', 'examples', `${name}.js`)}' ${args}`.trim()
+}
+
+/** The server itself, or a gateway that starts it and stands before it. */
+function serverCommand({ revision }: Line): string {
+  if (!options.gateway) return options.server
+  const script = join(root, 'scripts', 'conformance', 'behind-gateway.ts')
+  return `'${process.execPath}' '${script}' {port} ${options.upstream ?? revision} ${JSON.stringify(options.server.replaceAll('{port}', '{behind}'))}`
 }
 
 /** The lines that the options leave over; `whole`: with all their scenarios. */

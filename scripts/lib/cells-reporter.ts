@@ -3,7 +3,7 @@ import { relative } from 'node:path'
 import type { Reporter, TestModule } from 'vitest/node'
 import { root } from './files.ts'
 
-const TABLES = /^test\/(interop|matrix)\//
+const TABLES = /^test\/(interop\/|matrix\/|gateway\/matrix)/
 const MARKS = { passed: '✓', failed: '✗', skipped: '-', pending: '?' } as const
 
 interface Cell {

@@ -1,13 +1,40 @@
-/** The `vivarium` command: picks the command by its name, and says what went wrong in one line. */
-import { up } from './up.ts'
+/** The `vivarium` command: runs one command line, and tells what went wrong in one line. */
+import { readFileSync } from 'node:fs'
+import { failureJson, failureOf, failureText } from './exit.ts'
+import { Interrupted, processIo } from './io.ts'
+import { run } from './program.ts'
 
-const [name = '', ...args] = process.argv.slice(2)
+/** How long what was left open may keep the process alive. */
+const graceMs = 2_000
 
-try {
-  if (name !== 'up') throw new TypeError(`There is no command ${JSON.stringify(name)}: write vivarium up`)
-  const { stdin: input, stdout: output, env } = process
-  process.exitCode = await up(args, { input, output, env, signals: process })
-} catch (error) {
-  console.error(`vivarium: ${error instanceof Error ? error.message : error}`)
-  process.exitCode = 1
+const args = process.argv.slice(2)
+const io = processIo(process)
+// Whoever reads a pipe may have read enough.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+// Not awaited at the top: what the verbs share with this file would wait for it.
+void main()
+
+async function main(): Promise<void> {
+  try {
+    process.exitCode = await run(args, io, versionOf())
+  } catch (error) {
+    if (error instanceof Interrupted) process.exit(130)
+    io.errors.write(wantsJson(args) ? failureJson(error) : failureText(error))
+    process.exitCode = failureOf(error).exit
+  }
+  // A parent that listens would keep it alive.
+  if (process.connected) process.disconnect()
+  setTimeout(() => process.exit(), graceMs).unref()
+}
+
+/** From the package, which lies at the same distance from the source and from what it is built to. */
+function versionOf(): string {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+  return version
+}
+
+/** Also where the command line cannot be understood as a whole. */
+function wantsJson(words: readonly string[]): boolean {
+  const own = words.includes('--') ? words.slice(0, words.indexOf('--')) : words
+  return own.some((word, at) => word === '--format=json' || (word === '--format' && own[at + 1] === 'json'))
 }

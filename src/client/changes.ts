@@ -15,6 +15,13 @@ import type { Session } from './session.ts'
 
 export type ChangeKind = 'tools' | 'prompts' | 'resources'
 
+/** How a list is followed. */
+export interface FollowOptions {
+  readonly signal?: AbortSignal
+  /** Lists that are followed beside this one: where a request has to be held open for it, one is enough for all. */
+  readonly beside?: readonly ChangeKind[]
+}
+
 const filters = {
   tools: { toolsListChanged: true },
   prompts: { promptsListChanged: true },
@@ -24,7 +31,7 @@ const filters = {
 /** What several readers share. */
 interface Hold {
   readonly key: string
-  readonly topic: string
+  readonly topics: readonly string[]
   readonly filter: ListenFilter
   readonly followers: Set<Following>
   readonly stop: AbortController
@@ -42,9 +49,15 @@ export class Changes {
     this.#hub = hub
   }
 
-  /** Yields once for each announced change of a list. */
-  ofList(kind: ChangeKind, signal: AbortSignal | undefined): AsyncGenerator<void, void, undefined> {
-    const open = (): Followed => this.#follow(kind, filters[kind], this.#hub.follow(kind, signal))
+  /** Yields once for each announced change of a list. `beside`: lists that are followed too, and heard of in the same way. */
+  ofList(
+    kind: ChangeKind,
+    signal: AbortSignal | undefined,
+    beside: readonly ChangeKind[] = [],
+  ): AsyncGenerator<void, void, undefined> {
+    const kinds = beside.includes(kind) ? beside : [kind, ...beside]
+    const filter = Object.assign({}, ...kinds.map(each => filters[each])) as ListenFilter
+    const open = (): Followed => this.#follow(kinds, filter, this.#hub.follow(kind, signal))
     return new Reading(open, () => undefined, signal)
   }
 
@@ -52,7 +65,7 @@ export class Changes {
   ofResource(uri: string, signal: AbortSignal | undefined): AsyncGenerator<string, void, undefined> {
     const wants = (updated: string): boolean => concerns(uri, updated)
     const open = (): Followed => {
-      return this.#follow('updated', { resourceSubscriptions: [uri] }, this.#hub.follow('updated', signal, wants))
+      return this.#follow(['updated'], { resourceSubscriptions: [uri] }, this.#hub.follow('updated', signal, wants))
     }
     return new Reading(open, updated => (updated === doubt ? uri : updated), signal)
   }
@@ -63,9 +76,9 @@ export class Changes {
   }
 
   /** Sets up what is needed to hear of it, unless somebody has. */
-  #follow(topic: string, filter: ListenFilter, following: Following): Followed {
+  #follow(topics: readonly string[], filter: ListenFilter, following: Following): Followed {
     const key = JSON.stringify(filter)
-    const hold = this.#holds.get(key) ?? this.#hold(key, topic, filter)
+    const hold = this.#holds.get(key) ?? this.#wider(filter) ?? this.#hold(key, topics, filter)
     hold.followers.add(following)
     const close = (): void => {
       following.close()
@@ -75,8 +88,16 @@ export class Changes {
     return { following, close }
   }
 
-  #hold(key: string, topic: string, filter: ListenFilter): Hold {
-    const hold: Hold = { key, topic, filter, followers: new Set(), stop: new AbortController() }
+  /** What was set up for more lists than these. */
+  #wider(filter: ListenFilter): Hold | undefined {
+    if (filter.resourceSubscriptions !== undefined) return undefined
+    const members = Object.keys(filter) as (keyof ListenFilter)[]
+    for (const hold of this.#holds.values()) if (members.every(member => hold.filter[member] === true)) return hold
+    return undefined
+  }
+
+  #hold(key: string, topics: readonly string[], filter: ListenFilter): Hold {
+    const hold: Hold = { key, topics, filter, followers: new Set(), stop: new AbortController() }
     this.#holds.set(key, hold)
     this.#setUp(hold).catch(error => this.#fail(hold, error))
     return hold
@@ -121,12 +142,12 @@ export class Changes {
       try {
         await this.#session.request(subscribe, { uri })
         // What happened before it held went unheard.
-        return this.#hub.tell(hold.topic, uri)
+        return this.#tell(hold, uri)
       } catch (error) {
         engine.trace('subscribe-failed', error)
         if (opened.conversation.ended) return
         if (isFinal(error) && this.#session.intact) return this.#fail(hold, error)
-        await pause(engine.clock, backoffMs(failures), signal, true)
+        await pause(engine.clock, backoffMs(failures), signal)
       }
     }
   }
@@ -145,12 +166,16 @@ export class Changes {
         engine.trace('listen-broken', error)
       }
       failures = engine.clock.now() - began > steadyMs ? 0 : failures + 1
-      if (!signal.aborted) await pause(engine.clock, backoffMs(failures), signal, true)
+      if (!signal.aborted) await pause(engine.clock, backoffMs(failures), signal)
     }
   }
 
+  #tell({ topics }: Hold, subject?: string): void {
+    for (const topic of topics) this.#hub.tell(topic, subject)
+  }
+
   async #listenOnce(hold: Hold, again: boolean): Promise<void> {
-    const { topic, filter, stop } = hold
+    const { filter, stop } = hold
     const { promise: refused, reject } = Promise.withResolvers<never>()
     let key = ''
     const onSent = (id: Id): void => {
@@ -158,7 +183,7 @@ export class Changes {
       this.#acknowledged.set(key, honoured => {
         if (!honours(filter, honoured)) reject(notAnnounced(filter))
         // What happened in between went unheard: better one look too many than one change missed.
-        else if (again) this.#hub.tell(topic)
+        else if (again) this.#tell(hold)
       })
     }
     const own = new AbortController()

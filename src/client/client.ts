@@ -28,7 +28,7 @@ import type { Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
 import { withArray } from './answer-shape.ts'
 import type { ResultCache } from './cache.ts'
-import type { ChangeKind, Changes } from './changes.ts'
+import type { ChangeKind, Changes, FollowOptions } from './changes.ts'
 import { Completions, completionQuestion } from './completions.ts'
 import { callConfirmed } from './confirmed-calls.ts'
 import type { EventReader, Events, EventsOptions } from './events.ts'
@@ -79,6 +79,7 @@ export interface ClientParts {
 /** How often one call may be answered with questions. */
 const rounds = 10
 const never = new AbortController().signal
+type Texts = Readonly<Record<string, string>>
 const standard: RequestOptions = {}
 
 export class Client {
@@ -126,6 +127,9 @@ export class Client {
         }),
     }
   }
+
+  /** What it calls tools with, for those who pass on other people's calls. */
+  static caller = (client: Client): ToolCaller => client.#caller
 
   /** The wire that was settled on. */
   get revision(): RevisionId {
@@ -300,15 +304,11 @@ export class Client {
     return referenceStream(reference, { server, clock, read: uri => this.readResource(uri, options) }, options)
   }
 
-  getPrompt(name: string, args?: Readonly<Record<string, string>>, options: RequestOptions = standard): Promise<GetPromptResult> {
+  getPrompt(name: string, args?: Texts, options: RequestOptions = standard): Promise<GetPromptResult> {
     return this.#stateful(options, echoing => this.#getPrompt(name, args, echoing))
   }
 
-  async #getPrompt(
-    name: string,
-    args: Readonly<Record<string, string>> | undefined,
-    options: RequestOptions,
-  ): Promise<GetPromptResult> {
+  async #getPrompt(name: string, args: Texts | undefined, options: RequestOptions): Promise<GetPromptResult> {
     const send = this.#send(options)
     const params = args === undefined ? { name } : { name, arguments: args }
     const again = (more?: Params): Promise<unknown> => this.#parts.session.request(getPrompt, { ...params, ...more }, send)
@@ -337,8 +337,8 @@ export class Client {
   }
 
   /** Yields once for each change of a list that is announced while somebody reads here. */
-  changes(kind: ChangeKind, options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<void, void, undefined> {
-    return this.#parts.changes.ofList(kind, options.signal)
+  changes(kind: ChangeKind, { signal, beside }: FollowOptions = {}): AsyncGenerator<void, void, undefined> {
+    return this.#parts.changes.ofList(kind, signal, beside)
   }
 
   /** Yields the URI of each announced update of a resource, or of a part of it. */

@@ -33,7 +33,7 @@ import { streamingClient } from '../features/reliability/streaming/client.ts'
 import { transactionsClient } from '../features/reliability/transactions/client.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { Spoken } from '../revisions/index.ts'
-import { answeringSides } from './answering.ts'
+import { type Answering, answeringSides } from './answering.ts'
 import { authorizerOf } from './authorizing.ts'
 import { ResultCache } from './cache.ts'
 import { Changes } from './changes.ts'
@@ -47,6 +47,7 @@ import { LogWish } from './log-level.ts'
 import { clientTrace } from './logging.ts'
 import type { ConnectOptions } from './options.ts'
 import type { ProbeOptions } from './probe.ts'
+import type { Relaying } from './relaying.ts'
 import { ResourceBook } from './resource-book.ts'
 import { Retries } from './retries.ts'
 import { Session } from './session.ts'
@@ -74,7 +75,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     onElicit === undefined || onConfirm === undefined
       ? options
       : { ...options, onElicit: (question, context) => confirmation.answered(question) ?? onElicit(question, context) }
-  const answering = answeringSides(asked, clock)
+  const answering = options.relay === undefined ? answeringSides(asked, clock) : await relayed(options.relay)
   const questions = questionTasks({
     clock,
     sampling: options.onSample !== undefined,
@@ -151,6 +152,11 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   })
 }
 
+/** Loaded where somebody stands between: most clients answer for themselves. */
+async function relayed(relaying: Relaying): Promise<Answering> {
+  return (await import('./relaying.ts')).relayingSides(relaying)
+}
+
 function retriesOf({ retry = {}, onProblem, onAuthRequired }: ConnectOptions, clock: Clock): Retries {
   return new Retries({ retry, clock, random: Math.random, onProblem, onAuthRequired })
 }
@@ -178,7 +184,7 @@ function engineFor(
   { clock, limits }: ReturnType<typeof settingsOf>,
   sides: readonly Side[],
 ): Engine {
-  const { extensions } = options
+  const { extensions, relay } = options
   const trace = clientTrace(target, options)
   const engine = new Engine({
     role: 'client',
@@ -188,7 +194,7 @@ function engineFor(
     sides: [
       ...sides,
       lifecycleClient(),
-      loggingClient(options.onLog),
+      loggingClient(relay === undefined ? options.onLog : (message, { within }) => relay.log(message, within)),
       progressReceiver(),
       cancellation(),
       tasksClient(),

@@ -180,7 +180,7 @@ export class EventStream implements EventReader {
       if (this.#intake.unread >= mostUnread) await this.#drained()
       const moved = this.#intake.cursor !== cursor || clock.now() - began > steadyMs
       failures = moved && !failed ? 0 : failures + 1
-      if (!signal.aborted && (failed || failures > hasty)) await pause(clock, backoffMs(failures), signal, true)
+      if (!signal.aborted && (failed || failures > hasty)) await pause(clock, backoffMs(failures), signal)
     }
   }
 
@@ -293,7 +293,7 @@ export class EventStream implements EventReader {
       this.#intake.pass(page.cursor, page.truncated && page.events.length === 0)
       const seconds = page.poll_interval_seconds ?? declaredSeconds
       const everyMs = pollMs ?? (typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : pollEveryMs)
-      if (!page.more) await pause(session.engine.clock, everyMs, signal, true)
+      if (!page.more) await pause(session.engine.clock, everyMs, signal)
     }
   }
 

@@ -15,6 +15,7 @@ import type { OnSuggestion } from '../features/reliability/intent/client.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
 import type { Implementation, RevisionId } from '../revisions/index.ts'
 import type { LiveHandlers } from './live-handlers.ts'
+import type { Relaying } from './relaying.ts'
 import type { OnAuthRequired, OnProblem, RetryOptions } from './retries.ts'
 
 export interface ClientRate {
@@ -64,6 +65,8 @@ export interface ConnectOptions {
   readonly sampleTools?: boolean
   /** The folders this client works in; declares `roots`. */
   readonly roots?: Roots
+  /** Gets what the server asks as it came, instead of the handlers above: for programs that stand between a server and its clients. */
+  readonly relay?: Relaying
   readonly onLog?: (message: LogMessage) => void
   /** The least severe log messages to be sent. Default: none on wires where each request says so, elsewhere the server's choice. */
   readonly logLevel?: LogLevel

@@ -3,7 +3,8 @@ import type { Schema } from '../core/schema/index.ts'
 import { fewElements } from '../core/schema/size.ts'
 import type { Progress, SendOptions } from '../engine/calls.ts'
 import { type Answerers, drive, isFinal } from '../features/mcp/input-required/client.ts'
-import { createdTask, takesTask, wantsTask } from '../features/mcp/tasks/client.ts'
+import type { InputRequest } from '../features/mcp/input-required/messages.ts'
+import { createdTask, finishTask, takesTask, wantsTask } from '../features/mcp/tasks/client.ts'
 import type { Task } from '../features/mcp/tasks/messages.ts'
 import { mirrorHeaders } from '../features/mcp/tools/headers.ts'
 import { type CallToolResult, callTool, type TaskSupport } from '../features/mcp/tools/messages.ts'
@@ -105,24 +106,7 @@ async function callOnce(
   options: CallToolOptions,
   first: SendOptions,
 ): Promise<ToolOutcome> {
-  let send = first
-  // Where the caller decides, the tool must allow it: for that we have to know the tool.
-  if (options.task === true && takesTask(caller.session.opened.conversation.peer, callTool.name))
-    await known(caller, name, send.signal)
-  let params = paramsFor(caller, name, args, options)
-  if (options.task === true) send = takingTask(send)
-  let answer: unknown
-  try {
-    answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
-  } catch (error) {
-    // What was refused did not run: where we know better now, it is tried once more.
-    send = await secondThoughts(error, caller, name, send)
-    params = paramsFor(caller, name, args, options)
-    answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
-  }
-  let result = checkedResult(isFinal(answer) ? answer : await driven(caller, answer, params, send))
-  const task = createdTask(result)
-  if (task !== undefined) result = checkedResult(await caller.finishTask(task, untilEnd(send, options)))
+  const result = await rawResult(caller, name, args, options, first)
   if (!Array.isArray(result.content) && result.structuredContent === undefined) {
     throw foreignResult(result) ?? new McpError('invalid-result', 'The server answered tools/call without content')
   }
@@ -135,6 +119,56 @@ async function callOnce(
   const from = { server: caller.session.opened.serverInfo?.name ?? '', tool: name, warnings, live }
   if (options.output === undefined || isError === true) return outcome(from, result, structuredContent)
   return outcome(from, result, await readOutput(options.output, name, structuredContent ?? fromText(caller.session, result)))
+}
+
+/** Answers for the one who made the call, where that is somebody else than who connected. */
+export interface Between {
+  /** What the call was answered with, where it was made before: it goes on from there. */
+  begun(): Promise<unknown> | undefined
+  /** Goes on with a result that asks, until there is one that does not. */
+  drive(first: unknown, again: (more: Params) => Promise<unknown>): Promise<unknown>
+  /** Whether a call that can only be a task may be one. */
+  readonly takesTasks: boolean
+  /** The call has become a task. */
+  tasked(): Promise<unknown>
+  /** Answers what a task asks. */
+  answer(request: InputRequest): Promise<unknown>
+}
+
+/** The call itself, and what came of it as it came: its questions answered, its task waited for. */
+export async function rawResult(
+  caller: ToolCaller,
+  name: string,
+  args: Params | undefined,
+  options: CallToolOptions,
+  first: SendOptions,
+  between?: Between,
+): Promise<CallToolResult> {
+  let send = first
+  // Where the caller decides, the tool must allow it: for that we have to know the tool.
+  if (options.task === true && takesTask(caller.session.opened.conversation.peer, callTool.name))
+    await known(caller, name, send.signal)
+  let params = paramsFor(caller, name, args, options)
+  if (options.task === true) send = takingTask(send)
+  let answer: unknown
+  try {
+    answer = await (between?.begun() ?? caller.session.request(callTool, params, withHeaders(caller, name, args, send)))
+  } catch (error) {
+    if (between?.takesTasks === false && wantsTask(error)) throw error
+    // What was refused did not run: where we know better now, it is tried once more.
+    send = await secondThoughts(error, caller, name, send)
+    params = paramsFor(caller, name, args, options)
+    answer = await caller.session.request(callTool, params, withHeaders(caller, name, args, send))
+  }
+  const result = checkedResult(isFinal(answer) ? answer : await driven(caller, answer, params, send, between))
+  const task = createdTask(result)
+  if (task === undefined) return result
+  const until = untilEnd(send, options)
+  if (between === undefined) return checkedResult(await caller.finishTask(task, until))
+  await between.tasked()
+  const { signal, totalMs } = until
+  const answered = { signal, totalMs, answer: (request: InputRequest) => between.answer(request) }
+  return checkedResult(await finishTask(caller.session.tasks, task, answered))
 }
 
 /** What is not taken is not sent. A list that cannot be read is no ground to stay silent: the server looks by itself. */
@@ -247,11 +281,18 @@ function withHeaders({ session, book }: ToolCaller, name: string, args: Params |
 }
 
 /** The server asks, on wires where it does that inside results. */
-function driven(caller: ToolCaller, answer: unknown, params: CallParams, send: SendOptions): Promise<unknown> {
+function driven(
+  caller: ToolCaller,
+  answer: unknown,
+  params: CallParams,
+  send: SendOptions,
+  between: Between | undefined,
+): Promise<unknown> {
   const { session, answerers, rounds } = caller
   if (session.opened.revision.asks !== 'result') return Promise.resolve(answer)
   const options = withHeaders(caller, params.name, params.arguments, send)
   const again = (more: Params): Promise<unknown> => session.request(callTool, { ...params, ...more }, options)
+  if (between !== undefined) return between.drive(answer, again)
   return drive(answer, again, { answerers, rounds, signal: send.signal, kinds: taskKinds })
 }
 

@@ -25,6 +25,8 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** Giving up is not told: the other end may not know yet what a cancel is. */
   readonly quiet?: boolean
+  /** Told that the other end let go of the connection while it works on, where the wire has that. */
+  readonly onReleased?: (retryMs: number | undefined) => void
   /** Told under which id the request goes out. */
   readonly onSent?: (id: Id) => void
 }
@@ -106,6 +108,10 @@ export class Calls {
 
   failAll(error: Error): void {
     for (const { id } of this.#waiting.all()) this.fail(id, error)
+  }
+
+  released(id: Id, retryMs: number | undefined): void {
+    this.#waiting.get(id)?.onReleased?.(retryMs)
   }
 
   hold(id: Id, held: boolean): void {

@@ -8,7 +8,7 @@ import type { Trace } from '../core/log-trace.ts'
 import { type Caller, type Connection, ConnectionError, type Door, type Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { type Awaitable, type Id, isRecord, type Params } from '../jsonrpc/message.ts'
+import type { Awaitable, Id, Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, Peer, Revision, Spoken } from '../revisions/index.ts'
 import { type Asking, pushAsking } from './asking.ts'
 import type { SendOptions } from './calls.ts'
@@ -18,6 +18,7 @@ import { InFlight } from './in-flight.ts'
 import { DuplexLane } from './lanes.ts'
 import type { Limits } from './limits.ts'
 import { leave, listen } from './listening.ts'
+import { merged } from './merged.ts'
 import type { Method, Role } from './method.ts'
 import { Outcome } from './outcome.ts'
 import { Plan, type Side } from './plan.ts'
@@ -33,7 +34,8 @@ export interface EngineOptions {
   readonly info: Implementation
   readonly spoken: Spoken
   readonly limits: Limits
-  readonly sides: readonly Side[]
+  /** More may come. */
+  readonly sides: Side[]
   readonly middleware?: Layer[]
   readonly clock?: Clock
   /** Makes session ids: at least 128 bits of randomness. */
@@ -75,10 +77,18 @@ export class Engine implements Door {
   readonly onListen = new Set<(conversation: Conversation) => void>()
   /** Called for every conversation whose other end has said that it is ready. */
   readonly onReady = new Set<(conversation: Conversation) => void>()
+  /** Told of each resource that somebody begins to watch, and of each that nobody watches any more. */
+  readonly onWatch = new Set<(uri: string, watched: boolean) => void>()
+  /** Told of each conversation whose other end says that its folders are others now. */
+  readonly onRoots = new Set<(conversation: Conversation) => void>()
+  /** Why something that was asked for by this name is not there now, where somebody knows more than that. */
+  absent: ((name: string) => unknown) | undefined = undefined
   /** Undefined where no other process serves the same sessions. */
   readonly sharing: Sharing | undefined
   readonly #options: EngineOptions
   readonly #metas: (Record<string, unknown> | undefined)[] = []
+  /** The same for requests that declare more, by what they declare. */
+  #declared = new WeakMap<Capabilities, (Record<string, unknown> | undefined)[]>()
   #plan: Plan | undefined = undefined
   #outcome: Outcome | undefined = undefined
   readonly #onSessionEnd: ((id: string, forAll: boolean) => void)[] = []
@@ -111,6 +121,12 @@ export class Engine implements Door {
   get outcome(): Outcome {
     this.#outcome ??= new Outcome(this.plan, this.info, this.spoken.all)
     return this.#outcome
+  }
+
+  /** One more side, from a room above. */
+  extend(side: Side): void {
+    this.#options.sides.push(side)
+    this.replan()
   }
 
   /** A layer was added: compile anew. */
@@ -160,7 +176,7 @@ export class Engine implements Door {
     this.connected.add(conversation)
     this.#options.onConversation?.(conversation)
     const started = connection.start({
-      frame: (text, status) => receiveFrame(this, text, caller, lane, conversation, status),
+      frame: (text, status, within) => receiveFrame(this, text, caller, lane, conversation, status, within),
       fault: fault => {
         this.trace('frame-refused', fault)
         if (this.role === 'server')
@@ -168,6 +184,7 @@ export class Engine implements Door {
       },
       quiet: () => conversation.quiet(),
       hold: (id, held) => conversation.calls?.hold(id, held),
+      released: (id, retryMs) => conversation.calls?.released(id, retryMs),
       closed: reason => {
         this.connected.delete(conversation)
         conversation.end(reason ?? new ConnectionError('lost', 'The connection was closed'))
@@ -344,7 +361,13 @@ export class Engine implements Door {
   requestMeta(revision: Revision, declares?: Capabilities): Record<string, unknown> | undefined {
     if (revision.requestMeta === undefined) return undefined
     if (declares !== undefined) {
-      return revision.requestMeta(merged([this.capabilities(revision), declares]), this.info, this.#logLevel)
+      let metas = this.#declared.get(declares)
+      if (metas === undefined) {
+        metas = []
+        this.#declared.set(declares, metas)
+      }
+      metas[revision.ordinal] ??= revision.requestMeta(merged([this.capabilities(revision), declares]), this.info, this.#logLevel)
+      return metas[revision.ordinal]
     }
     this.#metas[revision.ordinal] ??= revision.requestMeta(this.capabilities(revision), this.info, this.#logLevel)
     return this.#metas[revision.ordinal]
@@ -354,6 +377,7 @@ export class Engine implements Door {
   set logLevel(level: string | undefined) {
     this.#logLevel = level
     this.#metas.length = 0
+    this.#declared = new WeakMap()
   }
 
   async close(): Promise<void> {
@@ -361,16 +385,4 @@ export class Engine implements Door {
     await this.sharing?.close()
     await Promise.all([...this.connected].map(conversation => conversation.connection?.close()))
   }
-}
-
-/** One level deep: several may add to one capability. */
-function merged(declared: readonly (Capabilities | undefined)[]): Capabilities {
-  const all: Record<string, unknown> = {}
-  for (const some of declared) {
-    for (const [name, value] of Object.entries(some ?? {})) {
-      const before = all[name]
-      all[name] = isRecord(before) && isRecord(value) ? { ...before, ...value } : value
-    }
-  }
-  return all
 }

@@ -54,6 +54,8 @@ export class Exchange {
   readonly id: Id | undefined
   /** Canonical and checked. */
   params: Params
+  /** The request of ours on whose stream it came, where each has one: what a server asks in the middle of a call. */
+  within: Id | undefined = undefined
   /** What a handler's resolve step found and its later steps need. */
   target: unknown = undefined
   /** The input after validation. */

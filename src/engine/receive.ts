@@ -24,6 +24,8 @@ export interface Delivery {
   readonly reply: Lane
   readonly conversation: Conversation | undefined
   readonly status?: number | undefined
+  /** The request of ours on whose stream it came, where each has one. */
+  readonly within?: Id | undefined
   /** Came in an array: its own wire must have those. */
   readonly batched?: boolean
 }
@@ -38,17 +40,18 @@ export function receiveFrame(
   reply: Lane,
   conversation?: Conversation,
   status?: number,
+  within?: Id,
 ): void {
   let message: unknown
   try {
     message = parse(text, engine.limits)
   } catch (error) {
     const rest = error instanceof TooDeep ? readable(engine, conversation, text) : undefined
-    if (rest !== undefined) return receive(engine, { message: rest, caller, reply, conversation, status })
+    if (rest !== undefined) return receive(engine, { message: rest, caller, reply, conversation, status, within })
     failUnread(conversation, text, error as McpError)
     return refuse(engine, reply, undefined, error, likelyRevision(engine, caller, conversation))
   }
-  receive(engine, { message, caller, reply, conversation, status })
+  receive(engine, { message, caller, reply, conversation, status, within })
 }
 
 export function receive(engine: Engine, delivery: Delivery): void {
@@ -85,7 +88,9 @@ export function receive(engine: Engine, delivery: Delivery): void {
     }
     if (revision.era === 'request' && route.method.nameParam !== undefined)
       checkNameHeader(params?.[route.method.nameParam], caller)
-    dispatch(engine, new Exchange(engine, conversation, caller, reply, route, peer, id, openParams(route, params)))
+    const exchange = new Exchange(engine, conversation, caller, reply, route, peer, id, openParams(route, params))
+    exchange.within = delivery.within
+    dispatch(engine, exchange)
   } catch (error) {
     const unasked = id === undefined && isRecord(message) && typeof message['method'] === 'string' && message['id'] === undefined
     if (unasked && caller.carrier !== 'http') engine.trace('notification-refused', error, caller)

@@ -140,6 +140,8 @@ class SharedSessions implements Shared {
   #level(conversation: Conversation, { parts }: Kept, { version }: Entry): void {
     if (this.#versions.get(conversation) === version) return
     this.#versions.set(conversation, version)
+    // Another process has gone on with it: that its client is ready was perhaps said there.
+    conversation.ready = true
     for (const memory of this.#options.memories) {
       if (memory.key === undefined || !Object.hasOwn(parts, memory.key)) continue
       memory.restore?.(conversation.recall(memory), parts[memory.key], conversation)

@@ -13,6 +13,7 @@ import type { Method } from './method.ts'
 export class Waiter {
   readonly id: Id
   readonly onProgress: ((progress: Progress) => void) | undefined
+  readonly onReleased: CallOptions['onReleased']
   readonly lasting: boolean
   /** The list in the answer whose entries stand each for itself. */
   readonly entries: string | undefined
@@ -49,6 +50,7 @@ export class Waiter {
     const now = engine.clock.now()
     this.id = id
     this.onProgress = options.onProgress
+    this.onReleased = options.onReleased
     this.lasting = method.lasting === true
     this.entries = method.entries
     this.#engine = engine

@@ -124,14 +124,19 @@ export interface Outgoing {
 
 /** What arrives on a connection. All callbacks are synchronous and must not throw. */
 export interface Sink {
-  /** One frame. `status` is the HTTP status that carried it, where there is one. */
-  frame(text: string, status?: number): void
+  /**
+   * One frame. `status` is the HTTP status that carried it, where there is one; `within` the id of the request on whose answer's
+   * stream it came, where each request has a stream of its own.
+   */
+  frame(text: string, status?: number, within?: Id): void
   /** A frame that had to be refused unread: too long, not UTF-8. The connection goes on. */
   fault(fault: FrameFault): void
   /** The connection has ended; called once, also after our own close(). */
   closed(reason?: Error): void
   /** The request with this id waits for something on this side (a person who signs in): its time stands still meanwhile. */
   hold?(id: Id, held: boolean): void
+  /** The other end let go of the stream of this request while it works on; its answer is fetched later. */
+  released?(id: Id, retryMs: number | undefined): void
   /** Resolves when nothing is under way that will still be sent. For carriers whose other end may stop talking before it stops listening. */
   quiet?(): Promise<void>
 }

@@ -102,8 +102,8 @@ export interface Server {
   resourceUpdated(uri: string): void
   /** What has become of transactions that somebody should look at. */
   readonly transactions: Transactions
-  /** For the page that approves calls of tools whose `confirm` has the channel `url`. */
-  readonly confirmations: Pick<Approvals, 'find' | 'approve'>
+  /** For the page that approves calls of tools whose `confirm` has the channel `url`, and for whoever answers those that stand in line. */
+  readonly confirmations: Pick<Approvals, 'find' | 'approve' | 'waiting' | 'refuse'>
   /** What was granted to callers: who holds it, what more they get, and its end. */
   readonly permissions: PermissionsControl
   /** What was decided, by whom, and whether anybody changed what was written of it. */

@@ -3,6 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import { type Duration, toMilliseconds } from '../core/duration.ts'
 import type { Budgets } from '../core/grant/budgets.ts'
 import type { Grants } from '../core/grant/grants.ts'
+import type { Quota } from '../core/grant/quota.ts'
 import type { Journal } from '../core/journal/journal.ts'
 import type { Step, Unit } from '../core/journal/unit.ts'
 import type { Trace } from '../core/log-trace.ts'
@@ -11,7 +12,7 @@ import { ownerKey } from '../core/owner.ts'
 import { type Confirmable, type ConfirmFacts, confirmFacts, messageOf } from '../features/reliability/confirmation/facts.ts'
 import { type Priced, quotaOf } from '../features/reliability/cost/facts.ts'
 import { unitsText } from '../features/reliability/cost/messages.ts'
-import { type CostOptions, type CostServer, costServer } from '../features/reliability/cost/server.ts'
+import { type CostOptions, type CostServer, costServer, type SharedQuota } from '../features/reliability/cost/server.ts'
 import { stepName } from '../features/reliability/transactions/messages.ts'
 import type { Op } from '../stores/store.ts'
 import type { ServerOptions } from './options.ts'
@@ -54,7 +55,8 @@ export interface Costs {
 const dayMs = 86_400_000
 
 export function costsOf({ cost = {} }: ServerOptions, wiring: CostWiring): Costs {
-  checkOptions('cost', cost, { unitLabel: 'string', quota: 'object' })
+  checkOptions('cost', cost, { unitLabel: 'string', quota: 'object', quotasFor: 'function' })
+  const { quotasFor } = cost
   const { clock, trace, grants, journal, facts, began } = wiring
   const budgets = lazyBudgets(wiring)
   return {
@@ -65,6 +67,7 @@ export function costsOf({ cost = {} }: ServerOptions, wiring: CostWiring): Costs
       facts,
       began,
       quota: cost.quota === undefined ? undefined : quotaOf('all', cost.quota, 'cost.quota'),
+      quotasFor: quotasFor && (caller => quotasFor(caller).map(sharedQuota)),
       unitLabel: cost.unitLabel,
     }),
     control: {
@@ -81,6 +84,11 @@ export function costsOf({ cost = {} }: ServerOptions, wiring: CostWiring): Costs
       return refunding(store, clock, `${owner}/${stepName(step.order, unit.id)}`)
     },
   }
+}
+
+/** No principal has such a key. */
+function sharedQuota({ name, ...facts }: SharedQuota): Quota {
+  return { ...quotaOf(name, facts, 'cost.quotasFor'), owner: `~shared.${encodeURIComponent(name)}` }
 }
 
 function lazyBudgets({ grants, journal }: CostWiring): () => Promise<Budgets> {
@@ -111,5 +119,7 @@ export function approvalOf(facts: Confirmable & Priced, { unitLabel }: CostOptio
   if (cost?.category !== 'requires_approval') return own
   const price = `It costs ${unitsText(cost.estimatedUnits, cost.unitLabel ?? unitLabel)}.`
   if (own === undefined) return { message: `${price} Shall it be called?`, risk: 'safe' }
-  return { ...own, message: `${messageOf(own)} ${price}` }
+  // Where the price needs a yes, every call does.
+  const { when: _, ...always } = own
+  return { ...always, message: `${messageOf(own)} ${price}` }
 }

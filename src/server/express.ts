@@ -1,14 +1,17 @@
 /** Mounts a server in an Express app: `app.all('/mcp', mcp(server))`, before or after a JSON body parser. */
-import type { RequestHandler } from 'express'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nodeHandler } from './node-handler.ts'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
+
+/** As Express calls it. Its types are not named, so that ours can be read where it is not installed. */
+export type ExpressHandler = (req: IncomingMessage & { readonly body?: unknown }, res: ServerResponse) => void
 
 /**
  * With `auth` mount it also where clients look for the metadata, with `references` also below: `/mcp/references/{*name}`.
  * @example app.all(['/mcp', '/.well-known/oauth-protected-resource{/*path}'], mcp(server, { auth: oauth({ issuer, resource }) }))
  */
-export function mcp(server: Server, options?: FetchOptions): RequestHandler {
+export function mcp(server: Server, options?: FetchOptions): ExpressHandler {
   const handle = nodeHandler(server, options)
   return (req, res) => handle(req, res, req.body)
 }

@@ -1,5 +1,5 @@
 /** Mounts a server in a Fastify app: `app.register(mcp, { server })`. */
-import type { FastifyPluginCallback } from 'fastify'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { shownBeside } from './documents.ts'
 import { nodeHandler } from './node-handler.ts'
 import type { FetchOptions } from './serve.ts'
@@ -11,8 +11,31 @@ export interface McpPluginOptions extends FetchOptions {
   readonly path?: string
 }
 
+interface RawRequest {
+  readonly raw: IncomingMessage
+}
+
+interface RawReply {
+  readonly raw: ServerResponse
+  hijack(): unknown
+}
+
+/** What is used of a Fastify app. Its types are not named, so that ours can be read where it is not installed. */
+export interface FastifyApp {
+  removeAllContentTypeParsers(): unknown
+  addContentTypeParser(
+    type: string,
+    parser: (request: unknown, payload: unknown, done: (error: Error | null, body?: unknown) => void) => void,
+  ): unknown
+  all(path: string, handler: (request: RawRequest, reply: RawReply) => void): unknown
+}
+
 /** @example app.register(mcp, { server }) */
-export const mcp: FastifyPluginCallback<McpPluginOptions> = (app, { server, path = '/mcp', ...options }, done) => {
+export function mcp(
+  app: FastifyApp,
+  { server, path = '/mcp', ...options }: McpPluginOptions,
+  done: (error?: Error) => void,
+): void {
   const handle = nodeHandler(server, options)
   // The server reads the body itself, with its own limits.
   app.removeAllContentTypeParsers()

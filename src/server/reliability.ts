@@ -14,7 +14,13 @@ import type { Scopes } from '../features/mcp/authorization/messages.ts'
 import type { Explain } from '../features/mcp/tools/failed.ts'
 import type { ToolEntry, ToolExtras, ToolFacts } from '../features/mcp/tools/server.ts'
 import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
-import { type Confirmable, confirmFacts, confirmMeta, worstRisk } from '../features/reliability/confirmation/facts.ts'
+import {
+  type Confirmable,
+  confirmFacts,
+  confirmMeta,
+  isForClients,
+  worstRisk,
+} from '../features/reliability/confirmation/facts.ts'
 import { type ConfirmationServer, confirmationServer } from '../features/reliability/confirmation/server.ts'
 import { type Priced, pricedMeta } from '../features/reliability/cost/facts.ts'
 import type { CallCost } from '../features/reliability/cost/meter.ts'
@@ -145,6 +151,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     trace,
     askMs,
     problemMeta,
+    dedupe: tool => parts.tools().get(tool)?.facts.dedupe,
   })
   const confirmation = confirming(options, parts, store, grants, audit)
   const permissions = permitting(options, parts, store, grants)
@@ -243,6 +250,8 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     confirmations: {
       find: async id => (await confirmation.approvals()).find(id),
       approve: async id => (await confirmation.approvals()).approve(id),
+      waiting: async () => (await confirmation.approvals()).waiting(),
+      refuse: async id => (await confirmation.approvals()).refuse(id),
     },
     allow: async (exchange, tool, approved) => (await confirmation.approvals()).allow(await ownerOf(exchange), tool, approved),
     explain: explainFailure,
@@ -282,7 +291,8 @@ const extrasOf = (undoable: Undoable, cost: CostOptions | undefined): ToolExtras
   },
   meta: (name, facts: ReliableFacts & UndoableFacts, schemas, streams) => {
     const undo = undoable(name, facts.undo)
-    const confirm = approvalOf(facts, cost)
+    const obliged = approvalOf(facts, cost)
+    const confirm = obliged !== undefined && isForClients(obliged) ? obliged : undefined
     const needs = facts.scopes === undefined ? undefined : { [permissionsExtension]: { required_scopes: facts.scopes } }
     const pages = paginationMeta(name, facts, schemas)
     const priced = pricedMeta(facts, cost?.unitLabel)
@@ -293,7 +303,9 @@ const extrasOf = (undoable: Undoable, cost: CostOptions | undefined): ToolExtras
   },
   annotations: (facts: ReliableFacts) => {
     const confirm = confirmFacts(facts)
-    return confirm === undefined ? undefined : { destructiveHint: worstRisk(confirm) === 'destructive' }
+    return confirm === undefined || confirm.when !== undefined
+      ? undefined
+      : { destructiveHint: worstRisk(confirm) === 'destructive' }
   },
 })
 
@@ -313,6 +325,7 @@ function confirming(
     problemMeta,
     grants,
     audit,
+    store: store.open,
     spending: async () => {
       const [{ Spending }, opened] = await Promise.all([import('../core/spending.ts'), store.open()])
       return new Spending({ store: opened, clock })

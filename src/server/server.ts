@@ -119,12 +119,16 @@ export function createServer(options: ServerOptions): Server {
     stream: reliable.streaming.stream,
     explain: reliable.problemMeta,
   })
+  const tellWatched = (uri: string, watched: boolean): void => {
+    for (const fn of engine.onWatch) fn(uri, watched)
+  }
   const resources = resourcesServer<Context>({
     paging,
     cache,
     context,
     subscriptions: limits.subscriptions,
     lapsing: reliable.lapsing,
+    watched: tellWatched,
   })
   const prompts = promptsServer<Context>({ paging, context })
   const completion = completionServer<Context>({
@@ -141,6 +145,7 @@ export function createServer(options: ServerOptions): Server {
     subscribers: resources.subscribers.of,
     watchable: (exchange, uri) => reliable.hears(exchange, uri, resources.scopes(uri)),
     lapsing: reliable.lapsing.listens,
+    watched: tellWatched,
     offered: {
       tools: () => tools.catalog.snapshot.entries.map(({ tool }) => tool),
       resources: () => resources.resources.snapshot.entries.map(({ resource }) => resource),
@@ -217,7 +222,7 @@ export function createServer(options: ServerOptions): Server {
     loggingServer(),
     progressReceiver(),
     cancellation(),
-    rootsServer(undefined),
+    rootsServer(),
     { layers: [unsealLayer(replay)], errors: elicitationErrors },
     ...dialects(),
     ...reliable.sides,

@@ -21,13 +21,14 @@ export function tapConnection(connection: Connection, onFrame: OnFrame): Connect
     ...(connection.caller === undefined ? {} : { caller: connection.caller }),
     start: sink =>
       connection.start({
-        frame: (text, status) => {
+        frame: (text, status, within) => {
           onFrame({ way: 'in', text, status })
-          sink.frame(text, status)
+          sink.frame(text, status, within)
         },
         fault: fault => sink.fault(fault),
         closed: reason => sink.closed(reason),
         hold: (id, held) => sink.hold?.(id, held),
+        released: (id, retryMs) => sink.released?.(id, retryMs),
         quiet: () => sink.quiet?.() ?? Promise.resolve(),
       }),
     send: (text, outgoing) => {

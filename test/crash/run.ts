@@ -9,6 +9,7 @@
  *   --only events                    instead: 20,000 events (--events N) to a subscriber that is cut 20 times (--cuts N)
  *   --only inbox                     instead: 20,000 events (--events N) from three live servers to a host that is killed
  *   --only flood                     instead: 10,000 events a second (--rate N) from one sender, and how long others wait
+ *   --only gateway                   instead: one of two gateways on one Postgres is killed under load, over and over
  *
  * The last line is `seed S: N kills: L lost, D double effects, integrity clean, slowest restart M ms`.
  */
@@ -22,6 +23,7 @@ import { type CampaignOptions, type CampaignReport, runCampaign } from './campai
 import { cutEvents } from './event-cuts.ts'
 import { failpoints, phases } from './failpoints.ts'
 import { type FloodRound, flood } from './flood.ts'
+import { killGateways } from './gateway.ts'
 import { killInbox } from './inbox.ts'
 
 const { values } = parseArgs({
@@ -40,7 +42,9 @@ const { values } = parseArgs({
 
 /** Every restart but one of a hundred answers within this. */
 const readyMs = 2_000
-const kills = whole('kills', values.kills ?? (values.only === 'inbox' ? '20' : '100'))
+/** All works again within this, when one of two gateways is killed. */
+const takeoverMs = 3_000
+const kills = whole('kills', values.kills ?? (values.only === 'inbox' || values.only === 'gateway' ? '20' : '100'))
 const seed = values.seed === undefined ? Date.now() % 1_000_000_000 : whole('seed', values.seed)
 const stores = storesOf(values.store)
 const began = performance.now()
@@ -53,6 +57,7 @@ async function runOnly(only: string): Promise<boolean> {
     ['events', runEvents],
     ['inbox', runInbox],
     ['flood', runFlood],
+    ['gateway', runGateway],
   ])
   const run = parts.get(only)
   if (run === undefined) throw new Error(`--only ${only}: there is ${[...parts.keys()].join(', ')}`)
@@ -62,6 +67,14 @@ async function runOnly(only: string): Promise<boolean> {
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Whether nothing acknowledged is lost, nothing done twice, and all works within 3 s of each kill. */
+async function runGateway(): Promise<boolean> {
+  const { acknowledged, lost, doubled, slowestMs, clean } = await killGateways(kills)
+  const found = `${acknowledged} acknowledged, ${lost} lost, ${doubled} double effects, audit ${clean ? 'clean' : 'broken'}`
+  console.log(`gateway: ${kills} kills: ${found}, slowest takeover ${Math.round(slowestMs)} ms`)
+  return lost + doubled === 0 && clean && slowestMs <= takeoverMs
 }
 
 /** Whether each came once and in order, on both eras. */

@@ -13,6 +13,12 @@ it('the notes example finds everything right with its own server', async () => {
   expect(stdout).toMatch(/^All is well at \d{4}-\d\d-\d\d\n$/)
 }, 30_000)
 
+it('the gateway example finds everything right with servers of three ages', async () => {
+  const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/gateway/client.ts')]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 60_000 })
+  expect(stdout).toBe('The gateway does what it should.\n')
+}, 60_000)
+
 it('the tickets example takes back what was done, although its server is killed in the midst of that, and goes on', async () => {
   const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/tickets/client.ts')]
   const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 60_000 })

@@ -1,5 +1,6 @@
 /** All that is fuzzed, in the order of the turns. */
 import type { Target } from './target.ts'
+import { answers } from './targets/answers.ts'
 import { clients } from './targets/client.ts'
 import { handles } from './targets/handles.ts'
 import { headers, heads, media } from './targets/headers.ts'
@@ -10,10 +11,12 @@ import { parsing } from './targets/parse.ts'
 import { patterns, schemas } from './targets/schemas.ts'
 import { servers } from './targets/server.ts'
 import { events, sse } from './targets/sse.ts'
+import { tapes } from './targets/tape.ts'
 import { templates } from './targets/templates.ts'
 
 export const targets: readonly Target[] = [
   lines,
+  answers,
   sse,
   events,
   parsing,
@@ -28,6 +31,7 @@ export const targets: readonly Target[] = [
   ...servers,
   ...clients,
   live,
+  tapes,
 ]
 
 export function targetNamed(name: string): Target {

@@ -1,5 +1,6 @@
 /** Which parts of a revision's schema a message is held against. */
 import { isRecord } from '../../src/jsonrpc/message.ts'
+import { extensionFaults } from './extensions.ts'
 import type { Rules } from './rules.ts'
 import type { Judged } from './schemas.ts'
 
@@ -24,6 +25,10 @@ const live =
   /^((live|context|channels|mcpl|featureSets)\/|(push\/event|inference\/(request|chunk|lifecycle)|model\/info|scope\/elevate|state\/(rollback|update|get))$)/
 
 export function faultsOf(rules: Rules, revision: Judged, frame: Frame, asked: Asked | undefined): string[] {
+  return [...officialFaults(rules, revision, frame, asked), ...extensionFaults(frame, asked?.method)]
+}
+
+function officialFaults(rules: Rules, revision: Judged, frame: Frame, asked: Asked | undefined): string[] {
   if (typeof frame['method'] === 'string') return callFaults(rules, revision, frame, frame['method'])
   if (frame['error'] !== undefined) return errorFaults(rules, frame)
   return [...envelope(rules, frame), ...resultFaults(rules, revision, frame['result'], asked)]

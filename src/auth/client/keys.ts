@@ -13,7 +13,10 @@ const parameters: Readonly<Record<SigningAlgorithm, EcKeyImportParams | RsaHashe
   EdDSA: { name: 'Ed25519' },
 }
 
-export async function signingKey(key: string | CryptoKey, algorithm: SigningAlgorithm): Promise<CryptoKey> {
+/** A `CryptoKey`, called by what makes one: only the types of browsers have that name. */
+export type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>
+
+export async function signingKey(key: string | SigningKey, algorithm: SigningAlgorithm): Promise<SigningKey> {
   if (typeof key !== 'string') return key
   const body = /-----BEGIN PRIVATE KEY-----([A-Za-z0-9+/=\s]+)-----END PRIVATE KEY-----/.exec(key)?.[1]
   try {

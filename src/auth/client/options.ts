@@ -2,7 +2,7 @@
 import type { Duration } from '../../core/duration.ts'
 import type { Outbound } from '../../core/outbound.ts'
 import type { Browser } from './browser.ts'
-import type { SigningAlgorithm } from './keys.ts'
+import type { SigningAlgorithm, SigningKey } from './keys.ts'
 import type { TokenStorage } from './storage.ts'
 
 export interface CommonOptions {
@@ -22,7 +22,7 @@ export interface CommonOptions {
 export interface ClientKey {
   readonly clientSecret?: string
   /** Signs assertions instead (private_key_jwt): PKCS #8 in PEM, or a key that is already imported. */
-  readonly privateKey?: string | CryptoKey
+  readonly privateKey?: string | SigningKey
   /** Of the private key. Default ES256. */
   readonly algorithm?: SigningAlgorithm
   /** Of the private key, where the authorization server knows several. */

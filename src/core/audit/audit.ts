@@ -46,12 +46,12 @@ export class Audit {
     this.#options = options
   }
 
-  /** The step that writes a line, for the commit of what it tells. */
-  line(facts: AuditFacts): Op {
+  /** The step that writes a line, for the commit of what it tells. `at`: when that was, where it is not now. */
+  line(facts: AuditFacts, at?: number): Op {
     const { clock } = this.#options
     this.#written++
     this.#timer ??= clock.setTimeout(() => this.#chainSoon(), chainMs, true)
-    return append(lines, writeLine(facts, clock.now()))
+    return append(lines, writeLine(facts, at ?? clock.now()))
   }
 
   /** Writes what comes with no commit of its own. */

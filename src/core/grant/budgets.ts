@@ -150,7 +150,7 @@ export class Budgets {
     )
     return [
       ...given.map(({ grant, version }) => ({ grant, version, quota: undefined })),
-      ...quotas.map(quota => ({ grant: periodOf(quota, owner, now), version: undefined, quota })),
+      ...quotas.map(quota => ({ grant: periodOf(quota, quota.owner ?? owner, now), version: undefined, quota })),
     ]
   }
 

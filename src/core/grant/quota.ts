@@ -8,6 +8,8 @@ export interface Quota {
   readonly counts: 'units' | 'calls'
   readonly most: number
   readonly periodMs: number
+  /** Whose it is, where that is not the caller: those who have the same one share it. */
+  readonly owner?: string
 }
 
 /** What is left of a quota in the present period. */

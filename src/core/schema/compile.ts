@@ -11,6 +11,7 @@ import {
   SchemaError,
   type StandardResult,
   type StandardSchema,
+  Unchecked,
 } from './schema.ts'
 
 export interface Compiled<T = unknown> {
@@ -37,6 +38,7 @@ export interface CompileOptions {
  */
 export function compileSchema<S extends Schema>(schema: S, options?: CompileOptions): Compiled<InferOutput<S>>
 export function compileSchema(schema: Schema, { side = 'input', where = 'schema' }: CompileOptions = {}): Compiled {
+  if (schema instanceof Unchecked) return new UncheckedCompiled(schema.json)
   if (isStandardSchema(schema)) return new StandardCompiled(schema, jsonOf(schema, side, where))
   if (isRecord(schema)) {
     dialectOf(schema)
@@ -100,6 +102,18 @@ function fromStandard(result: StandardResult<unknown>): Validation {
     ),
   )
   return { ok: false, issues }
+}
+
+class UncheckedCompiled implements Compiled {
+  readonly json: JsonSchema
+
+  constructor(json: JsonSchema) {
+    this.json = json
+  }
+
+  validate(value: unknown): Validation {
+    return { ok: true, value }
+  }
 }
 
 class JsonCompiled implements Compiled {

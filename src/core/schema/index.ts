@@ -11,5 +11,6 @@ export {
   type Schema,
   SchemaError,
   type StandardSchema,
+  Unchecked,
   withJsonSchema,
 } from './schema.ts'

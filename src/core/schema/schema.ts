@@ -36,7 +36,7 @@ declare const typed: unique symbol
 export type TypedJsonSchema<T> = JsonSchema & { readonly [typed]: T }
 
 /** What is accepted wherever a schema is asked for. */
-export type Schema<T = unknown> = StandardSchema<unknown, T> | TypedJsonSchema<T> | JsonSchema
+export type Schema<T = unknown> = StandardSchema<unknown, T> | TypedJsonSchema<T> | JsonSchema | Unchecked
 
 type StandardTypes<S> = S extends { readonly '~standard': { readonly types?: infer Types } } ? NonNullable<Types> : never
 
@@ -80,6 +80,15 @@ export function withJsonSchema<Input, Output>(
 ): StandardSchema<Input, Output> {
   const { vendor, validate } = schema['~standard']
   return { '~standard': { version: 1, vendor, validate, jsonSchema: { input: () => json, output: () => json } } }
+}
+
+/** A schema that is shown and not checked by: whoever is shown it, somebody else does the checking. */
+export class Unchecked {
+  readonly json: JsonSchema
+
+  constructor(json: JsonSchema) {
+    this.json = json
+  }
 }
 
 /** ArkType's schemas are functions; everyone else's are objects. */

@@ -35,7 +35,7 @@ export interface EntryFault {
 }
 
 const known = new Set(
-  'command args env cwd envFile type transport transportType url serverUrl headers disabled timeout autoApprove alwaysAllow live'.split(
+  'command args env cwd envFile type transport transportType url serverUrl httpUrl headers disabled timeout autoApprove alwaysAllow live'.split(
     ' ',
   ),
 )
@@ -70,7 +70,7 @@ const httpNames = ['http', 'https', 'sse', 'streamable-http', 'streamablehttp', 
 
 function targetOf(reader: Reader, envFile: (path: string) => Readonly<Record<string, string | undefined>>) {
   const kind = (reader.text('type') ?? reader.text('transport') ?? reader.text('transportType'))?.toLowerCase()
-  const url = reader.text('url') ?? reader.text('serverUrl')
+  const url = reader.text('httpUrl') ?? reader.text('url') ?? reader.text('serverUrl')
   const command = reader.text('command')
   // What could not be expanded is told already; it is not missing.
   if (reader.faults.length > 0) return undefined

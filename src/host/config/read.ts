@@ -1,4 +1,4 @@
-/** A config file: `mcpServers` as most programs have it, or VS Code's `servers`. One server's mistake is that server's alone. */
+/** A config file: `mcpServers` as most programs have it, or VS Code's `servers`, as JSON or YAML. One server's mistake is its own. */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, resolve } from 'node:path'
@@ -7,7 +7,7 @@ import { digest } from '../../core/digest.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import { readEntry, type ServerEntry } from './entry.ts'
 import type { Surroundings } from './expand.ts'
-import { type Placed, readJsonc } from './jsonc.ts'
+import { type Placed, readJsonc, type SyntaxFault } from './jsonc.ts'
 
 /** A mistake in a file: where it is, the rule it breaks and what to do. */
 export interface ConfigFault {
@@ -44,19 +44,41 @@ export interface ReadConfigOptions {
 const mostServers = 256
 const mostChars = 1024 * 1024
 
-/** Reads the text of a config file. */
+/** Reads the text of a config file: YAML by the name of the file, else JSON. */
 export async function readConfig(text: string, file: string, options: ReadConfigOptions = {}): Promise<HostConfig> {
+  if (text.length <= mostChars) return readParsed(await parseConfig(text, file), file, options)
+  const said = why(
+    'CONFIG_INVALID',
+    'config.size',
+    `The file is longer than ${mostChars} characters`,
+    'Keep only the servers in it',
+  )
+  return { file, servers: new Map(), refused: new Map(), faults: [{ file, line: 1, why: said }], readable: false }
+}
+
+/** A file as values that know their line. */
+export interface ParsedConfig {
+  readonly root: Placed | undefined
+  readonly faults: readonly SyntaxFault[]
+}
+
+export async function parseConfig(text: string, file: string): Promise<ParsedConfig> {
+  return /\.ya?ml$/i.test(file) ? (await import('./yaml.ts')).readYaml(text) : readJsonc(text)
+}
+
+/** The same for a file that is parsed already, for those who know its shape by another name. */
+export async function readParsed(
+  { root, faults: syntax }: ParsedConfig,
+  file: string,
+  options: ReadConfigOptions = {},
+): Promise<HostConfig> {
   const faults: ConfigFault[] = []
   const unreadable = (): HostConfig => ({ file, servers: new Map(), refused: new Map(), faults, readable: false })
   const wrong = (line: number, rule: string, message: string, fix: string, server?: string): void => {
     faults.push({ file, line, ...(server !== undefined && { server }), why: why('CONFIG_INVALID', rule, message, fix) })
   }
-  if (text.length > mostChars) {
-    wrong(1, 'config.size', `The file is longer than ${mostChars} characters`, 'Keep only the servers in it')
-    return unreadable()
-  }
-  const { root, faults: syntax } = readJsonc(text)
-  for (const { line, message } of syntax) wrong(line, 'config.syntax', `The file is no JSON: ${message}`, 'Correct this line')
+  const kind = /\.ya?ml$/i.test(file) ? 'YAML' : 'JSON'
+  for (const { line, message } of syntax) wrong(line, 'config.syntax', `The file is no ${kind}: ${message}`, 'Correct this line')
   if (syntax.length > 0 || root?.members === undefined) {
     if (syntax.length === 0) wrong(1, 'config.syntax', 'The file is no object', 'Write { "mcpServers": { … } }')
     return unreadable()

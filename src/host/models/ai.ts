@@ -35,8 +35,19 @@ export interface AiModelOptions {
 
 type Sdk = typeof import('ai')
 
+/** As much of a language model of the AI SDK as tells that it is one; its own types are not named, so that ours can be read without it. */
+export interface AiLanguageModel {
+  readonly specificationVersion: string
+  readonly provider: string
+  readonly modelId: string
+  doStream(options: never): PromiseLike<unknown>
+}
+
+/** A model, the name of one, or who gets it when it is first asked. */
+export type AiLanguage = string | AiLanguageModel | (() => Promise<string | AiLanguageModel>)
+
 /** @example const host = await createHost({ servers, model: aiModel(createAnthropic()('claude-sonnet-5')) }) */
-export function aiModel(language: LanguageModel | (() => Promise<LanguageModel>), options: AiModelOptions = {}): Model {
+export function aiModel(language: AiLanguage, options: AiModelOptions = {}): Model {
   const { traits, price } = options
   const info = infoOf(language, options)
   return {
@@ -48,7 +59,8 @@ export function aiModel(language: LanguageModel | (() => Promise<LanguageModel>)
       const sdk = await load()
       const model = typeof language === 'function' ? await language() : language
       try {
-        yield* stream(sdk, model, request, signal)
+        // The SDK itself checks which of its versions the model is made for.
+        yield* stream(sdk, model as LanguageModel, request, signal)
       } catch (error) {
         signal.throwIfAborted()
         throw providerProblem(error, info)
@@ -65,7 +77,7 @@ async function load(): Promise<Sdk> {
   }
 }
 
-function infoOf(language: LanguageModel | (() => Promise<LanguageModel>), options: AiModelOptions): ModelInfo {
+function infoOf(language: AiLanguage, options: AiModelOptions): ModelInfo {
   const told = typeof language === 'object' ? language : undefined
   const named = typeof language === 'string' ? language : undefined
   return {

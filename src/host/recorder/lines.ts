@@ -1,4 +1,5 @@
 /** A recording: one line of JSON for each thing that happened to a host, in order, with the time at which it did. */
+import { readJsonLines } from '../../core/json-lines.ts'
 import type { Why } from '../../core/why.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import type { Carrier } from '../../jsonrpc/connection.ts'
@@ -43,15 +44,9 @@ export type RecordedLine = { readonly at: number } & (
   | { readonly kind: 'turn'; readonly turn: TurnLine }
 )
 
+/** A recording whose writer was killed amid a line is good up to there. */
 export function readLines(text: string): readonly RecordedLine[] {
-  const lines = text.split('\n').filter(line => line !== '')
-  const read = lines.map((line, at): RecordedLine => {
-    try {
-      return JSON.parse(line) as RecordedLine
-    } catch (cause) {
-      throw new TypeError(`Line ${at + 1} of the recording is no JSON`, { cause })
-    }
-  })
+  const read = readJsonLines(text, 'recording').values as readonly unknown[] as readonly RecordedLine[]
   const [first] = read
   if (first?.kind !== 'begin' || first.version !== 1) throw new TypeError('This is no recording of a host')
   return read

@@ -4,6 +4,7 @@
  */
 import { createWriteStream } from 'node:fs'
 import { type Clock, realClock } from '../../core/clock.ts'
+import { jsonLine } from '../../core/json-lines.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import type { OnTurn } from '../loop/loop-parts.ts'
@@ -33,7 +34,7 @@ export function openRecorder(file: string, { clock = realClock }: { readonly clo
   })
   let connections = 0
   const turns = new Set<Promise<unknown>>()
-  const write = (line: Line): void => void stream.write(`${JSON.stringify({ at: clock.now(), ...line })}\n`)
+  const write = (line: Line): void => void stream.write(jsonLine({ at: clock.now(), ...line }))
   write({ kind: 'begin', version: 1 })
   return {
     wrap: server => connection => tapped(connection, server, connections++, write),
@@ -70,9 +71,9 @@ function tapped(connection: Connection, server: string, number: number, write: (
     ...(connection.caller !== undefined && { caller: connection.caller }),
     start: sink =>
       connection.start({
-        frame: (text, status) => {
+        frame: (text, status, within) => {
           passed('in', text)
-          sink.frame(text, status)
+          sink.frame(text, status, within)
         },
         fault: fault => sink.fault(fault),
         closed: reason => {

@@ -8,7 +8,7 @@ export const reviving = {
 } as const
 
 /** Doubles with each failure in a row. Half of it is chance, so that many that fell together do not come back together. */
-export function reviveDelay(failures: number, random: () => number): number {
-  const most = Math.min(reviving.firstMs * 2 ** Math.min(Math.max(0, failures - 1), 20), reviving.mostMs)
+export function reviveDelay(failures: number, random: () => number, mostMs: number = reviving.mostMs): number {
+  const most = Math.min(reviving.firstMs * 2 ** Math.min(Math.max(0, failures - 1), 20), mostMs)
   return Math.round(most / 2 + (random() * most) / 2)
 }

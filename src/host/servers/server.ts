@@ -48,9 +48,11 @@ export interface HostServer {
 export interface ServerPort {
   readonly clock: Clock
   readonly random: () => number
-  readonly pins: Pins
+  readonly pins: Pick<Pins, 'look' | 'approve'>
   /** What connections to a server are made with: who answers it, and how. */
   options(server: string): ConnectOptions
+  /** The longest pause before a server is tried again. Default: a minute. */
+  mostMs?(entry: KnownServer): number | undefined
   /** Told that a server came up, went down, or has other tools. */
   changed(server: HostServer): void
   /** Told of tools that are held for the first time. */
@@ -149,6 +151,7 @@ export class ServerLine implements HostServer {
     return new ToolList({
       clock: this.#port.clock,
       list: () => this.#list(client),
+      late: () => this.#port.changed(this),
       // A server that never spoke of tools, and has none, is not asked before every turn.
       holds: tools => this.#follows || (tools.length === 0 && client.capabilities['tools'] === undefined),
     })
@@ -178,7 +181,7 @@ export class ServerLine implements HostServer {
       const reason = await this.#once()
       if (signal.aborted) break
       failures = this.#lastedMs > reviving.steadyMs ? 1 : failures + 1
-      const waitMs = reviveDelay(failures, this.#port.random)
+      const waitMs = reviveDelay(failures, this.#port.random, this.#port.mostMs?.(this.entry))
       this.#fall(reason, waitMs)
       if (this.#status === 'refused') break
       await this.#pause(waitMs)

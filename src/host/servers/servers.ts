@@ -70,6 +70,11 @@ export class Servers {
     this.#lines.get(name)?.retry()
   }
 
+  /** Its tools may be others now: they are looked at again. */
+  relist(name: string): void {
+    this.#lines.get(name)?.relist()
+  }
+
   /** Takes a held definition for the right one from now on. */
   async approve(held: HeldTool): Promise<void> {
     await this.#port.pins.approve(held)

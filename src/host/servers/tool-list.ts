@@ -10,6 +10,8 @@ export interface ToolListOptions<T> {
   readonly list: () => Promise<readonly T[]>
   /** Whether a list stays true until it is said to be stale. */
   readonly holds: (tools: readonly T[]) => boolean
+  /** A list is here for which somebody did not wait. */
+  readonly late?: () => void
 }
 
 /** How long the first list is waited for, and a later one where an earlier is there. */
@@ -25,6 +27,8 @@ export class ToolList<T> {
   #asking: Promise<readonly T[]> | undefined = undefined
   #askedAt = 0
   #notBefore = 0
+  /** Somebody went on without the list that is asked for. */
+  #missed = false
 
   constructor(options: ToolListOptions<T>) {
     this.#options = options
@@ -56,6 +60,8 @@ export class ToolList<T> {
         this.#asking = undefined
         this.#last = tools
         this.#holds = this.#options.holds(tools)
+        if (this.#missed) this.#options.late?.()
+        this.#missed = false
       },
       () => {
         if (this.#asking !== asking) return
@@ -67,10 +73,15 @@ export class ToolList<T> {
     return asking
   }
 
+  #without(otherwise: readonly T[]): readonly T[] {
+    this.#missed = true
+    return otherwise
+  }
+
   #within(asking: Promise<readonly T[]>, ms: number, otherwise: readonly T[]): Promise<readonly T[]> {
-    if (ms <= 0) return Promise.resolve(otherwise)
+    if (ms <= 0) return Promise.resolve(this.#without(otherwise))
     return new Promise((resolve, reject) => {
-      const cancel = this.#options.clock.setTimeout(() => resolve(otherwise), ms, true)
+      const cancel = this.#options.clock.setTimeout(() => resolve(this.#without(otherwise)), ms, true)
       asking.then(resolve, reject).finally(cancel)
     })
   }

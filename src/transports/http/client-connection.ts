@@ -152,8 +152,12 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
     return this.#wire.send({ method: 'GET', path: this.#path, headers }, reader)
   }
 
-  frame(text: string, status: number): void {
-    this.#sink?.frame(text, status)
+  frame(text: string, status: number, within?: Id): void {
+    this.#sink?.frame(text, status, within)
+  }
+
+  released(id: Id, retryMs: number | undefined): void {
+    this.#sink?.released?.(id, retryMs)
   }
 
   hold(id: Id, held: boolean): void {

@@ -94,6 +94,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
     }
     if (this.settled) this.#finish()
     else if (!this.#continue()) this.abort(cutShort())
+    else if (this.id !== undefined) this.#port.released?.(this.id, this.#body?.parser?.retryMs)
   }
 
   fail(error: ConnectionError): void {
@@ -113,7 +114,7 @@ export class Exchange implements AnswerReader, BodyUser, StreamUser {
     this.heard++
     const { id } = this.#outgoing
     const answer = this.settled || id === undefined ? undefined : answerTo(text, id, this.limits)
-    this.#port.frame(answer ?? text, status)
+    this.#port.frame(answer ?? text, status, id)
     if (answer !== undefined) this.settle()
   }
 

@@ -24,8 +24,14 @@ export function pace(response: IncomingMessage, reader: PacedReader): void {
   response.on('error', cause => paced.fail(cause))
 }
 
-class Paced {
-  readonly #response: IncomingMessage
+/** Where the bytes come from. */
+export interface Flow {
+  pause(): unknown
+  resume(): unknown
+}
+
+export class Paced {
+  readonly #response: Flow
   readonly #reader: PacedReader
   /** What came, but not in this turn. */
   #rest: Buffer | undefined = undefined
@@ -34,7 +40,7 @@ class Paced {
   #counting = false
   #ended = false
 
-  constructor(response: IncomingMessage, reader: PacedReader) {
+  constructor(response: Flow, reader: PacedReader) {
     this.#response = response
     this.#reader = reader
   }

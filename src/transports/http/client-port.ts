@@ -17,7 +17,9 @@ export interface Port {
   /** What Streamable HTTP has and the old pair has not. */
   readonly streamable?: StreamablePort
   post(frame: string, outgoing: Outgoing, session: string | undefined, reader: AnswerReader): WireCall
-  frame(text: string, status: number): void
+  frame(text: string, status: number, within?: Id): void
+  /** The server let go of the stream of this request, and will be asked for the rest. */
+  released?(id: Id, retryMs: number | undefined): void
   /** The request with this id waits for something on this side. */
   hold(id: Id, held: boolean): void
 }

@@ -6,6 +6,7 @@ import { HttpClientConnection } from './client-connection.ts'
 import { type Fetch, fetchWire } from './client-fetch.ts'
 import { type NodeWireOptions, nodeWire } from './client-node.ts'
 import { type ClientSettings, clientSettings } from './client-settings.ts'
+import { socketWire } from './client-socket.ts'
 import { type HttpWire, httpUrl } from './client-wire.ts'
 
 export interface HttpClientOptions extends Partial<ClientSettings>, NodeWireOptions {
@@ -27,6 +28,11 @@ export function httpClientConnection(url: string | URL, options: HttpClientOptio
 
 /** The wire that the options ask for. */
 export function wireFor(url: URL, options: HttpClientOptions): HttpWire {
-  const wire = options.fetch === undefined ? nodeWire(url, options) : fetchWire(url, options.fetch)
+  const wire = options.fetch === undefined ? wireTo(url, options) : fetchWire(url, options.fetch)
   return options.authorizer === undefined ? wire : authorizedWire(url, wire, options.authorizer)
+}
+
+/** Plain HTTP has a wire of our own; TLS is left to Node. */
+function wireTo(url: URL, options: HttpClientOptions): HttpWire {
+  return url.protocol === 'https:' ? nodeWire(url, options) : socketWire(url, options)
 }

@@ -75,7 +75,9 @@ async function pair(request, response) {
     sessions.set(transport.sessionId, transport)
     await build().connect(transport)
   } else if (request.method === 'POST' && pathname === '/messages') {
-    await sessions.get(searchParams.get('sessionId')).handlePostMessage(request, response)
+    const transport = sessions.get(searchParams.get('sessionId'))
+    if (transport === undefined) response.writeHead(404).end()
+    else await transport.handlePostMessage(request, response)
   } else response.writeHead(405).end()
 }
 

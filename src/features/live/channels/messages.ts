@@ -47,7 +47,8 @@ export const listChannels = request<{ readonly channels: readonly WireChannel[] 
 export const openChannel = request<Readonly<Record<string, unknown>>>()({
   ...toServer,
   name: 'channels/open',
-  params: object({ channelId: optional(string) }),
+  // By its id, or by what kind of channel it is and where.
+  params: object({ channelId: optional(string), type: optional(string), address: optional(anything) }),
 })
 
 export const closeChannel = request<Readonly<Record<string, unknown>>>()({

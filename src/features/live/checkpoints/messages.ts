@@ -32,6 +32,11 @@ export interface WireCallMeta extends WireCallState {
   readonly hostId?: string
 }
 
+/** In the `_meta` of a result, a copy of its `state`. */
+export interface WireResultMeta {
+  readonly state?: StateReport
+}
+
 const parent: Shape<string | null | undefined> = {
   optional: true,
   schema: () => ({ type: ['string', 'null'] }),

@@ -93,5 +93,11 @@ export const inferenceLifecycle = notification({
   name: 'inference/lifecycle',
   to: 'server',
   in: officialIds,
-  params: object({ phase: string, inferenceId: optional(string), conversationId: optional(string) }),
+  params: object({
+    phase: string,
+    inferenceId: optional(string),
+    conversationId: optional(string),
+    turnIndex: optional(integer),
+    usage: optional(record),
+  }),
 })

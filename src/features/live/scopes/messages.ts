@@ -19,6 +19,8 @@ export interface Elevation {
   readonly payload?: Readonly<Record<string, unknown>>
   /** On denial. */
   readonly reason?: string
+  /** On denial: code, rule and way out, for hosts that say why. */
+  readonly data?: unknown
 }
 
 export const scopeShape = object({ label: string, payload: optional(record) })

@@ -9,6 +9,6 @@ export interface LogMessage {
   readonly data: unknown
 }
 
-export function loggingClient(onLog: ((message: LogMessage) => void) | undefined): Side {
-  return { handlers: [[message, ({ params }: Exchange) => onLog?.(params as unknown as LogMessage)]] }
+export function loggingClient(onLog: ((message: LogMessage, exchange: Exchange) => void) | undefined): Side {
+  return { handlers: [[message, (exchange: Exchange) => onLog?.(exchange.params as unknown as LogMessage, exchange)]] }
 }

@@ -30,6 +30,11 @@ export function loggingServer(): Side {
   }
 }
 
+/** The least severe level that this caller has asked for; undefined where it has not. */
+export function wantedLevel({ peer, conversation }: Exchange): LogLevel | undefined {
+  return peer.revision.era === 'request' ? (peer.logLevel as LogLevel | undefined) : conversation.remembered(level)?.least
+}
+
 /** False when the client does not want to hear it, or `allow` says that it is too much. */
 export function sendLog(
   exchange: Exchange,

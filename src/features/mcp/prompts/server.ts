@@ -124,11 +124,14 @@ function completes({ args }: PromptEntry<never>): boolean {
   return [...args.completers.values()].some(completer => completer !== undefined)
 }
 
-function find<C>(catalog: Catalog<PromptEntry<C>>, { params }: Exchange): PromptEntry<C> {
+function find<C>(catalog: Catalog<PromptEntry<C>>, { params, engine }: Exchange): PromptEntry<C> {
   const name = params['name'] as string
   const entry = catalog.get(name)
   if (entry === undefined)
-    throw new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
+    throw (
+      engine.absent?.(name) ??
+      new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
+    )
   return entry
 }
 

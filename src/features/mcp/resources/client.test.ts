@@ -12,7 +12,7 @@ import { resourcesClient } from './client.ts'
 async function hearing(revision: RevisionId, sides: readonly Side[], ...frames: readonly object[]): Promise<void> {
   const [near, far] = memoryPair()
   const info = { name: 'client', version: '1' }
-  const engine = new Engine({ role: 'client', info, spoken: new Spoken([revision]), limits: clientLimits, sides })
+  const engine = new Engine({ role: 'client', info, spoken: new Spoken([revision]), limits: clientLimits, sides: [...sides] })
   const conversation = engine.accept(near)
   conversation.peer = { revision: revisionById(revision), capabilities: {}, info: undefined, logLevel: undefined }
   far.start({ frame: () => {}, fault: () => {}, closed: () => {} })

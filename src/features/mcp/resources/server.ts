@@ -40,6 +40,8 @@ export interface ResourcesOptions<C> {
   readonly context: (exchange: Exchange) => C
   /** How many resources one conversation may watch. */
   readonly subscriptions: number
+  /** Told when the first begins to watch a resource, and when the last has stopped. */
+  readonly watched?: SubscribersOptions['watched']
   /** How a subscription ends with the grant that let it in. */
   readonly lapsing?: Pick<SubscribersOptions, 'lapses' | 'lapsed'>
 }
@@ -71,7 +73,7 @@ export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServe
     key: ({ uriTemplate }) => uriTemplate,
     facts: ({ shown }) => shown,
   })
-  const subscribers = createSubscribers({ limit: options.subscriptions, ...options.lapsing })
+  const subscribers = createSubscribers({ limit: options.subscriptions, watched: options.watched, ...options.lapsing })
   let everOffered = false
   const offer = (): void => {
     everOffered = true
@@ -165,10 +167,10 @@ interface Found<C> {
 
 const noVariables = {}
 
-function find<C>(catalogs: Catalogs<C>, { params }: Exchange): Found<C> {
+function find<C>(catalogs: Catalogs<C>, { params, engine }: Exchange): Found<C> {
   const uri = params['uri'] as string
   const found = search(catalogs, uri)
-  if (found === undefined) throw notFound(uri)
+  if (found === undefined) throw engine.absent?.(uri) ?? notFound(uri)
   return found
 }
 

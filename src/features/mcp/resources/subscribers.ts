@@ -19,6 +19,8 @@ export interface SubscribersOptions {
   readonly limit: number
   /** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
   readonly lapses?: ((admission: Admitted, ended: (reason: string) => void) => () => void) | undefined
+  /** Told when the first begins to watch a resource, and when the last has stopped. */
+  readonly watched?: ((uri: string, watched: boolean) => void) | undefined
   /** Told what has ended with a grant. */
   readonly lapsed?: ((conversation: Conversation, uris: readonly string[], reason: string) => void) | undefined
 }
@@ -28,11 +30,13 @@ const nobody: ReadonlySet<Conversation> = new Set()
 /** What one conversation watches: by URI the grant that let it in, if one did. */
 type Watched = Map<string, Admitted | undefined>
 
-export function createSubscribers({ limit, lapses, lapsed }: SubscribersOptions): Subscribers {
+export function createSubscribers({ limit, lapses, lapsed, watched: told }: SubscribersOptions): Subscribers {
   const watchers = new Map<string, Set<Conversation>>()
   const drop = (conversation: Conversation, uri: string): void => {
     const set = watchers.get(uri)
-    if (set?.delete(conversation) === true && set.size === 0) watchers.delete(uri)
+    if (set?.delete(conversation) !== true || set.size > 0) return
+    watchers.delete(uri)
+    told?.(uri, false)
   }
   /** By conversation and grant: what lets go of listening for its end. */
   const ends = new WeakMap<Watched, Map<string, () => void>>()
@@ -58,7 +62,9 @@ export function createSubscribers({ limit, lapses, lapsed }: SubscribersOptions)
   }
   const watch = (conversation: Conversation, uris: Watched, uri: string, by: Admitted | undefined): void => {
     uris.set(uri, by)
-    watchers.set(uri, (watchers.get(uri) ?? new Set()).add(conversation))
+    const others = watchers.get(uri)
+    if (others === undefined) told?.(uri, true)
+    watchers.set(uri, (others ?? new Set()).add(conversation))
     const held = ends.get(uris)
     if (by === undefined || lapses === undefined || held === undefined || held.has(placeOf(by))) return
     held.set(

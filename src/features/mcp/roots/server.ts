@@ -20,6 +20,9 @@ export async function askRoots(exchange: Exchange, options: CallOptions & { key?
   return roots
 }
 
-export function rootsServer(onChange: ((exchange: Exchange) => void) | undefined): Side {
-  return { handlers: [[rootsChanged, (exchange: Exchange) => onChange?.(exchange)]] }
+export function rootsServer(): Side {
+  const told = ({ engine, conversation }: Exchange): void => {
+    for (const fn of engine.onRoots) fn(conversation)
+  }
+  return { handlers: [[rootsChanged, told]] }
 }

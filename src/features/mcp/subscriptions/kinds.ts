@@ -28,15 +28,23 @@ export interface UpdateKind extends ListenKind {
 
 const nobody: readonly Send[] = []
 
-/** `limit`: URIs in one request. `watchable`: whether the caller may hear of a resource; of the others nothing is granted. */
+/** `limit`: URIs in one request. `watchable`: whether the caller may hear of a resource; of the others nothing is granted. `watched`: told of the first who watches one, and of the last who stops. */
 export function updateKind(
   limit: number,
   watchable: (exchange: Exchange, uri: string) => Awaitable<boolean> = () => true,
+  watched?: (uri: string, watched: boolean) => void,
 ): UpdateKind {
   const watchers = new Map<string, Set<Send>>()
   const drop = (uri: string, send: Send): void => {
     const set = watchers.get(uri)
-    if (set?.delete(send) === true && set.size === 0) watchers.delete(uri)
+    if (set?.delete(send) !== true || set.size > 0) return
+    watchers.delete(uri)
+    watched?.(uri, false)
+  }
+  const add = (uri: string, send: Send): void => {
+    const others = watchers.get(uri)
+    if (others === undefined) watched?.(uri, true)
+    watchers.set(uri, (others ?? new Set()).add(send))
   }
   return {
     of: uri => watchers.get(uri) ?? nobody,
@@ -52,7 +60,7 @@ export function updateKind(
       return {
         accepted: uris,
         start: () => {
-          for (const uri of uris) watchers.set(uri, (watchers.get(uri) ?? new Set()).add(send))
+          for (const uri of uris) add(uri, send)
         },
         close: () => {
           for (const uri of uris) drop(uri, send)

@@ -31,6 +31,8 @@ export interface SubscriptionsOptions {
   readonly subscribers: (uri: string) => Iterable<Conversation>
   /** Whether a caller may hear of a resource. Default: each may. */
   readonly watchable?: (exchange: Exchange, uri: string) => Awaitable<boolean>
+  /** Told when the first begins to listen for a resource, and when the last has stopped. */
+  readonly watched?: (uri: string, watched: boolean) => void
   /** Ends what is listened to when what let it in is over. */
   readonly lapsing?: Lapsing
 }
@@ -53,7 +55,7 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
   const listeners = new Listeners(options.limits, options.lapsing)
   const dialect = dialectChanges(options.offered)
   const kinds = { tools: listKind('tools'), prompts: listKind('prompts'), resources: listKind('resources') }
-  const updates = updateKind(options.limits.subscriptions, options.watchable)
+  const updates = updateKind(options.limits.subscriptions, options.watchable, options.watched)
   for (const kind of [...Object.values(kinds), updates]) listeners.add(kind)
 
   const tellList = (engine: Engine, list: ListName): void => {

@@ -47,6 +47,11 @@ export interface ToolFacts {
   /** Done twice it has the same effect as done once, so that a call whose outcome is unknown may be made again. */
   readonly idempotent?: boolean
   /**
+   * A call without an idempotency key that is the same as one of its caller's that ended less than this ago is a repetition of it:
+   * it gets that one's outcome. A function says it for one call; undefined: each is a call of its own, as by default.
+   */
+  readonly dedupe?: Duration | ((args: Params, caller: Caller) => Duration | undefined)
+  /**
    * What becomes of two calls that wrote on the same state: a state each (`branch`, the default), or a refusal for the later one
    * (`conflict`). Said here, a call whose state is no longer good is refused before it does anything.
    */
@@ -121,6 +126,7 @@ const kinds: KindsOf<ToolFacts> = {
   timeout: 'any',
   rate: 'object',
   idempotent: 'boolean',
+  dedupe: 'any',
   state: 'string',
   meta: 'object',
   scopes: 'list',
@@ -214,6 +220,7 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, opt
     ...(support === undefined ? {} : { execution: { taskSupport: support } }),
     ...(meta === undefined ? {} : { _meta: meta }),
   }
+  if (facts.dedupe !== undefined && typeof facts.dedupe !== 'function') toMilliseconds(facts.dedupe, 'dedupe')
   const timeoutMs = facts.timeout === undefined ? undefined : toMilliseconds(facts.timeout, 'timeout')
   const buckets = facts.rate === undefined ? undefined : createBuckets({ ...facts.rate, clock })
   return { name, tool, facts, input, output, mirrored, timeoutMs, buckets, handler, streams }
@@ -228,8 +235,7 @@ function annotationsOf({ annotations, idempotent }: ToolFacts, extra: ToolAnnota
 function resolve<C>(catalog: Catalog<ToolEntry<C>>, exchange: Exchange): ToolEntry<C> {
   const name = exchange.params['name'] as string
   const entry = catalog.get(name)
-  if (entry === undefined)
-    throw new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
+  if (entry === undefined) throw exchange.engine.absent?.(name) ?? unknownTool(name)
   const { caller } = exchange
   if (
     entry.mirrored.length > 0 &&
@@ -241,6 +247,10 @@ function resolve<C>(catalog: Catalog<ToolEntry<C>>, exchange: Exchange): ToolEnt
     checkMirrored(entry.mirrored, args, header => caller.header?.(header))
   }
   return entry
+}
+
+function unknownTool(name: string): McpError {
+  return new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
 }
 
 function validate(entry: ToolEntry<never>, exchange: Exchange): Awaitable<void> {

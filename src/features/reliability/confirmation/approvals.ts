@@ -8,6 +8,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { approvalMs, obligation } from './call.ts'
 import type { Risk } from './messages.ts'
 import { pageKind } from './page.ts'
+import { answer, type WaitingCall, waiting } from './queue.ts'
 import type { ConfirmationParts } from './server.ts'
 
 /** What a page has to show. */
@@ -26,8 +27,15 @@ export type ApprovedCalls = ({ readonly calls: readonly Params[] } | { readonly 
 export interface Approvals {
   /** Undefined where there is no such request, or it is over. */
   find(id: string): Promise<PendingApproval | undefined>
-  /** The person at the page has agreed. False where there is no such request, it is over, or was agreed to before. */
+  /**
+   * The person at the page, or whoever looks at what stands in line, has agreed. False where there is no such request, it is over,
+   * or was answered before.
+   */
   approve(id: string): Promise<boolean>
+  /** Calls that stand in line for an approval, on all processes of the store. */
+  waiting(): Promise<readonly WaitingCall[]>
+  /** One that stands in line shall not be made. False where there is none such. */
+  refuse(id: string): Promise<boolean>
   /** The user has agreed to these calls of a tool. */
   allow(owner: string, tool: string, approved: ApprovedCalls): Promise<void>
 }
@@ -52,11 +60,14 @@ export function createApprovals(parts: ConfirmationParts): Approvals {
     },
     approve: async id => {
       const found = await open(id)
-      if (found === undefined || !(await (await parts.spending()).spend(found.handle))) return false
+      if (found === undefined) return answer(await parts.store(), id, true)
+      if (!(await (await parts.spending()).spend(found.handle))) return false
       const { owner, tool, binding: bound } = found.page
       await (await parts.grants()).issue(owner, { ...fulfils(tool), bound: [bound], source: 'page' }, approvalMs)
       return true
     },
+    waiting: async () => waiting(await parts.store()),
+    refuse: async id => answer(await parts.store(), id, false),
     allow: async (owner, tool, approved) => {
       if (isNobody(owner))
         throw problem('UNSUPPORTED', 'An approval of many calls needs somebody whose it is', {

@@ -16,6 +16,7 @@ import { approvalMs, callOf, declined, type ObligedCall, obligation, required } 
 import type { ConfirmFacts } from './facts.ts'
 import { confirmationExtension, type WireRequired } from './messages.ts'
 import { byPage } from './page.ts'
+import { byQueue } from './queue.ts'
 import { approvedRound, keepApproved } from './rounds.ts'
 import type { ConfirmationParts } from './server.ts'
 
@@ -42,19 +43,21 @@ async function agreed(
   call: ObligedCall,
   facts: ConfirmFacts,
   audit: ObligedAudit,
-): Promise<'grant' | 'page' | 'token' | 'form' | undefined> {
+): Promise<'grant' | 'page' | 'queue' | 'token' | 'form' | undefined> {
   const before = (): Promise<boolean> => approvedBefore(parts, call, audit.given('grant'))
   if (await before()) return 'grant'
   if (facts.channel === 'url') {
     await byPage(parts, exchange, call, facts, before)
     return 'page'
   }
+  if (facts.channel === 'queue') return byQueue(parts, exchange, call, facts, audit.given('queue'))
   if (await approvedByToken(parts, exchange, call, audit.given('token'))) return 'token'
   if (await askForm(parts, exchange, call)) {
     await audit.agreed('form')
     return 'form'
   }
   if (parts.toEveryone === true || declared(exchange.peer, confirmationExtension) !== undefined) return undefined
+  if (facts.channel === 'either') return byQueue(parts, exchange, call, facts, audit.given('queue'))
   throw required(call, 'this client has no way to ask', 'Use a client that can ask its user (elicitation)')
 }
 

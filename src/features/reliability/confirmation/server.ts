@@ -9,10 +9,12 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Layer, Next } from '../../../engine/stages.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import type { Store } from '../../../stores/store.ts'
 import { takesElicitation } from '../../mcp/elicitation/messages.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import type { Approvals } from './approvals.ts'
-import { type Confirmable, type ConfirmFacts, checkConfirm, confirmFacts } from './facts.ts'
+import { type Confirmable, type ConfirmFacts, checkConfirm, confirmedAs, confirmFacts } from './facts.ts'
 import { confirmationExtension } from './messages.ts'
 
 export interface ConfirmationParts {
@@ -22,6 +24,7 @@ export interface ConfirmationParts {
   readonly clock: Clock
   readonly grants: () => Promise<Grants>
   readonly spending: () => Promise<Spending>
+  readonly store: () => Promise<Store>
   /** What a tool says of it; undefined where it needs no yes. */
   readonly facts: (tool: string) => ConfirmFacts | undefined
   /** The digest of a tool as it is offered now. */
@@ -49,11 +52,12 @@ export interface ConfirmationServer {
 export function confirmationServer(parts: ConfirmationParts): ConfirmationServer {
   let declared = false
   const agreed = new WeakSet<Exchange>()
-  // What takes back a step was agreed to with the step.
+  const factsOf = (exchange: Exchange): ConfirmFacts | undefined => factsFor(parts, exchange)
   const concerns = ({ params }: Exchange): boolean => parts.facts(params['name'] as string) !== undefined
-  const needs = (exchange: Exchange): boolean => !exchange.unwinds && concerns(exchange)
+  // What takes back a step was agreed to with the step.
+  const needs = (exchange: Exchange): boolean => !exchange.unwinds && factsOf(exchange) !== undefined
   const oblige = async (exchange: Exchange, next: Next): Promise<unknown> => {
-    const facts = parts.facts(exchange.params['name'] as string)
+    const facts = factsOf(exchange)
     if (facts === undefined) return next()
     const { obliged } = await import('./oblige.ts')
     return obliged(parts, exchange, facts, () => {
@@ -95,6 +99,14 @@ export function confirmationServer(parts: ConfirmationParts): ConfirmationServer
 }
 
 function asksLater(parts: ConfirmationParts, exchange: Exchange): boolean {
-  const channel = parts.facts(exchange.params['name'] as string)?.channel ?? 'form'
-  return parts.detaches(exchange) && takesElicitation(exchange.peer, channel)
+  const { channel } = factsFor(parts, exchange) ?? {}
+  if (channel === 'queue') return false
+  return parts.detaches(exchange) && takesElicitation(exchange.peer, channel === 'url' ? 'url' : 'form')
+}
+
+/** What this very call needs. */
+function factsFor(parts: ConfirmationParts, { params, caller }: Exchange): ConfirmFacts | undefined {
+  const facts = parts.facts(params['name'] as string)
+  if (facts?.when === undefined) return facts
+  return confirmedAs(facts, (params['arguments'] ?? {}) as Params, caller)
 }

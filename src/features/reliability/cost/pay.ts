@@ -99,7 +99,8 @@ function stamp<R extends CallToolResult>(parts: CostParts, exchange: Exchange, m
 
 async function reserve(parts: CostParts, exchange: Exchange, tool: string, priced: Priced, units: number) {
   const own = priced.quota === undefined ? [] : [quotaOf(tool, priced.quota, 'quota')]
-  const quotas = parts.quota === undefined ? own : [...own, parts.quota]
+  const common = parts.quota === undefined ? own : [...own, parts.quota]
+  const quotas = parts.quotasFor === undefined ? common : [...common, ...parts.quotasFor(exchange.caller)]
   try {
     const [budgets, owner] = await Promise.all([parts.budgets(), ownerOf(exchange)])
     return await budgets.reserve(owner, { action: 'call', resource: tool, units, quotas })

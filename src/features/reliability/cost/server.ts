@@ -7,6 +7,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Layer } from '../../../engine/stages.ts'
+import type { Caller } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import { checkPriced, type Priced, type QuotaFacts } from './facts.ts'
@@ -19,6 +20,13 @@ export interface CostOptions {
   readonly unitLabel?: string
   /** How much each caller gets of all of them together. */
   readonly quota?: QuotaFacts
+  /** How much some callers get of all of them, beside that. Cheap: it is asked for every call that is counted. */
+  readonly quotasFor?: (caller: Caller) => readonly SharedQuota[]
+}
+
+/** All callers that are given one of the same name share it. */
+export interface SharedQuota extends QuotaFacts {
+  readonly name: string
 }
 
 export interface CostParts {
@@ -28,6 +36,7 @@ export interface CostParts {
   /** What a tool says of itself; undefined where there is no such tool. */
   readonly facts: (tool: string) => Priced | undefined
   readonly quota: Quota | undefined
+  readonly quotasFor?: ((caller: Caller) => readonly Quota[]) | undefined
   readonly unitLabel: string | undefined
   /** Called when the first tool declares something: until then no call is looked at but those that bring a budget. */
   readonly began: () => void

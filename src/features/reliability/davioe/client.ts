@@ -35,7 +35,7 @@ export class DavioeConnection implements Connection {
 
   start(sink: Sink): void | Promise<void> {
     this.#sink = sink
-    return this.#inner.start({ ...sink, frame: (text, status) => sink.frame(this.#heard(text), status) })
+    return this.#inner.start({ ...sink, frame: (text, status, within) => sink.frame(this.#heard(text), status, within) })
   }
 
   send(frame: string, outgoing?: Outgoing): void | Promise<void> {

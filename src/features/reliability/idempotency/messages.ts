@@ -5,6 +5,12 @@ import { object, string } from '../../../jsonrpc/shape.ts'
 
 export const idempotencyExtension = `${NS}/idempotency`
 
+/** In the `_meta` of a call. */
+export interface WireKey {
+  readonly idempotency_key: string
+  readonly idempotency_ttl_seconds?: number
+}
+
 /** In its result's. */
 export interface WireReplay {
   readonly idempotency_key: string
@@ -19,6 +25,9 @@ export const keyRule = '1 to 128 of A-Z a-z 0-9 _ - : .'
 export const keyHeader = 'idempotency-key'
 /** Taken too. */
 export const otherKeyHeader = 'x-idempotency-key'
+
+/** Begins the keys that we make ourselves, of calls that have none. */
+export const minted = 'same:'
 
 /** How long a key is remembered where neither side says. */
 export const defaultTtlSeconds = 86_400

@@ -18,9 +18,9 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Op, StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
-import { idempotencyExtension, keyPattern, keyRule, type WireStatus } from './messages.ts'
+import { idempotencyExtension, keyPattern, keyRule, minted, type WireStatus } from './messages.ts'
 import { giveAgain, type Remembered, rememberFailure, rememberResult, stamped } from './outcome.ts'
-import type { IdempotencyParts } from './server.ts'
+import { dedupeMs, type IdempotencyParts } from './server.ts'
 import { type Wish, wishOf } from './wish.ts'
 
 export interface Replays {
@@ -62,7 +62,7 @@ export function createReplays(parts: Parts): Replays {
   const lingering = new Map<string, Promise<unknown>>()
   return {
     run: async (exchange, next) => {
-      const wish = wishOf(exchange, parts.maxTtlMs)
+      const wish = wishOf(exchange, parts.maxTtlMs) ?? (await mintedWish(parts, exchange))
       const owner = await ownerOf(exchange)
       exchange.carried = { ...exchange.carried, [idempotencyExtension]: wish.key }
       const keyed = { exchange, next, wish, place: `${owner}/${wish.key}` }
@@ -71,6 +71,13 @@ export function createReplays(parts: Parts): Replays {
     },
     status: exchange => status(parts, exchange).catch(told),
   }
+}
+
+/** One key for the same call, so that it is found again. */
+async function mintedWish(parts: Parts, exchange: Exchange): Promise<Wish> {
+  const { name, arguments: args } = exchange.params
+  const same = await fingerprint(name as string, (args ?? {}) as Params, unitOf(exchange))
+  return { key: `${minted}${same}`, ttlMs: Math.min(parts.maxTtlMs, dedupeMs(parts, exchange) ?? 1000) }
 }
 
 function told(error: unknown): never {

@@ -6,6 +6,8 @@ import type { Trace } from '../../../core/log-trace.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
+import type { Caller } from '../../../jsonrpc/connection.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import { getKey, idempotencyExtension, keyHeader, otherKeyHeader } from './messages.ts'
 import type { ProblemMeta } from './outcome.ts'
@@ -34,7 +36,12 @@ export interface IdempotencyParts extends IdempotencyOptions {
   /** How long a call that has asked its caller something may wait for the answer. */
   readonly askMs: number
   readonly problemMeta: ProblemMeta
+  /** What a tool says of calls without a key; undefined where each is one of its own. Default: it says nothing. */
+  readonly dedupe?: (tool: string) => Dedupe | undefined
 }
+
+/** The option of a tool. */
+export type Dedupe = Duration | ((args: Params, caller: Caller) => Duration | undefined)
 
 export function idempotencyServer(parts: IdempotencyParts): Side {
   const maxTtlMs = toMilliseconds(parts.maxTtl ?? '24h', 'idempotency.maxTtl')
@@ -50,7 +57,7 @@ export function idempotencyServer(parts: IdempotencyParts): Side {
       {
         stage: 'replay',
         methods: [callTool.name],
-        when: isKeyed,
+        when: exchange => isKeyed(exchange) || dedupeMs(parts, exchange) !== undefined,
         run: async (exchange, next) => (await load()).run(exchange, next),
       },
     ],
@@ -66,4 +73,15 @@ function isKeyed(exchange: Exchange): boolean {
   // Headers of a handshake say nothing of a call.
   if (caller.carrier !== 'http' || caller.header === undefined) return false
   return caller.header(keyHeader) !== undefined || caller.header(otherKeyHeader) !== undefined
+}
+
+/** For how long a call without a key is the same as another; undefined where it is one of its own. */
+export function dedupeMs(
+  { dedupe }: Pick<IdempotencyParts, 'dedupe'>,
+  { params, caller, unwinds }: Exchange,
+): number | undefined {
+  const said = dedupe?.(params['name'] as string)
+  if (said === undefined || unwinds) return undefined
+  const given = typeof said === 'function' ? said((params['arguments'] ?? {}) as Params, caller) : said
+  return given === undefined ? undefined : toMilliseconds(given, 'dedupe')
 }

@@ -3,15 +3,16 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { defaultTtlSeconds, idempotencyExtension, keyHeader, keyPattern, keyRule, otherKeyHeader } from './messages.ts'
+import { defaultTtlSeconds, idempotencyExtension, keyHeader, keyPattern, keyRule, minted, otherKeyHeader } from './messages.ts'
 
 export interface Wish {
   readonly key: string
   readonly ttlMs: number
 }
 
-export function wishOf({ meta, caller, carried }: Exchange, maxTtlMs: number): Wish {
-  const said = meta !== undefined && Object.hasOwn(meta, idempotencyExtension) ? meta[idempotencyExtension] : {}
+/** Undefined where it came with none. */
+export function wishOf({ meta, caller, carried }: Exchange, maxTtlMs: number): Wish | undefined {
+  const said = meta !== undefined && Object.hasOwn(meta, idempotencyExtension) ? meta[idempotencyExtension] : none
   if (!isRecord(said)) throw invalid(`params._meta["${idempotencyExtension}"] must be an object with idempotency_key`)
   const headed = caller.carrier === 'http' ? caller : undefined
   const found = [
@@ -21,12 +22,18 @@ export function wishOf({ meta, caller, carried }: Exchange, maxTtlMs: number): W
     carried?.[idempotencyExtension],
   ].filter(key => key !== undefined)
   const key = found[0]
+  // One that we made ourselves and sealed is made again, with the time that belongs to it.
+  if (found.length === 0 && said === none) return undefined
+  if (found.length === 1 && typeof carried?.[idempotencyExtension] === 'string' && String(key).startsWith(minted))
+    return undefined
   if (typeof key !== 'string' || !keyPattern.test(key)) throw invalid(`The idempotency key must be ${keyRule}`)
   const other = found.find(each => each !== key)
   if (other !== undefined)
     throw invalid(`One call has one idempotency key, not "${clip(key)}" and "${clip(String(other))}": send the same everywhere`)
   return { key, ttlMs: Math.min(maxTtlMs, ttlOf(said['idempotency_ttl_seconds'])) }
 }
+
+const none = {}
 
 function ttlOf(seconds: unknown = defaultTtlSeconds): number {
   if (Number.isSafeInteger(seconds) && (seconds as number) > 0) return (seconds as number) * 1000

@@ -29,6 +29,11 @@ export interface WireNotModified {
   readonly cacheScope: 'public' | 'private'
 }
 
+/** In the `_meta` of a tool whose input and output know pages. */
+export interface WirePaged {
+  readonly supports_pagination: boolean
+}
+
 export const getManifest = request<WireManifestResult | WireNotModified>()({
   name: 'manifest/get',
   to: 'server',

@@ -26,6 +26,11 @@ export interface WireWarning {
   readonly message: string
 }
 
+/** In the `_meta` of a result. */
+export interface WireWarnings {
+  readonly warnings: readonly WireWarning[]
+}
+
 const mediaShape = object({
   input_types: optional(array(string)),
   output_types: optional(array(string)),

@@ -34,6 +34,11 @@ export interface WireNegotiated {
   readonly session?: WireSession
 }
 
+/** In the `_meta` of a request: the token of what was granted. */
+export interface WirePresented {
+  readonly session_token: string
+}
+
 const check = { tool: string, parameters: optional(record), scopes_held: optional(array(string)) }
 
 /** One check, or a list of them, answered as a list in the same order. */

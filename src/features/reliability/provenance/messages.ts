@@ -37,6 +37,9 @@ export interface WireProvenance {
   readonly stamp?: WireStamp
 }
 
+/** In the `_meta` of a result or of a block. */
+export type WireSources = WireProvenance | readonly WireProvenance[]
+
 /** Bytes of all that one result says of its sources. */
 export const provenanceLimit = 16 * 1024
 

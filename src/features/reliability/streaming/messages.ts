@@ -32,6 +32,11 @@ export interface WireResume {
   readonly checkpoint_token: string
 }
 
+/** In the `_meta` of the call that is made again. */
+export interface WireResuming {
+  readonly resume: WireResume
+}
+
 /** What a call asks to go on with; undefined where it begins anew. */
 export function resumeIn(meta: Params | undefined): WireResume | undefined {
   const said = meta?.[streamingExtension]

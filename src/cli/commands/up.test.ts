@@ -5,10 +5,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { createHost } from '../host/create.ts'
-import { replay } from '../host/recorder/replay.ts'
+import { createHost } from '../../host/create.ts'
+import { replay } from '../../host/recorder/replay.ts'
 
-const root = join(import.meta.dirname, '../..')
+const root = join(import.meta.dirname, '../../..')
 
 async function folder(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'vivarium-up-'))

@@ -1,0 +1,88 @@
+/**
+ * Keeps llms.txt, an index of the documentation for language models, and llms-full.txt, all of it in one file (llmstxt.org).
+ * `--write` brings them up to date.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, posix } from 'node:path'
+import { listFiles, root } from './lib/files.ts'
+import { runCheck } from './lib/report.ts'
+
+export interface Page {
+  readonly path: string
+  readonly text: string
+}
+
+/** In the order in which they are listed; the first that fits takes the page. */
+const SECTIONS: readonly (readonly [title: string, fits: RegExp])[] = [
+  ['Start', /^README\.md$|^docs\/(server|client|first-five-minutes|coming-from-the-sdk|testing)\.md$/],
+  ['Guides', /^docs\/guide\//],
+  ['Reference', /^docs\/[^/]+\.md$|^ARCHITECTURE\.md$/],
+  ['Optional', /^docs\/decisions\//],
+]
+
+/** Where it begins: `docs/server.md` before the rest of its section. */
+const FIRST = ['README.md', 'docs/server.md', 'docs/client.md']
+
+export function sectionsOf(pages: readonly Page[]): ReadonlyMap<string, readonly Page[]> {
+  const rank = ({ path }: Page) => (FIRST.includes(path) ? FIRST.indexOf(path) : FIRST.length)
+  const sorted = [...pages].sort((a, b) => rank(a) - rank(b) || (a.path < b.path ? -1 : 1))
+  const of = ({ path }: Page) => SECTIONS.find(([, fits]) => fits.test(path))?.[0]
+  return new Map(SECTIONS.map(([title]) => [title, sorted.filter(page => of(page) === title)]))
+}
+
+/** A title, a summary, and a list of links with one sentence each. */
+export function writeIndex(pages: readonly Page[], summary: string): string {
+  const parts = [...sectionsOf(pages)].flatMap(([title, listed]) => {
+    if (listed.length === 0) return []
+    const lines = listed.map(page => `- [${titleOf(page)}](${page.path})${sentence(page)}`)
+    return [`## ${title}\n\n${lines.join('\n')}\n`]
+  })
+  return [`# Vivarium\n\n> ${summary}\n`, ...parts].join('\n')
+}
+
+/** Everything but the decisions, each page under its path; links lead from the root. */
+export function writeFull(pages: readonly Page[], summary: string): string {
+  const listed = [...sectionsOf(pages)].flatMap(([title, each]) => (title === 'Optional' ? [] : each))
+  return [`# Vivarium\n\n> ${summary}\n`, ...listed.map(page => `<!-- ${page.path} -->\n\n${rooted(page).trim()}\n`)].join('\n')
+}
+
+function titleOf({ path, text }: Page): string {
+  return /^#\s+(.+)$/m.exec(text)?.[1] ?? path
+}
+
+/** The first sentence of the first paragraph, without marks. */
+function sentence({ text }: Page): string {
+  const paragraph = text
+    .replace(/^(```|~~~)[\s\S]*?^\1$/gm, '')
+    .split(/\n\s*\n/)
+    .map(part => part.trim())
+    .find(part => part !== '' && !/^([#|>-]|\*\*Context)/.test(part))
+  const plain = (paragraph ?? '').replace(/\s+/g, ' ').replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+  const [first = ''] = /^.*?[.:](?=\s|$)/.exec(plain.replaceAll('**', '')) ?? [plain]
+  return first === '' ? '' : `: ${first.replace(/[.:]$/, '').slice(0, 200)}`
+}
+
+function rooted({ path, text }: Page): string {
+  return text.replace(/\]\((?![a-z][a-z+.-]*:|#|\/)([^)\s]+)\)/gi, (_, link: string) => `](${posix.join(dirname(path), link)})`)
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(join(root, path), 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+if (import.meta.main) {
+  const paths = ['README.md', 'ARCHITECTURE.md', ...listFiles(['docs'], /\.md$/)]
+  const pages = paths.map(path => ({ path, text: read(path) }))
+  const { description } = JSON.parse(read('package.json')) as { description: string }
+  const files = new Map([
+    ['llms.txt', writeIndex(pages, description)],
+    ['llms-full.txt', writeFull(pages, description)],
+  ])
+  if (process.argv.includes('--write')) for (const [path, text] of files) writeFileSync(join(root, path), text)
+  const stale = [...files].filter(([path, text]) => read(path) !== text).map(([path]) => path)
+  runCheck('llms', () => stale.map(path => `${path} is not up to date with the documentation; run \`npm run fix\``))
+}

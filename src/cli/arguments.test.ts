@@ -1,0 +1,83 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { missingArguments, readArguments } from './arguments.ts'
+
+const schema = {
+  type: 'object',
+  required: ['n'],
+  additionalProperties: false,
+  properties: {
+    n: { type: 'number' },
+    i: { type: 'integer' },
+    b: { type: 'boolean' },
+    s: { type: 'string' },
+    list: { type: 'array', items: { type: 'integer' } },
+    o: { type: 'object', properties: { x: { type: 'number' } } },
+    e: { enum: ['1', 2] },
+    maybe: { anyOf: [{ type: 'number' }, { type: 'null' }] },
+    'a.b': { type: 'string' },
+  },
+}
+
+describe('words become what the schema wants', () => {
+  test.each([
+    ['n=2.5', { n: 2.5 }],
+    ['i=-3', { i: -3 }],
+    ['b=yes', { b: true }],
+    ['b=false', { b: false }],
+    ['s=12', { s: '12' }],
+    ['s=', { s: '' }],
+    ['s=a=b', { s: 'a=b' }],
+    ['list=1,2,3', { list: [1, 2, 3] }],
+    ['list=[4]', { list: [4] }],
+    ['o={"x":1}', { o: { x: 1 } }],
+    ['o.x=7', { o: { x: 7 } }],
+    ['maybe=null', { maybe: null }],
+    ['maybe=4', { maybe: 4 }],
+    ['a.b=dotted', { 'a.b': 'dotted' }],
+    ['s:="JSON"', { s: 'JSON' }],
+  ])('%s', (word, value) => {
+    expect(readArguments([word], schema)).toEqual(value)
+  })
+
+  test('a key that is repeated adds to its list', () => {
+    expect(readArguments(['list=1', 'list=2'], schema)).toEqual({ list: [1, 2] })
+  })
+
+  test('where anything goes a number is a number and words are a text', () => {
+    expect(readArguments(['a=1', 'b=true', 'c=some words', 'd={"e":[1]}'], {})).toEqual({
+      a: 1,
+      b: true,
+      c: 'some words',
+      d: { e: [1] },
+    })
+  })
+})
+
+test.each([
+  ['n=many', /n: "many" is no number/],
+  ['i=1.5', /is no integer/],
+  ['b=perhaps', /is no boolean/],
+  ['list=1,x', /is no integer\[\]/],
+  ['unknown=1', /There is no parameter unknown/],
+  ['word', /"word" is no argument/],
+  ['s:=nope', /s is no JSON/],
+])('%s is refused by name', (word, message) => {
+  expect(() => readArguments([word], schema)).toThrow(message)
+})
+
+test('what is needed and not given is named', () => {
+  expect(missingArguments(schema, { s: 'x' })).toEqual(['n'])
+  expect(missingArguments(schema, { n: 0 })).toEqual([])
+})
+
+test('every number, truth and text comes back as itself, under any name', () => {
+  const name = fc.string({ minLength: 1 }).filter(text => !/[=:.]/.test(text))
+  const value = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean(), fc.string())
+  fc.assert(
+    fc.property(name, value, (key, given) => {
+      const read = readArguments([`${key}=${String(given)}`], { type: 'object', properties: { [key]: { type: typeof given } } })
+      expect(Object.getOwnPropertyDescriptor(read, key)?.value).toEqual(given === 0 ? 0 : given)
+    }),
+  )
+})

@@ -1,0 +1,75 @@
+/** Questions of a server, answered by keys. */
+import { PassThrough } from 'node:stream'
+import { expect, onTestFinished, test } from 'vitest'
+import { createAsks } from './asks.ts'
+import type { Io } from './io.ts'
+
+const form = { type: 'object', properties: { name: { type: 'string' }, age: { type: 'integer' } }, required: ['name'] }
+const signal = new AbortController().signal
+
+function terminal(interactive: boolean) {
+  const input = new PassThrough()
+  const errors = new PassThrough()
+  let said = ''
+  errors.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+  })
+  const io: Io = { input, output: new PassThrough(), errors, env: { NO_COLOR: '1' }, interactive, colour: false, signal }
+  return {
+    io,
+    type: async (until: RegExp, keys: string): Promise<void> => {
+      await expect.poll(() => said, { interval: 5 }).toMatch(until)
+      input.write(keys)
+    },
+  }
+}
+
+test('a form is filled in field by field', async () => {
+  const { io, type } = terminal(true)
+  const asks = createAsks(io, {})
+  onTestFinished(() => asks.close())
+  const answer = asks.options.onElicit?.({ mode: 'form', message: 'Who are you?', schema: form }, { signal })
+  await type(/Who are you\?[\s\S]*name/, 'Kim\r')
+  await type(/age/, '7\r')
+  expect(await answer).toEqual({ action: 'accept', content: { name: 'Kim', age: 7 } })
+})
+
+test('a confirmation is a yes only where somebody says yes', async () => {
+  const { io, type } = terminal(true)
+  const asks = createAsks(io, {})
+  onTestFinished(() => asks.close())
+  const question = { message: 'Delete it?', risk: 'destructive', tool: 'delete', arguments: {} } as const
+  const first = asks.options.onConfirm?.(question, { signal })
+  await type(/Delete it\?/, 'y\r')
+  expect(await first).toBe(true)
+  const second = asks.options.onConfirm?.(question, { signal })
+  await type(/Delete it\?[\s\S]*Delete it\?/, '\r')
+  expect(await second).toBe(false)
+})
+
+test('without a terminal options answer, and what they do not answer is declined by name', async () => {
+  const { io } = terminal(false)
+  const given = createAsks(io, { yes: true, answer: ['name=Ann', 'age=3'] })
+  expect(await given.options.onElicit?.({ mode: 'form', message: 'Who?', schema: form }, { signal })).toEqual({
+    action: 'accept',
+    content: { name: 'Ann', age: 3 },
+  })
+  const question = { message: 'Pay 3 units?', tool: 'pay', arguments: {}, units: 3, unitLabel: undefined, category: undefined }
+  expect(await given.options.onCost?.(question, { signal })).toBe(true)
+  const none = createAsks(io, { answer: ['age=3'] })
+  expect(await none.options.onElicit?.({ mode: 'form', message: 'Who?', schema: form }, { signal })).toEqual({
+    action: 'decline',
+  })
+  expect(
+    await none.options.onElicit?.(
+      { mode: 'url', message: 'Sign', url: 'https://x.example', elicitationId: undefined },
+      { signal },
+    ),
+  ).toEqual({ action: 'decline' })
+  expect(await none.options.onCost?.(question, { signal })).toBe(false)
+  expect(none.declined).toEqual([
+    'the server asks: Who? → run it in a terminal, or give --answer name=… --answer age=…',
+    'the server asks: Sign → open https://x.example, and run it in a terminal',
+    'Pay 3 units? → --yes says yes, or run it in a terminal',
+  ])
+})

@@ -1,0 +1,147 @@
+/** What is known of a server that is to be published: its package says who makes it, the server itself what it offers. */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import type { Client } from '../../client/index.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { CliError } from '../exit.ts'
+
+export interface PackageFacts {
+  /** The folder of package.json. */
+  readonly root: string
+  /** The server's file, seen from there. */
+  readonly entry: string
+  readonly name: string
+  readonly version: string
+  readonly description: string | undefined
+  readonly author: { readonly name: string; readonly email?: string; readonly url?: string } | undefined
+  readonly license: string | undefined
+  readonly homepage: string | undefined
+  readonly support: string | undefined
+  readonly repository: string | undefined
+  readonly keywords: readonly string[]
+  /** Its name in the registry of servers, by the member that npm packages prove it with. */
+  readonly mcpName: string | undefined
+  readonly isPrivate: boolean
+  readonly hasCommand: boolean
+  readonly node: string | undefined
+  readonly files: readonly string[] | undefined
+  readonly dependencies: readonly string[]
+}
+
+export interface OfferFacts {
+  readonly title: string | undefined
+  readonly tools: readonly { readonly name: string; readonly description?: string }[]
+  readonly prompts: readonly OfferedPrompt[]
+  /** Some prompts could not be written down without a call. */
+  readonly morePrompts: boolean
+}
+
+export interface OfferedPrompt {
+  readonly name: string
+  readonly description?: string
+  readonly arguments?: readonly string[]
+  readonly text: string
+}
+
+/** Reads the package.json above the file. */
+export function packageFacts(file: string): PackageFacts {
+  const path = resolve(file)
+  if (!existsSync(path)) throw new CliError(1, `There is no file ${clip(file)}`, 'Name the file of the server')
+  const root = rootOf(dirname(path))
+  if (root === undefined) throw new CliError(1, `No package.json is above ${clip(file)}`, 'Make one: npm init')
+  const said = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as unknown
+  const of = isRecord(said) ? said : {}
+  const { engines, bugs, files, keywords, dependencies } = of
+  return {
+    root,
+    entry: relative(root, path).split('\\').join('/'),
+    name: needed(of['name'], 'name'),
+    version: needed(of['version'], 'version'),
+    description: text(of['description']),
+    author: authorOf(of['author']),
+    license: text(of['license']),
+    homepage: text(of['homepage']),
+    support: text(isRecord(bugs) ? bugs['url'] : bugs),
+    repository: repositoryOf(of['repository']),
+    keywords: Array.isArray(keywords) ? keywords.filter(word => typeof word === 'string') : [],
+    mcpName: text(of['mcpName']),
+    isPrivate: of['private'] === true,
+    hasCommand: of['bin'] !== undefined,
+    node: text(isRecord(engines) ? engines['node'] : undefined),
+    files: Array.isArray(files) ? files.filter(word => typeof word === 'string') : undefined,
+    dependencies: isRecord(dependencies) ? Object.keys(dependencies) : [],
+  }
+}
+
+/** Asks the server, as any client would. */
+export async function offerFacts(mcp: Client): Promise<OfferFacts> {
+  const tools: { name: string; description?: string }[] = []
+  for await (const { name, description } of mcp.tools()) tools.push({ name, ...(description !== undefined && { description }) })
+  const prompts: OfferedPrompt[] = []
+  let morePrompts = false
+  for await (const prompt of mcp.prompts()) {
+    const names = (prompt.arguments ?? []).map(({ name }) => name)
+    const words = await promptText(mcp, prompt.name, names)
+    if (words === undefined) morePrompts = true
+    else
+      prompts.push({
+        name: prompt.name,
+        text: words,
+        ...(prompt.description !== undefined && { description: prompt.description }),
+        ...(names.length > 0 && { arguments: names }),
+      })
+  }
+  return { title: mcp.server?.title, tools, prompts, morePrompts }
+}
+
+/** Filled in with the placeholders of the bundle; a prompt that minds is one that is made at runtime. */
+async function promptText(mcp: Client, name: string, args: readonly string[]): Promise<string | undefined> {
+  try {
+    const { messages } = await mcp.getPrompt(name, Object.fromEntries(args.map(arg => [arg, `\${arguments.${arg}}`])))
+    const texts = messages.map(({ content }) =>
+      isRecord(content) && content['type'] === 'text' ? text(content['text']) : undefined,
+    )
+    return texts.every(each => each !== undefined) ? texts.join('\n\n') : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function rootOf(folder: string): string | undefined {
+  for (let at = folder; ; at = dirname(at)) {
+    if (existsSync(join(at, 'package.json'))) return at
+    if (dirname(at) === at) return undefined
+  }
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function needed(value: unknown, member: string): string {
+  const found = text(value)
+  if (found === undefined) throw new CliError(1, `package.json has no ${member}`, `Add it: "${member}": "…"`)
+  return found
+}
+
+/** `Name <mail> (url)`, or an object. */
+function authorOf(value: unknown): PackageFacts['author'] {
+  if (isRecord(value)) {
+    const [name, email, url] = [text(value['name']), text(value['email']), text(value['url'])]
+    return name === undefined ? undefined : { name, ...(email !== undefined && { email }), ...(url !== undefined && { url }) }
+  }
+  const [, name = '', email, url] = /^([^<(]*)(?:<([^>]*)>)?\s*(?:\(([^)]*)\))?$/.exec(text(value) ?? '') ?? []
+  if (name.trim() === '') return undefined
+  return { name: name.trim(), ...(email !== undefined && { email }), ...(url !== undefined && { url }) }
+}
+
+/** As an address that a browser opens: `git+https://…/x.git`, `github:owner/x`, `owner/x`. */
+function repositoryOf(value: unknown): string | undefined {
+  const said = text(isRecord(value) ? value['url'] : value)
+  if (said === undefined) return undefined
+  const short = /^(?:github:)?([\w.-]+\/[\w.-]+)$/.exec(said)?.[1]
+  const url =
+    short === undefined ? said.replace(/^git\+/, '').replace(/^(git|ssh):\/\/(git@)?/, 'https://') : `https://github.com/${short}`
+  return URL.canParse(url) && /^https?:/.test(url) ? url.replace(/\.git$/, '') : undefined
+}

@@ -1,0 +1,114 @@
+/** `vivarium bundle`: what is needed to publish a server, made from the server itself and its package.json. */
+import { writeFile } from 'node:fs/promises'
+import { clip } from '../../jsonrpc/limits.ts'
+import { archiveOf } from '../bundle/archive.ts'
+import { type OfferFacts, offerFacts, type PackageFacts, packageFacts } from '../bundle/facts.ts'
+import { bundleFiles } from '../bundle/files.ts'
+import { manifestOf } from '../bundle/manifest.ts'
+import { serverJson } from '../bundle/server-json.ts'
+import { type Variable, variableOf } from '../bundle/variables.ts'
+import { type ConnectingOptions, withClient } from '../connecting.ts'
+import { CliError } from '../exit.ts'
+import type { Io } from '../io.ts'
+import { printerOf, sizeText } from '../print.ts'
+import type { Call, Verb } from '../program.ts'
+import { exportsServer } from '../target.ts'
+
+interface BundleOptions extends ConnectingOptions {
+  readonly mcpb?: string | true
+  readonly serverJson?: string | true
+  readonly mcpbUrl?: string
+  readonly remote?: readonly string[]
+  readonly variable?: readonly Variable[]
+  readonly format: 'text' | 'json'
+}
+
+export const bundle: Verb = {
+  name: 'bundle',
+  summary: 'Make server.json and an MCPB bundle of a server',
+  declare(command, io) {
+    command
+      .argument('<file>', 'the server: exports it, or is a program that speaks on stdio; .js for a bundle')
+      .option('--mcpb [file]', 'Write a bundle that hosts install (default: NAME-VERSION.mcpb)')
+      .option('--server-json [file]', 'Write server.json for the registry (default: server.json)')
+      .option('--mcpb-url <url>', 'Where the bundle will be fetched: named in server.json, with its digest')
+      .option('--remote <url>', 'Where the server is served over HTTP: named in server.json', { repeated: true })
+      .option('--variable <NAME>', "A variable that the user has to give: NAME, or 'NAME=what it is'", {
+        repeated: true,
+        parse: variableOf,
+      })
+      .option('--env <NAME>', 'A variable for the program while it is asked what it offers', { repeated: true })
+      .note(
+        'Tools and prompts are those that the server lists when it is asked; name, version, author and the rest come from package.json.',
+      )
+      .examples([
+        ['vivarium bundle dist/server.js --mcpb', 'a bundle with the dependencies that are installed'],
+        ['vivarium bundle server.js --server-json --remote https://host/mcp', 'for a server that is served'],
+      ])
+      .action<BundleOptions>(call => run(call, io))
+  },
+}
+
+async function run(call: Call<BundleOptions>, io: Io): Promise<number> {
+  const [file = ''] = call.words
+  const { mcpb, serverJson: registry } = call.options
+  if (mcpb === undefined && registry === undefined)
+    throw new CliError(1, 'Say what to make', 'Write --mcpb, --server-json, or both')
+  const facts = packageFacts(file)
+  let offer: OfferFacts | undefined
+  await withClient({ ...call, options: { ...call.options, auth: false } }, io, async ({ client }) => {
+    offer = await offerFacts(client)
+    return 0
+  })
+  if (offer === undefined) throw new CliError(4, `${clip(file)} did not say what it offers`)
+  return write(facts, offer, call.options, io, file)
+}
+
+async function write(facts: PackageFacts, offer: OfferFacts, options: BundleOptions, io: Io, file: string): Promise<number> {
+  const { mcpb, serverJson: registry, mcpbUrl, remote = [], variable: variables = [], format } = options
+  const { json, line } = printerOf(io)
+  const made: { file: string; bytes?: number; sha256?: string }[] = []
+  let sha256: string | undefined
+  if (mcpb !== undefined) {
+    const args = argumentsOf(facts, file)
+    const manifest = `${JSON.stringify(manifestOf({ facts, offer, variables, args }), null, 2)}\n`
+    const archive = archiveOf(bundleFiles(facts), manifest)
+    const path = mcpb === true ? `${facts.name.replace(/^@/, '').replaceAll('/', '-')}-${facts.version}.mcpb` : mcpb
+    await writeFile(path, archive.bytes)
+    sha256 = archive.sha256
+    made.push({ file: path, bytes: archive.bytes.length, sha256 })
+  }
+  if (registry !== undefined) {
+    if (mcpbUrl !== undefined && sha256 === undefined)
+      throw new CliError(1, '--mcpb-url names a bundle, whose digest is not known', 'Make it in the same run: --mcpb')
+    const bundled = mcpbUrl === undefined || sha256 === undefined ? undefined : { url: mcpbUrl, sha256 }
+    const path = registry === true ? 'server.json' : registry
+    const document = serverJson({ facts, offer, variables, remotes: remote, bundle: bundled })
+    await writeFile(path, `${JSON.stringify(document, null, 2)}\n`)
+    made.push({ file: path })
+  }
+  if (format === 'json') json({ made, tools: offer.tools.length, prompts: offer.prompts.length })
+  else
+    for (const { file: path, bytes, sha256: digest } of made)
+      line(digest === undefined ? path : `${path}  ${sizeText(bytes ?? 0)}  sha256 ${digest}`)
+  return 0
+}
+
+/** A file that exports its server is served by the command of this package, which is then a dependency. */
+function argumentsOf({ entry, dependencies }: PackageFacts, file: string): readonly string[] {
+  if (!/\.[cm]?js$/.test(entry))
+    throw new CliError(
+      1,
+      `${clip(entry)} is no JavaScript, and hosts start bundles with a Node of their own`,
+      'Compile it, and name the .js file',
+    )
+  const place = `\${__dirname}/${entry}`
+  if (!exportsServer(file)) return [place]
+  if (!dependencies.includes('vivarium'))
+    throw new CliError(
+      1,
+      `${clip(entry)} exports a server, and vivarium that serves it is no dependency`,
+      'Run npm install vivarium',
+    )
+  return [`\${__dirname}/node_modules/vivarium/bin/vivarium.mjs`, 'serve', place, '--stdio']
+}

@@ -1,0 +1,167 @@
+/** `vivarium doctor`: why a server or a config does not work, and what to do about it. */
+import { existsSync } from 'node:fs'
+import { isAbsolute, relative } from 'node:path'
+import type { HostConfig } from '../../host/config/read.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { type ConnectingOptions, connectingOptions } from '../connecting.ts'
+import { type Examined, examine } from '../doctor/examine.ts'
+import { exitOf, type Finding, fail } from '../doctor/finding.ts'
+import { examineCollisions } from '../doctor/offers.ts'
+import { CliError } from '../exit.ts'
+import type { Io } from '../io.ts'
+import { type Printer, printerOf } from '../print.ts'
+import type { Call, Verb } from '../program.ts'
+import { type Places, placesOf, readNamed, readSource, sourcesOf } from '../sources.ts'
+import { type Resolved, resolveTarget, splitTarget } from '../target.ts'
+import { brief } from '../terminal/paint.ts'
+
+export const doctor: Verb = {
+  name: 'doctor',
+  summary: 'Why a server or a config does not work, and the fix',
+  declare(command, io) {
+    connectingOptions(command.argument('[target]', 'a server, or a config file; without it every config file on this machine'))
+      .examples([
+        ['vivarium doctor', 'all servers of all clients on this machine, a line each'],
+        ['vivarium doctor ~/.cursor/mcp.json', 'those of one file'],
+        ['vivarium doctor https://example.com', 'what is wrong with an address'],
+        ['vivarium doctor -- node server.js', 'what is wrong with a program'],
+      ])
+      .action<ConnectingOptions>(call => run(call, io))
+  },
+}
+
+async function run(call: Call<ConnectingOptions>, io: Io): Promise<number> {
+  const { target } = splitTarget(call)
+  const [first] = target
+  const places = placesOf(io.env)
+  if (first === undefined) return examineConfigs(await found(places), call.options, io, places)
+  if (/\.(jsonc?|ya?ml)$/i.test(first) && existsSync(first))
+    return examineConfigs([{ name: first, config: await readNamed(first, places) }], call.options, io, places)
+  const resolved = await resolveTarget(target, io, call.options)
+  const { findings, summary } = await examine(resolved, call.options, io)
+  const printer = printerOf(io)
+  if (call.options.format === 'json') printer.json({ target: resolved.label, works: summary !== undefined, summary, findings })
+  else {
+    for (const finding of findings) printFinding(finding, printer)
+    if (summary !== undefined) printer.line(printer.paint.dim(summary))
+  }
+  return exitOf(findings)
+}
+
+function printFinding({ level, check, message, fix }: Finding, { line, paint }: Printer, indent = ''): void {
+  const mark = level === 'ok' ? paint.good('✓') : level === 'warn' ? paint.warn('!') : paint.bad('✗')
+  line(`${indent}${mark} ${paint.dim(check.padEnd(8))} ${paint.plain(message)}`)
+  if (fix !== undefined) line(`${indent}  ${' '.repeat(8)} ${paint.dim('→')} ${paint.plain(fix)}`)
+}
+
+interface NamedConfig {
+  readonly name: string
+  readonly config: HostConfig
+}
+
+async function found(places: Places): Promise<readonly NamedConfig[]> {
+  const configs: NamedConfig[] = []
+  for (const source of sourcesOf(places)) {
+    const config = await readSource(source, places)
+    if (config !== undefined) configs.push({ name: source.name, config })
+  }
+  if (configs.length === 0)
+    throw new CliError(
+      1,
+      'No client on this machine has a config with servers',
+      'Name a server or a file: vivarium doctor TARGET',
+    )
+  return configs
+}
+
+interface Row {
+  readonly server: string
+  readonly disabled?: boolean
+  readonly examined: Examined
+}
+
+/** How many servers are started at a time. */
+const atOnce = 4
+
+async function examineConfigs(
+  configs: readonly NamedConfig[],
+  options: ConnectingOptions,
+  io: Io,
+  { cwd }: Places,
+): Promise<number> {
+  const printer = printerOf(io)
+  const all: { source: string; file: string; findings: readonly Finding[]; servers: readonly Row[] }[] = []
+  for (const { name, config } of configs) {
+    const file =
+      isAbsolute(config.file) && !relative(cwd, config.file).startsWith('..') ? relative(cwd, config.file) : config.file
+    if (options.format !== 'json')
+      printer.line(`${printer.paint.bold(name)}${name === file ? '' : ` ${printer.paint.dim(file)}`}`)
+    const rows = await examineServers(config, options, io, row => options.format !== 'json' && printRow(row, printer))
+    const collisions = examineCollisions(new Map(rows.map(({ server, examined }) => [server, examined.tools])))
+    const general = config.faults
+      .filter(({ server }) => server === undefined)
+      .map(({ line, why }) => fail('config', `line ${line}: ${why.message}`, why.fix))
+    const findings = [...general, ...collisions]
+    if (options.format !== 'json') for (const finding of findings) printFinding(finding, printer, '  ')
+    all.push({ source: name, file: config.file, findings, servers: rows })
+  }
+  if (options.format === 'json')
+    printer.json(
+      all.map(({ servers, ...rest }) => ({
+        ...rest,
+        servers: servers.map(({ examined, ...row }) => ({ ...row, works: examined.summary !== undefined, ...examined })),
+      })),
+    )
+  return exitOf(all.flatMap(({ findings, servers }) => [...findings, ...servers.flatMap(({ examined }) => examined.findings)]))
+}
+
+async function examineServers(
+  config: HostConfig,
+  options: ConnectingOptions,
+  io: Io,
+  done: (row: Row) => void,
+): Promise<readonly Row[]> {
+  const rows: Row[] = []
+  const add = (row: Row): void => {
+    rows.push(row)
+    done(row)
+  }
+  for (const [server, { message, fix }] of config.refused)
+    add({ server, examined: { findings: [fail('config', message, fix)], summary: undefined, tools: [] } })
+  const waiting = [...config.servers.values()]
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const { name, target, headers, disabled } = next
+      if (disabled) add({ server: name, disabled, examined: { findings: [], summary: undefined, tools: [] } })
+      else {
+        const resolved: Resolved = {
+          label: clip(name),
+          again: clip(name),
+          target,
+          options: headers === undefined ? {} : { headers },
+          close: async () => {},
+        }
+        add({ server: name, examined: await examine(resolved, options, io) })
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, work))
+  return rows
+}
+
+/** One line, and the first thing that is wrong with its fix. */
+function printRow({ server, disabled, examined }: Row, { line, paint }: Printer): void {
+  const name = brief(server, 30).padEnd(16)
+  if (disabled === true) return line(`  ${paint.dim('-')} ${paint.dim(name)} ${paint.dim('disabled')}`)
+  const { findings, summary } = examined
+  const failed = findings.find(({ level }) => level === 'fail')
+  const warned = findings.filter(({ level }) => level === 'warn')
+  const worst = failed ?? warned[0]
+  const mark = failed !== undefined ? paint.bad('✗') : warned.length > 0 ? paint.warn('!') : paint.good('✓')
+  const said = [
+    ...(summary === undefined ? [] : [paint.dim(summary)]),
+    ...(worst === undefined ? [] : [paint.plain(worst.message)]),
+  ]
+  line(`  ${mark} ${paint.name(name)} ${said.join(paint.dim(' · '))}`)
+  if (worst?.fix !== undefined) line(`    ${' '.repeat(16)} ${paint.dim('→')} ${paint.plain(worst.fix)}`)
+}

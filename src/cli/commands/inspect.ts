@@ -1,0 +1,168 @@
+/** `vivarium inspect`: what a server is: what it speaks, what it offers, what its tools need and cost. */
+import { connect } from '../../client/index.ts'
+import { durationText } from '../../core/duration.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { type ConnectingOptions, connectingOptions, optionsFor, targetFor } from '../connecting.ts'
+import { factsOf, liveFacts, overhearing, type ServerFacts, saysLive } from '../facts.ts'
+import { unreachable } from '../failures.ts'
+import type { Io } from '../io.ts'
+import { type Printer, printerOf, widthOf, wrapped } from '../print.ts'
+import type { Call, Verb } from '../program.ts'
+import { resolveTarget, splitTarget } from '../target.ts'
+import { brief } from '../terminal/paint.ts'
+
+interface InspectOptions extends ConnectingOptions {
+  readonly live?: boolean
+}
+
+export const inspect: Verb = {
+  name: 'inspect',
+  summary: 'What a server is: revision, extensions, scopes, cost',
+  declare(command, io) {
+    command
+      .argument('[target]', 'the server')
+      .option('--live', 'Ask also as a host of MCP Live, where the server does not say that it is live')
+    connectingOptions(command)
+      .examples([
+        ['vivarium inspect https://example.com/mcp', 'over the network'],
+        ['vivarium inspect ./server.ts --revision 2025-06-18', 'as an older client sees it'],
+        ['vivarium inspect github --format json', 'a configured server, for a program'],
+      ])
+      .action<InspectOptions>(call => run(call, io))
+  },
+}
+
+async function run(call: Call<InspectOptions>, io: Io): Promise<number> {
+  const resolved = await resolveTarget(splitTarget(call).target, io, call.options)
+  const options = optionsFor(resolved, call.options, io)
+  const target = targetFor(resolved, call.options, io)
+  const { heard, wrap } = overhearing()
+  try {
+    const begun = performance.now()
+    await using client = await connect(target, { ...options, wrap })
+    const openedMs = performance.now() - begun
+    const asks = call.options.live === true || saysLive(client.capabilities)
+    const facts = await factsOf(client, heard, openedMs, asks ? await liveFacts(target, options) : undefined)
+    const printer = printerOf(io)
+    if (call.options.format === 'json') printer.json({ target: resolved.label, ...jsonOf(facts) })
+    else print(resolved.label, facts, printer, widthOf(io))
+    return 0
+  } catch (error) {
+    throw unreachable(error, resolved.label, [], resolved.again)
+  } finally {
+    await resolved.close()
+  }
+}
+
+/** The manifest as its document: that is what others know it by. */
+function jsonOf({ manifest, lists, ...facts }: ServerFacts): object {
+  return {
+    ...facts,
+    ...lists,
+    ...(manifest !== undefined && { manifest: manifest.document, manifestRevision: manifest.revision ?? null }),
+  }
+}
+
+function print(label: string, facts: ServerFacts, printer: Printer, width: number): void {
+  const { paint } = printer
+  const { server, revision, speaks, era, carrier, live, roundTripMs, openedMs, instructions, lists } = facts
+  const row = (name: string, text: string | undefined): void => {
+    if (text !== undefined && text !== '') printer.line(`  ${paint.dim(name.padEnd(13))} ${text}`)
+  }
+  const { plain } = paint
+  printer.line(`${paint.bold(server?.title ?? server?.name ?? label)} ${paint.dim(server?.version ?? '')}`)
+  row('target', plain(label))
+  row('name', server?.title === undefined ? undefined : plain(server.name))
+  row('about', server?.description === undefined ? undefined : plain(brief(server.description, 300)))
+  row('page', server?.websiteUrl === undefined ? undefined : plain(server.websiteUrl))
+  const others = speaks.filter(each => each !== revision)
+  row('revision', `${paint.name(revision)}${others.length > 0 ? paint.dim(` also ${others.join(', ')}`) : ''}`)
+  row('era', era === 'request' ? 'each request stands for itself' : 'a session, opened by a handshake')
+  row('carrier', carrier)
+  row('opened in', durationText(openedMs))
+  row('round trip', roundTripMs === undefined ? undefined : `${roundTripMs.toFixed(1)} ms`)
+  row('capabilities', plain(capabilityWords(facts.capabilities).join(', ')))
+  row('extensions', plain(facts.extensions.join(', ')))
+  row(
+    'live',
+    live === undefined
+      ? undefined
+      : `MCP Live ${plain(live.version)}, ${live.carrier === 'listen' ? 'by listening' : 'in the session'}`,
+  )
+  for (const { name, uses } of live?.featureSets ?? []) row('', `${paint.name(name)} ${paint.dim(uses.join(', '))}`)
+  const counts = Object.entries(lists).map(([kind, items]) => `${items.length} ${items.length === 1 ? kind.slice(0, -1) : kind}`)
+  row('offers', counts.join(', '))
+  row('manifest', manifestWords(facts))
+  row('events', plain((facts.manifest?.events ?? []).map(({ name }) => name).join(', ')))
+  if (instructions !== undefined) {
+    printer.line(`  ${paint.dim('instructions')}`)
+    printer.line(plain(wrapped(shortened(instructions), width, '    ')))
+  }
+  printTools(facts, printer)
+}
+
+/** Its first lines, as they were broken. */
+function shortened(text: string): string {
+  const lines = text.slice(0, 1_200).trim().split('\n')
+  return lines.length <= 12 && text.length <= 1_200 ? lines.join('\n') : `${lines.slice(0, 12).join('\n')}\n…`
+}
+
+function manifestWords({ manifest }: ServerFacts): string | undefined {
+  if (manifest === undefined || manifest.partial) return undefined
+  const { auth, rateLimits, supportedExtensions = [] } = manifest
+  const limits = rateLimits?.requestsPerMinute === undefined ? [] : [`${rateLimits.requestsPerMinute} requests a minute`]
+  const scopes = (auth?.scopes ?? []).map(({ name }) => name)
+  return [
+    brief(manifest.revision ?? '', 24),
+    ...limits,
+    ...(scopes.length > 0 ? [`scopes ${scopes.join(', ')}`] : []),
+    supportedExtensions.join(', '),
+  ]
+    .filter(text => text !== '')
+    .join(' · ')
+}
+
+/** What is worth knowing of tools before they are called; those of which nothing is known are only counted. */
+function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
+  const rows = (manifest?.tools ?? []).map(tool => {
+    const {
+      cost,
+      latency,
+      idempotent,
+      requiresConfirmation,
+      riskLevel,
+      requiredScopes = [],
+      supportsStreaming,
+      compensation,
+    } = tool
+    const facts = [
+      ...(riskLevel === undefined ? [] : [riskLevel]),
+      ...(requiredScopes.length > 0 ? [`scopes ${requiredScopes.join(' ')}`] : []),
+      ...(cost?.category === undefined
+        ? []
+        : [cost.estimatedUnits === undefined ? cost.category : `${cost.estimatedUnits} ${cost.unitLabel ?? 'units'}`]),
+      ...(latency === undefined ? [] : [latency]),
+      ...(idempotent === true ? ['idempotent'] : []),
+      ...(requiresConfirmation === true ? ['asks first'] : []),
+      ...(supportsStreaming === true ? ['streams'] : []),
+      ...(compensation === undefined ? [] : [`undone by ${compensation.tool}`]),
+    ]
+    return { name: tool.name, facts }
+  })
+  const told = rows.filter(({ facts }) => facts.length > 0)
+  if (told.length === 0) return
+  line()
+  line(paint.bold('Before a call'))
+  const wide = Math.min(40, Math.max(...told.map(({ name }) => name.length)))
+  for (const { name, facts } of told) line(`  ${paint.name(brief(name, 60).padEnd(wide))}  ${paint.plain(facts.join(' · '))}`)
+}
+
+/** `tools (listChanged)`, without what are extensions. */
+function capabilityWords(capabilities: ServerFacts['capabilities']): readonly string[] {
+  return Object.entries(capabilities)
+    .filter(([name]) => name !== 'extensions' && name !== 'experimental')
+    .map(([name, settings]) => {
+      const on = isRecord(settings) ? Object.entries(settings).filter(([, value]) => value !== false) : []
+      return on.length === 0 ? name : `${name} (${on.map(([key]) => key).join(', ')})`
+    })
+}

@@ -1,0 +1,196 @@
+/** `vivarium listen`: what a server says by itself, a line each as it comes: events, pushes, updates, changed lists, its log. */
+import type { Client, LogMessage, PushEvent } from '../../client/index.ts'
+import { eventsExtension } from '../../features/reliability/events/messages.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { type ConnectingOptions, connectingOptions, milliseconds, withClient } from '../connecting.ts'
+import { CliError } from '../exit.ts'
+import { extensionsIn } from '../facts.ts'
+import { gather } from '../gather.ts'
+import type { Io } from '../io.ts'
+import { liveGuest } from '../live-guest.ts'
+import { type Printer, printerOf } from '../print.ts'
+import type { Call, Verb } from '../program.ts'
+import { brief } from '../terminal/paint.ts'
+import { timeText } from '../terminal/words.ts'
+
+interface ListenOptions extends ConnectingOptions {
+  readonly event?: readonly string[]
+  readonly after?: string
+  readonly resource?: readonly string[]
+  readonly live: boolean
+  readonly for?: number
+  readonly count?: number
+}
+
+export const listen: Verb = {
+  name: 'listen',
+  summary: 'What a server says by itself: events, pushes, updates, changes',
+  declare(command, io) {
+    command
+      .argument('[target]', 'the server')
+      .option('--event <name>', 'Only events of this name, and what else is named (default: everything)', { repeated: true })
+      .option('--after <cursor>', 'Begin behind this event instead of now')
+      .option('--resource <uri>', 'Only updates of this resource, and what else is named', { repeated: true })
+      .option('--no-live', 'Do not take the pushes of MCP Live')
+      .option('--for <time>', 'End after this time: 30s', { parse: milliseconds })
+      .option('--count <number>', 'End after so many lines', { parse: countOf })
+    connectingOptions(command)
+      .note('Pushes of MCP Live are accepted, so a server that waits for a host to take them thinks that one did.')
+      .examples([
+        ['vivarium listen https://example.com/mcp', 'everything, until Ctrl-C'],
+        ['vivarium listen ./server.ts --event ticket_created --count 1', 'wait for one event'],
+        ['vivarium listen notes --format json | jq .kind', 'one JSON value a line'],
+      ])
+      .action<ListenOptions>(call => run(call, io))
+  },
+}
+
+function countOf(text: string): number {
+  if (/^[1-9]\d*$/.test(text)) return Number(text)
+  throw new TypeError(`${clip(text)} is no number of lines`)
+}
+
+/** Something that was heard. */
+interface Heard {
+  readonly kind: 'event' | 'push' | 'updated' | 'list' | 'log'
+  readonly name: string
+  readonly data?: unknown
+  readonly id?: string
+  readonly cursor?: string
+  readonly at: Date
+}
+
+async function run(call: Call<ListenOptions>, io: Io): Promise<number> {
+  const { options } = call
+  const enough = new AbortController()
+  const limits = [io.signal, enough.signal, ...(options.for === undefined ? [] : [AbortSignal.timeout(options.for)])]
+  const signal = AbortSignal.any(limits)
+  const printer = printerOf(io)
+  let left = options.count ?? Number.POSITIVE_INFINITY
+  const tell = (heard: Heard): void => {
+    if (left <= 0) return
+    if (options.format === 'json') printer.json(heard, true)
+    else printer.line(lineOf(heard, printer))
+    left--
+    if (left <= 0) enough.abort()
+  }
+  const chosen = options.event !== undefined || options.resource !== undefined
+  const onLog = ({ level, logger, data }: LogMessage): void =>
+    tell({ kind: 'log', name: logger === undefined ? level : `${level} ${logger}`, data, at: new Date() })
+  const more = {
+    ...(!chosen && { onLog, logLevel: 'info' as const }),
+    ...(options.live && !chosen && { live: liveGuest(event => tell(pushed(event))) }),
+  }
+  const work: Parameters<typeof withClient>[2] = async ({ client, label }) => {
+    const { hears, streams } = await subscribe(client, options, signal, tell)
+    if (hears.length === 0)
+      throw new CliError(1, `${label} announces nothing that one could listen to`, 'Name an --event or a --resource')
+    if (options.format !== 'json') printer.aside.line(printer.aside.paint.dim(`Listening to ${hears.join(', ')}. Ctrl-C ends it`))
+    const over = new Promise<void>(done => {
+      if (signal.aborted) return done()
+      signal.addEventListener('abort', () => done(), { once: true })
+    })
+    const lost = client.ended.then(reason => {
+      if (reason !== undefined && !signal.aborted) throw reason
+    })
+    await Promise.race([over, lost, ...streams])
+    return 0
+  }
+  return withClient(call, io, work, more)
+}
+
+interface Subscribed {
+  /** What is listened to, in words. */
+  readonly hears: readonly string[]
+  /** Each of them only ends by failing, or with the signal. */
+  readonly streams: readonly Promise<void>[]
+}
+
+async function subscribe(
+  client: Client,
+  options: ListenOptions,
+  signal: AbortSignal,
+  tell: (heard: Heard) => void,
+): Promise<Subscribed> {
+  const hears: string[] = []
+  const streams: Promise<void>[] = []
+  const follow = <T>(items: AsyncIterable<T>, heard: (item: T) => Heard): void =>
+    void streams.push(each(items, signal, item => tell(heard(item))))
+  const chosen = options.event !== undefined || options.resource !== undefined
+  for (const kind of ['tools', 'prompts', 'resources'] as const) {
+    if (chosen || !says(client, kind, 'listChanged')) continue
+    hears.push(`the list of ${kind}`)
+    follow(client.changes(kind, { signal }), () => ({ kind: 'list', name: kind, at: new Date() }))
+  }
+  const uris = options.resource ?? (!chosen && says(client, 'resources', 'subscribe') ? await listed(client) : [])
+  if (uris.length > 0) hears.push(uris.length === 1 ? brief(uris[0] ?? '', 60) : `${uris.length} resources`)
+  for (const uri of uris)
+    follow(client.resourceUpdates(uri, { signal }), updated => ({ kind: 'updated', name: updated, at: new Date() }))
+  const names = options.event ?? (chosen ? [] : await announced(client))
+  if (names.length > 0) {
+    hears.push(`events ${names.map(name => brief(name, 40)).join(', ')}`)
+    const { after } = options
+    follow(client.events(names, { signal, ...(after !== undefined && { after }) }), ({ event, id, cursor, payload, at }) => ({
+      kind: 'event',
+      name: event,
+      data: payload,
+      id,
+      cursor,
+      at,
+    }))
+  }
+  if (!chosen && names.length === 0 && extensionsIn(client.capabilities).includes(eventsExtension))
+    hears.push('no events, for it does not name them: --event NAME')
+  if (client.live !== undefined) hears.push('pushes of MCP Live')
+  if (!chosen && client.capabilities['logging'] !== undefined) hears.push('its log')
+  return { hears, streams }
+}
+
+async function each<T>(items: AsyncIterable<T>, signal: AbortSignal, tell: (item: T) => void): Promise<void> {
+  try {
+    for await (const item of items) tell(item)
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+  // An iteration that ends in good order has nothing more to say; the others may.
+  await new Promise(() => {})
+}
+
+function says({ capabilities }: Client, list: string, what: string): boolean {
+  const settings = capabilities[list]
+  return typeof settings === 'object' && settings !== null && (settings as Readonly<Record<string, unknown>>)[what] === true
+}
+
+/** Watching is a request each, so that there is a limit. */
+const mostWatched = 50
+
+async function listed(client: Client): Promise<readonly string[]> {
+  return (await gather(client.resources())).slice(0, mostWatched).map(({ uri }) => uri)
+}
+
+/** The events that a manifest tells of. */
+async function announced(client: Client): Promise<readonly string[]> {
+  const { events = [] } = await client.manifest()
+  return events.map(({ name }) => name)
+}
+
+function pushed({ featureSet, eventId, content, timestamp }: PushEvent): Heard {
+  return { kind: 'push', name: featureSet, id: eventId, data: content, at: new Date(timestamp) }
+}
+
+const marks = { event: '◆', push: '▶', updated: '↻', list: '≡', log: '·' } as const
+const words = { event: 'event', push: 'push', updated: 'updated', list: 'list changed', log: 'log' } as const
+
+function lineOf({ kind, name, data, at }: Heard, { paint }: Printer): string {
+  const said = data === undefined ? '' : ` ${paint.plain(brief(textOf(data), 400))}`
+  return `${paint.dim(timeText(at.getTime()))} ${paint.good(marks[kind])} ${paint.dim(words[kind])} ${paint.name(name)}${said}`
+}
+
+/** Blocks of text are shown as what they say. */
+function textOf(data: unknown): string {
+  if (typeof data === 'string') return data
+  if (!Array.isArray(data)) return JSON.stringify(data) ?? ''
+  return data
+    .map(block => (typeof block === 'object' && block !== null && 'text' in block ? String(block.text) : JSON.stringify(block)))
+    .join(' ')
+}

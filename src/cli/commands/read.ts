@@ -1,0 +1,39 @@
+/** `vivarium read`: the content of a resource. */
+import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
+import { contentsText, saveContents } from '../content.ts'
+import { CliError } from '../exit.ts'
+import { printerOf } from '../print.ts'
+import type { Verb } from '../program.ts'
+
+interface ReadOptions extends ConnectingOptions {
+  readonly output?: string
+}
+
+export const read: Verb = {
+  name: 'read',
+  summary: 'Read a resource: vivarium read TARGET URI',
+  declare(command, io) {
+    command
+      .argument('[target]', 'the server')
+      .argument('[uri]', 'the resource')
+      .option('--output <file>', 'Save it, bytes as bytes')
+    connectingOptions(command)
+      .examples([
+        ['vivarium read ./server.ts notes://today', 'print it'],
+        ['vivarium read https://example.com/mcp image://logo --output logo.png', 'save it'],
+      ])
+      .action<ReadOptions>(call =>
+        withClient(call, io, async ({ client, rest: [uri] }) => {
+          if (uri === undefined) throw new CliError(1, 'No resource is named', 'vivarium list TARGET resources shows them')
+          const result = await client.readResource(uri, { signal: io.signal })
+          const printer = printerOf(io)
+          const { output, format } = call.options
+          if (output !== undefined)
+            printer.aside.line(printer.aside.paint.dim(`Saved ${await saveContents(output, result.contents)}`))
+          else if (format === 'json') printer.json(result)
+          else for (const contents of result.contents) printer.line(contentsText(contents, printer.paint))
+          return 0
+        }),
+      )
+  },
+}

@@ -1,0 +1,94 @@
+/** `vivarium record`: stands between a client and a server and writes one file of all that passes. */
+
+import { clip } from '../../jsonrpc/limits.ts'
+import { startRecording } from '../../testing/index.ts'
+import { headersOf } from '../credentials.ts'
+import { CliError, failureOf } from '../exit.ts'
+import { untilInterrupted } from '../interrupted.ts'
+import type { Io } from '../io.ts'
+import { portOf } from '../port.ts'
+import { printerOf } from '../print.ts'
+import type { Call, Verb } from '../program.ts'
+import { resolveTarget, splitTarget } from '../target.ts'
+
+interface RecordOptions {
+  readonly out: string
+  readonly stdio?: boolean
+  readonly port?: number
+  readonly redact?: readonly string[]
+  readonly header?: readonly string[]
+  readonly bearerEnv?: string
+  readonly maxMb?: number
+  readonly sse?: boolean
+  readonly env?: readonly string[]
+  readonly format: 'text' | 'json'
+}
+
+export const record: Verb = {
+  name: 'record',
+  summary: 'Write down what passes between a client and a server',
+  declare(command, io) {
+    command
+      .argument('[target]', 'the server')
+      .option('--out <file>', 'The tape', { fallback: 'session.tape' })
+      .option(
+        '--stdio',
+        'The client speaks on standard input and output: put this command in its config in the place of the server',
+      )
+      .option('--port <number>', 'The client comes over HTTP at this port (default: any that is free)', { parse: portOf })
+      .option('--redact <path>', 'Leave the values of this member out: params.arguments.password, **.apiKey', { repeated: true })
+      .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
+        repeated: true,
+      })
+      .option('--bearer-env <name>', 'Send the token in this variable')
+      .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
+      .option('--sse', 'The server speaks by the pair of endpoints of 2024-11-05 (with --stdio)')
+      .option('--max-mb <number>', 'The most megabytes of the tape (default: 256)', { parse: sizeOf })
+      .note(
+        'Headers that hold secrets are never kept; what else is secret you name by --redact. Other members are written as they pass.',
+      )
+      .examples([
+        ['vivarium record https://host/mcp --port 7000', 'point the client at http://127.0.0.1:7000/mcp'],
+        ['vivarium record --stdio --out notes.tape -- node notes.js', 'as the command of a client that starts its servers'],
+      ])
+      .action<RecordOptions>(call => run(call, io))
+  },
+}
+
+function sizeOf(text: string): number {
+  const size = Number(text)
+  if (size > 0 && Number.isFinite(size)) return size
+  throw new TypeError(`${clip(text)} is no number of megabytes`)
+}
+
+async function run(call: Call<RecordOptions>, io: Io): Promise<number> {
+  const { out, stdio = false, port, redact, maxMb, sse, env, format } = call.options
+  if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+  const { label, target, options, close } = await resolveTarget(splitTarget(call).target, io, { env })
+  const headers = { ...options.headers, ...headersOf(call.options.header ?? [], call.options.bearerEnv, io) }
+  // On stdio standard output belongs to the protocol.
+  const { aside, json, line, paint } = printerOf(io)
+  let troubled = false
+  const proxy = await startRecording(target, {
+    file: out,
+    headers,
+    onTrouble: error => {
+      troubled = true
+      aside.line(aside.paint.warn(`vivarium: ${failureOf(error).message}`))
+    },
+    client: stdio ? { stdio: true } : { ...(port !== undefined && { port }) },
+    ...(redact !== undefined && { redact }),
+    ...(maxMb !== undefined && { maxBytes: Math.floor(maxMb * 1024 * 1024) }),
+    ...(sse !== undefined && { pair: sse }),
+  })
+  if (proxy.url !== undefined && format === 'json') json({ url: proxy.url, file: out }, true)
+  else if (proxy.url !== undefined) {
+    line(`${label} is recorded into ${clip(out)}; its client connects to ${paint.name(proxy.url)}`)
+    aside.line(aside.paint.dim('  Ctrl-C ends it'))
+  }
+  await Promise.race([untilInterrupted(io.signal), proxy.over])
+  await proxy.close()
+  await close()
+  // On a port the next client may have more luck; a pipe has only one.
+  return stdio && troubled ? 4 : 0
+}

@@ -1,0 +1,133 @@
+/** `vivarium replay`: a tape sent again, with what differs; or a tape as a server, with what goes wrong. */
+import { clip, echo } from '../../jsonrpc/limits.ts'
+import { openTape, replayTape, serveTape, type Tape, type TapeDifference } from '../../testing/index.ts'
+import { headersOf } from '../credentials.ts'
+import { CliError } from '../exit.ts'
+import { untilInterrupted } from '../interrupted.ts'
+import type { Io } from '../io.ts'
+import { portOf } from '../port.ts'
+import { type Printer, printerOf } from '../print.ts'
+import type { Call, Verb } from '../program.ts'
+import { resolveTarget } from '../target.ts'
+
+interface ReplayOptions {
+  readonly against?: string
+  readonly serve?: boolean
+  readonly stdio?: boolean
+  readonly port?: number
+  readonly speed?: number
+  readonly fault?: readonly string[]
+  readonly seed?: number
+  readonly ignore?: readonly string[]
+  readonly header?: readonly string[]
+  readonly bearerEnv?: string
+  readonly env?: readonly string[]
+  readonly timeout?: number
+  readonly format: 'text' | 'json'
+}
+
+export const replay: Verb = {
+  name: 'replay',
+  summary: 'Send a recording again and show what differs, or serve it as a mock',
+  declare(command, io) {
+    command
+      .argument('<tape>', 'what vivarium record has written')
+      .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
+      .option('--ignore <path>', 'What may differ: result.serverInfo.version, **.elapsed', { repeated: true })
+      .option('--timeout <seconds>', 'How long to wait for what was said then (default: 30)', { parse: numberOf })
+      .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
+        repeated: true,
+      })
+      .option('--bearer-env <name>', 'Send the token in this variable')
+      .option('--env <name>', 'A variable for a server that is a program: NAME or NAME=value', { repeated: true })
+      .option('--serve', 'Be the server: answer what is asked as it was answered then')
+      .option('--stdio', 'With --serve: over standard input and output')
+      .option('--port <number>', 'With --serve: over HTTP at this port (default: any that is free)', { parse: portOf })
+      .option('--speed <factor>', 'With --serve: 1 is the pace of the tape (default: no waiting)', { parse: numberOf })
+      .option('--fault <rule>', 'With --serve: KIND[=VALUE][@METHOD][:PROBABILITY]', { repeated: true })
+      .option('--seed <number>', 'With --serve: the same seed brings the same faults (default: 1)', { parse: numberOf })
+      .note(
+        'Kinds of faults: delay=200ms, drop, duplicate, reorder, cut, error=-32603, garbage; a method may end in *.\nIds, times, cursors and tokens of the protocol may always differ.',
+      )
+      .examples([
+        ['vivarium replay notes.tape --against ./server.ts', 'does the new one answer as the old one did?'],
+        ['vivarium replay notes.tape --serve --port 7000', 'a server without a server'],
+        [
+          'vivarium replay notes.tape --serve --stdio --fault drop@tools/call:0.2 --seed 7',
+          'one that loses a fifth of its answers',
+        ],
+      ])
+      .action<ReplayOptions>(call => run(call, io))
+  },
+}
+
+function numberOf(text: string): number {
+  const number = Number(text)
+  if (text.trim() !== '' && number >= 0 && Number.isFinite(number)) return number
+  throw new TypeError(`${clip(text)} is no number from 0 up`)
+}
+
+async function run(call: Call<ReplayOptions>, io: Io): Promise<number> {
+  const { words, command, options } = call
+  const [file = ''] = words
+  const target = command !== undefined ? ['--', ...command] : options.against === undefined ? undefined : [options.against]
+  if ((target === undefined) === (options.serve !== true))
+    throw new CliError(1, 'Say what to do with the tape, and one thing only', 'Write --against TARGET, or --serve')
+  const tape = await read(file)
+  if (tape.cut) printerOf(io).aside.line(`vivarium: ${clip(file)} breaks off at its end; what stands before is played`)
+  return target === undefined ? serve(tape, call, io) : against(tape, target, call, io)
+}
+
+async function read(file: string): Promise<Tape> {
+  try {
+    return await openTape(file)
+  } catch (error) {
+    const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    const message = missing ? `There is no file ${clip(file)}` : error instanceof Error ? error.message : String(error)
+    throw new CliError(1, message, missing ? 'Record one: vivarium record TARGET --out FILE' : undefined, { cause: error })
+  }
+}
+
+async function serve(tape: Tape, { options }: Call<ReplayOptions>, io: Io): Promise<number> {
+  const { stdio = false, port, speed, fault, seed, format } = options
+  if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+  const mock = await serveTape(tape, {
+    client: stdio ? { stdio: true } : { ...(port !== undefined && { port }) },
+    ...(speed !== undefined && { speed }),
+    ...(fault !== undefined && { faults: fault }),
+    ...(seed !== undefined && { seed }),
+  })
+  const { json, line, paint } = printerOf(io)
+  if (mock.url !== undefined && format === 'json') json({ url: mock.url }, true)
+  else if (mock.url !== undefined) line(`The tape is served at ${paint.name(mock.url)}`)
+  await Promise.race([untilInterrupted(io.signal), mock.over])
+  await mock.close()
+  return 0
+}
+
+async function against(tape: Tape, words: readonly string[], { options: given }: Call<ReplayOptions>, io: Io): Promise<number> {
+  const { label, target, options, close } = await resolveTarget(words, io, { env: given.env })
+  const headers = { ...options.headers, ...headersOf(given.header ?? [], given.bearerEnv, io) }
+  const { ignore, timeout, format } = given
+  const found = await replayTape(tape, target, {
+    headers,
+    ...(ignore !== undefined && { ignore }),
+    ...(timeout !== undefined && { timeoutMs: timeout * 1_000 }),
+  }).finally(close)
+  const printer = printerOf(io)
+  if (format === 'json') printer.json(found)
+  else {
+    for (const difference of found.differences) show(difference, printer)
+    const count = found.differences.length
+    const verdict = count === 0 ? 'nothing differs' : `${count} ${count === 1 ? 'difference' : 'differences'}`
+    printer.line(`${label}: ${found.sent} frames in ${found.conversations} conversations, ${verdict}`)
+  }
+  return found.differences.length === 0 ? 0 : 1
+}
+
+function show({ conversation, line, what, path, before, after }: TapeDifference, { line: print, paint }: Printer): void {
+  const place = line === 0 ? 'not on the tape' : `line ${line}`
+  print(`${paint.name(what)} (conversation ${conversation}, ${place})${path === '' ? '' : ` ${path}`}`)
+  print(`  - ${before === undefined ? 'nothing' : echo(before, 400)}`)
+  print(`  + ${after === undefined ? 'nothing' : echo(after, 400)}`)
+}

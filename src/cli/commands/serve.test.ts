@@ -1,0 +1,94 @@
+/** `serve` as an author has it: a file, a change, and clients that go on. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { connect } from '../../client/index.ts'
+import { gather } from '../gather.ts'
+import { serverFile, trial } from '../trial.ts'
+
+function change(folder: string, from: string, to: string): void {
+  const file = join(folder, 'server.ts')
+  writeFileSync(file, readFileSync(file, 'utf8').replace(from, to))
+}
+
+test('over HTTP a change is served at the same port, and a call that runs is finished', async () => {
+  const it = await trial({
+    'server.ts': serverFile.replace("return 'done'", "await new Promise(done => setTimeout(done, 1500)); return 'done'"),
+  })
+  const served = it.start(['serve', 'server.ts', '--port', '0', '--watch'])
+  const [, url = ''] = await served.until(/served at (\S+)/)
+  for (const revision of ['2026-07-28', '2025-11-25'] as const) {
+    const mcp = await connect(url, { revisions: [revision] })
+    onTestFinished(() => mcp.close())
+    const before = served.err().match(/reloaded/g)?.length ?? 0
+    const running = mcp.callTool('slow')
+    change(
+      it.folder,
+      /'Adds [^']*'/.exec(readFileSync(join(it.folder, 'server.ts'), 'utf8'))?.[0] ?? '',
+      `'Adds for ${revision}'`,
+    )
+    await expect.poll(() => served.err().match(/server\.ts changed: reloaded in/g)?.length ?? 0).toBe(before + 1)
+    expect((await running).text).toBe('done')
+    const fresh = await connect(url)
+    expect((await gather(fresh.tools())).map(({ description }) => description)).toContain(`Adds for ${revision}`)
+    await fresh.close()
+    // The same client, whose session of before nobody knows any more.
+    expect((await mcp.callTool('add', { a: 1 })).structured).toEqual({ sum: 2 })
+  }
+  served.child.kill('SIGTERM')
+  expect(await served.ended).toBe(0)
+}, 60_000)
+
+test('a change that does not start is told, and the server before it goes on', async () => {
+  const it = await trial()
+  const served = it.start(['serve', 'server.ts', '--port', '0', '--watch'])
+  const [, url = ''] = await served.until(/served at (\S+)/)
+  change(it.folder, 'console.log', 'this is no code; console.log')
+  await served.until(/cannot be loaded[\s\S]*does not start, so the one before goes on/, 'err')
+  const mcp = await connect(url)
+  expect((await mcp.callTool('add', { a: 1 })).structured).toEqual({ sum: 2 })
+  await mcp.close()
+}, 60_000)
+
+test('over stdio the session goes on, and hears that the lists have changed', async () => {
+  const it = await trial()
+  const errors: string[] = []
+  const mcp = await connect(
+    {
+      command: process.execPath,
+      args: [join(import.meta.dirname, '../../../bin/vivarium.mjs'), 'serve', 'server.ts', '--stdio', '--watch'],
+      cwd: it.folder,
+      stderr: line => errors.push(line),
+    },
+    { revisions: ['2025-06-18'] },
+  )
+  onTestFinished(() => mcp.close())
+  expect((await gather(mcp.tools())).length).toBe(6)
+  const changes = mcp.changes('tools')
+  const changed = changes.next()
+  change(it.folder, "server.tool('pixel'", "server.tool('added', { description: 'Is new' }, () => 'new')\nserver.tool('pixel'")
+  await changed
+  expect((await gather(mcp.tools())).map(({ name }) => name)).toContain('added')
+  expect((await mcp.callTool('added')).text).toBe('new')
+  await changes.return(undefined)
+}, 60_000)
+
+test('what a file writes while it is loaded does not reach the protocol', async () => {
+  const it = await trial()
+  const { out, err } = await it.run(['serve', 'server.ts', '--stdio'], { input: '{"jsonrpc":"2.0","id":1,"method":"ping"}\n' })
+  expect(out.split('\n').filter(line => line !== '' && !line.startsWith('{'))).toEqual([])
+  expect(err).toContain('loading')
+})
+
+test('what cannot be served is told with the remedy', async () => {
+  const it = await trial({ 'none.ts': 'export const x = 1', 'needs.ts': "import 'not-a-package'", 'server.ts': serverFile })
+  const said = async (...args: readonly string[]): Promise<string> => (await it.run(['serve', ...args])).err
+  expect(await said('nothing.ts')).toContain('There is no file nothing.ts')
+  expect(await said('none.ts')).toContain('exports no server\n  → Write: export const server = createServer')
+  expect(await said('needs.ts')).toContain('→ npm install not-a-package')
+  expect(await said('server.ts', '--stdio', '--port', '1')).toContain('exclude each other')
+  expect(await said('server.ts', '--host', '0.0.0.0', '--port', '0')).toContain('→ Leave out --host, or say --unprotected')
+  const served = it.start(['serve', 'server.ts', '--port', '0', '--format', 'json'])
+  const [, port = ''] = await served.until(/"port":(\d+)/)
+  expect(await said('server.ts', '--port', port)).toContain(`Port ${port} on 127.0.0.1 is in use`)
+}, 60_000)

@@ -1,0 +1,83 @@
+/** `vivarium serve`: a file that exports a server, over stdio or HTTP; with `--watch` every change is served at once. */
+import cluster from 'node:cluster'
+import { durationText } from '../../core/duration.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { CliError } from '../exit.ts'
+import type { Io } from '../io.ts'
+import { portOf } from '../port.ts'
+import { printerOf } from '../print.ts'
+import type { Call, Verb } from '../program.ts'
+import { type HttpPlace, type Ready, serveHttp, watchHttp } from '../serving/http.ts'
+import { serveStdio, watchStdio } from '../serving/stdio.ts'
+
+interface ServeOptions {
+  readonly stdio?: boolean
+  readonly port?: number
+  readonly host: string
+  readonly path: string
+  readonly sse?: boolean
+  readonly ws?: boolean
+  readonly unprotected?: boolean
+  readonly watch?: boolean
+  readonly format: 'text' | 'json'
+}
+
+export const serve: Verb = {
+  name: 'serve',
+  summary: 'Serve a file that exports a server, over HTTP or stdio',
+  declare(command, io) {
+    command
+      .argument('<file>', 'exports the server, as default or as `server`; .ts or .js')
+      .option('--stdio', 'Over standard input and output')
+      .option('--port <number>', 'Over HTTP at this port; 0 takes any that is free (default: 3000)', { parse: portOf })
+      .option('--host <name>', 'The address to listen at', { fallback: '127.0.0.1' })
+      .option('--path <path>', 'The path of the endpoint', { fallback: '/mcp' })
+      .option('--sse', 'Also the old pair of endpoints of 2024-11-05, at /sse')
+      .option('--ws', 'Also WebSockets, at /ws (needs the package ws)')
+      .option('--unprotected', 'Let everybody in who reaches --host')
+      .option('--watch', 'Load the file again when it or a file beside it changes')
+      .note(
+        'With --watch the port stays open and calls that run are finished. Over stdio the session goes on. Over HTTP clients of\n2026-07-28 notice nothing; sessions of older ones are found again where the server has a store, else the client opens a new one.',
+      )
+      .examples([
+        ['vivarium serve server.ts --watch', 'while you write it'],
+        ['vivarium serve server.ts --stdio', 'as an editor would start it'],
+        ['vivarium serve server.ts --port 0 --format json', 'prints {"url": …, "port": …}'],
+      ])
+      .action<ServeOptions>(call => run(call, io))
+  },
+}
+
+function run({ words: [file = ''], options }: Call<ServeOptions>, io: Io): Promise<number> {
+  const { stdio = false, port, watch = false, format } = options
+  const { aside, json, line, paint } = printerOf(io)
+  if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+  const note = (text: string): void => aside.line(aside.paint.dim(text))
+  if (stdio) return watch ? watchStdio(file, io, note) : serveStdio(file)
+  const place: HttpPlace = {
+    port: port ?? 3000,
+    host: options.host,
+    path: options.path,
+    sse: options.sse ?? false,
+    ws: options.ws ?? false,
+    unprotected: options.unprotected ?? false,
+  }
+  const ready = (at: Ready): void => {
+    if (cluster.isWorker) return
+    if (format === 'json') return json(at, true)
+    line(`${clip(file)} is served at ${paint.name(at.url)}`)
+    note(`  vivarium list ${at.url}`)
+    note(`  Ctrl-C ends it${watch ? '; changes are served at once' : ''}`)
+  }
+  if (!watch) return serveHttp(file, place, io, ready)
+  return watchHttp(file, place, wordsOf(options), io, {
+    ready,
+    reloaded: (changed, ms) => note(`${changed} changed: reloaded in ${durationText(Math.round(ms))}`),
+    failed: changed => aside.line(aside.paint.warn(`${changed} changed: it does not start, so the one before goes on`)),
+  })
+}
+
+function wordsOf({ host, path, sse, ws, unprotected }: ServeOptions): readonly string[] {
+  const flags = { '--sse': sse, '--ws': ws, '--unprotected': unprotected }
+  return ['--host', host, '--path', path, ...Object.entries(flags).flatMap(([flag, set]) => (set === true ? [flag] : []))]
+}

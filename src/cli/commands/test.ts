@@ -1,0 +1,221 @@
+/**
+ * `vivarium test`: judges a server by raw frames, at every revision and on every carrier it can be reached by; or a client or a host,
+ * which is started and given servers to connect to.
+ */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Target } from '../../client/target.ts'
+import {
+  allRevisions,
+  badgeOf,
+  type Carrier,
+  exitCodeOf,
+  faultOf,
+  type JudgeTarget,
+  judge,
+  junitOf,
+  type Places,
+  type Report,
+  type Result,
+  type RevisionId,
+  startIssuer,
+  tableOf,
+} from '../../conformance/index.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { CliError } from '../exit.ts'
+import type { Io } from '../io.ts'
+import { printerOf } from '../print.ts'
+import type { Call, Verb } from '../program.ts'
+import { createProgress } from '../progress.ts'
+import { resolveTarget, splitTarget } from '../target.ts'
+import { judgeCaller } from './test-callers.ts'
+
+interface TestOptions {
+  readonly format: 'text' | 'json'
+  readonly revision?: readonly RevisionId[]
+  readonly carrier?: readonly Carrier[]
+  readonly only?: RegExp
+  readonly allowWrites?: boolean
+  readonly junit?: string
+  readonly badge?: string
+  readonly report?: string
+  readonly header?: readonly (readonly [string, string])[]
+  readonly sse?: string
+  readonly ws?: string
+  readonly skipped?: boolean
+  readonly config?: string
+  readonly client?: string
+  readonly host?: string
+  readonly issuer?: number
+  readonly scope?: readonly string[]
+}
+
+const carriers: readonly Carrier[] = ['stdio', 'http', 'sse', 'websocket']
+
+export const test: Verb = {
+  name: 'test',
+  summary: 'Judge a server, client or host: does it keep what the protocol demands?',
+  declare(command, io) {
+    command
+      .argument('[target]', 'the server')
+      .option('--revision <id>', 'Only this revision; may be given again', { repeated: true, parse: oneOf(allRevisions) })
+      .option('--carrier <name>', 'Only over stdio, http, sse or websocket; may be given again', {
+        repeated: true,
+        parse: oneOf(carriers),
+      })
+      .option('--only <pattern>', 'Only scenarios whose id or statement fits', { parse: pattern })
+      .option('--allow-writes', 'Call tools that may write, too')
+      .option('--sse <url>', 'The same server over the old pair of HTTP endpoints')
+      .option('--ws <url>', 'The same server over a WebSocket')
+      .option('--header <name:value>', 'Sent with everything over HTTP; may be given again', { repeated: true, parse: header })
+      .option('--client <command>', 'Judge a client instead: a program that gets the address of a server as its last word')
+      .option('--host <command>', 'Judge a host of MCP Live instead, started in the same way')
+      .option(
+        '--issuer <port>',
+        'Be the authorization server that the server trusts, http://127.0.0.1:PORT, with tokens of every kind',
+        {
+          parse: portNumber,
+        },
+      )
+      .option('--scope <name>', 'With --issuer: a scope that the server wants; may be given again', { repeated: true })
+      .option('--config <file>', 'Look names up in this file alone')
+      .option('--skipped', 'Also say what was skipped, and why')
+      .option('--report <file>', 'Write the whole report as JSON')
+      .option('--junit <file>', 'Write the results as JUnit XML')
+      .option('--badge <file>', 'Write a badge as JSON')
+      .note(
+        'Exit code 0: nothing failed. Tools are called only if they say that they read, or are known fixtures of conformance suites;\n--allow-writes lifts that.',
+      )
+      .examples([
+        ['vivarium test https://example.com/mcp', 'over the network'],
+        ['vivarium test -- node server.js', 'a program'],
+        ['vivarium test ./server.ts --revision 2025-11-25 --only base/tools', 'some of it'],
+        ['vivarium test notes --junit results.xml --badge badge.json', 'for a build'],
+        ['vivarium test --client "node my-client.js"', 'a client'],
+      ])
+      .action<TestOptions>(call => run(call, io))
+  },
+}
+
+function oneOf<T extends string>(known: readonly T[]): (text: string) => T {
+  return text => {
+    const found = known.find(each => each === text)
+    if (found === undefined) throw new TypeError(`there is no ${clip(text)}; known are ${known.join(', ')}`)
+    return found
+  }
+}
+
+function pattern(text: string): RegExp {
+  try {
+    return new RegExp(text)
+  } catch (cause) {
+    throw new TypeError(`${clip(text)} is no regular expression`, { cause })
+  }
+}
+
+function header(text: string): readonly [string, string] {
+  const at = text.indexOf(':')
+  if (at < 1) throw new TypeError('write it as name:value')
+  return [text.slice(0, at).trim().toLowerCase(), text.slice(at + 1).trim()]
+}
+
+function portNumber(text: string): number {
+  const port = Number(text)
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new TypeError('give the number of a port')
+  return port
+}
+
+async function run(call: Call<TestOptions>, io: Io): Promise<number> {
+  const bar = createProgress(io)
+  try {
+    const { options } = call
+    const report = await (judgeCaller(options, { signal: io.signal, onResult: watching(bar) }) ?? judgeServer(call, io, bar))
+    bar.end()
+    if (report.results.length === 0) throw nothingToJudge()
+    await write(report, options)
+    if (options.format === 'json') printerOf(io).json(report)
+    else io.output.write(tableOf(report, { skipped: options.skipped === true }))
+    return exitCodeOf(report)
+  } finally {
+    bar.end()
+  }
+}
+
+async function judgeServer(call: Call<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>): Promise<Report> {
+  const { options } = call
+  const issuer = options.issuer === undefined ? undefined : await startIssuer({ port: options.issuer })
+  const resolved = await resolveTarget(splitTarget(call).target, io, { config: options.config })
+  try {
+    const target = targetOf(resolved.target, options)
+    const auth = issuer?.trial({ resource: addressOf(resolved.target), scopes: options.scope ?? [] })
+    const report = await judge(target, {
+      ...(options.revision === undefined ? {} : { revisions: options.revision }),
+      ...(options.carrier === undefined ? {} : { carriers: options.carrier }),
+      ...(options.only === undefined ? {} : { only: options.only }),
+      ...(auth === undefined ? {} : { auth }),
+      headers: { ...resolved.options.headers, ...Object.fromEntries(options.header ?? []) },
+      allowWrites: options.allowWrites === true,
+      signal: io.signal,
+      onResult: watching(bar),
+    })
+    refuse(report, resolved.label)
+    return report
+  } finally {
+    await resolved.close()
+    await issuer?.close()
+  }
+}
+
+/** Tokens are made for the address that the server is reached by. */
+function addressOf(target: Target): string {
+  if (typeof target === 'string' || target instanceof URL) return String(target)
+  throw new CliError(1, '--issuer is for servers that are reached by a URL')
+}
+
+/** Where else the same server serves is said beside the target. */
+function targetOf(target: Target, { sse, ws, carrier }: TestOptions): JudgeTarget {
+  const places: Places = { ...(sse === undefined ? {} : { sse }), ...(ws === undefined ? {} : { websocket: ws }) }
+  if (typeof target === 'string' || target instanceof URL) {
+    const isSocket = /^wss?:/i.test(String(target))
+    if (isSocket) return { ...places, websocket: target }
+    // Who asks for the old pair by name means this address.
+    return sse === undefined && carrier?.includes('sse') === true
+      ? { ...places, http: target, sse: target }
+      : { ...places, http: target }
+  }
+  if (!('command' in target)) throw new CliError(1, 'Only a URL or a program can be judged')
+  const { command, args, env, cwd } = target
+  const stdio = { command, ...(args && { args }), ...(env && { env }), ...(cwd === undefined ? {} : { cwd }) }
+  return { ...places, stdio }
+}
+
+function watching(bar: ReturnType<typeof createProgress>): (result: Result) => void {
+  let done = 0
+  return ({ test_id, revision, carrier }) => bar.show({ progress: ++done, message: `${revision} ${carrier} ${test_id}` })
+}
+
+function nothingToJudge(): CliError {
+  return new CliError(1, 'There is nothing to judge', 'No scenario fits the revisions, carriers and pattern')
+}
+
+/** A server that cannot be reached has not failed: it was not judged. */
+function refuse(report: Report, label: string): void {
+  const found = faultOf(report)
+  if (found?.fault === 'guarded')
+    throw new CliError(3, found.message, `vivarium test ${label} --header 'authorization: Bearer …'`)
+  if (found !== undefined)
+    throw new CliError(4, `${label} cannot be judged: ${clip(found.message, 300)}`, `vivarium doctor ${label}`)
+}
+
+async function write(report: Report, { report: file, junit, badge }: TestOptions): Promise<void> {
+  const files: readonly (readonly [string | undefined, () => string])[] = [
+    [file, () => `${JSON.stringify(report, null, 2)}\n`],
+    [junit, () => junitOf(report)],
+    [badge, () => `${JSON.stringify(badgeOf(report), null, 2)}\n`],
+  ]
+  for (const [path, text] of files) {
+    if (path === undefined) continue
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, text())
+  }
+}

@@ -1,0 +1,90 @@
+/** `vivarium up`: a live host with the servers of a config file, in the terminal. */
+import { mkdirSync, realpathSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createHost } from '../../host/create.ts'
+import { modelFromEnvironment } from '../../host/models/environment.ts'
+import { messageOf } from '../../stores/store.ts'
+import type { Io } from '../io.ts'
+import type { Verb } from '../program.ts'
+import { readSettings } from '../settings.ts'
+import { runTerminal } from '../terminal/terminal.ts'
+import { trustIn } from '../trust.ts'
+
+interface UpOptions {
+  readonly config: string
+  readonly data?: string
+  readonly store?: string
+  readonly conversation?: string
+  readonly trust?: boolean
+  readonly record?: string
+}
+
+export const up: Verb = {
+  name: 'up',
+  summary: 'The live host in the terminal, on a config file',
+  plain: true,
+  declare(command, io) {
+    command
+      .option('--config <file>', 'Servers, and how the host treats them', { fallback: '.mcp.json' })
+      .option('--data <folder>', 'Where everything is kept (default: VIVARIUM_DATA, else .vivarium)')
+      .option(
+        '--store <url>',
+        'Another store for the host: sqlite:PATH, postgres://… or memory: (default: VIVARIUM_STORE, else sqlite in the folder)',
+      )
+      .option('--trust', 'Start the commands of the config unasked')
+      .option('--record <file>', 'Record the session, with everything that is said, to be played again')
+      .option('--conversation <name>', 'Which conversation is shown (default: main)')
+      .note(
+        `In the config \${VIVARIUM_DATA} is the folder of --data, \${VIVARIUM_FOLDER} the one it was started in, \${VIVARIUM_NODE} this Node.
+The model is that of ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, else the offline assistant.`,
+      )
+      .examples([
+        ['vivarium up', 'the servers of ./.mcp.json'],
+        ['vivarium up --config ~/.cursor/mcp.json', 'those of another program'],
+      ])
+      .action<UpOptions>(({ options }) => runHost(options, io))
+  },
+}
+
+/** What is wrong with the config or the store is thrown. */
+async function runHost(options: UpOptions, { input, output, env }: Io): Promise<number> {
+  const data = folderAt(options.data ?? env['VIVARIUM_DATA'] ?? '.vivarium')
+  const store = options.store ?? env['VIVARIUM_STORE'] ?? `sqlite:${join(data, 'host.db')}`
+  const around = { ...env, VIVARIUM_DATA: data, VIVARIUM_FOLDER: realpathSync('.'), VIVARIUM_NODE: process.execPath }
+  const { host, roots, examples } = readSettings(await textOf(options.config), options.config, around)
+  for (const folder of roots) mkdirSync(folder, { recursive: true })
+  const model = modelFromEnvironment(env)
+  await runTerminal({
+    input,
+    output,
+    env,
+    signals: process,
+    model: model.info,
+    place: store,
+    examples,
+    ...(options.conversation !== undefined && { conversation: options.conversation }),
+    open: ({ confirm, ...side }) =>
+      createHost({
+        ...{ ...host, ...side, config: options.config, env: around, store, model },
+        ...(options.trust !== true && { onConfig: trustIn({ confirm, env }) }),
+        ...(options.record !== undefined && { record: options.record }),
+      }),
+  })
+  return 0
+}
+
+async function textOf(config: string): Promise<string> {
+  try {
+    return await readFile(config, 'utf8')
+  } catch (cause) {
+    const fix = 'Write { "mcpServers": { … } } into it, or name another file with --config'
+    throw new TypeError(`The config ${config} cannot be read: ${messageOf(cause)}. ${fix}`, { cause })
+  }
+}
+
+/** Without links: servers and lists of scopes must mean the same place by it. */
+function folderAt(path: string): string {
+  mkdirSync(path, { recursive: true, mode: 0o700 })
+  return realpathSync(path)
+}

@@ -1,0 +1,145 @@
+/** Opening a client to a target, with the options that all verbs share, and failures told by what helps against them. */
+import { type Client, type ConnectOptions, connect } from '../client/index.ts'
+import { type Duration, toMilliseconds } from '../core/duration.ts'
+import { type RevisionId, revisions } from '../revisions/index.ts'
+import { authorizationOf, headersOf } from './credentials.ts'
+import { unreachable } from './failures.ts'
+import type { Io } from './io.ts'
+import type { Call, CommandLike } from './program.ts'
+import { type Resolved, resolveTarget, splitTarget } from './target.ts'
+import { safe } from './terminal/paint.ts'
+import { Screen } from './terminal/screen.ts'
+
+export interface ConnectingOptions {
+  readonly header?: readonly string[]
+  readonly bearerEnv?: string
+  readonly auth: boolean
+  readonly env?: readonly string[]
+  readonly config?: string
+  readonly revision?: RevisionId
+  readonly timeout?: number
+  readonly verbose?: boolean
+  readonly format?: 'text' | 'json'
+}
+
+/** The options of every verb that speaks with a server. */
+export function connectingOptions(command: CommandLike): CommandLike {
+  return command
+    .option('--config <file>', 'Look the name up in this config file')
+    .option('--header <line>', `A header of every request: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
+      repeated: true,
+    })
+    .option('--bearer-env <NAME>', 'The variable that holds a bearer token')
+    .option('--no-auth', 'Do not sign in where the server asks for it')
+    .option('--env <NAME>', 'A variable for the program, by its name', { repeated: true })
+    .option('--revision <id>', 'Speak this revision of the protocol only', { choices: revisions.map(({ id }) => id) })
+    .option('--timeout <time>', 'How long to wait for an answer: 500ms, 30s, 5m (default: 60s)', { parse: milliseconds })
+    .option('--verbose', 'Show what the server says on its standard error, and its log')
+}
+
+/** `30s`, and a plain number of seconds. */
+export function milliseconds(text: string): number {
+  return /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1_000 : toMilliseconds(text as Duration, 'the time')
+}
+
+export interface OpenedTarget {
+  readonly client: Client
+  readonly label: string
+  readonly again: string
+  readonly target: Resolved['target']
+  /** What a verb was given beside its target. */
+  readonly rest: readonly string[]
+  close(): Promise<void>
+}
+
+/** How long a server may take to open; one that is fetched first takes longer. */
+const openMs = 30_000
+const fetchMs = 180_000
+
+/** Ends with a CliError where the target cannot be reached. */
+export async function openClient(
+  call: Call<ConnectingOptions>,
+  io: Io,
+  more: Partial<ConnectOptions> = {},
+): Promise<OpenedTarget> {
+  const { target: words, rest } = splitTarget(call)
+  const resolved = await resolveTarget(words, io, call.options)
+  const { label, target } = resolved
+  const said: string[] = []
+  const waited = new Screen({ output: io.errors, env: io.env }).work(`waiting for ${label}`)
+  try {
+    const patience = AbortSignal.timeout(call.options.timeout ?? (isFetched(target) ? fetchMs : openMs))
+    const client = await connect(targetFor(resolved, call.options, io, said), {
+      ...optionsFor(resolved, call.options, io),
+      ...more,
+      signal: AbortSignal.any([io.signal, patience]),
+    })
+    const close = async (): Promise<void> => {
+      await client.close()
+      await resolved.close()
+    }
+    return { client, label, again: resolved.again, target, rest, close }
+  } catch (error) {
+    await resolved.close()
+    throw unreachable(error, label, said, resolved.again)
+  } finally {
+    waited()
+  }
+}
+
+function isFetched(target: Resolved['target']): boolean {
+  return typeof target === 'object' && 'command' in target && /\b(npx|uvx|bunx)(\.cmd)?$/.test(target.command)
+}
+
+/** Runs with a client, and closes it whatever happens. */
+export async function withClient(
+  call: Call<ConnectingOptions>,
+  io: Io,
+  work: (opened: OpenedTarget) => Promise<number>,
+  more: Partial<ConnectOptions> = {},
+): Promise<number> {
+  const opened = await openClient(call, io, more)
+  try {
+    return await work(opened)
+  } catch (error) {
+    throw unreachable(error, opened.label, [], opened.again)
+  } finally {
+    await opened.close()
+  }
+}
+
+const keptLines = 5
+
+/** What a program says on its standard error is quoted when it fails; otherwise it would come between the lines of ours. */
+export function targetFor(
+  { target }: Resolved,
+  { verbose = false }: Pick<ConnectingOptions, 'verbose'>,
+  io: Io,
+  said: string[] = [],
+): Resolved['target'] {
+  if (typeof target !== 'object' || !('command' in target)) return target
+  const heard = (line: string): void => {
+    if (verbose) io.errors.write(`│ ${safe(line)}\n`)
+    said.push(line)
+    if (said.length > keptLines) said.shift()
+  }
+  return { ...target, stderr: heard }
+}
+
+export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: Io): ConnectOptions {
+  const { timeout, revision, verbose = false } = options
+  const headers = { ...resolved.options.headers, ...headersOf(options.header ?? [], options.bearerEnv, io) }
+  const auth = options.auth ? authorizationOf(resolved.target, headers, io) : undefined
+  return {
+    ...resolved.options,
+    signal: io.signal,
+    ...(Object.keys(headers).length > 0 && { headers }),
+    ...(auth !== undefined && { auth }),
+    ...(timeout !== undefined && { timeout }),
+    ...(revision !== undefined && { revisions: [revision] }),
+    ...(verbose && {
+      logLevel: 'debug',
+      onLog: ({ level, data }) => void io.errors.write(`│ ${level}: ${safe(JSON.stringify(data))}\n`),
+    }),
+  }
+}

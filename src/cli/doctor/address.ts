@@ -1,0 +1,221 @@
+/** Why an address does not serve: nobody there, another path, a web page, an old endpoint, a certificate, a sign-in. */
+
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { type Finding, fail, warn } from './finding.ts'
+
+export interface Probing {
+  readonly headers: Readonly<Record<string, string>>
+  readonly signal: AbortSignal
+}
+
+const patienceMs = 8_000
+const mostBytes = 64 * 1024
+/** Where servers are mostly found. */
+const paths = ['/mcp', '/sse', '/', '/api/mcp', '/mcp/sse', '/v1/mcp']
+
+const opening = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'vivarium-doctor', version: '1' } },
+})
+
+/** Asked only where a client could not connect. */
+export async function examineAddress(url: URL, probing: Probing): Promise<Finding> {
+  if (url.protocol === 'ws:' || url.protocol === 'wss:')
+    return fail('address', 'Nobody takes WebSockets there', 'Correct the address; most servers speak HTTP: https://…', 4)
+  const answer = await post(url, probing)
+  if (!('status' in answer)) return unreachableAt(url, answer)
+  const { status } = answer
+  if (status === 401 || status === 403) return refused(url, answer, probing)
+  if (answer.opens)
+    return fail(
+      'http',
+      'It answers a handshake, but not in a way that this client takes',
+      'Look with --verbose, or judge it: vivarium test',
+      1,
+    )
+  if (status >= 300 && status < 400)
+    return fail(
+      'address',
+      `It sends elsewhere: ${clip(answer.location ?? '')}`,
+      'Use that address; clients do not follow with a POST',
+      4,
+    )
+  const old = await isOldPair(url, probing)
+  if (old)
+    return warn(
+      'address',
+      'This is the old SSE endpoint of 2024-11-05',
+      'Write "type": "sse" in configs, and ask for a server of today',
+    )
+  const elsewhere = await otherPath(url, probing)
+  if (elsewhere !== undefined)
+    return fail('address', `Nothing serves at ${clip(url.pathname)} (HTTP ${status})`, `Use ${elsewhere}`, 4)
+  if (answer.html)
+    return fail(
+      'address',
+      `There is a web page, no server (HTTP ${status})`,
+      'Look for the address of the MCP endpoint; often it ends in /mcp',
+      4,
+    )
+  if (status >= 500) return fail('http', `The server fails by itself: HTTP ${status}`, 'Look into its log', 4)
+  return fail('http', `It answers HTTP ${status}: ${clip(answer.text)}`, 'Is this the MCP endpoint?', 4)
+}
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+  readonly html: boolean
+  /** It is the answer to a handshake. */
+  readonly opens: boolean
+  readonly challenge: string | undefined
+  readonly location: string | undefined
+}
+
+interface Unreached {
+  readonly code: string
+  readonly message: string
+}
+
+async function post(url: URL, { headers, signal }: Probing): Promise<Answer | Unreached> {
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      body: opening,
+      redirect: 'manual',
+      headers: { accept: 'application/json, text/event-stream', 'content-type': 'application/json', ...headers },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
+    })
+    const text = await beginning(response)
+    return {
+      status: response.status,
+      text,
+      html: /html/.test(response.headers.get('content-type') ?? ''),
+      opens: /"protocolVersion"/.test(text),
+      challenge: response.headers.get('www-authenticate') ?? undefined,
+      location: response.headers.get('location') ?? undefined,
+    }
+  } catch (error) {
+    return unreached(error)
+  }
+}
+
+function unreached(error: unknown): Unreached {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const { code = '', message = String(error), name = '' } = cause as { code?: string; message?: string; name?: string }
+  return { code: name === 'TimeoutError' ? 'TIMEOUT' : code, message }
+}
+
+/** As much as is needed to know what it is; a stream may never end. */
+async function beginning(response: Response): Promise<string> {
+  const reader = response.body?.getReader()
+  if (reader === undefined) return ''
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    while (text.length < mostBytes) {
+      const { done, value } = await reader.read()
+      if (done) break
+      text += decoder.decode(value, { stream: true })
+      if (text.includes('"protocolVersion"') || text.includes('event: endpoint')) break
+    }
+  } catch {
+    // What came until then is what there is.
+  }
+  reader.cancel().catch(() => {})
+  return text
+}
+
+function unreachableAt(url: URL, { code, message }: Unreached): Finding {
+  const plain = url.href.replace(/^https/, 'http')
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+    return fail('address', `There is no host ${clip(url.hostname)}`, 'Correct the name, or look at your network', 4)
+  if (code === 'ECONNREFUSED')
+    return fail('address', `Nothing listens at ${clip(url.host)}`, 'Start the server, or correct the port', 4)
+  if (code === 'TIMEOUT')
+    return fail('http', `It took the connection and says nothing within ${patienceMs / 1000} s`, 'Look into its log', 4)
+  if (/CERT_HAS_EXPIRED/.test(code)) return fail('tls', 'Its certificate has expired', 'Renew it', 4)
+  if (/ALTNAME/.test(code))
+    return fail('tls', `Its certificate is for another name than ${clip(url.hostname)}`, 'Use the name that it is for', 4)
+  if (/SELF_SIGNED|UNABLE_TO_(VERIFY|GET)|CERT/.test(code))
+    return fail(
+      'tls',
+      'Nobody that this machine trusts has signed its certificate',
+      'Give its authority by NODE_EXTRA_CA_CERTS=file.pem',
+      4,
+    )
+  if (/SSL|EPROTO|TLS/.test(code) || /SSL|wrong version/i.test(message))
+    return fail('tls', 'It does not speak TLS', `Write ${clip(plain)}`, 4)
+  if (url.protocol === 'http:' && /ECONNRESET|UND_ERR_SOCKET|HPE/.test(code))
+    return fail('tls', 'It hung up on plain HTTP', `Try ${clip(url.href.replace(/^http:/, 'https:'))}`, 4)
+  return fail('address', `It cannot be reached: ${clip(message)}`, 'Look at address and network', 4)
+}
+
+/** GET opens the stream of the old pair. */
+async function isOldPair(url: URL, { headers, signal }: Probing): Promise<boolean> {
+  try {
+    const response = await fetch(url, {
+      headers: { accept: 'text/event-stream', ...headers },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(2_000)]),
+    })
+    return /event-stream/.test(response.headers.get('content-type') ?? '') && (await beginning(response)).includes('endpoint')
+  } catch {
+    return false
+  }
+}
+
+async function otherPath(url: URL, probing: Probing): Promise<string | undefined> {
+  for (const path of paths) {
+    if (path === url.pathname) continue
+    const other = new URL(path, url)
+    const answer = await post(other, probing)
+    if ('status' in answer && (answer.opens || answer.status === 401)) return other.href
+    if (path.endsWith('sse') && (await isOldPair(other, probing))) return `${other.href} (the old SSE endpoint)`
+  }
+  return undefined
+}
+
+/** What a refusal says of how one gets in. Only what the same host tells is fetched. */
+async function refused(url: URL, { status, challenge, text }: Answer, probing: Probing): Promise<Finding> {
+  const signIn = 'Run vivarium list in a terminal to sign in, or give --bearer-env NAME'
+  if (status === 403 && challenge === undefined)
+    return fail(
+      'auth',
+      `It refuses: HTTP 403 ${clip(text)}`,
+      'It may take other Host or Origin names only, or lack a right of yours',
+      3,
+    )
+  const [, named] = /resource_metadata="([^"]+)"/.exec(challenge ?? '') ?? []
+  const known = `/.well-known/oauth-protected-resource${url.pathname === '/' ? '' : url.pathname}`
+  const metadata = named !== undefined && URL.canParse(named) ? new URL(named) : new URL(known, url)
+  const about = metadata.origin === url.origin ? await metadataAt(metadata, probing) : undefined
+  if (about !== undefined) return fail('auth', `It wants a sign-in at ${about}`, signIn, 3)
+  if (challenge === undefined)
+    return fail(
+      'auth',
+      `It refuses with HTTP ${status} and does not say how to get in`,
+      'Look up how it takes keys: --header with your key',
+      3,
+    )
+  return fail(
+    'auth',
+    `It refuses: ${clip(challenge)}`,
+    named === undefined ? 'Give --bearer-env NAME' : `${signIn} (metadata at ${clip(named)})`,
+    3,
+  )
+}
+
+async function metadataAt(url: URL, { signal }: Probing): Promise<string | undefined> {
+  try {
+    const response = await fetch(url, { redirect: 'error', signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]) })
+    const value: unknown = response.ok ? JSON.parse(await beginning(response)) : undefined
+    const servers = isRecord(value) ? value['authorization_servers'] : undefined
+    const scopes = isRecord(value) && Array.isArray(value['scopes_supported']) ? value['scopes_supported'] : []
+    if (!Array.isArray(servers) || servers.length === 0) return undefined
+    return `${clip(servers.join(', '))}${scopes.length > 0 ? `, scopes ${clip(scopes.join(' '))}` : ''}`
+  } catch {
+    return undefined
+  }
+}

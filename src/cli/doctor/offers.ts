@@ -1,0 +1,111 @@
+/** What is wrong with what a server offers, though it can be reached: schemas, names, sizes. */
+import type { Tool } from '../../client/index.ts'
+import { compilePeerSchema } from '../../core/schema/peer.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import type { Lists } from '../commands/list.ts'
+import { brief } from '../terminal/paint.ts'
+import { type Finding, fail, warn } from './finding.ts'
+
+/** What models' interfaces take. */
+const longestName = 64
+const mostTools = 128
+/** Of all definitions together: they are sent with every question. */
+const manyTokens = 20_000
+const charsPerToken = 4
+
+export function examineOffers({ tools = [], resources = [] }: Lists): readonly Finding[] {
+  return [
+    ...tools.flatMap(examineTool),
+    ...twice(
+      'tool name',
+      tools.map(({ name }) => name),
+    ),
+    ...twice(
+      'resource',
+      resources.map(({ uri }) => uri),
+    ),
+    ...examineSize(tools),
+    ...resources
+      .filter(({ uri }) => typeof uri !== 'string' || !/^[a-z][a-z0-9+.-]*:/i.test(uri))
+      .map(({ uri }) => warn('resource', `${clip(String(uri))} is no URI`, 'Begin it with a scheme: note://…')),
+  ]
+}
+
+function examineTool(tool: Tool): readonly Finding[] {
+  const { name, description, inputSchema, outputSchema } = tool
+  const found: Finding[] = []
+  const shown = clip(String(name))
+  if (typeof name !== 'string' || name === '') return [fail('name', 'A tool has no name', 'Name it')]
+  if (name.length > longestName)
+    found.push(
+      warn(
+        'name',
+        `${shown} has ${name.length} characters`,
+        `Keep names within ${longestName}: models refuse longer ones, and clients put the server's name before it`,
+      ),
+    )
+  if (!/^[A-Za-z0-9_.-]+$/.test(name))
+    found.push(warn('name', `${shown} has characters beyond A-Z a-z 0-9 _ - .`, 'Rename it: models refuse others'))
+  else if (name.includes('.')) found.push(warn('name', `${shown} has a dot`, 'Some models refuse it: use _ or -'))
+  if (description === undefined || description.trim() === '')
+    found.push(
+      warn('description', `${shown} has no description`, 'Say in a sentence what it does: a model knows nothing else of it'),
+    )
+  found.push(...examineSchema(`the input of ${shown}`, inputSchema, true))
+  if (outputSchema !== undefined) found.push(...examineSchema(`the output of ${shown}`, outputSchema, false))
+  return found
+}
+
+function examineSchema(what: string, schema: unknown, input: boolean): readonly Finding[] {
+  if (!isRecord(schema)) return [fail('schema', `${what} has no schema`, 'Give {"type": "object"}')]
+  if (input && schema['type'] !== 'object')
+    return [fail('schema', `${what} has the type ${clip(JSON.stringify(schema['type']) ?? 'none')}`, 'It must be "object"')]
+  try {
+    const { unchecked } = compilePeerSchema(schema)
+    const found = unchecked.map(each => warn('schema', `${what}: ${brief(each, 160)}`, 'Say it more simply: it is not checked'))
+    const lone = input ? ['anyOf', 'oneOf', 'allOf'].find(word => word in schema) : undefined
+    return lone === undefined
+      ? found
+      : [...found, warn('schema', `${what} has ${lone} at its top`, 'Some models refuse that: put it into a property')]
+  } catch (error) {
+    return [
+      fail('schema', `${what}: ${brief(error instanceof Error ? error.message : String(error), 200)}`, 'Correct the schema'),
+    ]
+  }
+}
+
+function twice(what: string, names: readonly string[]): readonly Finding[] {
+  const doubled = new Set(names.filter((name, at) => names.indexOf(name) !== at))
+  return [...doubled].map(name =>
+    fail('name', `The ${what} ${clip(String(name))} stands twice in the list`, 'Rename one of them'),
+  )
+}
+
+function examineSize(tools: readonly Tool[]): readonly Finding[] {
+  const tokens = Math.round(JSON.stringify(tools).length / charsPerToken)
+  return [
+    ...(tools.length > mostTools
+      ? [warn('size', `There are ${tools.length} tools`, `Most models take at most ${mostTools}`)]
+      : []),
+    ...(tokens > manyTokens
+      ? [warn('size', `The tools take about ${tokens} tokens of every question`, 'Shorten descriptions and schemas')]
+      : []),
+  ]
+}
+
+/** Names that several servers of one config have: clients must prefix them, and some do not. */
+export function examineCollisions(servers: ReadonlyMap<string, readonly string[]>): readonly Finding[] {
+  const owners = new Map<string, string[]>()
+  for (const [server, names] of servers)
+    for (const name of new Set(names)) owners.set(name, [...(owners.get(name) ?? []), server])
+  return [...owners]
+    .filter(([, all]) => all.length > 1)
+    .map(([name, all]) =>
+      warn(
+        'collision',
+        `The tool ${clip(name)} is offered by ${all.map(each => clip(each)).join(', ')}`,
+        'Clients that do not prefix names call only one of them; vivarium gateway keeps them apart',
+      ),
+    )
+}

@@ -1,0 +1,70 @@
+/** The command line itself, as it is built. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { trial } from './trial.ts'
+import { verbs } from './verbs.ts'
+
+const packageJson = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as { version: string }
+
+test('the version is that of the package, and costs no engine', async () => {
+  const { run, folder } = await trial({})
+  const { code, out } = await run(['--version'], { env: { NODE_V8_COVERAGE: join(folder, 'loaded') } })
+  expect([code, out]).toEqual([0, `${packageJson.version}\n`])
+  const loaded = readdirSync(join(folder, 'loaded')).map(file => readFileSync(join(folder, 'loaded', file), 'utf8'))
+  const chunks = loaded.flatMap(text => [...text.matchAll(/dist\/([\w/.-]+\.js)/g)].map(([, file]) => file))
+  expect(chunks).toContain('cli/main.js')
+  expect(chunks.filter(file => /chunks\/(common|stdio|http)/.test(file ?? ''))).toEqual([])
+})
+
+test('without a word it says what there is', async () => {
+  const { run } = await trial({})
+  const { code, out } = await run([])
+  expect(code).toBe(0)
+  for (const { name } of verbs) expect(out).toMatch(new RegExp(`^  ${name}\\b`, 'm'))
+  expect(out).toContain('Exit codes: 0 fine')
+})
+
+test.each(verbs.map(({ name }) => name))('the help of %s begins with how it is written, and has examples', async name => {
+  const { run } = await trial({})
+  const { code, out } = await run([name, '--help'])
+  expect(code).toBe(0)
+  expect(out).toMatch(new RegExp(`^Usage: vivarium ${name}`))
+  expect(out).toContain('\nExamples:\n  vivarium ')
+  expect((await run(['help', name])).out).toBe(out)
+})
+
+test('a mistyped verb or option is answered with the nearest', async () => {
+  const { run } = await trial({})
+  expect(await run(['lsit', 'x'])).toEqual({
+    code: 1,
+    out: '',
+    err: "vivarium: There is no verb 'lsit'. Did you mean list?\n  → vivarium --help\n",
+  })
+  expect((await run(['call', 'x', '--jsn', '{}'])).err).toBe(
+    "vivarium: Unknown option '--jsn'. Did you mean --json?\n  → vivarium call --help\n",
+  )
+  expect((await run(['help', 'cal'])).err).toBe("vivarium: There is no verb 'cal'. Did you mean call?\n  → vivarium --help\n")
+  expect((await run(['serve'])).err).toContain("Missing required argument 'file'")
+  expect((await run(['serve', 'x.ts', '--port', 'many'])).err).toBe('vivarium: --port: many is no port\n')
+})
+
+test('with --format json a failure is one line of JSON', async () => {
+  const { run } = await trial({})
+  const { code, out, err } = await run(['list', 'nowhere', '--format', 'json'])
+  expect([code, out]).toEqual([1, ''])
+  expect(JSON.parse(err)).toMatchObject({ error: { code: 'failed', exit: 1, message: expect.stringContaining('nowhere') } })
+  expect(JSON.parse((await run(['lsit', '--format=json'])).err)).toMatchObject({ error: { exit: 1 } })
+})
+
+test('completions name every verb in the words of each shell', async () => {
+  const { run, write } = await trial({})
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const { code, out } = await run(['completions', shell])
+    expect(code).toBe(0)
+    for (const { name } of verbs) expect(out).toContain(name)
+  }
+  write('.mcp.json', JSON.stringify({ mcpServers: { notes: { command: 'node' } } }))
+  expect((await run(['completions', 'servers'])).out).toBe('notes\n')
+  expect((await run(['completions', 'csh'])).code).toBe(1)
+})

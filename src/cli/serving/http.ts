@@ -1,0 +1,156 @@
+/**
+ * Serving a file over HTTP. Watched, it runs in a worker that shares the port with its successor: the new one takes requests before
+ * the old one finishes its own and goes, so that the port is never closed. One that does not start changes nothing.
+ */
+import cluster, { type Worker } from 'node:cluster'
+import { createServer } from 'node:net'
+import { dirname, resolve } from 'node:path'
+import type { Listening } from '../../transports/http/listen.ts'
+import { CliError } from '../exit.ts'
+import type { Io } from '../io.ts'
+import { selfCommand } from '../self.ts'
+import { loadServer } from './load.ts'
+import { watchCode } from './watch.ts'
+
+export interface HttpPlace {
+  readonly port: number
+  readonly host: string
+  readonly path: string
+  readonly sse: boolean
+  readonly ws: boolean
+  readonly unprotected: boolean
+}
+
+export interface Ready {
+  readonly url: string
+  readonly port: number
+}
+
+/** Serves until it is interrupted. */
+export async function serveHttp(file: string, place: HttpPlace, io: Io, ready: (at: Ready) => void): Promise<number> {
+  const server = await loadServer(file)
+  const listening = await listen(() =>
+    server.listen({
+      port: place.port,
+      host: place.host,
+      path: place.path,
+      ...(place.sse && { ssePath: '/sse' }),
+      ...(place.ws && { wsPath: '/ws' }),
+      ...(place.unprotected && { auth: 'none' as const }),
+    }),
+  )
+  const { url, port } = listening
+  ready({ url, port })
+  if (cluster.isWorker) process.send?.({ ready: { url, port } })
+  await interrupted(io.signal)
+  await listening.close()
+  await server.close()
+  return 0
+}
+
+async function listen(open: () => Promise<Listening>): Promise<Listening> {
+  try {
+    return await open()
+  } catch (error) {
+    const unprotected = error instanceof Error && error.message.includes('without authorization')
+    if (!unprotected) throw error
+    throw new CliError(1, 'Others could reach this server without authorization', 'Leave out --host, or say --unprotected', {
+      cause: error,
+    })
+  }
+}
+
+/** In a worker its parent interrupts as well. */
+function interrupted(signal: AbortSignal): Promise<void> {
+  return new Promise(done => {
+    const stop = (): void => done()
+    if (signal.aborted) return stop()
+    signal.addEventListener('abort', stop, { once: true })
+    if (!cluster.isWorker) return
+    process.on('message', said => said === 'leave' && stop())
+    process.on('disconnect', stop)
+  })
+}
+
+export interface WatchEvents {
+  ready(at: Ready): void
+  reloaded(file: string, ms: number): void
+  failed(file: string): void
+}
+
+/** Serves and watches until it is interrupted. `words` are those that make a worker. */
+export async function watchHttp(
+  file: string,
+  place: HttpPlace,
+  words: readonly string[],
+  io: Io,
+  tell: WatchEvents,
+): Promise<number> {
+  // A worker that comes later must find the port of the first.
+  const port = place.port === 0 ? await freePort(place.host) : place.port
+  const { args } = selfCommand(['serve', file, '--port', String(port), ...words])
+  cluster.setupPrimary({ exec: args[0] ?? '', args: args.slice(1), execArgv: process.execArgv })
+  const leaving = new Set<Worker>()
+  let current = await started()
+  if (current === undefined) return 1
+  tell.ready(current.at)
+  let last: Promise<void> = Promise.resolve()
+  const reload = async (changed: string): Promise<void> => {
+    const begun = performance.now()
+    const next = io.signal.aborted ? undefined : await started()
+    if (next === undefined) return tell.failed(changed)
+    if (current !== undefined) leave(current.worker)
+    current = next
+    tell.reloaded(changed, performance.now() - begun)
+  }
+  const leave = (worker: Worker): void => {
+    leaving.add(worker)
+    worker.once('exit', () => leaving.delete(worker))
+    if (worker.isConnected()) worker.send('leave')
+  }
+  const watching = watchCode(dirname(resolve(file)), changed => {
+    last = last.then(() => reload(changed))
+  })
+  await interrupted(io.signal)
+  watching.close()
+  await last
+  leave(current.worker)
+  await Promise.all([...leaving].map(gone))
+  return 0
+}
+
+/** Resolves when it takes requests; with nothing where it ends before. Its own words on standard error say why. */
+function started(): Promise<{ readonly worker: Worker; readonly at: Ready } | undefined> {
+  const worker = cluster.fork()
+  return new Promise(resolve => {
+    worker.on('message', (said: { readonly ready?: Ready }) => {
+      if (said.ready !== undefined) resolve({ worker, at: said.ready })
+    })
+    worker.once('exit', () => resolve(undefined))
+  })
+}
+
+/** What does not end by itself is ended. */
+const goneMs = 6_000
+
+function gone(worker: Worker): Promise<void> {
+  return new Promise(done => {
+    if (worker.isDead()) return done()
+    const timer = setTimeout(() => worker.process.kill('SIGKILL'), goneMs)
+    worker.once('exit', () => {
+      clearTimeout(timer)
+      done()
+    })
+  })
+}
+
+function freePort(host: string): Promise<number> {
+  return new Promise((found, failed) => {
+    const probe = createServer()
+    probe.once('error', failed)
+    probe.listen(0, host, () => {
+      const address = probe.address()
+      probe.close(() => found(typeof address === 'object' && address !== null ? address.port : 0))
+    })
+  })
+}

@@ -1,0 +1,33 @@
+/**
+ * Serving a file over standard input and output. Watched, it runs in a child, and its successor is told how the conversation began:
+ * the client keeps its session, hears that the lists may have changed, and gets from the old child what it had asked of it.
+ */
+import { dirname, resolve } from 'node:path'
+import { claimStdout } from '../../transports/stdio/stdout.ts'
+import type { Io } from '../io.ts'
+import { loadServer } from './load.ts'
+import { Relay } from './relay.ts'
+import { watchCode } from './watch.ts'
+
+/** Serves one client until it goes. What the file writes while it is loaded is none of the protocol. */
+export async function serveStdio(file: string): Promise<number> {
+  const claim = claimStdout()
+  const server = await loadServer(file).finally(() => claim.release())
+  const served = server.stdio()
+  process.send?.('ready')
+  await served
+  await server.close()
+  return 0
+}
+
+export async function watchStdio(file: string, io: Io, say: (text: string) => void): Promise<number> {
+  const relay = new Relay(file, io)
+  if (!(await relay.begin())) return 1
+  const watching = watchCode(
+    dirname(resolve(file)),
+    changed => void relay.reload().then(done => say(`${changed} changed: ${done}`)),
+  )
+  await relay.over
+  watching.close()
+  return 0
+}

@@ -1,0 +1,138 @@
+/** What a verb is about, by the words that name it: an address, a program, a file, a package, or a name in a config file. */
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { ConnectOptions } from '../client/options.ts'
+import type { Target } from '../client/target.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { CliError } from './exit.ts'
+import type { Io } from './io.ts'
+import { findNamed } from './named.ts'
+import { fetchedProgram, installedProgram, packageIn } from './packages.ts'
+import type { Call } from './program.ts'
+import { selfCommand } from './self.ts'
+import { type Places, placesOf } from './sources.ts'
+
+/** A target that `connect` takes, as often as it is wanted. */
+export interface Resolved {
+  /** As people read it. */
+  readonly label: string
+  /** As it would be typed again. */
+  readonly again: string
+  readonly target: Target
+  /** What its config says of it beside. */
+  readonly options: Pick<ConnectOptions, 'headers' | 'timeout'>
+  /** Lets go of what was set up for it. */
+  close(): Promise<void>
+}
+
+/** The words that name the target, and the others: behind `--` stands a target, else the first word is it. */
+export function splitTarget({ words, command }: Pick<Call, 'words' | 'command'>): {
+  readonly target: readonly string[]
+  readonly rest: readonly string[]
+} {
+  if (command !== undefined) return { target: ['--', ...command], rest: words }
+  return { target: words.slice(0, 1), rest: words.slice(1) }
+}
+
+export interface TargetOptions {
+  /** Names are looked up in this file alone. */
+  readonly config?: string | undefined
+  /** Variables that a program gets beside those that it would: names, or `NAME=value`. */
+  readonly env?: readonly string[] | undefined
+  readonly places?: Places
+}
+
+/** `['https://…']`, `['./server.ts']`, `['--', 'node', 'server.js']`, `['@scope/package']`, `['cursor:notes']`. */
+export async function resolveTarget(words: readonly string[], io: Io, options: TargetOptions = {}): Promise<Resolved> {
+  const resolved = await find(words, io, options)
+  const { target } = resolved
+  if (options.env === undefined || typeof target !== 'object' || !('command' in target)) return resolved
+  return { ...resolved, target: { ...target, env: { ...target.env, ...given(options.env, io) } } }
+}
+
+async function find(words: readonly string[], io: Io, options: TargetOptions): Promise<Resolved> {
+  const [first, ...more] = words
+  if (first === '--') return commandTarget(more, io)
+  if (first === undefined) throw new CliError(1, 'No target is given', howToName)
+  if (/^(https?|wss?):\/\//i.test(first)) return plain(first, addressOf(first))
+  if (options.config === undefined && isFile(first)) return plain(first, fileTarget(first, io))
+  return named(first, io, options)
+}
+
+const howToName = 'Name a URL, a file, an npm package or a server of a config file; or write -- and a program, at the end'
+
+/** A word that is neither an address nor a file. */
+async function named(word: string, io: Io, { config, places = placesOf(io.env) }: TargetOptions): Promise<Resolved> {
+  const found = await findNamed(word, places, config)
+  if (found !== undefined) return found
+  const named = config === undefined ? packageIn(word) : undefined
+  const program = named && (installedProgram(named.spec, places.cwd) ?? (named.sure ? fetchedProgram(named.spec) : undefined))
+  if (program === undefined) throw unknownTarget(word, named !== undefined && config === undefined)
+  io.errors.write(`vivarium: ${program.says}\n`)
+  return plain(word, program.command)
+}
+
+function unknownTarget(word: string, mayBePackage: boolean): CliError {
+  const looksLikeFile = /[\\/]|\.[cm]?[jt]s$|\.py$/.test(word)
+  if (looksLikeFile) return new CliError(1, `There is no file ${clip(word)}`, howToName)
+  if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(1, `${clip(word)} is no address`, `Write http://${clip(word)}`)
+  const npm = mayBePackage ? `. npm:${clip(word)} would be the npm package of that name` : ''
+  return new CliError(1, `No file, config or installed package is called ${clip(word)}`, `${howToName}${npm}`)
+}
+
+function plain(label: string, target: Target, again = label): Resolved {
+  return { label: clip(label), again: clip(again), target, options: {}, close: async () => {} }
+}
+
+function addressOf(text: string): string {
+  if (URL.canParse(text)) return text
+  throw new CliError(1, `"${clip(text)}" is no address`, 'Write it in full: https://host/mcp')
+}
+
+/** What was typed here is run as the shell would: with all variables. */
+function commandTarget([command, ...args]: readonly string[], io: Io): Resolved {
+  if (command === undefined) throw new CliError(1, 'No program stands behind --', 'Write -- node server.js')
+  const typed = [command, ...args].join(' ')
+  return plain(typed, { command, args, env: environment(io) }, `-- ${typed}`)
+}
+
+const interpreters: readonly (readonly [RegExp, string])[] = [
+  [/\.[cm]?[jt]s$/i, process.execPath],
+  [/\.py$/i, 'python3'],
+]
+
+/** A file that exports a server is served by this command in a process of its own; any other is started as the program it is. */
+function fileTarget(file: string, io: Io): Target {
+  const path = resolve(file)
+  const env = environment(io)
+  if (exportsServer(path)) return { ...selfCommand(['serve', path, '--stdio']), env }
+  const interpreter = interpreters.find(([ending]) => ending.test(path))?.[1]
+  return interpreter === undefined ? { command: path, env } : { command: interpreter, args: [path], env }
+}
+
+const exported = /^\s*export\s+(default\b|(const|let|var)\s+server\b|\{[^}]*\b(server|default)\b)|\bmodule\.exports\b/m
+
+/** Judged by its text: to run it would be to start whatever it starts. */
+export function exportsServer(path: string): boolean {
+  return /\.[cm]?[jt]s$/i.test(path) && exported.test(readFileSync(path, 'utf8'))
+}
+
+function isFile(path: string): boolean {
+  return existsSync(path) && statSync(path).isFile()
+}
+
+/** By their names, so that no secret stands in a list of processes. */
+function given(names: readonly string[], { env }: Io): Record<string, string> {
+  return Object.fromEntries(
+    names.map(word => {
+      const [, name = word, value] = /^([^=]+)=(.*)$/s.exec(word) ?? []
+      const text = value ?? env[name]
+      if (text === undefined) throw new CliError(1, `--env: the variable ${clip(name)} is not set`, `Set it, or leave it out`)
+      return [name, text]
+    }),
+  )
+}
+
+function environment({ env }: Io): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined))
+}

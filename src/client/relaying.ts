@@ -1,0 +1,57 @@
+/** Answering a server for many: its questions go on as they came, to whoever can answer them. */
+import type { Exchange } from '../engine/exchange.ts'
+import type { Method } from '../engine/method.ts'
+import { elicitationClient } from '../features/mcp/elicitation/client.ts'
+import { elicit, elicitationComplete } from '../features/mcp/elicitation/messages.ts'
+import type { LogMessage } from '../features/mcp/logging/client.ts'
+import { rootsClient } from '../features/mcp/roots/client.ts'
+import { listRoots } from '../features/mcp/roots/messages.ts'
+import { samplingClient } from '../features/mcp/sampling/client.ts'
+import { createMessage } from '../features/mcp/sampling/messages.ts'
+import type { Id, Params } from '../jsonrpc/message.ts'
+import type { Answering } from './answering.ts'
+
+/** Who stands between a server and those for whom it works. */
+export interface Relaying {
+  /** Answers one question. `within`: the call on whose stream it came, where each call has one. */
+  ask(method: Method, params: Params, from: { readonly signal: AbortSignal; readonly within: Id | undefined }): Promise<unknown>
+  log(message: LogMessage, within: Id | undefined): void
+  elicitationDone(elicitationId: string): void
+}
+
+const nobody = (): never => {
+  throw new TypeError('Questions are passed on')
+}
+const admit = (): void => {}
+
+/**
+ * Declares all that can be asked where that is said once for a whole session. Where each request says it, the requests do: they
+ * know for whom they are made.
+ */
+export function relayingSides(relaying: Relaying): Answering {
+  const execute = (exchange: Exchange): Promise<unknown> =>
+    relaying.ask(exchange.route.method, exchange.params, { signal: exchange.signal, within: exchange.within })
+  const declared = [
+    elicitationClient({ onElicit: nobody, url: true, admit, onComplete: admit }).side,
+    samplingClient({ onSample: nobody, tools: true, admit }).side,
+    rootsClient([]).side,
+  ]
+  return {
+    answerers: new Map(),
+    sides: [
+      ...declared.map(({ capabilities, errors = {} }) => ({
+        errors,
+        capabilities: (...about: Parameters<NonNullable<typeof capabilities>>) =>
+          about[0].era === 'request' ? {} : (capabilities?.(...about) ?? {}),
+      })),
+      {
+        handlers: [
+          [elicit, { execute }],
+          [createMessage, { execute }],
+          [listRoots, { execute }],
+          [elicitationComplete, ({ params }: Exchange) => relaying.elicitationDone(params['elicitationId'] as string)],
+        ],
+      },
+    ],
+  }
+}

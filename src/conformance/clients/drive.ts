@@ -1,0 +1,117 @@
+/** Starts the client under test: a command with the address of the stage as its last words, or a function. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Carrier } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Play } from './play.ts'
+import type { ClientTarget, Stage } from './stage/open.ts'
+
+export interface ClientCommand {
+  /** A command line, split at blanks (quotes keep words together), or its words. */
+  readonly command: string | readonly string[]
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** What a client is told beside the target. */
+export interface Told {
+  /** The name of the play. */
+  readonly scenario: string
+  /** The version to speak; undefined: it finds out by itself. */
+  readonly version: string | undefined
+  readonly carrier: Carrier
+  /** What to do and to answer. */
+  readonly context: Pick<Play, 'steps' | 'answers' | 'report'> & { readonly name: string }
+  readonly signal: AbortSignal
+}
+
+export type ClientFunction = (target: ClientTarget, told: Told) => Promise<void>
+export type ClientUnderTest = ClientCommand | ClientFunction
+
+/** How it ended. */
+export interface End {
+  readonly timedOut: boolean
+  /** Of a process; undefined: a function, or a signal ended it. */
+  readonly code?: number | undefined
+  readonly error?: string
+}
+
+export async function drive(client: ClientUnderTest, stage: Stage, signal: AbortSignal): Promise<End> {
+  const { play } = stage
+  const ms = play.ms ?? 30_000
+  const over = AbortSignal.any([signal, AbortSignal.timeout(ms)])
+  const { steps, answers, report, name } = play
+  const told: Told = {
+    scenario: name,
+    carrier: stage.carrier,
+    version: play.free === true ? undefined : stage.revision === 's3' ? 's3' : stage.wire,
+    context: { name, steps, ...(answers === undefined ? {} : { answers }), ...(report === undefined ? {} : { report }) },
+    signal: over,
+  }
+  return typeof client === 'function' ? driveFunction(client, stage, told) : driveCommand(client, stage, told)
+}
+
+async function driveFunction(client: ClientFunction, stage: Stage, told: Told): Promise<End> {
+  const late = new Promise<End>(resolve => {
+    told.signal.addEventListener('abort', () => resolve({ timedOut: true }), { once: true })
+  })
+  const done = client(stage.target, told).then(
+    (): End => ({ timedOut: false }),
+    (error: unknown): End => ({ timedOut: false, error: clip(error instanceof Error ? error.message : String(error)) }),
+  )
+  return Promise.race([done, late])
+}
+
+function driveCommand({ command, cwd, env }: ClientCommand, { target }: Stage, told: Told): Promise<End> {
+  const [program = '', ...args] = typeof command === 'string' ? words(command) : command
+  const ends = typeof target === 'string' ? [target] : 'command' in target ? [target.command, ...target.args] : []
+  const child = spawn(program, [...args, ...ends], {
+    ...(cwd === undefined ? {} : { cwd }),
+    env: { ...process.env, ...env, ...environment(told) },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: process.platform !== 'win32',
+  })
+  return new Promise(resolve => {
+    let noise = ''
+    let timedOut = false
+    const stop = (): void => {
+      timedOut = true
+      endGroup(child)
+    }
+    told.signal.addEventListener('abort', stop, { once: true })
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      if (noise.length < 4_000) noise += text
+    })
+    child.once('error', error => resolve({ timedOut, error: `Cannot start "${clip(program)}": ${error.message}` }))
+    child.once('close', code => {
+      told.signal.removeEventListener('abort', stop)
+      const error = code === 0 || noise.trim() === '' ? {} : { error: clip(noise.trim().split('\n').at(-1) ?? '') }
+      resolve({ timedOut, code: code ?? undefined, ...error })
+    })
+  })
+}
+
+function environment({ scenario, version, context }: Told): Record<string, string> {
+  return {
+    VIVARIUM_SCENARIO: scenario,
+    MCP_CONFORMANCE_SCENARIO: scenario,
+    MCP_CONFORMANCE_CONTEXT: JSON.stringify(context),
+    ...(version === undefined ? {} : { MCP_CONFORMANCE_PROTOCOL_VERSION: version }),
+  }
+}
+
+/** What a client has started ends with it. */
+function endGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return
+  try {
+    process.kill(process.platform === 'win32' ? child.pid : -child.pid, 'SIGKILL')
+  } catch {
+    child.kill('SIGKILL')
+  }
+}
+
+/** Words of a command line; quotes keep blanks. */
+export function words(line: string): string[] {
+  return [...line.matchAll(/"((?:\\.|[^"\\])*)"|'([^']*)'|(\S+)/g)].map(
+    ([, double, single, bare]) => double?.replace(/\\(.)/g, '$1') ?? single ?? bare ?? '',
+  )
+}

@@ -1,0 +1,182 @@
+/** Judges a client: per revision and carrier each play is run once, and all scenarios look at what it has shown. */
+import type { Carrier } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { RevisionId } from '../../revisions/index.ts'
+import { allRevisions, type Cell, cellsOf } from '../plan.ts'
+import { type Report, type Result, resultOf, type Status, suiteVersion, summaryOf } from '../report.ts'
+import { Failed, type Role, Skipped } from '../scenario.ts'
+import { run as plainRun, speaks } from './base/running.ts'
+import { type ClientUnderTest, drive } from './drive.ts'
+import type { Play } from './play.ts'
+import { type ClientScenario, frameOf, OLDEST, verdict } from './scenario.ts'
+import { Seen } from './seen.ts'
+import { openStage } from './stage/open.ts'
+
+export interface JudgeClientOptions {
+  /** Default: all seven. One that is named here and not spoken is a failure; else it is skipped. */
+  readonly revisions?: readonly RevisionId[]
+  /** Default: `http`, where a revision has it, else the old pair; for functions `stdio` too. */
+  readonly carriers?: readonly Carrier[]
+  /** Only scenarios whose id or statement fits. */
+  readonly only?: RegExp
+  /** Plays at the same time. Default 4. */
+  readonly parallel?: number
+  /** Default: all of the kit. */
+  readonly scenarios?: readonly ClientScenario[]
+  /** Called with each result as soon as it is there. */
+  onResult?(result: Result): void
+  readonly signal?: AbortSignal
+  readonly now?: () => Date
+}
+
+interface Trial extends JudgeClientOptions {
+  readonly client: ClientUnderTest
+  readonly role: Role
+  readonly scenarios: readonly ClientScenario[]
+  /** The play that every client of this role can do. */
+  readonly first: Play
+  met?: { readonly name: string; readonly version: string }
+}
+
+/** What a play has shown, how long it took, or why it could not be run. */
+type Shown = { readonly seen: Seen; readonly ms: number } | { readonly fault: unknown }
+
+export interface RoleOptions extends JudgeClientOptions {
+  readonly role: Role
+  readonly scenarios: readonly ClientScenario[]
+  readonly first?: Play
+}
+
+const never = new AbortController().signal
+
+/** For one role; `judgeClient` and `judgeHost` say which. */
+export async function judgeRole(client: ClientUnderTest, options: RoleOptions): Promise<Report> {
+  const { now = () => new Date(), parallel = 4, first = plainRun } = options
+  const trial: Trial = { ...options, client, first }
+  const cells = cellsFor(client, options)
+  const began = now()
+  const results: Result[] = []
+  for (const cell of cells) results.push(...(await judgeCell(trial, cell, parallel)))
+  return {
+    server_name: trial.met?.name ?? 'unknown',
+    server_version: trial.met?.version ?? 'unknown',
+    suite_version: suiteVersion,
+    tested_at: began.toISOString(),
+    role: options.role,
+    results,
+    summary: summaryOf(results),
+  }
+}
+
+/** A URL alone is enough for HTTP; whoever wants a command or a socket says so. */
+function cellsFor(client: ClientUnderTest, { revisions = allRevisions, carriers }: JudgeClientOptions): readonly Cell[] {
+  if (carriers !== undefined) return cellsOf(revisions, carriers)
+  const standard: readonly Carrier[] = typeof client === 'function' ? ['stdio', 'http', 'sse'] : ['http', 'sse']
+  return cellsOf(revisions, standard).filter(({ carrier, revision }) => carrier !== 'sse' || revision === OLDEST)
+}
+
+export function clientScenariosFor({ revision, carrier }: Cell, scenarios: readonly ClientScenario[], only?: RegExp) {
+  return scenarios.filter(
+    scenario =>
+      scenario.revisions.includes(revision) &&
+      (scenario.carriers ?? [carrier]).includes(carrier) &&
+      (only === undefined || only.test(scenario.id) || scenario.proves.some(statement => only.test(statement))),
+  )
+}
+
+async function judgeCell(trial: Trial, cell: Cell, parallel: number): Promise<readonly Result[]> {
+  const chosen = clientScenariosFor(cell, trial.scenarios, trial.only)
+  if (chosen.length === 0) return []
+  const first = await show(trial, trial.first, cell)
+  const unspoken = 'seen' in first && !speaks(first.seen)
+  if ('seen' in first && !unspoken) trial.met ??= named(first.seen)
+  if (unspoken) return [told(trial, notSpoken(trial, cell, first.seen))]
+  const shown = new Map<Play, Shown>([[trial.first, first]])
+  const plays = [...new Set(chosen.map(({ play }) => play))].filter(play => play !== trial.first)
+  const results: Result[] = []
+  const judgeAll = (play: Play): void => {
+    const about = shown.get(play)
+    if (about === undefined) return
+    for (const scenario of chosen) if (scenario.play === play) results.push(told(trial, judged(scenario, cell, about)))
+  }
+  judgeAll(trial.first)
+  const work = async (queue: Play[]): Promise<void> => {
+    for (let play = queue.shift(); play !== undefined && !trial.signal?.aborted; play = queue.shift()) {
+      shown.set(play, await show(trial, play, cell))
+      judgeAll(play)
+    }
+  }
+  const [alone, beside] = [plays.filter(play => play.alone === true), plays.filter(play => play.alone !== true)]
+  await Promise.all(Array.from({ length: parallel }, () => work(beside)))
+  await work(alone)
+  return results
+}
+
+async function show({ client, signal = never }: Trial, play: Play, { revision, carrier }: Cell): Promise<Shown> {
+  const began = performance.now()
+  try {
+    const stage = await openStage(play, revision, carrier)
+    try {
+      const end = await drive(client, stage, signal)
+      await stage.quiet()
+      const [fault] = (stage.book.notes.get('faults') ?? []) as unknown[]
+      if (fault !== undefined) return { fault }
+      return { seen: new Seen(stage, end), ms: performance.now() - began }
+    } finally {
+      await stage.close()
+    }
+  } catch (fault) {
+    return { fault }
+  }
+}
+
+function named({ info }: Seen): { name: string; version: string } {
+  return { name: clip(String(info['name'] ?? 'unknown')), version: clip(String(info['version'] ?? 'unknown')) }
+}
+
+/** A revision that was not asked for by name need not be spoken. */
+function notSpoken({ revisions, role }: Trial, cell: Cell, seen: Seen): Result {
+  const asked = revisions?.includes(cell.revision) === true
+  const scenario = {
+    id: `cell/${cell.revision}/${cell.carrier}`,
+    title: `The ${role} speaks ${cell.revision} over ${cell.carrier}`,
+    proves: [],
+  }
+  const why = seen.end.error ?? (seen.end.timedOut ? 'it had to be ended' : 'it left')
+  const message = `It asked for nothing after its opening: ${why}`
+  return resultOf(
+    scenario,
+    cell,
+    { status: asked ? 'failed' : 'skipped', message, frames: seen.book.said.slice(0, 6).map(frameOf) },
+    0,
+  )
+}
+
+function judged(scenario: ClientScenario, cell: Cell, shown: Shown): Result {
+  if ('fault' in shown) return resultOf(scenario, cell, { status: 'error', message: words(shown.fault), frames: [] }, 0)
+  const { seen, ms } = shown
+  const remarks: string[] = []
+  const result = (status: Status, message: string, frames: Failed['frames'] = []): Result =>
+    resultOf(scenario, cell, { status, message, frames }, ms)
+  try {
+    const why = scenario.needs?.(seen)
+    if (why !== undefined) return result('skipped', why)
+    scenario.check(seen, verdict(remarks))
+  } catch (error) {
+    if (error instanceof Skipped) return result('skipped', error.message)
+    if (error instanceof Failed) return result('failed', error.message, error.frames)
+    return result('error', words(error))
+  }
+  if (seen.end.timedOut)
+    return result('failed', 'The client did not come to an end and had to be ended', seen.book.said.slice(-4).map(frameOf))
+  return result('passed', remarks.join('; '))
+}
+
+function words(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+function told({ onResult }: Trial, result: Result): Result {
+  onResult?.(result)
+  return result
+}

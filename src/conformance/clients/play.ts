@@ -1,0 +1,143 @@
+/**
+ * A play: how the scripted server behaves, and what the client is asked to do meanwhile. A client that knows nothing of steps does
+ * the plain run of the official suite (connect, list the tools, call `test-tool` with {}, close), and most plays ask no more.
+ */
+import type { ServerResponse } from 'node:http'
+import type { RevisionId } from '../../revisions/index.ts'
+import type { Frame, Http } from './stage/book.ts'
+import type { Stage } from './stage/open.ts'
+import type { Handler } from './stage/script.ts'
+
+/** What a client is asked to do; `as` names it in the report. */
+export type Step =
+  | { readonly do: 'list'; readonly what: 'tools' | 'resources' | 'templates' | 'prompts'; readonly as?: string }
+  | ({ readonly do: 'call'; readonly tool: string; readonly arguments?: Frame; readonly as?: string } & CallWishes)
+  | { readonly do: 'read'; readonly uri: string; readonly as?: string }
+  | { readonly do: 'prompt'; readonly name: string; readonly arguments?: Readonly<Record<string, string>>; readonly as?: string }
+  | { readonly do: 'complete'; readonly prompt: string; readonly argument: string; readonly value: string; readonly as?: string }
+  | { readonly do: 'together'; readonly steps: readonly Step[] }
+  /** Follows a list (or a resource), and reads it again after the first change that is announced. */
+  | { readonly do: 'watch'; readonly what: 'tools' | 'prompts' | 'resources'; readonly as?: string }
+  | { readonly do: 'watch-resource'; readonly uri: string; readonly as?: string }
+  | { readonly do: 'roots'; readonly roots: readonly Root[]; readonly as?: string }
+  | { readonly do: 'events'; readonly names: readonly string[]; readonly count: number; readonly as?: string }
+  | { readonly do: 'manifest'; readonly as?: string }
+  | { readonly do: 'recommend'; readonly capability: string; readonly as?: string }
+  /** Reads what the reference in the result of a tool stands for. */
+  | { readonly do: 'reference'; readonly tool: string; readonly as?: string }
+  /** A transaction of these calls; it is committed, or rolled back where one fails. */
+  | { readonly do: 'transaction'; readonly calls: readonly { tool: string; arguments?: Frame }[]; readonly as?: string }
+  // ── a host
+  | { readonly do: 'say'; readonly text: string; readonly conversation?: string; readonly as?: string }
+  | { readonly do: 'rollback'; readonly set: string; readonly checkpoint: string; readonly as?: string }
+  | {
+      readonly do: 'select'
+      readonly enabled: readonly string[]
+      readonly disabled: readonly string[]
+      readonly scopes?: LiveWishes['scopes']
+      readonly as?: string
+    }
+  /** Stays until the server says that it is done: it lists a tool of this name, and announces the change. */
+  | { readonly do: 'stay'; readonly ms: number; readonly as?: string }
+
+export interface Root {
+  readonly uri: string
+  readonly name?: string
+}
+
+export interface CallWishes {
+  /** Wants to hear of progress. */
+  readonly progress?: boolean
+  /** Gives up after the first progress, or after so many milliseconds without. */
+  readonly cancel?: number
+  readonly task?: boolean
+  /** How long the answer may take, in milliseconds. */
+  readonly timeout?: number
+  /** Hears the result while it forms. */
+  readonly stream?: boolean
+  readonly budget?: number
+  readonly intent?: string
+  readonly conversation?: string
+}
+
+/** What the client is to answer when it is asked. What is absent it has no answer for, and should not declare. */
+export interface Answers {
+  readonly elicit?: { readonly action: 'accept' | 'decline' | 'cancel'; readonly content?: Frame }
+  readonly sample?: string
+  readonly sampleTools?: boolean
+  readonly roots?: readonly Root[]
+  /** What the user says to a call that needs a yes; absent: there is nobody to ask. */
+  readonly confirm?: boolean
+  /** What the user says to a cost nobody knows. */
+  readonly cost?: boolean
+  /** Whether a suggestion of the server is followed. */
+  readonly suggestion?: boolean
+  /** Whether the server may hear what calls are for. */
+  readonly intent?: boolean
+  /** Whether a missing right can be got. */
+  readonly authorize?: boolean
+  /** How often a failed call may be made again. */
+  readonly retries?: number
+  /** Whether it can run tasks. */
+  readonly live?: LiveWishes
+}
+
+/** What a host under test is configured with. */
+export interface LiveWishes {
+  readonly enabled: readonly string[]
+  readonly disabled: readonly string[]
+  readonly scopes?: Readonly<Record<string, { readonly whitelist?: readonly string[]; readonly blacklist?: readonly string[] }>>
+  /** What the model of the host answers, turn by turn. */
+  readonly model?: readonly (string | { readonly call: string; readonly arguments?: Frame })[]
+  /** What the user says when asked for more rights. */
+  readonly approve?: boolean
+  /** How many pushed events a minute the host takes. */
+  readonly pushes?: number
+}
+
+export interface Play {
+  readonly name: string
+  readonly steps: readonly Step[]
+  readonly answers?: Answers
+  /** The client says at the end what came of each step, by calling the tool `test-report`. */
+  readonly report?: boolean
+  /** The client is not told which version to speak. */
+  readonly free?: boolean
+  readonly capabilities?: (revision: RevisionId) => Frame
+  /** Tools beside or instead of `test-tool`. */
+  readonly tools?: readonly Frame[]
+  /** Who answers which method; undefined takes it away. */
+  readonly on?: (stage: Stage) => Readonly<Record<string, Handler | undefined>>
+  /** Sees HTTP requests first; true: answered. */
+  readonly http?: (stage: Stage) => (http: Http, response: ServerResponse, body: string) => boolean
+  /** Answers of HTTP come as streams. */
+  readonly streams?: boolean
+  /** A GET gets no stream. */
+  readonly deaf?: boolean
+  /** Where the old pair says that messages go. */
+  readonly endpoint?: (stage: Stage) => string
+  /** Keeps machine and client busy: nothing else is run beside it. */
+  readonly alone?: boolean
+  /** How long the client has. Default 30 s. */
+  readonly ms?: number
+  /** How long the server waits for an answer of the client. Default 2 s. */
+  readonly patienceMs?: number
+}
+
+export const RUN: readonly Step[] = [
+  { do: 'list', what: 'tools' },
+  { do: 'call', tool: 'test-tool', arguments: {}, as: 'call' },
+]
+
+export const testTool: Frame = { name: 'test-tool', description: 'Called by every run', inputSchema: { type: 'object' } }
+
+export const reportTool: Frame = {
+  name: 'test-report',
+  description: 'Takes what came of each step',
+  inputSchema: { type: 'object', properties: { steps: { type: 'array', items: { type: 'object' } } }, required: ['steps'] },
+}
+
+/** A result of `tools/call`. */
+export function said(text: string, more: Frame = {}): Frame {
+  return { content: [{ type: 'text', text }], ...more }
+}

@@ -1,0 +1,105 @@
+/**
+ * Finding tools by what a server says of them: in `_meta` under each extension, in annotations, and for what no extension says in
+ * `_meta["dev.vivarium/conformance"] = { brings: [...] }`, by which an author tells the kit what a call of a tool brings about.
+ */
+import { NS } from '../../core/namespace.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { sampleArguments } from '../sample.ts'
+import type { Advertised, Json } from '../scenario.ts'
+
+/** A tool that suits a scenario, and arguments that it takes. */
+export interface FoundTool {
+  readonly name: string
+  readonly listed: Json
+  readonly args: Json
+  /** What it says under an extension. */
+  said(extension: string): Json
+}
+
+/** How a scenario finds its tool, and what it is missing without it. */
+export interface Finder {
+  /** Completes: `No tool is listed that …`. */
+  readonly that: string
+  find(peer: Advertised): FoundTool | undefined
+}
+
+export const hintKey = `${NS}/conformance`
+
+export function extensionId(name: string): string {
+  return `${NS}/${name}`
+}
+
+export function saidOf(tool: Json, extension: string): Json {
+  const meta = tool['_meta']
+  const said = isRecord(meta) ? meta[extensionId(extension)] : undefined
+  return isRecord(said) ? said : {}
+}
+
+/** What an author says that a call brings about. */
+export function brings(tool: Json, what: string): boolean {
+  const list = saidOf(tool, 'conformance')['brings']
+  return Array.isArray(list) && list.includes(what)
+}
+
+export function foundTool(tool: Json, args?: Json): FoundTool | undefined {
+  const name = tool['name']
+  const made = args ?? sampleArguments(tool)
+  if (typeof name !== 'string' || made === undefined) return undefined
+  return { name, listed: tool, args: made, said: extension => saidOf(tool, extension) }
+}
+
+/** The first listed tool that fits and whose arguments can be made. */
+export function toolThat(that: string, fits: (tool: Json, peer: Advertised) => boolean): Finder {
+  return {
+    that,
+    find: peer => {
+      for (const tool of peer.tools) {
+        const found = fits(tool, peer) ? foundTool(tool) : undefined
+        if (found !== undefined) return found
+      }
+      return undefined
+    },
+  }
+}
+
+/** By the author's word. */
+export function bringing(what: string, that = `says in _meta["${hintKey}"].brings that it brings about "${what}"`): Finder {
+  return toolThat(that, tool => brings(tool, what))
+}
+
+/** The first that finds something. */
+export function either(first: Finder, second: Finder): Finder {
+  return { that: second.that, find: peer => first.find(peer) ?? second.find(peer) }
+}
+
+export function needsConfirmation(tool: Json): boolean {
+  return saidOf(tool, 'confirmation')['requires_confirmation'] === true
+}
+
+export function scopesOf(tool: Json): readonly string[] {
+  const scopes = saidOf(tool, 'permissions')['required_scopes']
+  return Array.isArray(scopes) ? scopes.filter(scope => typeof scope === 'string') : []
+}
+
+/** Nothing stands between the caller and a call of it. */
+export function isPlain(tool: Json): boolean {
+  return !needsConfirmation(tool) && scopesOf(tool).length === 0 && saidOf(tool, 'live')['featureSet'] === undefined
+}
+
+/** Each run gives another answer, so that it shows whether a call was made. */
+export const counting = toolThat(
+  'gives another answer each time ("counts")',
+  tool =>
+    isPlain(tool) && brings(tool, 'counts') && !brings(tool, 'slow') && saidOf(tool, 'streaming')['supports_streaming'] !== true,
+)
+
+/** Any tool that can simply be called. */
+export const callable = either(
+  counting,
+  toolThat('can be called without a yes and without scopes', (tool, peer) => isPlain(tool) && peer.mayCall(String(tool['name']))),
+)
+
+export const undoable = toolThat(
+  `names a compensation in _meta["${NS}/transactions"]`,
+  tool => isPlain(tool) && isRecord(saidOf(tool, 'transactions')['compensation']) && !brings(tool, 'slow'),
+)

@@ -1,0 +1,19 @@
+/** For hosts of MCP Live: everything they are judged by, and the judge. */
+import type { ClientUnderTest } from '../clients/drive.ts'
+import { type JudgeClientOptions, judgeRole } from '../clients/judge.ts'
+import type { ClientScenario } from '../clients/scenario.ts'
+import type { Report } from '../report.ts'
+import { asked } from './asked.ts'
+import { hooked } from './hooked.ts'
+import { hello, opening } from './opening.ts'
+
+export const hostScenarios: readonly ClientScenario[] = [...opening, ...asked, ...hooked]
+
+/**
+ * Judges a host of MCP Live by a live server that is written by hand: a command that gets its address, or a function.
+ *
+ * @example const report = await judgeHost({ command: 'node my-host.js' })
+ */
+export function judgeHost(host: ClientUnderTest, options: JudgeClientOptions = {}): Promise<Report> {
+  return judgeRole(host, { scenarios: hostScenarios, ...options, role: 'host', first: hello })
+}

@@ -1,0 +1,241 @@
+/**
+ * A live host made of bare frames. On wires with sessions what the server says are its own requests; on stateless ones they come inside
+ * `live/deliver` and are answered by `live/answer`. A scenario sees no difference.
+ */
+import { setTimeout as wait } from 'node:timers/promises'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { type Called, taken, talkOf } from '../extensions/talk.ts'
+import { type Advertised, type Bench, Failed, type Frame, type Json } from '../scenario.ts'
+import type { RawPeer } from '../wire/raw-peer.ts'
+
+const extension = 'dev.vivarium/live'
+
+/** A message of the server's own. */
+export interface Said {
+  readonly method: string
+  readonly params: Json
+  /** Undefined for what wants no answer. */
+  readonly id: unknown
+  readonly frame: Frame
+}
+
+/** Which sets are on, and where their tools may act. */
+export interface Selection {
+  readonly enabled?: readonly string[]
+  readonly disabled?: readonly string[]
+  readonly scopes?: Json
+}
+
+export interface LiveHost {
+  readonly peer: RawPeer
+  readonly modern: boolean
+  /** All that the server said by itself. */
+  readonly said: readonly Said[]
+  request(method: string, params?: Json): Promise<Called>
+  call(tool: string, args: Json, more?: Json): Promise<Called>
+  begin(tool: string, args: Json): Promise<Called>
+  select(selection: Selection): Promise<void>
+  /** The same as a request, which grants capabilities and is whole. */
+  grant(selection: Selection, effectiveCapabilities: readonly string[]): Promise<Called>
+  /** How it answers: with a result, or a thrown `Refusal`. Default: as a kind host would. */
+  answer(method: string, fn: (params: Json) => unknown): void
+  /** What the server said with this method and these params; undefined: not within this time. */
+  next(method: string, fits?: (params: Json) => boolean, ms?: number): Promise<Said | undefined>
+  close(): Promise<void>
+}
+
+/** A host's no, by an error. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal'
+  readonly code: number
+
+  constructor(code: number, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+export interface HostOptions {
+  /** What it declares. False: it knows nothing of MCP Live. */
+  readonly declares?: Json | false
+  /** Default: all sets on. False: it has not chosen yet. */
+  readonly select?: Selection | false
+}
+
+/** What the server declares of MCP Live; undefined: nothing. */
+export function declaredBy(peer: Advertised): Json | undefined {
+  return peer.extension('mcpl') ?? peer.extension(extension)
+}
+
+/** The sets by name, in whichever form they are declared. */
+export function setsOf(peer: Advertised): ReadonlyMap<string, Json> {
+  const sets = declaredBy(peer)?.['featureSets']
+  const entries = Array.isArray(sets)
+    ? sets.filter(isRecord).map(set => [String(set['name']), set] as const)
+    : Object.entries(isRecord(sets) ? sets : {}).flatMap(([name, set]) => (isRecord(set) ? [[name, set] as const] : []))
+  return new Map(entries)
+}
+
+const kind: Readonly<Record<string, (params: Json) => unknown>> = {
+  'push/event': () => ({ accepted: true }),
+  'inference/request': () => ({
+    content: 'All is well',
+    model: 'kit',
+    finishReason: 'end_turn',
+    usage: { inputTokens: 1, outputTokens: 1 },
+  }),
+  'model/info': () => ({ id: 'kit', vendor: 'vivarium', contextWindow: 1000, capabilities: [] }),
+  'scope/elevate': () => ({ approved: true }),
+}
+
+export const turn = (userMessage: string | null, more: Json = {}): Json => ({
+  inferenceId: crypto.randomUUID(),
+  conversationId: 'kit',
+  turnIndex: 0,
+  userMessage,
+  model: { id: 'kit', vendor: 'vivarium', contextWindow: 1000, capabilities: [] },
+  ...more,
+})
+
+export async function openHost(bench: Bench, { declares = { version: '0.2' }, select }: HostOptions = {}): Promise<LiveHost> {
+  const peer = await bench.open({ fresh: true, ...(declares === false ? {} : { live: declares }) })
+  const host = new Host(peer, declares !== false)
+  await host.start(select ?? { enabled: [...setsOf(bench.peer).keys()], disabled: [] })
+  return host
+}
+
+class Host implements LiveHost {
+  readonly peer: RawPeer
+  readonly said: Said[] = []
+  readonly modern: boolean
+  readonly #live: boolean
+  readonly #answers = new Map(Object.entries(kind))
+  readonly #id = crypto.randomUUID()
+  #policy: Selection | undefined
+  #ended = false
+
+  constructor(peer: RawPeer, live: boolean) {
+    this.peer = peer
+    this.#live = live
+    this.modern = peer.revision === '2026-07-28'
+  }
+
+  async start(selection: Selection | false): Promise<void> {
+    if (!this.modern)
+      for (const method of ['push/event', 'inference/request', 'model/info', 'scope/elevate'])
+        this.peer.onRequest(method, params => this.#hear(method, params))
+    if (!this.#live) return
+    if (this.modern) {
+      this.#policy = selection === false ? undefined : selection
+      void this.#pump()
+      await this.listen()
+    } else if (selection !== false) await this.select(selection)
+  }
+
+  /** Only on stateless wires. */
+  async listen(): Promise<void> {
+    const policy = this.#policy === undefined ? {} : { policy: this.#policy }
+    this.peer.begin('live/listen', { hostId: this.#id, host: { version: '0.2' }, ...policy }, { meta: this.#meta(), ms: 60_000 })
+    await this.peer.next('live/listening')
+  }
+
+  async request(method: string, params: Json = {}): Promise<Called> {
+    return taken(await this.peer.request(method, params, { meta: { ...this.#meta(), ...metaIn(params) } }))
+  }
+
+  call(tool: string, args: Json, more: Json = {}): Promise<Called> {
+    return this.request('tools/call', { name: tool, arguments: args, ...more })
+  }
+
+  begin(tool: string, args: Json): Promise<Called> {
+    return talkOf(this.peer).begin(tool, args, {}, { meta: this.#meta() }).called
+  }
+
+  async select(selection: Selection): Promise<void> {
+    this.#policy = selection
+    if (this.modern) await this.request('featureSets/update', { ...selection })
+    else await this.peer.notify('featureSets/update', { ...selection })
+    await this.peer.settled()
+  }
+
+  async grant(selection: Selection, effectiveCapabilities: readonly string[]): Promise<Called> {
+    this.#policy = selection
+    return this.request('featureSets/update', { ...selection, effectiveCapabilities })
+  }
+
+  answer(method: string, fn: (params: Json) => unknown): void {
+    this.#answers.set(method, fn)
+  }
+
+  async next(method: string, fits: (params: Json) => boolean = () => true, ms = 3_000): Promise<Said | undefined> {
+    const until = Date.now() + ms
+    for (;;) {
+      if (!this.modern) this.#notices()
+      const found = this.said.find(one => one.method === method && fits(one.params))
+      if (found !== undefined || Date.now() >= until) return found
+      await wait(15)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#ended = true
+    await this.peer.close()
+  }
+
+  #meta(): Json {
+    if (!this.modern || !this.#live) return {}
+    return { [extension]: { hostId: this.#id, ...(this.#policy === undefined ? {} : { policy: this.#policy }) } }
+  }
+
+  #hear(method: string, params: Json): unknown {
+    const frame = this.peer.heard(method).findLast(({ value }) => isRecord(value) && value['params'] === params)
+    const id = frame !== undefined && isRecord(frame.value) ? frame.value['id'] : undefined
+    if (frame !== undefined) this.said.push({ method, params, id, frame })
+    return this.#answers.get(method)?.(params)
+  }
+
+  /** Notifications of the server's own, on wires with sessions. */
+  #notices(): void {
+    for (const frame of this.peer.heard(
+      ({ method, id }) => id === undefined && typeof method === 'string' && method.startsWith('featureSets/'),
+    )) {
+      if (this.said.some(one => one.frame === frame)) continue
+      const { method, params } = frame.value as { method: string; params?: unknown }
+      this.said.push({ method, params: isRecord(params) ? params : {}, id: undefined, frame })
+    }
+  }
+
+  /** Deliveries, and their answers, until the connection has gone. */
+  async #pump(): Promise<void> {
+    try {
+      while (!this.#ended) {
+        const frame = await this.peer.next('live/deliver', 60_000)
+        const params = (frame.value as { params?: unknown }).params
+        if (isRecord(params)) void this.#deliver(params, frame)
+      }
+    } catch (error) {
+      if (!(error instanceof Failed)) throw error
+    }
+  }
+
+  async #deliver(delivery: Json, frame: Frame): Promise<void> {
+    const { deliveryId, method, params, answer } = delivery
+    const inner = isRecord(params) ? params : {}
+    this.said.push({ method: String(method), params: inner, id: answer === true ? deliveryId : undefined, frame })
+    if (answer !== true) return
+    await this.request('live/answer', { deliveryId, ...(await this.#outcome(String(method), inner)) }).catch(() => undefined)
+  }
+
+  async #outcome(method: string, params: Json): Promise<Json> {
+    try {
+      return { result: await this.#answers.get(method)?.(params) }
+    } catch (error) {
+      if (error instanceof Refusal) return { error: { code: error.code, message: error.message } }
+      throw error
+    }
+  }
+}
+
+function metaIn(params: Json): Json {
+  return isRecord(params['_meta']) ? params['_meta'] : {}
+}

@@ -1,0 +1,120 @@
+/** Scenarios of MCP Live: run where the server declares it and has the sets and tools that they need. */
+import { setTimeout as wait } from 'node:timers/promises'
+import { isRecord } from '../../jsonrpc/message.ts'
+import type { Finder, FoundTool } from '../extensions/found.ts'
+import { bringing, foundTool, saidOf } from '../extensions/found.ts'
+import { eras } from '../extensions/scenario-of.ts'
+import { type Advertised, type Bench, Failed, type Frame, type Json, type Scenario } from '../scenario.ts'
+import { declaredBy, type HostOptions, type LiveHost, openHost, setsOf } from './host.ts'
+
+export interface LiveStage<T extends string> {
+  readonly bench: Bench
+  readonly host: LiveHost
+  readonly declared: Json
+  readonly sets: ReadonlyMap<string, Json>
+  readonly tools: Readonly<Record<T, FoundTool>>
+  readonly modern: boolean
+  expect(condition: boolean, says: string, frames?: readonly (Frame | undefined)[]): void
+  /** There is nothing to judge. */
+  leave(why: string): never
+}
+
+export interface LivePart<T extends string> {
+  readonly id: string
+  readonly also?: readonly string[]
+  readonly title: string
+  readonly host?: HostOptions
+  readonly tools?: Readonly<Record<T, Finder>>
+  readonly needs?: (peer: Advertised) => string | undefined
+  readonly writes?: boolean
+  /** How often it may fail before it has: more than 1 where another host of the same server may hear what was meant for this one. */
+  readonly tries?: number
+  run(stage: LiveStage<T>): Promise<void>
+}
+
+export function live<const T extends string = never>(part: LivePart<T>): Scenario {
+  return {
+    id: `live/${part.id}`,
+    proves: [part.id, ...(part.also ?? [])],
+    role: 'server',
+    title: part.title,
+    revisions: eras,
+    writes: part.writes ?? true,
+    needs: peer => missing(peer, part),
+    run: async bench => {
+      for (let left = part.tries ?? 1; ; left--) {
+        const host = await openHost(bench, part.host)
+        try {
+          return await part.run(stageOf(bench, host, part))
+        } catch (error) {
+          if (left <= 1 || !(error instanceof Failed)) throw error
+        } finally {
+          await host.close()
+        }
+        await wait(Math.random() * 1_000)
+      }
+    },
+  }
+}
+
+function missing<T extends string>(peer: Advertised, part: LivePart<T>): string | undefined {
+  if (declaredBy(peer) === undefined) return 'The server does not declare MCP Live'
+  for (const finder of Object.values<Finder>(part.tools ?? ({} as Record<T, Finder>)))
+    if (finder.find(peer) === undefined) return `No tool is listed that ${finder.that}`
+  return part.needs?.(peer)
+}
+
+function stageOf<T extends string>(bench: Bench, host: LiveHost, part: LivePart<T>): LiveStage<T> {
+  const tools: Partial<Record<T, FoundTool>> = {}
+  for (const [name, finder] of Object.entries<Finder>(part.tools ?? ({} as Record<T, Finder>))) {
+    const found = finder.find(bench.peer)
+    if (found !== undefined) tools[name as T] = found
+  }
+  return {
+    bench,
+    host,
+    declared: declaredBy(bench.peer) ?? {},
+    sets: setsOf(bench.peer),
+    tools: tools as Record<T, FoundTool>,
+    modern: host.modern,
+    expect: (condition, says, frames) => bench.expect(condition, says, frames),
+    leave: bench.leave,
+  }
+}
+
+/** A tool that says that it brings about `prefix:SET`. */
+export function bringingSet(prefix: string): Finder {
+  return {
+    that: `says in _meta["dev.vivarium/conformance"].brings that it brings about "${prefix}:SET"`,
+    find: peer => {
+      for (const tool of peer.tools) {
+        const found = setNamed(tool, prefix) === undefined ? undefined : foundTool(tool)
+        if (found !== undefined) return found
+      }
+      return undefined
+    },
+  }
+}
+
+export function setNamed(tool: Json, prefix: string): string | undefined {
+  const list = saidOf(tool, 'conformance')['brings']
+  const found = Array.isArray(list) ? list.find(what => typeof what === 'string' && what.startsWith(`${prefix}:`)) : undefined
+  return typeof found === 'string' ? found.slice(prefix.length + 1) : undefined
+}
+
+/** Needs a set that uses this. */
+export function using(use: string): (peer: Advertised) => string | undefined {
+  return peer => ([...setsOf(peer).values()].some(set => usesOf(set).includes(use)) ? undefined : `No feature set uses ${use}`)
+}
+
+export function usesOf(set: Json | undefined): readonly unknown[] {
+  const uses = set?.['uses']
+  return Array.isArray(uses) ? uses : []
+}
+
+export function objectIn(value: unknown, member: string): Json {
+  const inner = isRecord(value) ? value[member] : undefined
+  return isRecord(inner) ? inner : {}
+}
+
+export { bringing }

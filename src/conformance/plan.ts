@@ -1,0 +1,54 @@
+/** Which scenarios are run on a peer, and which are skipped and why: made of what the peer says of itself. */
+import type { Advertised, Carrier, RevisionId, Role, Scenario } from './scenario.ts'
+import { carries } from './wire/envelope.ts'
+
+export const allRevisions: readonly RevisionId[] = [
+  '2024-11-05',
+  '2025-03-26',
+  '2025-06-18',
+  '2025-11-25',
+  '2026-07-28',
+  'draft-2026-v1',
+  's3',
+]
+
+/** One revision on one carrier. */
+export interface Cell {
+  readonly revision: RevisionId
+  readonly carrier: Carrier
+}
+
+export function cellsOf(revisions: readonly RevisionId[], carriers: readonly Carrier[]): readonly Cell[] {
+  return carriers.flatMap(carrier =>
+    revisions.filter(revision => carries(revision, carrier)).map(revision => ({ revision, carrier })),
+  )
+}
+
+export interface PlanOptions {
+  readonly only?: RegExp | undefined
+  readonly allowWrites: boolean
+}
+
+/** A scenario, and why it is skipped; undefined: it is run. */
+export interface Planned {
+  readonly scenario: Scenario
+  readonly skip: string | undefined
+}
+
+/** The scenarios that a cell has, by role, revision, carrier and choice. */
+export function scenariosFor(role: Role, { revision, carrier }: Cell, scenarios: readonly Scenario[], only?: RegExp) {
+  return scenarios.filter(
+    scenario =>
+      scenario.role === role &&
+      scenario.revisions.includes(revision) &&
+      (scenario.carriers ?? [carrier]).includes(carrier) &&
+      (only === undefined || only.test(scenario.id) || scenario.proves.some(statement => only.test(statement))),
+  )
+}
+
+export function planFor(peer: Advertised, scenarios: readonly Scenario[], options: PlanOptions): readonly Planned[] {
+  return scenariosFor(peer.role, peer, scenarios, options.only).map(scenario => ({
+    scenario,
+    skip: scenario.writes === true && !options.allowWrites ? 'it may write: allow that to run it' : scenario.needs(peer),
+  }))
+}

@@ -1,0 +1,126 @@
+/** The report of a run, in the shape of proposal 12's schema: its members, and beside them what ours knows more. */
+import { clip } from '../jsonrpc/limits.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import type { Verdict } from './bench.ts'
+import type { Carrier, Frame, RevisionId, Role, Scenario } from './scenario.ts'
+
+/** What stands for the set of scenarios; changes when a verdict may change. */
+export const suiteVersion = '1.0.0'
+
+export type Status = 'passed' | 'failed' | 'skipped' | 'error'
+
+export interface ReportedFrame {
+  readonly way: 'out' | 'in'
+  readonly at: number
+  /** Clipped. */
+  readonly text: string
+  readonly status?: number
+}
+
+export interface Result {
+  readonly test_id: string
+  readonly status: Status
+  /** Why it failed or was skipped; remarks of one that passed. */
+  readonly message: string
+  readonly duration_ms: number
+  readonly title: string
+  readonly revision: RevisionId
+  readonly carrier: Carrier
+  readonly proves: readonly string[]
+  readonly frames: readonly ReportedFrame[]
+  /** Only where a whole cell could not be judged: why. */
+  readonly fault?: CellFault
+}
+
+/** Nobody there; somebody there who wants credentials; somebody who does not speak this revision. */
+export type CellFault = 'unreachable' | 'guarded' | 'unspoken'
+
+export interface Summary {
+  readonly passed: number
+  readonly failed: number
+  readonly skipped: number
+  readonly error: number
+}
+
+export interface Report {
+  readonly server_name: string
+  readonly server_version: string
+  readonly suite_version: string
+  readonly tested_at: string
+  readonly role: Role
+  readonly results: readonly Result[]
+  readonly summary: Summary
+}
+
+const frameLength = 600
+
+export function resultOf(
+  scenario: Pick<Scenario, 'id' | 'title' | 'proves'>,
+  cell: { readonly revision: RevisionId; readonly carrier: Carrier },
+  verdict: Verdict,
+  duration: number,
+): Result {
+  return {
+    test_id: scenario.id,
+    status: verdict.status,
+    message: verdict.message,
+    duration_ms: Math.round(duration),
+    title: scenario.title,
+    revision: cell.revision,
+    carrier: cell.carrier,
+    proves: scenario.proves,
+    frames: verdict.frames.map(reported),
+  }
+}
+
+function reported({ way, at, text, status }: Frame): ReportedFrame {
+  return { way, at, text: clip(text, frameLength), ...(status === undefined ? {} : { status }) }
+}
+
+export function summaryOf(results: readonly Result[]): Summary {
+  const count = (status: Status): number => results.filter(result => result.status === status).length
+  return { passed: count('passed'), failed: count('failed'), skipped: count('skipped'), error: count('error') }
+}
+
+/** Whether the peer conforms as far as it was judged: nothing failed, no fault of the kit, and something was really run. */
+export function conforms({ summary }: Pick<Report, 'summary'>): boolean {
+  return summary.failed === 0 && summary.error === 0 && summary.passed > 0
+}
+
+/** Why nothing could be judged but the guard at the door (`auth/…`); undefined: something could. */
+export function faultOf({ results }: Pick<Report, 'results'>): Result | undefined {
+  const inside = results.filter(({ test_id }) => !test_id.startsWith('auth/'))
+  return inside.every(({ fault }) => fault !== undefined) ? inside.find(({ fault }) => fault !== 'unspoken') : undefined
+}
+
+/** Exit code of a run: 0 or 1. */
+export function exitCodeOf(report: Pick<Report, 'summary'>): 0 | 1 {
+  return conforms(report) ? 0 : 1
+}
+
+/** The scenarios as a suite document of proposal 12's schema. */
+export function suiteOf(scenarios: readonly Scenario[]): Record<string, unknown> {
+  return {
+    metadata: { suite_version: suiteVersion, mcp_spec_version: '2026-07-28', total_tests: scenarios.length },
+    tests: scenarios.map(({ id, title, proves }) => ({ test_id: id, proposal_ref: proposalOf(proves), description: title })),
+  }
+}
+
+/** `E5-3` belongs to proposal 5; the base protocol and MCP Live have names of their own. */
+function proposalOf(proves: readonly string[]): string {
+  for (const statement of proves) {
+    const extension = /^E(\d+)/.exec(statement)?.[1]
+    if (extension !== undefined) return `proposal-${extension}`
+    if (statement.startsWith('L')) return 'mcp-live'
+  }
+  return 'mcp'
+}
+
+/** Reads a report that was written before: what a badge or a comparison is made of. Throws TypeError. */
+export function readReport(text: string): Report {
+  const value: unknown = JSON.parse(text)
+  const isReport = isRecord(value) && typeof value['server_name'] === 'string' && Array.isArray(value['results'])
+  if (!isReport || !isRecord(value['summary']))
+    throw new TypeError('This is no conformance report: results and summary are missing')
+  return value as unknown as Report
+}

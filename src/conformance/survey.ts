@@ -1,0 +1,97 @@
+/** Reads a server's own advertisement: who it is, what it declares, and all that it lists. The plan is made of this. */
+import { isRecord } from '../jsonrpc/message.ts'
+import { isFixture } from './fixtures.ts'
+import type { Advertised, Carrier, Json, RevisionId } from './scenario.ts'
+import { isStateless, keys } from './wire/envelope.ts'
+import type { RawPeer } from './wire/raw-peer.ts'
+
+/** A server that pages for ever is not followed for ever. */
+const mostPages = 100
+
+/** Asks with the handshake already made. */
+export async function surveyServer(peer: RawPeer): Promise<Advertised> {
+  const hello = peer.hello ?? {}
+  const capabilities = capabilitiesIn(hello, peer.revision)
+  const lists = {
+    tools: isRecord(capabilities['tools']) ? await listed(peer, 'tools/list', 'tools') : [],
+    resources: isRecord(capabilities['resources']) ? await listed(peer, 'resources/list', 'resources') : [],
+    templates: isRecord(capabilities['resources']) ? await listed(peer, 'resources/templates/list', 'resourceTemplates') : [],
+    prompts: isRecord(capabilities['prompts']) ? await listed(peer, 'prompts/list', 'prompts') : [],
+  }
+  return advertisedBy(peer.revision, peer.carrier, { hello, capabilities, ...lists })
+}
+
+export interface Surveyed {
+  readonly hello: Json
+  readonly capabilities: Json
+  readonly tools: readonly Json[]
+  readonly resources: readonly Json[]
+  readonly templates: readonly Json[]
+  readonly prompts: readonly Json[]
+}
+
+export function advertisedBy(revision: RevisionId, carrier: Carrier, surveyed: Surveyed): Advertised {
+  const info = infoIn(surveyed.hello, revision)
+  const tool = (name: string): Json | undefined => surveyed.tools.find(one => one['name'] === name)
+  return {
+    role: 'server',
+    revision,
+    carrier,
+    name: typeof info['name'] === 'string' ? info['name'] : 'unknown',
+    version: typeof info['version'] === 'string' ? info['version'] : 'unknown',
+    ...surveyed,
+    has: path => hasPath(surveyed.capabilities, path.split('.')),
+    extension: id => extensionIn(surveyed.capabilities, id),
+    tool,
+    prompt: name => surveyed.prompts.find(one => one['name'] === name),
+    mayCall: name => {
+      const annotations = tool(name)?.['annotations']
+      return (isRecord(annotations) && annotations['readOnlyHint'] === true) || isFixture(name, surveyed.tools)
+    },
+  }
+}
+
+function capabilitiesIn(hello: Json, revision: RevisionId): Json {
+  if (revision !== 's3') return isRecord(hello['capabilities']) ? hello['capabilities'] : {}
+  const said = isRecord(hello['serverCapabilities']) ? hello['serverCapabilities'] : {}
+  return {
+    ...(said['supportsToolDiscovery'] === true ? { tools: {} } : {}),
+    ...(said['supportsResourceDiscovery'] === true ? { resources: {} } : {}),
+    ...said,
+  }
+}
+
+function infoIn(hello: Json, revision: RevisionId): Json {
+  const meta = isRecord(hello['_meta']) ? hello['_meta'][keys.serverInfo] : undefined
+  const info = revision === 's3' ? hello['server'] : isStateless(revision) ? (meta ?? hello['serverInfo']) : hello['serverInfo']
+  return isRecord(info) ? info : {}
+}
+
+function hasPath(value: unknown, [member, ...rest]: readonly string[]): boolean {
+  if (member === undefined) return value !== undefined && value !== false && value !== null
+  return isRecord(value) && hasPath(value[member], rest)
+}
+
+function extensionIn(capabilities: Json, id: string): Json | undefined {
+  for (const place of [capabilities['extensions'], capabilities['experimental']]) {
+    const settings = isRecord(place) ? place[id] : undefined
+    if (isRecord(settings)) return settings
+  }
+  return undefined
+}
+
+/** All pages. What is wrong with a list is for scenarios to find. */
+async function listed(peer: RawPeer, method: string, member: string): Promise<readonly Json[]> {
+  if (peer.revision === 's3' && method !== 'tools/list' && method !== 'resources/list') return []
+  const items: Json[] = []
+  let cursor: unknown
+  for (let page = 0; page < mostPages; page++) {
+    const { result } = await peer.request(method, cursor === undefined ? {} : { cursor })
+    const list = Array.isArray(result) ? result : isRecord(result) ? result[member] : undefined
+    if (!Array.isArray(list)) break
+    items.push(...list.filter(isRecord))
+    cursor = isRecord(result) ? result['nextCursor'] : undefined
+    if (typeof cursor !== 'string') break
+  }
+  return items
+}

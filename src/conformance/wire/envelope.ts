@@ -1,0 +1,115 @@
+/** What a right message of a revision carries beside its method: `_meta`, headers, the handshake's words. Written out by hand. */
+import { isRecord } from '../../jsonrpc/message.ts'
+import type { Carrier, Json, OpenOptions, RevisionId } from '../scenario.ts'
+
+/** Revisions in which every request stands alone. */
+export function isStateless(revision: RevisionId): boolean {
+  return revision === '2026-07-28' || revision === 'draft-2026-v1'
+}
+
+/** What the revision calls itself. */
+export function wireVersion(revision: RevisionId): string {
+  if (revision === 'draft-2026-v1') return 'DRAFT-2026-v1'
+  return revision === 's3' ? '2025-06-18' : revision
+}
+
+/** Whether the revision can be spoken on this carrier. */
+export function carries(revision: RevisionId, carrier: Carrier): boolean {
+  if (carrier === 'sse') return !isStateless(revision)
+  if (carrier === 'http') return revision !== '2024-11-05'
+  return true
+}
+
+export const kitInfo = { name: 'vivarium-conformance', version: '1.0.0' }
+
+export const keys = {
+  version: 'io.modelcontextprotocol/protocolVersion',
+  capabilities: 'io.modelcontextprotocol/clientCapabilities',
+  info: 'io.modelcontextprotocol/clientInfo',
+  logLevel: 'io.modelcontextprotocol/logLevel',
+  serverInfo: 'io.modelcontextprotocol/serverInfo',
+  subscription: 'io.modelcontextprotocol/subscriptionId',
+  relatedTask: 'io.modelcontextprotocol/related-task',
+  tasks: 'io.modelcontextprotocol/tasks',
+} as const
+
+/** The extension under which stateless wires declare MCP Live. */
+const liveExtension = 'dev.vivarium/live'
+
+/** What the kit declares, in the places that the revision has for it. */
+export function capabilitiesOf(revision: RevisionId, { capabilities = {}, extensions, live }: OpenOptions): Json {
+  if (isStateless(revision)) {
+    const named = { ...extensions, ...(live === undefined ? {} : { [liveExtension]: live }) }
+    return Object.keys(named).length === 0
+      ? capabilities
+      : { ...capabilities, extensions: { ...given(capabilities, 'extensions'), ...named } }
+  }
+  const named = { ...extensions, ...(live === undefined ? {} : { mcpl: live }) }
+  if (Object.keys(named).length === 0) return capabilities
+  return { ...capabilities, experimental: { ...given(capabilities, 'experimental'), ...named } }
+}
+
+function given(capabilities: Json, member: string): Json {
+  const value = capabilities[member]
+  return isRecord(value) ? value : {}
+}
+
+/** `_meta` of a request: what the revision demands, then what was asked for. */
+export function requestMeta(revision: RevisionId, options: OpenOptions, more: Json | undefined): Json | undefined {
+  const own = { ...options.meta, ...more }
+  if (!isStateless(revision)) return Object.keys(own).length === 0 ? undefined : own
+  return {
+    [keys.version]: wireVersion(revision),
+    [keys.info]: kitInfo,
+    [keys.capabilities]: capabilitiesOf(revision, options),
+    ...own,
+  }
+}
+
+/** The parameter that `Mcp-Name` repeats, by method. */
+const named = new Map([
+  ['tools/call', 'name'],
+  ['prompts/get', 'name'],
+  ['resources/read', 'uri'],
+  ['tasks/get', 'taskId'],
+  ['tasks/update', 'taskId'],
+  ['tasks/cancel', 'taskId'],
+])
+
+/** Headers of a POST with this message. */
+export function messageHeaders(
+  revision: RevisionId,
+  message: Json | undefined,
+  session: string | undefined,
+  negotiated: string | undefined,
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+  }
+  const method = message?.['method']
+  if (isStateless(revision)) {
+    headers['mcp-protocol-version'] = wireVersion(revision)
+    if (typeof method === 'string') headers['mcp-method'] = method
+    const name = nameIn(message)
+    if (name !== undefined) headers['mcp-name'] = headerValue(name)
+    return headers
+  }
+  if (session !== undefined && method !== 'initialize') headers['mcp-session-id'] = session
+  const says = revision === '2025-06-18' || revision === '2025-11-25'
+  if (says && negotiated !== undefined && method !== 'initialize') headers['mcp-protocol-version'] = negotiated
+  return headers
+}
+
+function nameIn(message: Json | undefined): string | undefined {
+  const member = named.get(String(message?.['method']))
+  const params = message?.['params']
+  const value = member !== undefined && isRecord(params) ? params[member] : undefined
+  return typeof value === 'string' ? value : undefined
+}
+
+/** Text as a header carries it: as it is, or as base64 between marks. */
+export function headerValue(text: string): string {
+  const plain = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text)
+  return plain ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`
+}

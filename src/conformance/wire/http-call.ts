@@ -1,0 +1,112 @@
+/** One HTTP exchange, as plain as it gets: only the headers that are given, the answer read whole or event by event. */
+import { Agent, type IncomingMessage, request as plainRequest } from 'node:http'
+import { Agent as SecureAgent, request as secureRequest } from 'node:https'
+import { EventReader, type StreamEvent } from './event-reader.ts'
+
+export interface HttpCall {
+  readonly url: URL
+  readonly method: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array
+  /** The longest time for the whole exchange. Default 10 s. */
+  readonly ms?: number
+  readonly signal?: AbortSignal
+  /** Each event of a stream as it comes. */
+  onEvent?(event: StreamEvent): void
+  onHead?(status: number, headers: Readonly<Record<string, string>>): void
+  /** Stops reading a stream after this event: the exchange is dropped. */
+  until?(event: StreamEvent): boolean
+}
+
+export interface HttpReply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** Empty for streams of events. */
+  readonly body: string
+  readonly events: readonly StreamEvent[]
+  /** False: we let go, or the time was over, before the end. */
+  readonly whole: boolean
+}
+
+const maxBody = 32 * 1024 * 1024
+
+/** Keeps sockets for the calls of one peer. */
+export interface Sockets {
+  readonly plain: Agent
+  readonly secure: SecureAgent
+  close(): void
+}
+
+export function openSockets(): Sockets {
+  const plain = new Agent({ keepAlive: true })
+  const secure = new SecureAgent({ keepAlive: true })
+  return {
+    plain,
+    secure,
+    close() {
+      plain.destroy()
+      secure.destroy()
+    },
+  }
+}
+
+/** Rejects when nothing was answered at all. */
+export function httpCall(call: HttpCall, sockets?: Sockets): Promise<HttpReply> {
+  const limit = AbortSignal.timeout(call.ms ?? 10_000)
+  const signal = call.signal === undefined ? limit : AbortSignal.any([limit, call.signal])
+  const secure = call.url.protocol === 'https:'
+  const agent = secure ? sockets?.secure : sockets?.plain
+  const headers = { ...call.headers }
+  if (call.body !== undefined) headers['content-length'] = String(Buffer.byteLength(call.body))
+  return new Promise((resolve, reject) => {
+    const open = secure ? secureRequest : plainRequest
+    // The signal stays with the exchange: given to the request it would go on to the socket, which others use after it.
+    const request = open(call.url, { method: call.method, headers, ...(agent === undefined ? {} : { agent }) })
+    const drop = (): void => void request.destroy()
+    // Destroyed without the reason: a socket that is just given back has nobody left who hears of it.
+    const stop = (): void => {
+      reject(limit.aborted ? late(call) : new Error('We let go of the exchange'))
+      drop()
+    }
+    signal.addEventListener('abort', stop)
+    if (signal.aborted) stop()
+    request.on('close', () => signal.removeEventListener('abort', stop))
+    request.on('error', reject)
+    request.once('response', response => resolve(readReply(call, response, drop)))
+    request.end(call.body)
+  })
+}
+
+function late(call: HttpCall): Error {
+  return new Error(`${call.method} ${call.url.pathname} was not answered within ${call.ms ?? 10_000} ms`)
+}
+
+async function readReply(call: HttpCall, response: IncomingMessage, drop: () => void): Promise<HttpReply> {
+  const status = response.statusCode ?? 0
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(response.headers)) headers[name] = String(value)
+  call.onHead?.(status, headers)
+  const isStream = (headers['content-type'] ?? '').startsWith('text/event-stream')
+  const events: StreamEvent[] = []
+  const parts: Buffer[] = []
+  let size = 0
+  let whole = true
+  const reader = new EventReader(event => {
+    events.push(event)
+    call.onEvent?.(event)
+    if (call.until?.(event) !== true) return
+    whole = false
+    drop()
+  })
+  try {
+    for await (const part of response as AsyncIterable<Buffer>) {
+      size += part.length
+      if (size > maxBody) throw new Error(`The answer is longer than ${maxBody} bytes`)
+      if (isStream) reader.push(part)
+      else parts.push(part)
+    }
+  } catch {
+    whole = false
+  }
+  return { status, headers, body: Buffer.concat(parts).toString('utf8'), events, whole }
+}

@@ -1,0 +1,291 @@
+/** A raw peer over any carrier: numbers requests, matches answers, answers what it is asked. */
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { Failed, type Frame, type Json, type OpenOptions, type RevisionId } from '../scenario.ts'
+import { isStateless, requestMeta } from './envelope.ts'
+import { FrameLog } from './frame-log.ts'
+import type { Outward, Pipe } from './pipe.ts'
+import type { Answer, AnswerError, Begun, ChildFace, HttpFace, Match, RawPeer, RequestOptions, Sent } from './raw-peer.ts'
+
+interface Pending {
+  readonly id: unknown
+  readonly during: Frame[]
+  done(frame: Frame): void
+}
+
+export const answerMs = 10_000
+const mostRounds = 10
+
+/** Refuses what must not be sent, by throwing. */
+export type SendGuard = (message: unknown) => void
+
+export class WirePeer implements RawPeer {
+  readonly revision: RevisionId
+  readonly closed: Promise<string>
+  hello: Json | undefined
+  readonly #pipe: Pipe
+  readonly #guard: SendGuard
+  readonly #log: FrameLog
+  readonly #pending = new Map<number, Pending>()
+  readonly #waiting = new Set<() => void>()
+  readonly #answers = new Map<string, (params: Json) => unknown>()
+  #options: OpenOptions
+  #nextId = 1
+  #end: (reason: string) => void = () => {}
+  #ended: string | undefined
+
+  constructor(pipe: Pipe, revision: RevisionId, options: OpenOptions, guard: SendGuard, onFrame?: (frame: Frame) => void) {
+    this.#log = new FrameLog(onFrame)
+    this.#pipe = pipe
+    this.revision = revision
+    this.#options = options
+    this.#guard = guard
+    this.closed = new Promise(resolve => {
+      this.#end = resolve
+    })
+  }
+
+  get carrier() {
+    return this.#pipe.carrier
+  }
+
+  get http(): HttpFace {
+    if (this.#pipe.http === undefined) throw new TypeError(`There is no HTTP below ${this.carrier}`)
+    return this.#pipe.http
+  }
+
+  get child(): ChildFace {
+    if (this.#pipe.child === undefined) throw new TypeError(`There is no process below ${this.carrier}`)
+    return this.#pipe.child
+  }
+
+  get frames(): readonly Frame[] {
+    return this.#log.frames
+  }
+
+  get ended(): string | undefined {
+    return this.#ended
+  }
+
+  async start(): Promise<void> {
+    await this.#pipe.start({
+      frame: (text, status, exchange) => this.#hear(text, status, exchange),
+      closed: reason => {
+        this.#ended ??= reason
+        this.#log.end(reason)
+        for (const nothing of this.#waiting) nothing()
+        this.#end(reason)
+      },
+    })
+  }
+
+  listen(): Promise<void> {
+    return this.#pipe.listen?.() ?? Promise.resolve()
+  }
+
+  /** Made ready for another scenario: nothing of the last one is left on this side. */
+  renew(options: OpenOptions): void {
+    this.#options = options
+    this.#log.clear()
+    this.#answers.clear()
+    this.#pending.clear()
+  }
+
+  begin(method: string, params: Json = {}, options: RequestOptions = {}): Begun {
+    const number = this.#nextId++
+    const id = 'id' in options ? options.id : number
+    const message = { jsonrpc: '2.0', id, method, ...this.#params(params, options) }
+    const dropped = new AbortController()
+    const answer = this.#ask(number, message, options, dropped.signal)
+    // Whoever lets go of it does not look at it any more.
+    answer.catch(() => {})
+    return { id, answer, abort: () => dropped.abort() }
+  }
+
+  request(method: string, params?: Json, options?: RequestOptions): Promise<Answer> {
+    return this.begin(method, params, options).answer
+  }
+
+  async converse(method: string, params: Json = {}, options: RequestOptions = {}): Promise<Answer> {
+    let answer = await this.request(method, params, options)
+    for (let round = 0; round < mostRounds; round++) {
+      const { result } = answer
+      if (!isRecord(result) || result['resultType'] !== 'input_required') return answer
+      const asked = isRecord(result['inputRequests']) ? result['inputRequests'] : {}
+      const inputResponses: Record<string, unknown> = {}
+      for (const [key, ask] of Object.entries(asked)) inputResponses[key] = await this.#answerInside(ask)
+      const state = result['requestState'] === undefined ? {} : { requestState: result['requestState'] }
+      answer = await this.request(method, { ...params, inputResponses, ...state }, options)
+    }
+    throw new Failed(`${method} still asks after ${mostRounds} rounds`, [answer.frame])
+  }
+
+  notify(method: string, params: Json = {}, options: RequestOptions = {}): Promise<Sent> {
+    const meta = options.meta === undefined ? {} : { _meta: options.meta }
+    const message = { jsonrpc: '2.0', method, params: { ...params, ...meta } }
+    return this.#send(JSON.stringify(message), message, options)
+  }
+
+  send(text: string, options: RequestOptions = {}): Promise<Sent> {
+    const value = parsed(text)
+    return this.#send(text, isRecord(value) ? value : undefined, options)
+  }
+
+  next(match: Match, ms = 5_000): Promise<Frame> {
+    return this.#log.next(match, ms)
+  }
+
+  heard(match: Match): readonly Frame[] {
+    return this.#log.heard(match)
+  }
+
+  async hears(match: Match, ms: number): Promise<boolean> {
+    return (await this.#log.find(match, ms)) !== undefined
+  }
+
+  onRequest(method: string, answer: (params: Json) => unknown): void {
+    this.#answers.set(method, answer)
+  }
+
+  async settled(): Promise<void> {
+    const harmless = isStateless(this.revision) ? 'server/discover' : this.revision === 's3' ? 'tools/list' : 'ping'
+    await this.request(harmless)
+  }
+
+  async close(): Promise<void> {
+    await this.#pipe.close()
+  }
+
+  #params(params: Json, options: RequestOptions): { params?: Json } {
+    const inside = isRecord(params['_meta']) ? params['_meta'] : undefined
+    const more = { ...inside, ...options.meta }
+    const meta =
+      options.envelope === false
+        ? Object.keys(more).length === 0
+          ? undefined
+          : more
+        : requestMeta(this.revision, this.#options, more)
+    return { params: meta === undefined ? params : { ...params, _meta: meta } }
+  }
+
+  async #ask(number: number, message: Json, options: RequestOptions, signal: AbortSignal): Promise<Answer> {
+    const { id } = message
+    const ms = options.ms ?? answerMs
+    const during: Frame[] = []
+    const sent: { status?: number; headers?: Readonly<Record<string, string>>; body?: string } = {}
+    const found = Promise.withResolvers<Frame | undefined>()
+    const nothing = (): void => found.resolve(undefined)
+    const timer = setTimeout(nothing, ms)
+    this.#pending.set(number, { id, during, done: found.resolve })
+    this.#waiting.add(nothing)
+    signal.addEventListener('abort', nothing)
+    const onHead = (status: number, headers: Readonly<Record<string, string>>): void =>
+      void Object.assign(sent, { status, headers })
+    const away = this.#send(JSON.stringify(message), message, options, { exchange: number, signal, onHead })
+    away.then(how => {
+      Object.assign(sent, how)
+      if (this.#isOver(how)) nothing()
+    }, found.reject)
+    try {
+      const frame = await found.promise
+      if (frame !== undefined) return answerOf(id, frame, during, sent)
+      if (sent.status !== undefined && (sent.body !== undefined || sent.status >= 400))
+        return { id, frame: undefined, during, ...sent }
+      throw this.#noAnswer(String(message['method']), ms)
+    } finally {
+      clearTimeout(timer)
+      this.#waiting.delete(nothing)
+      this.#pending.delete(number)
+    }
+  }
+
+  /** An exchange that is over has said all: no answer comes by another way. */
+  #isOver(sent: Sent): boolean {
+    return this.carrier === 'http' || (sent.status ?? 200) >= 400
+  }
+
+  #noAnswer(method: string, ms: number): Failed {
+    const why = this.#ended === undefined ? `within ${ms} ms` : `before the connection ended (${clip(this.#ended)})`
+    return new Failed(`${method} was not answered ${why}`, this.#log.frames.slice(-6))
+  }
+
+  async #send(text: string, message: Json | undefined, options: RequestOptions, way: Partial<Outward> = {}): Promise<Sent> {
+    this.#guard(message ?? parsed(text))
+    this.#log.add('out', text)
+    try {
+      return await this.#pipe.send(text, { message, headers: options.headers, ...way })
+    } catch (error) {
+      if (this.#ended !== undefined)
+        throw new Failed(`The connection has ended: ${clip(this.#ended)}`, this.#log.frames.slice(-6))
+      throw error
+    }
+  }
+
+  #hear(text: string, status: number | undefined, exchange: number | undefined): void {
+    const frame = this.#log.add('in', text, status)
+    const { value } = frame
+    if (!isRecord(value)) return
+    const isCall = typeof value['method'] === 'string'
+    const pending = isCall ? undefined : this.#answered(value, exchange)
+    if (pending !== undefined) return pending.done(frame)
+    for (const [number, { during }] of this.#pending) if (exchange === undefined || exchange === number) during.push(frame)
+    if (isCall && 'id' in value) void this.#answer(value)
+  }
+
+  /** The request that this answers: by its id, or because it came on its own exchange and names none. */
+  #answered(value: Json, exchange: number | undefined): Pending | undefined {
+    const own = exchange === undefined ? undefined : this.#pending.get(exchange)
+    if (own !== undefined && (own.id === value['id'] || (value['id'] ?? null) === null)) return own
+    for (const pending of this.#pending.values()) if (pending.id === value['id']) return pending
+    return undefined
+  }
+
+  async #answer(request: Json): Promise<void> {
+    const { id, method, params } = request
+    const response = await this.#response(String(method), isRecord(params) ? params : {})
+    const message = { jsonrpc: '2.0', id, ...response }
+    await this.#send(JSON.stringify(message), message, {}).catch(() => undefined)
+  }
+
+  async #response(method: string, params: Json): Promise<Json> {
+    if (method === 'ping') return { result: {} }
+    const answer = this.#answers.get(method)
+    if (answer === undefined) return { error: { code: -32601, message: `The kit was not told how to answer ${clip(method)}` } }
+    try {
+      return { result: await answer(params) }
+    } catch (error) {
+      if (isRecord(error) && typeof error['code'] === 'number')
+        return { error: { code: error['code'], message: String(error['message']) } }
+      throw error
+    }
+  }
+
+  async #answerInside(ask: unknown): Promise<unknown> {
+    const method = isRecord(ask) ? String(ask['method']) : ''
+    const answer = this.#answers.get(method)
+    if (answer === undefined)
+      throw new Failed(`A result asks for "${clip(method)}", which the kit did not declare`, this.#log.frames.slice(-2))
+    return answer(isRecord(ask) && isRecord(ask['params']) ? ask['params'] : {})
+  }
+}
+
+function answerOf(id: unknown, frame: Frame, during: readonly Frame[], sent: Sent | undefined): Answer {
+  const value = frame.value as Json
+  const error = value['error']
+  return {
+    id,
+    frame,
+    during,
+    ...sent,
+    ...('result' in value ? { result: value['result'] } : {}),
+    ...(isRecord(error) ? { error: error as unknown as AnswerError } : {}),
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,72 @@
+/** A server as a child process: one frame a line, and all that its standard output says, frame or not. */
+import { realClock } from '../../core/clock.ts'
+import { within } from '../../transports/framing/within.ts'
+import { type RunningCommand, runCommand } from '../../transports/stdio/command.ts'
+import type { Subject } from '../scenario.ts'
+import type { Pipe, PipeSink } from './pipe.ts'
+import type { ChildFace } from './raw-peer.ts'
+
+const stderrLines = 20
+
+export function stdioPipe(subject: Subject): Pipe {
+  const stderr: string[] = []
+  let running: RunningCommand | undefined
+  const write = (bytes: string | Uint8Array): Promise<void> =>
+    new Promise((resolve, reject) => {
+      if (running === undefined) reject(new Error('The process is not started'))
+      else running.input.write(bytes, error => (error ? reject(error) : resolve()))
+    })
+  return {
+    carrier: 'stdio',
+    async start(sink) {
+      const keep = (line: string): void => {
+        stderr.push(line)
+        if (stderr.length > stderrLines) stderr.shift()
+      }
+      running = runCommand({ ...subject, stderr: keep, closeMs: 1500, killMs: 1500 }, realClock)
+      running.input.on('error', () => {})
+      readLines(running, sink)
+      await running.started
+    },
+    async send(text) {
+      await write(`${text}\n`)
+      return {}
+    },
+    child: childFace(() => running, stderr, write),
+    async close() {
+      running?.input.end()
+      running?.output.resume()
+      await running?.end()
+    },
+  }
+}
+
+function readLines(running: RunningCommand, sink: PipeSink): void {
+  let rest = ''
+  running.output.setEncoding('utf8')
+  running.output.on('data', (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) sink.frame(line.endsWith('\r') ? line.slice(0, -1) : line)
+  })
+  running.output.once('close', () => {
+    if (rest !== '') sink.frame(rest)
+    const { code, signal } = running.status ?? {}
+    sink.closed(signal === undefined ? `the process ended with code ${code ?? 'unknown'}` : `the process was ended by ${signal}`)
+  })
+}
+
+function childFace(running: () => RunningCommand | undefined, stderr: readonly string[], write: ChildFace['write']): ChildFace {
+  return {
+    write,
+    stderr,
+    endInput: () => void running()?.input.end(),
+    exited: async ms => {
+      const command = running()
+      return command === undefined || within(command.exited, ms, realClock)
+    },
+    get status() {
+      return running()?.status
+    },
+  }
+}

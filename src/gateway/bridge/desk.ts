@@ -1,0 +1,101 @@
+/** Calls whose callers are away with questions: kept until they come back, and given up when they do not. */
+import type { Clock } from '../../core/clock.ts'
+import { problem } from '../../core/problem.ts'
+import type { Awaitable } from '../../jsonrpc/message.ts'
+import type { Context } from '../../server/context.ts'
+import type { Desk, Flight } from './flight.ts'
+import type { SharedDesk } from './shared-desk.ts'
+import { read } from './written.ts'
+
+/** How long the outcome of a call that was parked is kept for a caller whose connection broke over it. */
+const keptMs = 60_000
+const mostParked = 10_000
+
+export interface DeskOptions {
+  readonly clock: Clock
+  /** How long a caller may take over its answers. */
+  readonly askMs: number
+  /** Where callers may come back to another process. */
+  readonly shared?: SharedDesk | undefined
+}
+
+export class Parking implements Desk {
+  readonly #options: DeskOptions
+  readonly #flights = new Map<string, Flight>()
+  readonly #ends = new Map<string, () => void>()
+
+  constructor(options: DeskOptions) {
+    this.#options = options
+    options.shared?.answered(({ flight, key, said }) => {
+      const question = this.#flights.get(flight)?.open.get(key)
+      try {
+        question?.resolve(read(said))
+      } catch (error) {
+        question?.reject(error)
+      }
+    })
+  }
+
+  name(): string {
+    return this.#options.shared?.name() ?? crypto.randomUUID()
+  }
+
+  /** The caller is back with its answers, here or at another process than the one that made the call. */
+  rejoin(name: string, ctx: Context): Promise<unknown> {
+    const flight = this.#flights.get(name)
+    if (flight !== undefined) return flight.join(ctx)
+    const { shared } = this.#options
+    return shared === undefined ? Promise.reject(lost()) : shared.join(name, ctx)
+  }
+
+  park(flight: Flight): Awaitable<void> {
+    const { name } = flight
+    if (name === undefined) return
+    if (this.#flights.size >= mostParked && !this.#flights.has(name)) return flight.stop('Too many calls wait for answers')
+    this.#flights.set(name, flight)
+    this.#within(name, this.#options.askMs, () => flight.stop('The caller did not come back with its answers'))
+    return this.#options.shared?.save(flight, this.#options.askMs)
+  }
+
+  joined({ name = '' }: Flight): void {
+    this.#ends.get(name)?.()
+    this.#ends.delete(name)
+  }
+
+  changed(flight: Flight): void {
+    const { name } = flight
+    if (name === undefined || !this.#flights.has(name)) return
+    this.#options.shared?.save(flight, flight.ended === undefined ? this.#options.askMs : keptMs).catch(() => {})
+    if (flight.ended !== undefined) this.#within(name, keptMs, () => {})
+  }
+
+  ended({ name }: Flight): void {
+    if (name === undefined || !this.#flights.has(name)) return
+    this.#within(name, keptMs, () => {})
+    this.#options.shared?.drop(name).catch(() => {})
+  }
+
+  async close(): Promise<void> {
+    for (const cancel of this.#ends.values()) cancel()
+    for (const flight of this.#flights.values()) flight.stop('The gateway is closed')
+    this.#flights.clear()
+    await this.#options.shared?.close()
+  }
+
+  #within(name: string, ms: number, then: () => void): void {
+    this.#ends.get(name)?.()
+    const over = (): void => {
+      this.#ends.delete(name)
+      this.#flights.delete(name)
+      then()
+    }
+    this.#ends.set(name, this.#options.clock.setTimeout(over, ms, true))
+  }
+}
+
+/** What was parked is gone: with its process, or because nobody came for so long. */
+export function lost(): Error {
+  return problem('OUTCOME_UNKNOWN', 'The call that this answers is no longer waited for; what came of it is not known', {
+    suggestion: 'Look whether it was done before you call again',
+  })
+}

@@ -1,0 +1,133 @@
+/**
+ * One connection to an upstream, and the calls that are on their way through it. What the upstream asks or logs goes to the caller
+ * whose call brought it about: by the stream on which it came, where each call has its own. On a pipe that all share nothing says
+ * whose it is. It goes to the only caller that has calls in flight; where there are several it waits for a while until the others
+ * are done, and is refused by name where they are not. From then on callers take turns on that pipe.
+ */
+import type { Client } from '../../client/client.ts'
+import type { Relaying } from '../../client/relaying.ts'
+import type { Clock } from '../../core/clock.ts'
+import { quoted } from '../../core/why.ts'
+import type { Method } from '../../engine/method.ts'
+import { type LogLevel, levels } from '../../features/mcp/logging/messages.ts'
+import { listRoots } from '../../features/mcp/roots/messages.ts'
+import { McpError } from '../../jsonrpc/error.ts'
+import type { Id, Params } from '../../jsonrpc/message.ts'
+import type { Flight } from './flight.ts'
+import type { Pages } from './pages.ts'
+import { Turns } from './turns.ts'
+
+/** How long a question whose caller is not certain waits to become so. */
+const doubtMs = 10_000
+
+export interface LinePort {
+  readonly clock: Clock
+  trace(event: string, detail: unknown): void
+  /** Some caller is sent to a page, and the page has done its work. */
+  readonly pages: Pages
+  /** The upstream works with the folders of this caller. */
+  rooted(upstream: string, flight: Flight): void
+}
+
+export class Line {
+  readonly upstream: string
+  readonly turns: Turns
+  readonly #port: LinePort
+  readonly #flights = new Map<Id, Flight>()
+  readonly #doubts = new Set<() => void>()
+  /** The least severe level that this upstream was told to send. */
+  #level: number = levels.length
+  #levelling: Promise<void> | undefined = undefined
+
+  constructor(upstream: string, port: LinePort) {
+    this.upstream = upstream
+    this.#port = port
+    this.turns = new Turns(upstream, port.clock)
+  }
+
+  /** For the connection itself. */
+  get relaying(): Relaying {
+    return {
+      ask: (method, params, { signal, within }) => this.#ask(method, params, signal, within),
+      log: ({ level, data, logger }, within) => {
+        const flight = this.#flight(within)
+        if (typeof flight === 'object') flight.ctx.log(level, data, logger)
+        else this.#port.trace('upstream-log', { server: this.upstream, level, data })
+      },
+      elicitationDone: id => this.#port.pages.done(this.upstream, id),
+    }
+  }
+
+  add(id: Id, flight: Flight): void {
+    if (flight.id !== undefined) this.#flights.delete(flight.id)
+    flight.id = id
+    this.#flights.set(id, flight)
+  }
+
+  remove(flight: Flight): void {
+    if (flight.id !== undefined) this.#flights.delete(flight.id)
+    for (const look of this.#doubts) look()
+  }
+
+  /** A session that has a level for all hears the least severe that any caller wants. */
+  level(client: Client, wanted: LogLevel): Promise<void> | undefined {
+    const at = levels.indexOf(wanted)
+    if (at >= this.#level || client.capabilities['logging'] === undefined) return this.#levelling
+    this.#level = at
+    this.#levelling = client
+      .setLogLevel(wanted)
+      .catch(error => this.#port.trace('upstream-log-level', { server: this.upstream, error }))
+      .finally(() => {
+        this.#levelling = undefined
+      })
+    return this.#levelling
+  }
+
+  async #ask(method: Method, params: Params, signal: AbortSignal, within: Id | undefined): Promise<unknown> {
+    const found = this.#flight(within)
+    const flight = found === 'several' ? await this.#certain(signal) : found
+    if (flight === 'none')
+      throw new McpError('invalid-request', `${method.name}: no call is under way for whose caller this could be`)
+    if (flight !== 'several') {
+      if (typeof params['elicitationId'] === 'string') this.#port.pages.sent(this.upstream, params['elicitationId'], flight)
+      if (method.name === listRoots.name) this.#port.rooted(this.upstream, flight)
+      return flight.ask(method, params, signal)
+    }
+    throw new McpError(
+      'invalid-request',
+      `${method.name}: several callers have calls under way, and nothing says whose this is. Ask again: they take turns from now on`,
+    )
+  }
+
+  #flight(within: Id | undefined): Flight | 'none' | 'several' {
+    if (within !== undefined) return this.#flights.get(within) ?? 'none'
+    let found: Flight | undefined
+    for (const flight of this.#flights.values()) {
+      if (found !== undefined && found.owner !== flight.owner) return 'several'
+      found = flight
+    }
+    return found ?? 'none'
+  }
+
+  /** A call that ends did not wait for an answer: when one caller is left it is that one's question. */
+  #certain(signal: AbortSignal): Promise<Flight | 'none' | 'several'> {
+    this.turns.begin(this.#flights.values())
+    this.#port.trace('upstream-question', `The server ${quoted(this.upstream)} asks, and several callers wait for it`)
+    return new Promise(resolve => {
+      const done = (flight: Flight | 'none' | 'several'): void => {
+        cancel()
+        this.#doubts.delete(look)
+        signal.removeEventListener('abort', late)
+        resolve(flight)
+      }
+      const look = (): void => {
+        const flight = this.#flight(undefined)
+        if (flight !== 'several') done(flight)
+      }
+      const late = (): void => done('several')
+      const cancel = this.#port.clock.setTimeout(late, doubtMs, true)
+      this.#doubts.add(look)
+      signal.addEventListener('abort', late, { once: true })
+    })
+  }
+}

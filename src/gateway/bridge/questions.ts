@@ -1,0 +1,102 @@
+/** What an upstream asks, put to the caller whose call brought it about, in whatever way that caller's wire has for it. */
+import type { Exchange } from '../../engine/exchange.ts'
+import { declared } from '../../engine/extensions.ts'
+import type { Method } from '../../engine/method.ts'
+import { elicit, takesElicitation } from '../../features/mcp/elicitation/messages.ts'
+import { listRoots } from '../../features/mcp/roots/messages.ts'
+import { askRoots } from '../../features/mcp/roots/server.ts'
+import { createMessage, type SamplingParams } from '../../features/mcp/sampling/messages.ts'
+import { sample } from '../../features/mcp/sampling/server.ts'
+import { takingTasks, tasksExtension } from '../../features/mcp/tasks/messages.ts'
+import { McpError } from '../../jsonrpc/error.ts'
+import { clip, echo } from '../../jsonrpc/limits.ts'
+import { isRecord, type Params } from '../../jsonrpc/message.ts'
+import type { Capabilities } from '../../revisions/index.ts'
+
+const methods = new Map<string, Method>([elicit, createMessage, listRoots].map(method => [method.name, method as Method]))
+
+/** The kind of a question: part of the key by which it is found again. */
+export function kindOf({ name }: Method): string {
+  return name === elicit.name ? 'elicit' : name === createMessage.name ? 'sample' : 'roots'
+}
+
+/** A question inside a result: its method, and its params once they are what they must be. */
+export function questionIn(request: unknown): { readonly method: Method; readonly params: Params } {
+  const { method: name, params } = isRecord(request) ? request : {}
+  const method = typeof name === 'string' ? methods.get(name) : undefined
+  if (method === undefined) throw new McpError('method-not-found', `The server asks ${echo(name)}, which nobody here answers`)
+  const given = isRecord(params) ? params : {}
+  const fault = method.params.check(given)
+  if (fault === undefined) return { method, params: given }
+  const where = fault.path === '' ? 'params' : `params.${clip(fault.path)}`
+  throw new McpError('invalid-result', `The server asks ${method.name}, but its ${where} must be ${fault.expected}`)
+}
+
+/** Refused by name where the caller did not declare what it takes. */
+export function passOn(
+  exchange: Exchange,
+  method: Method,
+  params: Params,
+  options: { readonly key: string; readonly signal: AbortSignal },
+): Promise<unknown> {
+  const { _meta, task, ...asked } = params
+  if (method.name === elicit.name) return passElicitation(exchange, asked, options)
+  if (method.name === createMessage.name) return sample(exchange, asked as unknown as SamplingParams, options)
+  return askRoots(exchange, options).then(roots => ({ roots }))
+}
+
+async function passElicitation(
+  exchange: Exchange,
+  params: Params,
+  options: { readonly key: string; readonly signal: AbortSignal },
+): Promise<unknown> {
+  const mode = params['mode'] === 'url' ? 'url' : 'form'
+  const { revision } = exchange.peer
+  const fits = mode === 'url' || revision.id !== '2025-06-18' || !hasLists(params['requestedSchema'])
+  const message = params['message'] as string
+  // Not every wire has one; whoever is asked again must find the same.
+  const named =
+    mode === 'form' || params['elicitationId'] !== undefined
+      ? {}
+      : { elicitationId: await exchange.once(`elicitation-id ${options.key}`, () => crypto.randomUUID()) }
+  return exchange.ask(elicit, { ...params, ...named, mode, message } as const, {
+    ...options,
+    kind: 'elicit',
+    requires: { elicitation: mode === 'url' ? { url: {} } : {} },
+    allowed: takesElicitation(exchange.peer, mode) && fits,
+    accepts: value => isRecord(value) && ['accept', 'decline', 'cancel'].includes(value['action'] as string),
+  })
+}
+
+/** 2025-06-18 has no lists in forms. */
+function hasLists(schema: unknown): boolean {
+  const properties = isRecord(schema) ? schema['properties'] : undefined
+  return isRecord(properties) && Object.values(properties).some(field => isRecord(field) && field['type'] === 'array')
+}
+
+const declarations: Capabilities[] = []
+
+/**
+ * What a caller can be asked, as a request to an upstream declares it. One object for each of the few there can be, so that what is
+ * written of it is written once.
+ */
+export function declaredFor({ peer }: Exchange): Capabilities {
+  const { capabilities, revision } = peer
+  const sampling = capabilities['sampling']
+  const bits =
+    revision.asks === 'none'
+      ? 0
+      : (takesElicitation(peer, 'form') ? 1 : 0) +
+        (takesElicitation(peer, 'url') ? 2 : 0) +
+        (isRecord(sampling) ? 4 : 0) +
+        (isRecord(sampling) && isRecord(sampling['tools']) ? 8 : 0) +
+        (isRecord(capabilities['roots']) ? 16 : 0) +
+        (revision.era === 'request' && declared(peer, tasksExtension) !== undefined ? 32 : 0)
+  declarations[bits] ??= {
+    ...((bits & 3) !== 0 && { elicitation: { ...((bits & 1) !== 0 && { form: {} }), ...((bits & 2) !== 0 && { url: {} }) } }),
+    ...((bits & 4) !== 0 && { sampling: (bits & 8) !== 0 ? { tools: {} } : {} }),
+    ...((bits & 16) !== 0 && { roots: {} }),
+    ...((bits & 32) !== 0 && takingTasks),
+  }
+  return declarations[bits]
+}

@@ -1,0 +1,47 @@
+/** From a file to a gateway: what it says as options, and nothing at all where it says something wrong. */
+import { readFile } from 'node:fs/promises'
+import type { Target } from '../../client/target.ts'
+import { quoted } from '../../core/why.ts'
+import { faultText } from '../../host/config/read.ts'
+import type { ServerOption } from '../../host/servers/entry.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { GatewayOptions } from '../options.ts'
+import { readTrust } from '../trust/placed.ts'
+import { type TrustSettings, trustMembers } from '../trust/settings.ts'
+import { type FoundServer, type GatewayConfig, readGatewayConfig } from './read.ts'
+
+export interface GatewayFileOptions {
+  /** Where variables come from. Default: the environment of this process. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly home?: string
+}
+
+/** What a file says, with all that is wrong in it. Connects to nothing. */
+export async function readGatewayFile(file: string, options: GatewayFileOptions = {}): Promise<GatewayConfig<TrustSettings>> {
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (cause) {
+    throw new TypeError(`The file ${quoted(file)} cannot be read: ${clip(String(cause), 200)}`, { cause })
+  }
+  return readGatewayConfig(text, file, { ...options, trustMembers, readTrust })
+}
+
+/** The options that a file stands for. What the program itself says stands before it. */
+export async function withConfig(given: GatewayOptions, options?: GatewayFileOptions): Promise<GatewayOptions> {
+  if (given.config === undefined) return given
+  const config = await readGatewayFile(given.config, options)
+  // A rule that was left out would let through what it forbids.
+  if (config.faults.length > 0) throw new TypeError(config.faults.map(faultText).join('\n'))
+  return { ...optionsOf(config), ...given, servers: { ...optionsOf(config).servers, ...given.servers } }
+}
+
+export function optionsOf({ servers, frame, trust }: GatewayConfig<TrustSettings>): GatewayOptions {
+  const used = [...servers].filter(([, { disabled }]) => !disabled)
+  return { ...frame, ...trust, servers: Object.fromEntries(used.map(([name, server]) => [name, optionOf(server)])) }
+}
+
+function optionOf({ target, headers, timeoutMs }: FoundServer): ServerOption {
+  const opening: Target = target
+  return { target: opening, ...(headers !== undefined && { headers }), ...(timeoutMs !== undefined && { timeoutMs }) }
+}

@@ -1,0 +1,162 @@
+/** Mistakes in what was said of trust: each names its place, what is wrong there and what would be right. */
+import { oauth } from '../../auth/resource/options.ts'
+import { toMilliseconds } from '../../core/duration.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { readRule } from './rules.ts'
+import { type GatewayRule, trustMembers } from './settings.ts'
+
+export interface TrustFault {
+  /** Names of members and places in lists, from the top. */
+  readonly path: readonly (string | number)[]
+  readonly message: string
+  readonly fix: string
+}
+
+type Tell = (path: readonly (string | number)[], message: string, fix: string) => void
+
+/** All that is wrong with it; empty: nothing. */
+export function faultsIn(settings: unknown): readonly TrustFault[] {
+  const faults: TrustFault[] = []
+  const tell: Tell = (path, message, fix) => faults.push({ path, message, fix })
+  if (!isRecord(settings)) return [{ path: [], message: 'Settings must be an object', fix: `Give ${trustMembers.join(', ')}` }]
+  known(settings, trustMembers, [], tell)
+  if (settings['auth'] !== undefined) checkAuth(settings['auth'], tell)
+  checkClients(settings['clients'] ?? {}, tell)
+  checkRules(settings['rules'] ?? [], tell)
+  oneOf(settings['otherwise'], ['allow', 'ask', 'deny'], ['otherwise'], tell)
+  oneOf(settings['pins'], ['block', 'warn', 'off'], ['pins'], tell)
+  checkAudit(settings['audit'], tell)
+  checkApprovals(settings['approvals'], tell)
+  oneOf(settings['provenance'], [true, false], ['provenance'], tell)
+  checkEvents(settings['events'], tell)
+  return faults
+}
+
+/** Throws the first of them. */
+export function checkTrust(settings: unknown): void {
+  const [first] = faultsIn(settings)
+  if (first !== undefined) throw new TypeError(`${placeText(first.path)}${first.message}. ${first.fix}`)
+}
+
+export function placeText(path: TrustFault['path']): string {
+  return path.length === 0
+    ? ''
+    : `${path
+        .map(part => (typeof part === 'number' ? `[${part}]` : clip(part)))
+        .join('.')
+        .replaceAll('.[', '[')}: `
+}
+
+function checkAuth(auth: unknown, tell: Tell): void {
+  if (!isRecord(auth)) return tell(['auth'], 'auth must be an object', 'Give { issuer, resource } or { tokens }')
+  if (auth['tokens'] !== undefined) return checkTokens(auth['tokens'], tell)
+  attempt(() => oauth(auth as never), ['auth'], 'Give { issuer, resource, scopes? }, as for oauth()', tell)
+}
+
+const shortestToken = 16
+
+function checkTokens(tokens: unknown, tell: Tell): void {
+  const path = ['auth', 'tokens']
+  if (!isRecord(tokens)) return tell(path, 'tokens must be an object', 'Give a token for each client by its name')
+  const seen = new Set<unknown>()
+  for (const [client, token] of Object.entries(tokens)) {
+    const place = [...path, client]
+    if (typeof token !== 'string' || token.length < shortestToken)
+      tell(place, `A token has at least ${shortestToken} characters`, 'Make one by: openssl rand -base64 32')
+    else if (seen.has(token)) tell(place, 'Two clients have the same token', 'Give each its own')
+    seen.add(token)
+  }
+}
+
+const clientMembers = ['principals', 'oauthClients', 'upstreams', 'tools', 'budget']
+
+function checkClients(clients: unknown, tell: Tell): void {
+  if (!isRecord(clients)) return tell(['clients'], 'clients must be an object', 'Give what holds for each client by its name')
+  for (const [name, client] of Object.entries(clients)) {
+    const path = ['clients', name]
+    if (!isRecord(client)) {
+      tell(path, 'A client must be an object', `Give ${clientMembers.join(', ')}`)
+      continue
+    }
+    known(client, clientMembers, path, tell)
+    for (const member of ['principals', 'oauthClients', 'upstreams', 'tools']) texts(client[member], [...path, member], tell)
+    const { budget } = client
+    const budgets = budget === undefined ? [] : Array.isArray(budget) ? budget : [budget]
+    for (const [i, each] of budgets.entries())
+      checkBudget(each, Array.isArray(budget) ? [...path, 'budget', i] : [...path, 'budget'], tell)
+  }
+}
+
+function checkBudget(budget: unknown, path: readonly (string | number)[], tell: Tell): void {
+  const fix = 'Give { units, per } or { calls, per }, such as { units: 100, per: 1h }'
+  if (!isRecord(budget)) return tell(path, 'A budget must be an object', fix)
+  known(budget, ['units', 'calls', 'per'], path, tell)
+  const { units, calls, per } = budget
+  const most = units ?? calls
+  if ((units === undefined) === (calls === undefined) || !(typeof most === 'number' && most > 0 && most <= 1e9))
+    tell(path, 'A budget has either units or calls, above 0', fix)
+  attempt(() => toMilliseconds(per as never, 'per'), [...path, 'per'], 'Give a time such as 1h', tell)
+}
+
+function checkRules(rules: unknown, tell: Tell): void {
+  if (!Array.isArray(rules)) return tell(['rules'], 'rules must be a list', 'Give each as { name, tool, do }')
+  const names = new Set<unknown>()
+  for (const [i, rule] of rules.entries()) {
+    const name = isRecord(rule) ? rule['name'] : undefined
+    if (typeof name !== 'string' || name === '' || names.has(name))
+      tell(['rules', i], `A rule is named ${clip(JSON.stringify(name) ?? 'undefined')}`, 'Give each a name of its own')
+    else attempt(() => readRule(rule as GatewayRule), ['rules', i], `Correct rule ${clip(name)}`, tell)
+    names.add(name)
+  }
+}
+
+function checkAudit(audit: unknown, tell: Tell): void {
+  if (audit === undefined || typeof audit === 'boolean') return
+  if (!isRecord(audit)) return tell(['audit'], 'audit must be true, false or an object', 'Give { keep: 90d }')
+  known(audit, ['keep', 'lines'], ['audit'], tell)
+  const { keep } = audit
+  if (keep !== undefined) attempt(() => toMilliseconds(keep as never, 'keep'), ['audit', 'keep'], 'Give a time such as 90d', tell)
+}
+
+function checkApprovals(approvals: unknown, tell: Tell): void {
+  if (approvals === undefined) return
+  if (!isRecord(approvals)) return tell(['approvals'], 'approvals must be an object', 'Give { wait: 30s }')
+  known(approvals, ['wait'], ['approvals'], tell)
+  const { wait } = approvals
+  if (wait !== undefined)
+    attempt(() => toMilliseconds(wait as never, 'wait'), ['approvals', 'wait'], 'Give a time such as 30s', tell)
+}
+
+function checkEvents(events: unknown, tell: Tell): void {
+  if (events === undefined || typeof events === 'boolean') return
+  if (!isRecord(events))
+    return tell(['events'], 'events must be true, false or an object', 'Give the URIs to watch for each server')
+  for (const [upstream, uris] of Object.entries(events)) texts(uris, ['events', upstream], tell)
+}
+
+function texts(value: unknown, path: readonly (string | number)[], tell: Tell): void {
+  const list = typeof value === 'string' ? [value] : value
+  if (value === undefined) return
+  if (!Array.isArray(list) || !list.every(text => typeof text === 'string' && text !== '' && text.length <= 256))
+    tell(path, 'It must be a text or a list of texts of up to 256 characters', 'A star in it stands for any characters')
+}
+
+function oneOf(value: unknown, allowed: readonly unknown[], path: readonly string[], tell: Tell): void {
+  if (value !== undefined && !allowed.includes(value))
+    tell(path, `${path.join('.')} is ${clip(String(value))}`, `Give one of ${allowed.join(', ')}`)
+}
+
+/** A misspelled member would be none, and nobody would know. */
+function known(value: object, allowed: readonly string[], path: readonly (string | number)[], tell: Tell): void {
+  for (const name of Object.keys(value))
+    if (!allowed.includes(name)) tell([...path, name], `"${clip(name)}" is not known here`, `There is ${allowed.join(', ')}`)
+}
+
+function attempt(check: () => void, path: readonly (string | number)[], fix: string, tell: Tell): void {
+  try {
+    check()
+  } catch (error) {
+    tell(path, error instanceof Error ? error.message : String(error), fix)
+  }
+}

@@ -1,0 +1,54 @@
+/** What would become of a call, and why: for whoever writes rules. */
+import { problemText } from '../../core/problem.ts'
+import type { Params } from '../../jsonrpc/message.ts'
+import type { Clients } from './clients.ts'
+import { denied } from './gate.ts'
+import type { Policy } from './policy.ts'
+import { unnamed } from './settings.ts'
+
+/** A call that nobody makes. */
+export interface Explaining {
+  readonly upstream: string
+  /** Its own name at that server. */
+  readonly tool: string
+  /** Default: `anonymous`. */
+  readonly client?: string
+  readonly principal?: string
+  readonly args?: Params
+}
+
+export interface Explained {
+  readonly do: 'allow' | 'deny' | 'ask' | 'hidden'
+  /** The rule that counts; `otherwise` where none is about it, `clients` where that client does not see the tool. */
+  readonly rule: string
+  /** All rules that are about it. */
+  readonly about: readonly string[]
+  /** What its caller would read. */
+  readonly message?: string
+  /** What else holds for it: equal calls within this time are one, it costs so much, it needs these scopes. */
+  readonly dedupe?: string | number
+  readonly units?: number
+  readonly scopes?: readonly string[]
+}
+
+export function explain(
+  { clients, policy }: { readonly clients: Clients; readonly policy: Policy },
+  call: Explaining,
+): Explained {
+  const { upstream, tool, client = unnamed.http, principal, args = {} } = call
+  const own = policy.for(upstream, tool)
+  const judged = { client, principal, args }
+  const about = own.about(judged).map(({ rule }) => rule.name)
+  if (clients.get(client)?.seesTool(upstream, tool) === false) return { do: 'hidden', rule: 'clients', about }
+  const verdict = own.judge(judged)
+  const [dedupe, cost, scopes] = [own.say('dedupe', judged), own.say('cost', undefined), own.say('scopes', undefined)]
+  return {
+    do: verdict.do,
+    rule: verdict.by?.name ?? 'otherwise',
+    about,
+    ...(verdict.do === 'deny' && { message: problemText(denied(own, verdict)) }),
+    ...(dedupe !== undefined && { dedupe }),
+    ...(cost !== undefined && { units: cost.units }),
+    ...(scopes !== undefined && { scopes }),
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * What the gateway says of a tool that its server does not say, by the options that an author would write. A tool that no rule is
+ * about gets none, and its calls go the short way.
+ */
+import type { Duration } from '../../core/duration.ts'
+import type { Schema } from '../../core/schema/index.ts'
+import type { Tool } from '../../features/mcp/tools/messages.ts'
+import type { ConfirmCaller, ConfirmFacts } from '../../features/reliability/confirmation/facts.ts'
+import type { CostFacts } from '../../features/reliability/cost/facts.ts'
+import { offeredCost } from '../../features/reliability/cost/messages.ts'
+import type { Params } from '../../jsonrpc/message.ts'
+import type { ToolOptions } from '../../server/api.ts'
+import type { Clients } from './clients.ts'
+import type { Judged, ToolPolicy } from './policy.ts'
+import type { TrustSettings } from './settings.ts'
+
+export interface OptionParts {
+  readonly settings: TrustSettings
+  readonly clients: Clients
+}
+
+export type AddedOptions = Partial<ToolOptions<Schema, Schema>>
+
+export function toolOptions({ settings, clients }: OptionParts, policy: ToolPolicy, tool: Tool): AddedOptions {
+  const judged = (args: Params, caller: ConfirmCaller): Judged => judgedOf(clients, caller, args)
+  const dedupe = tool.annotations?.readOnlyHint === true ? undefined : dedupeOf(policy, judged)
+  const cost = costFor(policy, tool, clients)
+  const scopes = policy.say('scopes', undefined)
+  const timeout = policy.say('timeout', undefined)
+  const idempotent = policy.say('idempotent', undefined)
+  return {
+    ...(policy.asks && { confirm: confirmOf(policy, settings, judged) }),
+    ...(dedupe !== undefined && { dedupe }),
+    ...(cost !== undefined && { cost }),
+    ...(scopes !== undefined && { scopes }),
+    ...(timeout !== undefined && { timeout }),
+    ...(idempotent !== undefined && { idempotent }),
+  }
+}
+
+export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params): Judged {
+  const { principal } = caller
+  return { client: clients.nameOf(caller), principal: principal?.subject ?? principal?.id, args }
+}
+
+const channels = { client: undefined, operator: 'queue', either: 'either' } as const
+
+function confirmOf(
+  policy: ToolPolicy,
+  { approvals = {} }: TrustSettings,
+  judged: (args: Params, caller: ConfirmCaller) => Judged,
+): ConfirmFacts {
+  return {
+    when: (args, caller) => {
+      const verdict = policy.judge(judged(args, caller))
+      if (verdict.do !== 'ask') return false
+      const { by = 'either', message, risk, wait = approvals.wait } = verdict.by ?? {}
+      const channel = channels[by]
+      return {
+        ...(message !== undefined && { message }),
+        ...(risk !== undefined && { risk }),
+        ...(channel !== undefined && { channel }),
+        ...(channel !== undefined && wait !== undefined && { wait }),
+      }
+    },
+  }
+}
+
+function dedupeOf(policy: ToolPolicy, judged: (args: Params, caller: ConfirmCaller) => Judged): AddedOptions['dedupe'] {
+  if (!policy.varies('dedupe')) return policy.say('dedupe', undefined)
+  return (args: Params, caller: ConfirmCaller): Duration | undefined => policy.say('dedupe', judged(args, caller))
+}
+
+/** By a rule, else as its server advertises it. Calls are counted where some client has only so many. */
+function costFor(policy: ToolPolicy, tool: Tool, clients: Clients): CostFacts | undefined {
+  const said = policy.say('cost', undefined)
+  if (said !== undefined)
+    return { category: 'metered', estimatedUnits: said.units, ...(said.label !== undefined && { unitLabel: said.label }) }
+  const { category, units, unitLabel } = offeredCost(tool._meta)
+  // Whoever wants an approval asks for it itself.
+  if (category !== undefined && category !== 'free')
+    return {
+      category: 'metered',
+      ...(units !== undefined && { estimatedUnits: units }),
+      ...(unitLabel !== undefined && { unitLabel }),
+    }
+  return clients.countsCalls ? { category: 'free' } : undefined
+}

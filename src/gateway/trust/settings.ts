@@ -1,0 +1,104 @@
+/** What a gateway may be told of trust: who may call what, what is asked, paid, pinned and written down. Plain data, as it lies in a file. */
+import type { OAuthOptions } from '../../auth/resource/options.ts'
+import type { Duration } from '../../core/duration.ts'
+import type { Risk } from '../../features/reliability/confirmation/messages.ts'
+import type { Hours, Rate } from '../../host/policy/rule.ts'
+
+type Some = string | readonly string[]
+
+/** Whose tokens are taken: those of an OAuth authorization server, or one for each client, kept by both sides. */
+export type AuthSettings = Omit<OAuthOptions, 'verify'> | { readonly tokens: Readonly<Record<string, string>> }
+
+/** So much in each period, for all of a client together. */
+export interface ClientBudget {
+  readonly units?: number
+  readonly calls?: number
+  readonly per: Duration
+}
+
+/**
+ * A name for callers. Who has no token is `local` on a pipe and in memory, and `anonymous` over HTTP; whose token no client names is
+ * `unlisted`. In texts a star stands for any characters.
+ */
+export interface ClientSettings {
+  /** Subjects of tokens. */
+  readonly principals?: Some
+  /** The OAuth clients that tokens were given to. */
+  readonly oauthClients?: Some
+  /** Servers whose tools, resources and prompts it sees. Default all. */
+  readonly upstreams?: Some
+  /** Tools that it sees, each as `server/tool`; what begins with `!` it does not. Default all. */
+  readonly tools?: Some
+  readonly budget?: ClientBudget | readonly ClientBudget[]
+}
+
+/** All conditions must hold; of several texts one must fit. What it says holds for those calls. */
+export interface GatewayRule {
+  /** Names it in every refusal, question and note. */
+  readonly name: string
+  readonly upstream?: Some
+  /** The tool's own name, as its server calls it. */
+  readonly tool?: Some
+  readonly client?: Some
+  readonly principal?: Some
+  /** Arguments by name; dots lead into objects. Of a list one member must fit, for a rule that allows all of them. */
+  readonly args?: Readonly<Record<string, Some>>
+  readonly hours?: Hours
+  /** Only what goes beyond it, counted for each upstream by this process. */
+  readonly above?: Omit<Rate, 'by'>
+  /** From then on it counts no more: ISO 8601. */
+  readonly until?: string
+  readonly do?: 'allow' | 'deny' | 'ask'
+  /** Of `ask`: the client's user, whoever runs the gateway, or the latter where the client cannot ask. Default `either`. */
+  readonly by?: 'client' | 'operator' | 'either'
+  /** What is told or asked instead of our own words; `{name}` stands for that argument. */
+  readonly message?: string
+  readonly fix?: string
+  readonly risk?: Risk
+  /** Of `ask`: how long a call waits for whoever runs the gateway. Default: `approvals.wait`. */
+  readonly wait?: Duration
+  /** Equal calls of one caller within this time are one. Not of tools that only read. */
+  readonly dedupe?: Duration
+  /** What a call costs. Default: what its server says. */
+  readonly cost?: { readonly units: number; readonly label?: string }
+  /** Scopes that the caller's token must have. */
+  readonly scopes?: readonly string[]
+  /** How long a call may take. */
+  readonly timeout?: Duration
+  /** Done twice it has the same effect as done once, whatever its server says. */
+  readonly idempotent?: boolean
+}
+
+export interface TrustSettings {
+  readonly auth?: AuthSettings
+  readonly clients?: Readonly<Record<string, ClientSettings>>
+  readonly rules?: readonly GatewayRule[]
+  /** What happens where no rule says anything. Default `allow`. */
+  readonly otherwise?: 'allow' | 'ask' | 'deny'
+  /** What becomes of a tool whose definition is not the one that was first seen: hidden until approved, told, or nothing. Default `block`. */
+  readonly pins?: 'block' | 'warn' | 'off'
+  /** Whether every call is written down. Default true. */
+  readonly audit?: boolean | { readonly keep?: Duration; readonly lines?: number }
+  /** How long calls wait for whoever runs the gateway, before they are refused and have to be made again. Default not at all. */
+  readonly approvals?: { readonly wait?: Duration }
+  /** Whether results say which server and tool they are from, to clients that want to know. Default true. */
+  readonly provenance?: boolean
+  /** Resources, by server, whose updates become events whether a client watches them or not. */
+  readonly events?: boolean | Readonly<Record<string, readonly string[]>>
+}
+
+/** The members of a file that are about trust. */
+export const trustMembers = [
+  'auth',
+  'clients',
+  'rules',
+  'otherwise',
+  'pins',
+  'audit',
+  'approvals',
+  'provenance',
+  'events',
+] as const satisfies readonly (keyof TrustSettings)[]
+
+/** The names of callers that no client names: on a pipe, over HTTP without a token, and with one. */
+export const unnamed = { pipe: 'local', http: 'anonymous', token: 'unlisted' } as const

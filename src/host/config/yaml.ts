@@ -1,0 +1,51 @@
+/** YAML by `yaml`, in the same shape as JSON with comments: values that know their line. Loaded when the first such file is read. */
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type YAMLMap } from 'yaml'
+import type { Placed, SyntaxFault } from './jsonc.ts'
+
+/** Reads a text. A name that stands twice is a mistake, and so is an alias: a few of them can stand for very much. */
+export function readYaml(text: string): { readonly root: Placed | undefined; readonly faults: readonly SyntaxFault[] } {
+  const lines = new LineCounter()
+  const faults: SyntaxFault[] = []
+  const lineAt = (offset: number | undefined): number => Math.max(1, lines.linePos(offset ?? 0).line)
+  try {
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true })
+    for (const { message, pos } of document.errors) faults.push({ line: lineAt(pos[0]), message: firstLine(message) })
+    const { contents } = document
+    if (contents === null) return { root: undefined, faults: faults.length > 0 ? faults : [{ line: 1, message: 'it is empty' }] }
+    return { root: placed(contents, lineAt, faults), faults }
+  } catch (error) {
+    // What is nested too deeply for the parser.
+    return { root: undefined, faults: [{ line: 1, message: error instanceof Error ? firstLine(error.message) : String(error) }] }
+  }
+}
+
+type LineAt = (offset: number | undefined) => number
+
+function placed(node: unknown, lineAt: LineAt, faults: SyntaxFault[]): Placed {
+  if (isMap(node)) return mapOf(node, lineAt, faults)
+  if (isSeq(node)) {
+    const items = node.items.map(item => placed(item, lineAt, faults))
+    return { line: lineAt(node.range?.[0]), items, value: items.map(({ value }) => value) }
+  }
+  if (isScalar(node)) return { line: lineAt(node.range?.[0]), value: node.value }
+  if (!isAlias(node)) return { line: 1, value: null }
+  const line = lineAt(node.range?.[0])
+  faults.push({ line, message: `the alias *${node.source} is not taken; write its value out` })
+  return { line, value: null }
+}
+
+function mapOf(node: YAMLMap, lineAt: LineAt, faults: SyntaxFault[]): Placed {
+  const members = new Map<string, Placed>()
+  const line = lineAt(node.range?.[0])
+  for (const { key, value } of node.items) {
+    const name = isScalar(key) ? String(key.value) : undefined
+    const at = isScalar(key) ? lineAt(key.range?.[0]) : line
+    if (name === undefined) faults.push({ line: at, message: 'a name that is no text' })
+    else members.set(name, value === null ? { line: at, value: null } : { ...placed(value, lineAt, faults), line: at })
+  }
+  return { line, members, value: Object.fromEntries([...members].map(([name, { value }]) => [name, value])) }
+}
+
+function firstLine(text: string): string {
+  return (text.split('\n')[0] ?? '').replace(/:$/, '')
+}

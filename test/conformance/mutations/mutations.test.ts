@@ -1,0 +1,44 @@
+/** E12-6: a kit that cannot fail proves nothing. Each mutation is caught by the scenarios that it names, which pass without it. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { pageOf } from './document.ts'
+import { mutations } from './index.ts'
+import { tried } from './run.ts'
+
+const page = fileURLToPath(new URL('../../../docs/conformance-mutations.md', import.meta.url))
+
+it('E12-6: there are at least 60 mutations, each with an id of its own', () => {
+  expect(mutations.length).toBeGreaterThanOrEqual(60)
+  expect(new Set(mutations.map(({ id }) => id)).size).toBe(mutations.length)
+})
+
+it('E12-6: what catches them is written down', () => {
+  if (process.env['VIVARIUM_WRITE'] !== undefined) writeFileSync(page, pageOf(mutations))
+  expect(
+    readFileSync(page, 'utf8'),
+    'Write it anew: VIVARIUM_WRITE=1 npx vitest run test/conformance/mutations/mutations.test.ts',
+  ).toBe(pageOf(mutations))
+})
+
+/** Cells in which mutations are tried, with all scenarios that are named there. */
+const cells = [...Map.groupBy(mutations, ({ revision, web }) => `${revision} over ${web === undefined ? 'memory' : 'http'}`)]
+
+describe('E12-6: without a mutation', () => {
+  it.each(cells)('the scenarios of %s pass', { timeout: 300_000 }, async (_, group) => {
+    const [{ revision, web }] = group as [(typeof mutations)[number]]
+    const ids = [...new Set(group.flatMap(({ caughtBy }) => caughtBy))]
+    const results = await tried({ revision, overHttp: web !== undefined }, ids)
+    expect(results.filter(({ status }) => status !== 'passed').map(one => [one.test_id, one.message])).toEqual([])
+    expect(results.map(({ test_id }) => test_id).sort()).toEqual(ids.sort())
+  })
+})
+
+describe.concurrent('E12-6: with a mutation its scenarios fail', () => {
+  it.each(mutations.map(one => [one.id, one] as const))('%s', { timeout: 300_000 }, async (_, mutation) => {
+    const results = await tried(mutation, mutation.caughtBy)
+    const seen = Object.fromEntries(results.map(one => [one.test_id, one.status]))
+    const wanted = Object.fromEntries(mutation.caughtBy.map(id => [id, 'failed']))
+    expect(seen, results.map(one => one.message).join('; ')).toEqual(wanted)
+  })
+})

@@ -1,0 +1,55 @@
+/** E12-4: the reference server shows every statement that a server can show, in both eras and on every carrier. */
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Started, startReference } from '../../examples/reference/start.ts'
+import { extensionScenarios } from '../../src/conformance/extensions/index.ts'
+import { type Carrier, judge, type Places, tableOf } from '../../src/conformance/index.ts'
+import { liveScenarios } from '../../src/conformance/live/index.ts'
+
+const scenarios = [...extensionScenarios, ...liveScenarios]
+const program = fileURLToPath(new URL('../../examples/reference/server.ts', import.meta.url))
+
+/** What no server can show there. */
+const unseen = [
+  ['ext/E15-7', '2026-07-28', 'http'],
+  ['ext/E15-8', '2026-07-28', 'http'],
+  ['ext/E15-12', '2026-07-28', 'http'],
+]
+
+describe('the reference server', () => {
+  let started: Started
+  beforeAll(async () => {
+    started = await startReference()
+  })
+  afterAll(() => started.server.close())
+
+  const placesFor = (carrier: Carrier): Places => {
+    const { server, url } = started
+    if (carrier === 'memory') return { memory: server.door }
+    if (carrier === 'http') return { http: url }
+    if (carrier === 'websocket') return { websocket: new URL('/ws', url.replace('http', 'ws')) }
+    return { stdio: { command: process.execPath, args: [program, '--stdio'] } }
+  }
+
+  it.each(['memory', 'http', 'websocket', 'stdio'] as const)(
+    'E12-4: passes every scenario of the extensions and of MCP Live on %s',
+    { timeout: 600_000 },
+    async carrier => {
+      const report = await judge(placesFor(carrier), { scenarios, allowWrites: true })
+      const table = tableOf(report, { skipped: true })
+      expect(report.summary, table).toMatchObject({ failed: 0, error: 0 })
+      const skipped = report.results.filter(one => one.status === 'skipped' && scenarios.some(({ id }) => id === one.test_id))
+      expect(
+        skipped
+          .map(one => [one.test_id, one.revision, one.carrier])
+          .filter(one => !unseen.some(known => String(known) === String(one))),
+      ).toEqual([])
+    },
+  )
+
+  it('E12-4: passes every scenario of the base protocol at every revision', { timeout: 600_000 }, async () => {
+    const report = await judge(placesFor('memory'), { only: /^base\//, allowWrites: true })
+    expect(report.summary, tableOf(report)).toMatchObject({ failed: 0, error: 0 })
+    expect(report.summary.passed).toBeGreaterThan(700)
+  })
+})
