@@ -30,7 +30,8 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 
 /** Everything that may be in it. What is new here is published: think before you add a line. */
 const allowed = [
-  /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|llms(-full)?\.txt)$/,
+  /^(package\.json|(README|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md|LICENSE|llms(-full)?\.txt)$/,
+  /^examples\/(?!.*\.test\.ts$).+\.(ts|md|json|ya?ml)$/,
   /^bin\/vivarium\.mjs$/,
   /^dist\/[a-z]+\.js(\.map)?$/,
   /^dist\/cli\/main\.js(\.map)?$/,
@@ -41,9 +42,9 @@ const allowed = [
 ]
 
 describe('the tarball', () => {
-  test('holds what is on the list, and nothing of tests, examples or this machine', () => {
+  test('holds what is on the list, and nothing of tests or this machine', () => {
     expect(files.filter(path => !allowed.some(pattern => pattern.test(path)))).toEqual([])
-    expect(files.filter(path => /\.test\.|examples|node_modules|\.tape$|\.env/.test(path))).toEqual([])
+    expect(files.filter(path => /\.test\.|node_modules|\.tape$|\.env/.test(path))).toEqual([])
   })
 
   test('holds every entry with its declarations', () => {
