@@ -7,6 +7,8 @@ export interface Timing {
   rounds: number
   /** Warm-up before the first work of a server; later works get half of it, most of their path being warm already. */
   warmMs: number
+  /** And calls before a gateway is compared with its server: in the same time it gets fewer, and its code would be measured half compiled. */
+  warmCalls: number
   /** Requests in flight for `list200`; elsewhere always 32. 32 lists take the slow ones most of a second, more than a quick round. */
   listInFlight: number
   coldStarts: number
@@ -33,6 +35,7 @@ const FULL: Timing = {
   roundMs: 1000,
   rounds: 5,
   warmMs: 2000,
+  warmCalls: 20_000,
   listInFlight: 32,
   coldStarts: 11,
   allRows: true,
@@ -48,6 +51,7 @@ const QUICK: Timing = {
   roundMs: 120,
   rounds: 2,
   warmMs: 360,
+  warmCalls: 0,
   listInFlight: 4,
   coldStarts: 2,
   allRows: false,

@@ -122,7 +122,7 @@ export class Session implements Mendable {
   }
 
   async #sendMended(method: Method, params: Params, options: SendOptions): Promise<unknown> {
-    if (!this.#intact) await unlessAborted(this.mend(), options.signal)
+    if (!this.#intact) await unlessAborted(this.mend(), options.signal ?? options.behalf?.signal)
     const opened = this.#opened
     try {
       return await this.engine.call(opened.conversation, method, params, options)

@@ -147,7 +147,7 @@ export async function rawResult(
   let send = first
   // Where the caller decides, the tool must allow it: for that we have to know the tool.
   if (options.task === true && takesTask(caller.session.opened.conversation.peer, callTool.name))
-    await known(caller, name, send.signal)
+    await known(caller, name, signalOf(send))
   let params = paramsFor(caller, name, args, options)
   if (options.task === true) send = takingTask(send)
   let answer: unknown
@@ -166,9 +166,13 @@ export async function rawResult(
   const until = untilEnd(send, options)
   if (between === undefined) return checkedResult(await caller.finishTask(task, until))
   await between.tasked()
-  const { signal, totalMs } = until
-  const answered = { signal, totalMs, answer: (request: InputRequest) => between.answer(request) }
+  const answered = { signal: signalOf(until), totalMs: until.totalMs, answer: (request: InputRequest) => between.answer(request) }
   return checkedResult(await finishTask(caller.session.tasks, task, answered))
+}
+
+/** Made where something takes long; most calls need none. */
+function signalOf({ signal, behalf }: SendOptions): AbortSignal | undefined {
+  return signal ?? behalf?.signal
 }
 
 /** What is not taken is not sent. A list that cannot be read is no ground to stay silent: the server looks by itself. */
@@ -232,7 +236,7 @@ async function secondThoughts(error: unknown, caller: ToolCaller, name: string, 
   if (wantsTask(error)) return takingTask(send)
   // A refused header means that the tool has changed since we listed it.
   if (era === 'request' && code === errors['header-mismatch']) {
-    await caller.list(true, send.signal)
+    await caller.list(true, signalOf(send))
     return send
   }
   // On wires where the caller decides, a tool that must run as a task is refused like an unknown method.
@@ -241,7 +245,7 @@ async function secondThoughts(error: unknown, caller: ToolCaller, name: string, 
     book.get(name) === undefined &&
     takesTask(session.opened.conversation.peer, callTool.name)
   ) {
-    await known(caller, name, send.signal)
+    await known(caller, name, signalOf(send))
     if (supportOf(caller, name) === 'required') return send
   }
   throw error

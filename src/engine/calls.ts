@@ -10,8 +10,18 @@ import type { Capabilities } from '../revisions/index.ts'
 import type { Waiter } from './waiter.ts'
 import { Waiting } from './waiting.ts'
 
+/** Work that others are asked something for. */
+export interface Behalf {
+  readonly cancelled: boolean
+  readonly signal: AbortSignal
+  /** Told that it is stopped. */
+  onStop: (() => void) | undefined
+}
+
 export interface CallOptions {
   readonly signal?: AbortSignal
+  /** What the call is made for, one call at a time: it is given up with that. Cheaper than a signal for each call. */
+  readonly behalf?: Behalf
   /** How long to wait for the answer, or for a sign of progress. */
   readonly timeoutMs?: number
   /** How long to wait in all, whatever progress says. */

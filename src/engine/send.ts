@@ -50,6 +50,7 @@ export function sendRequest(
 ): Promise<unknown> {
   if (conversation.ended) return Promise.reject(conversation.reason ?? new ConnectionError('lost', 'The connection is closed'))
   if (options.signal?.aborted) return Promise.reject(options.signal.reason)
+  if (options.behalf?.cancelled) return Promise.reject(options.behalf.signal.reason)
   if (!method.in.includes(revision.id)) {
     return Promise.reject(new McpError('method-not-found', `Revision ${revision.id} has no ${method.name}`))
   }

@@ -5,7 +5,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Id, Params } from '../jsonrpc/message.ts'
 import type { Step } from '../revisions/index.ts'
-import type { CallOptions, Progress } from './calls.ts'
+import type { Behalf, CallOptions, Progress } from './calls.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import type { Method } from './method.ts'
@@ -24,6 +24,7 @@ export class Waiter {
   readonly #params: Params
   readonly #resultUp: Step | undefined
   readonly #signal: AbortSignal | undefined
+  readonly #behalf: Behalf | undefined
   readonly #timeoutMs: number
   readonly #totalMs: number
   #latest: number
@@ -59,6 +60,7 @@ export class Waiter {
     this.#params = params
     this.#resultUp = resultUp
     this.#signal = options.signal
+    this.#behalf = options.behalf
     this.#timeoutMs = options.timeoutMs ?? engine.limits.callTimeoutMs
     this.#totalMs = options.totalMs ?? Math.max(engine.limits.callTotalMs, this.#timeoutMs)
     this.#latest = now + this.#totalMs
@@ -73,6 +75,8 @@ export class Waiter {
       this.#onAbort = () => this.#giveUp(abortReason(options.signal), 'aborted')
       options.signal.addEventListener('abort', this.#onAbort, { once: true })
     }
+    const { behalf } = options
+    if (behalf !== undefined) behalf.onStop = () => this.#giveUp(behalf.signal.reason, 'aborted')
   }
 
   /** The answer is here: steps up, and out. */
@@ -91,6 +95,7 @@ export class Waiter {
   /** Frees what the call holds. */
   release(): void {
     this.#engine.deadlines.cancel(this.#deadline)
+    if (this.#behalf !== undefined) this.#behalf.onStop = undefined
     if (this.#onAbort !== undefined) this.#signal?.removeEventListener('abort', this.#onAbort)
   }
 

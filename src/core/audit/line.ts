@@ -45,17 +45,38 @@ export interface Link {
 /** Of one text. */
 const longest = 512
 
+/** The JSON of texts that come again and again: names, outcomes, owners. */
+const texts = new Map<string, string>()
+const mostTexts = 1_000
+
+/** One is written for each call of a gateway: put together of what was written before. */
 export function writeLine({ event, correlation, owner, target, outcome, more }: AuditFacts, at: number): string {
-  return JSON.stringify({ at, event, correlation, owner, target: clip(target, longest), outcome, more: more && clipped(more) })
+  let line = `{"at":${at},"event":"${event}"`
+  if (correlation !== undefined) line += `,"correlation":${JSON.stringify(correlation)}`
+  line += `,"owner":${textOf(owner)},"target":${textOf(clip(target, longest))}`
+  if (outcome !== undefined) line += `,"outcome":${textOf(outcome)}`
+  return more === undefined ? `${line}}` : `${line},"more":{${membersOf(more)}}}`
 }
 
-function clipped(more: NonNullable<AuditFacts['more']>): NonNullable<AuditFacts['more']> {
-  const out: Record<string, string | number | undefined> = {}
+function membersOf(more: NonNullable<AuditFacts['more']>): string {
+  let members = ''
   for (const name in more) {
     const value = more[name]
-    out[name] = typeof value === 'string' ? clip(value, longest) : value
+    if (value === undefined) continue
+    const text = typeof value === 'string' ? textOf(clip(value, longest)) : JSON.stringify(value)
+    members += `${members === '' ? '' : ','}${textOf(name)}:${text}`
   }
-  return out
+  return members
+}
+
+function textOf(value: string): string {
+  const known = texts.get(value)
+  if (known !== undefined) return known
+  const text = JSON.stringify(value)
+  if (value.length > 64) return text
+  if (texts.size >= mostTexts) texts.clear()
+  texts.set(value, text)
+  return text
 }
 
 export function readLine({ position, value }: LogEntry): AuditLine {

@@ -83,13 +83,17 @@ export class Flight implements Between {
     return this.first.conversation
   }
 
-  /** Makes the call for a caller that may go away with its questions and come back. */
-  begin<R>(start: () => Promise<R>): Promise<R> {
+  /** The call is made, for a caller that may go away with its questions and come back; `line` is told of its end. */
+  begin<R>(made: Promise<R>, line: { over(flight: Flight): void }): Promise<R> {
     const joined = Promise.withResolvers<unknown>()
     this.#joined = joined
-    start().then(
-      result => this.#end({ result }),
-      error => this.#end({ error }),
+    const end = (ended: Ended): void => {
+      line.over(this)
+      this.#end(ended)
+    }
+    made.then(
+      result => end({ result }),
+      error => end({ error }),
     )
     return joined.promise as Promise<R>
   }

@@ -64,9 +64,11 @@ export class Line {
     this.#flights.set(id, flight)
   }
 
-  remove(flight: Flight): void {
+  /** Its call has ended. */
+  over(flight: Flight): void {
     if (flight.id !== undefined) this.#flights.delete(flight.id)
-    for (const look of this.#doubts) look()
+    if (this.#doubts.size > 0) for (const look of this.#doubts) look()
+    this.turns.leave(flight.owner)
   }
 
   /** A session that has a level for all hears the least severe that any caller wants. */

@@ -12,10 +12,10 @@ import { progressToken } from '../../features/mcp/progress/server.ts'
 import { type GetPromptResult, getPrompt } from '../../features/mcp/prompts/messages.ts'
 import { type ReadResourceResult, readResource } from '../../features/mcp/resources/messages.ts'
 import type { CallToolResult, Tool } from '../../features/mcp/tools/messages.ts'
-import { type Reply, reply } from '../../features/mcp/tools/result.ts'
+import { type Reply, type ReplyParts, reply } from '../../features/mcp/tools/result.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
-import type { Params } from '../../jsonrpc/message.ts'
+import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import { Context } from '../../server/context.ts'
 import type { Proxied } from '../catalog.ts'
 import type { Around } from '../trust/around.ts'
@@ -24,14 +24,12 @@ import type { Upstreams, Use } from '../upstreams/upstreams.ts'
 import type { Parking } from './desk.ts'
 import { absent, failureAt } from './failures.ts'
 import { Flight, flightKey } from './flight.ts'
-import type { Line } from './line.ts'
 import { logMeta, passedMeta } from './meta.ts'
 import { declaredFor } from './questions.ts'
 
 /** What one call of an upstream is made with. */
 interface Leg {
   readonly client: Client
-  readonly line: Line
   readonly flight: Flight
   readonly send: SendOptions
 }
@@ -49,12 +47,13 @@ export class Relay {
     this.#around = around
   }
 
-  async call({ upstream, own, exposed }: Proxied, tool: Tool, args: Params, ctx: Context): Promise<Reply> {
+  async call({ upstream, own, exposed }: Proxied, tool: Tool, args: Params, ctx: Context): Promise<Reply | string> {
     const [exchange] = Context.parts(ctx)
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
     const again = exchange.carried?.[flightKey] !== undefined
     const call: GatewayCall = { upstream, tool: own, exposed, args, ctx, client, again }
-    return asReply(await this.#around(call, () => this.#call(call, tool)))
+    const result = await this.#around(call, () => this.#call(call, tool))
+    return (tool.outputSchema === undefined ? plainText(result) : undefined) ?? asReply(result)
   }
 
   #call({ upstream, tool: name, args, ctx }: GatewayCall, tool: Tool): Promise<CallToolResult> {
@@ -113,18 +112,19 @@ export class Relay {
     if (parked !== undefined) return this.#rejoin(parked, upstream, ctx, harmless) as Promise<R>
     const use = this.#use(upstream)
     const { line } = use
-    const turn = line.turns.enter(exchange.conversation, exchange.signal)
+    const turn = line.turns.enter(exchange.conversation, exchange)
     if (turn !== undefined) await turn
     const flight = new Flight(upstream, ctx, this.#parking, use.waits)
     try {
-      const leg = await legOf(use, flight, exchange, ctx)
-      if (exchange.peer.revision.asks !== 'result') return await start(leg)
-      return await flight.begin(() => start(leg).finally(() => over(line, flight)))
+      const levelled = levelFor(use, exchange)
+      if (levelled !== undefined) await levelled
+      const made = start(legOf(use, flight, exchange))
+      return await (exchange.peer.revision.asks === 'result' ? flight.begin(made, line) : made)
     } catch (error) {
       if (error instanceof ConnectionError) this.#upstreams().doubt(upstream, use.client, error)
       throw failureAt(upstream, error, harmless, exchange)
     } finally {
-      if (exchange.peer.revision.asks !== 'result') over(line, flight)
+      if (exchange.peer.revision.asks !== 'result') line.over(flight)
     }
   }
 
@@ -152,36 +152,45 @@ export class Relay {
 const plain = {}
 const asTask = { task: true }
 
-function over(line: Line, flight: Flight): void {
-  line.remove(flight)
-  line.turns.leave(flight.owner)
+function isStateless(client: Client): boolean {
+  return Client.caller(client).session.opened.revision.era === 'request'
 }
 
-async function legOf({ client, line }: Use, flight: Flight, exchange: Exchange, ctx: Context): Promise<Leg> {
-  const onSent = (id: string | number): void => line.add(id, flight)
+/** Where the log has a level for the whole session, it is told before the call. */
+function levelFor({ client, line }: Use, exchange: Exchange): Promise<void> | undefined {
   const wanted = wantedLevel(exchange)
-  const stateless = Client.caller(client).session.opened.revision.era === 'request'
-  if (!stateless && wanted !== undefined) await line.level(client, wanted)
+  return wanted === undefined || isStateless(client) ? undefined : line.level(client, wanted)
+}
+
+type Made<T> = { -readonly [K in keyof T]: T[K] }
+
+function legOf({ client, line }: Use, flight: Flight, exchange: Exchange): Leg {
+  const stateless = isStateless(client)
   const passed = passedMeta(exchange)
-  const meta = stateless ? logMeta(passed, exchange, wanted) : passed
-  const send: SendOptions = {
-    signal: exchange.signal,
-    onSent,
-    ...(meta !== undefined && { meta }),
-    ...(stateless && { declares: declaredFor(exchange) }),
-    ...(exchange.peer.revision.http.prime && { onReleased: retryMs => flight.ctx.release(retryMs) }),
-    ...(progressToken(exchange) !== undefined && {
-      onProgress: ({ progress, ...more }) => (flight.ctx ?? ctx).progress(progress, more),
-    }),
-  }
-  return { client, line, flight, send }
+  const meta = stateless ? logMeta(passed, exchange, wantedLevel(exchange)) : passed
+  const send: Made<SendOptions> = { behalf: exchange, onSent: id => line.add(id, flight) }
+  if (stateless) send.declares = declaredFor(exchange)
+  if (meta !== undefined) send.meta = meta
+  if (exchange.peer.revision.http.prime) send.onReleased = retryMs => flight.ctx.release(retryMs)
+  if (progressToken(exchange) !== undefined) send.onProgress = ({ progress, ...more }) => flight.ctx.progress(progress, more)
+  return { client, flight, send }
+}
+
+/** The most common result is a text and nothing else, which is written by a shorter way. */
+function plainText(result: CallToolResult): string | undefined {
+  const { content, structuredContent, isError, _meta } = result
+  if (structuredContent !== undefined || isError !== undefined || _meta !== undefined) return undefined
+  if (!Array.isArray(content) || content.length !== 1) return undefined
+  const [block] = content
+  if (!isRecord(block) || block['type'] !== 'text' || typeof block['text'] !== 'string') return undefined
+  for (const name in block) if (name !== 'type' && name !== 'text') return undefined
+  return block['text']
 }
 
 function asReply({ content, structuredContent, isError, _meta }: CallToolResult): Reply {
-  return reply({
-    content: Array.isArray(content) ? content : [],
-    ...(structuredContent !== undefined && { structured: structuredContent }),
-    ...(isError !== undefined && { isError }),
-    ...(_meta !== undefined && { meta: _meta }),
-  })
+  const given: Made<ReplyParts> = { content: Array.isArray(content) ? content : [] }
+  if (structuredContent !== undefined) given.structured = structuredContent
+  if (isError !== undefined) given.isError = isError
+  if (_meta !== undefined) given.meta = _meta
+  return reply(given)
 }

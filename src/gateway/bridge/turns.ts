@@ -33,11 +33,11 @@ export class Turns {
   }
 
   /** Undefined: it is this caller's turn. */
-  enter(owner: object, signal: AbortSignal): Promise<void> | undefined {
+  enter(owner: object, call: { readonly signal: AbortSignal }): Promise<void> | undefined {
     const busy = this.#busy
     if (busy === undefined) return undefined
     if (this.#waiting.length === 0 && (busy.size === 0 || (busy.size === 1 && busy.has(owner)))) return this.#take(busy, owner)
-    return this.#wait(busy, owner, signal)
+    return this.#wait(busy, owner, call.signal)
   }
 
   leave(owner: object): void {

@@ -33,6 +33,10 @@ export class ToolPolicy {
   readonly upstream: string
   readonly tool: string
   readonly rules: readonly ReadRule[]
+  /** Whether any call can be refused or asked about. */
+  readonly decides: boolean
+  readonly asks: boolean
+  readonly counts: boolean
   readonly #deciding: readonly ReadRule[]
   readonly #counts: Counts
   readonly #clock: Clock
@@ -55,20 +59,10 @@ export class ToolPolicy {
     this.#otherwise = { do: otherwise, by: undefined }
     this.#counts = counts
     this.#clock = clock
+    this.decides = otherwise !== 'allow' || this.#deciding.some(({ rule }) => rule.do !== 'allow')
+    this.asks = otherwise === 'ask' || this.#deciding.some(({ rule }) => rule.do === 'ask')
+    this.counts = this.#deciding.some(({ rule }) => rule.above !== undefined)
     this.#fixed = this.#deciding.every(({ fixed }) => fixed) ? new Map() : undefined
-  }
-
-  /** Whether any call can be refused or asked about. */
-  get decides(): boolean {
-    return this.#otherwise.do !== 'allow' || this.#deciding.some(({ rule }) => rule.do !== 'allow')
-  }
-
-  get asks(): boolean {
-    return this.#otherwise.do === 'ask' || this.#deciding.some(({ rule }) => rule.do === 'ask')
-  }
-
-  get counts(): boolean {
-    return this.#deciding.some(({ rule }) => rule.above !== undefined)
   }
 
   judge(call: Judged): Verdict {
@@ -111,8 +105,9 @@ export class ToolPolicy {
   }
 
   #weigh(call: Judged): Verdict {
+    // Most calls are none that a rule is about.
+    if (!this.#deciding.some(read => isAbout(read, call))) return this.#otherwise
     const about = this.#deciding.filter(read => isAbout(read, call))
-    if (about.length === 0) return this.#otherwise
     const now = this.#clock.now()
     const holding = about.filter(read => this.#holds(read, now))
     const host = strongest(holding.flatMap(({ host }) => host ?? []))

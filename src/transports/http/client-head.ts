@@ -21,6 +21,7 @@ export interface AnswerHead {
 export const mostHeadBytes = 16 * 1024
 
 const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\0\r\n]*)?$/
+const lengthText = /^\d{1,15}$/
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /** Throws ConnectionError where it is none. */
@@ -32,12 +33,25 @@ export function readHead(text: string): AnswerHead {
   for (let i = 1; i < lines.length; i++) {
     const line = lines[i] as string
     const colon = line.indexOf(':')
-    const name = line.slice(0, colon).toLowerCase()
-    if (colon <= 0 || !token.test(name)) throw notHttp('a line of its head is no header')
+    const name = colon <= 0 ? undefined : nameIn(line.slice(0, colon))
+    if (name === undefined) throw notHttp('a line of its head is no header')
     headers.add(name, line.slice(colon + 1).trim())
   }
   const status = Number(code)
   return { status, headers, framing: framingOf(status, headers), keepMs: keepMsOf(minor === '1', headers) }
+}
+
+/** Names that were found to be some, in lower case: servers say the same few with every answer. */
+const names = new Map<string, string>()
+const mostNames = 200
+
+function nameIn(text: string): string | undefined {
+  const known = names.get(text)
+  if (known !== undefined) return known
+  if (!token.test(text)) return undefined
+  const name = text.toLowerCase()
+  if (names.size < mostNames && text.length <= 40) names.set(text, name)
+  return name
 }
 
 function framingOf(status: number, headers: FlatHeaders): Framing {
@@ -50,16 +64,19 @@ function framingOf(status: number, headers: FlatHeaders): Framing {
     return 'chunked'
   }
   if (said === undefined) return 'until-close'
+  if (lengthText.test(said)) return { length: Number(said) }
   const [first = '', ...others] = said.split(',').map(each => each.trim())
-  if (!/^\d{1,15}$/.test(first) || others.some(each => each !== first)) throw notHttp('its length is no number')
+  if (!lengthText.test(first) || others.some(each => each !== first)) throw notHttp('its length is no number')
   return { length: Number(first) }
 }
 
 function keepMsOf(persists: boolean, headers: FlatHeaders): number | undefined {
   const options = headers.get('connection')?.toLowerCase() ?? ''
-  if (/(^|[\s,])close($|[\s,])/.test(options)) return 0
+  // The two that nearly all answers have need no closer look.
+  if (options !== 'keep-alive' && options !== '' && /(^|[\s,])close($|[\s,])/.test(options)) return 0
   if (!persists && !/(^|[\s,])keep-alive($|[\s,])/.test(options)) return 0
-  const seconds = /timeout=(\d{1,6})/.exec(headers.get('keep-alive') ?? '')?.[1]
+  const kept = headers.get('keep-alive')
+  const seconds = kept === undefined ? undefined : /timeout=(\d{1,6})/.exec(kept)?.[1]
   // Given up a second before the server does.
   return seconds === undefined ? undefined : Math.max(0, Number(seconds) * 1000 - 1000)
 }

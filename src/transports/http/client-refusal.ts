@@ -9,6 +9,7 @@ import type { HeaderView } from './client-wire.ts'
 /** `application/json; charset=utf-8` → `application/json`. */
 export function mediaType(value: string | null | undefined): string {
   if (value === null || value === undefined) return ''
+  if (value === 'application/json' || value === 'text/event-stream') return value
   const end = value.indexOf(';')
   return (end === -1 ? value : value.slice(0, end)).trim().toLowerCase()
 }
