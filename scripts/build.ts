@@ -22,7 +22,7 @@ const dist = join(root, 'dist')
 const groups = [
   {
     name: 'common',
-    test: /src\/(jsonrpc|revisions|engine)\/|src\/core\/(?!(journal|state|grant|feed)\/|(sniff|base64)\.ts|schema\/(ajv|interpreter|peer|bounded|linear|wording|unique|walk|size|meter))|(mcp|reliability)\/[a-z-]+\/(messages|headers|receiver|facts|read)\.ts|stores\/store\.ts|mcp\/(progress\/|tasks\/(current|declared))|http\/names\.ts|src\/(auth\/resource\/options|server\/(auth|documents|streams))\.ts/,
+    test: /src\/(jsonrpc|revisions|engine)\/|src\/core\/(?!(journal|state|grant|feed)\/|(sniff|base64)\.ts|schema\/(ajv|interpreter|peer|bounded|linear|wording|unique|walk|size|meter))|(mcp|reliability)\/[a-z-]+\/(messages|headers|receiver|facts|read)\.ts|reliability\/idempotency\/server\.ts|stores\/store\.ts|mcp\/(progress\/|tasks\/(current|declared))|http\/names\.ts|src\/(auth\/resource\/options|server\/(auth|documents|streams))\.ts/,
     priority: 2,
   },
   { name: 'stdio', test: /src\/transports\/(framing|stdio\/(server|stdout))/, priority: 1 },
