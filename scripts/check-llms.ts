@@ -16,7 +16,7 @@ export interface Page {
 const SECTIONS: readonly (readonly [title: string, fits: RegExp])[] = [
   ['Start', /^README\.md$|^docs\/(server|client|first-five-minutes|coming-from-the-sdk|testing)\.md$/],
   ['Guides', /^docs\/guide\//],
-  ['Reference', /^docs\/[^/]+\.md$|^ARCHITECTURE\.md$/],
+  ['Reference', /^docs\/[^/]+\.md$/],
   ['Optional', /^docs\/decisions\//],
 ]
 
@@ -75,7 +75,8 @@ function read(path: string): string {
 }
 
 if (import.meta.main) {
-  const paths = ['README.md', 'ARCHITECTURE.md', ...listFiles(['docs'], /\.md$/)]
+  // What the package does not hold is not listed: a link to it would lead nowhere there.
+  const paths = ['README.md', ...listFiles(['docs'], /\.md$/)]
   const pages = paths.map(path => ({ path, text: read(path) }))
   const { description } = JSON.parse(read('package.json')) as { description: string }
   const files = new Map([

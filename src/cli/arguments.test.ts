@@ -59,11 +59,20 @@ test.each([
   ['i=1.5', /is no integer/],
   ['b=perhaps', /is no boolean/],
   ['list=1,x', /is no integer\[\]/],
-  ['unknown=1', /There is no parameter unknown/],
+  ['unknown=1', /It has no unknown/],
   ['word', /"word" is no argument/],
   ['s:=nope', /s is no JSON/],
 ])('%s is refused by name', (word, message) => {
   expect(() => readArguments([word], schema)).toThrow(message)
+})
+
+test('a member that the schema does not list is refused with the nearest, unless it leaves room for others', () => {
+  const listed = { type: 'object', properties: { text: { type: 'string' }, tags: { type: 'array' } } }
+  const refusal = { message: 'add_note has no tag', fix: 'Did you mean tags?' }
+  expect(() => readArguments(['tag=x'], listed, {}, 'add_note')).toThrow(expect.objectContaining(refusal))
+  expect(() => readArguments(['nope=3'], listed)).toThrow(expect.objectContaining({ fix: 'There are text, tags' }))
+  for (const more of [{ additionalProperties: true }, { anyOf: [{}] }, { patternProperties: { '^t': {} } }])
+    expect(readArguments(['tag=x'], { ...listed, ...more })).toEqual({ tag: 'x' })
 })
 
 test('what is needed and not given is named', () => {

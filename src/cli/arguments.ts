@@ -3,6 +3,7 @@
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { CliError } from './exit.ts'
+import { nearest } from './nearest.ts'
 import { propertiesOf, requiredOf, resolved, typeText } from './signature.ts'
 
 type Schema = Readonly<Record<string, unknown>>
@@ -12,7 +13,7 @@ type Values = Record<string, unknown>
  * `a=1 tags=x tags=y point.x=3 raw:='{"any": "JSON"}'`. What is said twice becomes a list, a dot leads into an object, and `:=` is
  * followed by JSON whatever the schema says.
  */
-export function readArguments(words: readonly string[], schema: Schema, given: Values = {}): Values {
+export function readArguments(words: readonly string[], schema: Schema, given: Values = {}, of = 'It'): Values {
   const values: Values = { ...given }
   for (const word of words) {
     const [, key, raw, text] = /^(.+?)(:?)=(.*)$/s.exec(word) ?? []
@@ -20,7 +21,7 @@ export function readArguments(words: readonly string[], schema: Schema, given: V
       throw new CliError(1, `"${clip(word)}" is no argument`, `Write ${clip(word)}=value, or the whole as --json '{…}'`)
     const path = Object.hasOwn(propertiesOf(schema), key) ? [key] : key.split('.')
     const at = schemaAt(schema, path)
-    if (at === undefined) throw unknown(key, schema)
+    if (at === undefined) throw unknown(key, schema, of)
     put(values, path, raw === ':' ? json(key, text) : typedValue(key, text, at, schema), at)
   }
   return values
@@ -55,20 +56,28 @@ function schemaAt(root: Schema, path: readonly string[]): Schema | undefined {
   for (const key of path) {
     const here: Schema = (at && resolved(at, root)) ?? {}
     const properties = propertiesOf(here)
-    const member: unknown = Object.hasOwn(properties, key) ? properties[key] : (here['additionalProperties'] ?? true)
+    const member: unknown = Object.hasOwn(properties, key) ? properties[key] : others(here)
     if (member === false) return undefined
     at = isRecord(member) ? member : {}
   }
   return at
 }
 
-function unknown(key: string, schema: Schema): CliError {
-  const names = Object.keys(propertiesOf(schema)).map(each => clip(each))
-  return new CliError(
-    1,
-    `There is no parameter ${clip(key)}`,
-    names.length === 0 ? 'It takes none' : `There are ${names.join(', ')}`,
-  )
+/** Where a schema can say more than its list of members does. */
+const open = ['$ref', 'allOf', 'anyOf', 'oneOf', 'if', 'patternProperties', 'dependentSchemas', 'unevaluatedProperties']
+
+/** What a member may be that is not listed. A list without a word about others is meant to be whole: tools leave them out unseen. */
+function others(schema: Schema): unknown {
+  const said = schema['additionalProperties']
+  if (said !== undefined) return said
+  return Object.keys(propertiesOf(schema)).length === 0 || open.some(word => word in schema)
+}
+
+function unknown(key: string, schema: Schema, of: string): CliError {
+  const names = Object.keys(propertiesOf(schema))
+  const near = nearest(key, names).map(each => clip(each))
+  const all = names.length === 0 ? 'It takes none' : `There are ${names.map(each => clip(each)).join(', ')}`
+  return new CliError(1, `${clip(of)} has no ${clip(key)}`, near.length > 0 ? `Did you mean ${near.join(' or ')}?` : all)
 }
 
 function typedValue(key: string, text: string, schema: Schema, root: Schema): unknown {

@@ -47,6 +47,19 @@ test('a confirmation is a yes only where somebody says yes', async () => {
   expect(await second).toBe(false)
 })
 
+test('a form without fields is accepted only where somebody says yes, and declined by Enter', async () => {
+  const { io, type } = terminal(true)
+  const asks = createAsks(io, {})
+  onTestFinished(() => asks.close())
+  const question = { mode: 'form', message: 'Delete it?', schema: { type: 'object', properties: {} } } as const
+  const first = asks.options.onElicit?.(question, { signal })
+  await type(/Ctrl-C leaves it unanswered[\s\S]*\[N\]o/, '\r')
+  expect(await first).toEqual({ action: 'decline' })
+  const second = asks.options.onElicit?.(question, { signal })
+  await type(/\[N\]o[\s\S]*\[N\]o/, 'yes\r')
+  expect(await second).toEqual({ action: 'accept' })
+})
+
 test('without a terminal options answer, and what they do not answer is declined by name', async () => {
   const { io } = terminal(false)
   const given = createAsks(io, { yes: true, answer: ['name=Ann', 'age=3'] })

@@ -1,6 +1,7 @@
 /** Opening a client to a target, with the options that all verbs share, and failures told by what helps against them. */
 import { type Client, type ConnectOptions, connect } from '../client/index.ts'
 import { type Duration, toMilliseconds } from '../core/duration.ts'
+import { clip } from '../jsonrpc/limits.ts'
 import { type RevisionId, revisions } from '../revisions/index.ts'
 import { authorizationOf, headersOf } from './credentials.ts'
 import { unreachable } from './failures.ts'
@@ -39,7 +40,12 @@ export function connectingOptions(command: CommandLike): CommandLike {
 
 /** `30s`, and a plain number of seconds. */
 export function milliseconds(text: string): number {
-  return /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1_000 : toMilliseconds(text as Duration, 'the time')
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1_000
+  try {
+    return toMilliseconds(text as Duration, 'the time')
+  } catch (error) {
+    throw new TypeError(`${clip(text)} is no time. Write 500ms, 30s, 5m, or a number of seconds`, { cause: error })
+  }
 }
 
 export interface OpenedTarget {
@@ -108,7 +114,7 @@ export async function withClient(
   }
 }
 
-const keptLines = 5
+const keptLines = 16
 
 /** What a program says on its standard error is quoted when it fails; otherwise it would come between the lines of ours. */
 export function targetFor(

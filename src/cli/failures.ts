@@ -8,20 +8,34 @@ import { Interrupted } from './io.ts'
 import { brief } from './terminal/paint.ts'
 
 const signIn = 'Run it in a terminal to sign in with the browser, or give --bearer-env NAME or --header'
+const secure = 'Use its https address, or do not sign in: --no-auth'
 
 /** Whatever was thrown while speaking with a server, and what that said on standard error. What is told already stays as it is. */
 export function unreachable(error: unknown, label: string, said: readonly string[] = [], again = label): unknown {
   if (error instanceof CliError || error instanceof Interrupted) return error
   const needs = authorizationIn(error)
-  if (needs !== undefined) return new CliError(3, `${label} wants to know who calls: ${needs}`, signIn, { cause: error })
-  if (error instanceof ConnectionError) return connectionFailure(error, again)
-  if (error instanceof Problem) return new CliError(exitOf(error), error.message, error.suggestion, { cause: error })
+  if (needs !== undefined)
+    return new CliError(3, `${label} wants to know who calls: ${needs.message}`, isAddress(needs) ? secure : signIn, {
+      cause: error,
+    })
+  if (error instanceof ConnectionError) return unserved(error, label, said) ?? connectionFailure(error, again)
+  if (error instanceof Problem) return new CliError(exitOf(error), error.message, remedyOf(error, again), { cause: error })
   if (isTimeout(error)) {
     const words = said.length === 0 ? '' : `. On standard error it said: "${brief(said.join(' '), 300)}"`
     const fix = `Wait longer with --timeout 2m, or look: vivarium doctor ${again}`
     return new CliError(4, `${label} did not answer in time${words}`, fix, { cause: error })
   }
   return error instanceof McpError ? new CliError(1, told(error), undefined, { cause: error }) : error
+}
+
+/** A server that does not know the method has nothing of the kind: that is what one wants to hear. */
+export async function offering<T>(kind: 'prompts' | 'resources', label: string, asked: Promise<T>): Promise<T> {
+  try {
+    return await asked
+  } catch (error) {
+    if (!(error instanceof McpError) || error.code !== -32601) throw error
+    throw new CliError(1, `${label} offers no ${kind}`, undefined, { cause: error })
+  }
 }
 
 function isTimeout(error: unknown): boolean {
@@ -34,16 +48,46 @@ function told({ message, data, code }: McpError): string {
 }
 
 /** What kept credentials from being had, or that there were none. */
-function authorizationIn(error: unknown): string | undefined {
-  if (error instanceof AuthorizationError) return error.message
+function authorizationIn(error: unknown): Error | undefined {
+  if (error instanceof AuthorizationError) return error
   if (!(error instanceof ConnectionError)) return undefined
-  if (error.kind === 'unauthorized') return error.cause instanceof Error ? error.cause.message : error.message
-  return error.status === 401 || error.status === 403 ? error.message : undefined
+  if (error.kind === 'unauthorized') return error.cause instanceof Error ? error.cause : error
+  return error.status === 401 || error.status === 403 ? error : undefined
+}
+
+function isAddress(error: Error): boolean {
+  return error instanceof AuthorizationError && error.rule === 'address'
+}
+
+/** Options of the library are none of the command. */
+function remedyOf({ suggestion }: Problem, again: string): string | undefined {
+  if (suggestion?.includes('give connect the option') !== true) return suggestion
+  return `vivarium doctor ${again} says more; a tape that is served speaks only the revisions that it has: try --revision`
 }
 
 function exitOf({ category, code }: Problem): 1 | 3 | 4 {
   if (category === 'auth_required') return code === 'CONFIRMATION_REQUIRED' ? 1 : 3
   return category === 'transient' ? 4 : 1
+}
+
+/** A file that cannot be served says why on standard error, as `serve` would have told it; or Node does. */
+function unserved(error: ConnectionError, label: string, said: readonly string[]): CliError | undefined {
+  const at = said.findLastIndex(line => line.startsWith('vivarium: '))
+  if (at !== -1) {
+    const message = brief(said[at]?.slice('vivarium: '.length) ?? '', 600)
+    const [, fix] = /^\s*→ (.+)$/.exec(said[at + 1] ?? '') ?? []
+    return new CliError(1, message, fix === undefined ? undefined : brief(fix, 300), { cause: error })
+  }
+  const [, name] = /Cannot find package '([^']+)'/.exec(said.join('\n')) ?? []
+  if (name === undefined) return undefined
+  return new CliError(
+    1,
+    `${label} cannot be loaded: the package ${brief(name, 80)} is not installed`,
+    `npm install ${brief(name, 80)}`,
+    {
+      cause: error,
+    },
+  )
 }
 
 function connectionFailure(error: ConnectionError, again: string): CliError {

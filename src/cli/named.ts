@@ -4,6 +4,8 @@ import { quoted } from '../core/why.ts'
 import type { ConfiguredServer, HostConfig } from '../host/config/read.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { CliError } from './exit.ts'
+import { nearest } from './nearest.ts'
+import { shellWord } from './shell.ts'
 import { type Places, readNamed, readSource, sourcesOf } from './sources.ts'
 import type { Resolved } from './target.ts'
 
@@ -19,11 +21,7 @@ export async function findNamed(word: string, places: Places, file: string | und
     const config = await readFileNamed(file, places)
     return pick(word, [{ source: file, config }], places) ?? fail(word, file, config)
   }
-  const found: Candidate[] = []
-  for (const each of sourcesOf(places)) {
-    const config = await readSource(each, places)
-    if (config !== undefined) found.push({ source: each.name, config })
-  }
+  const found = await candidates(places)
   const exact = pick(word, found, places)
   if (exact !== undefined || source === undefined || own === undefined) return exact
   return pick(
@@ -31,6 +29,20 @@ export async function findNamed(word: string, places: Places, file: string | und
     found.filter(candidate => candidate.source === source),
     places,
   )
+}
+
+async function candidates(places: Places): Promise<readonly Candidate[]> {
+  const found: Candidate[] = []
+  for (const each of sourcesOf(places)) {
+    const config = await readSource(each, places)
+    if (config !== undefined) found.push({ source: each.name, config })
+  }
+  return found
+}
+
+/** The servers of all config files, by name. */
+export async function knownNames(places: Places): Promise<readonly string[]> {
+  return [...new Set((await candidates(places)).flatMap(({ config }) => [...config.servers.keys(), ...config.refused.keys()]))]
 }
 
 async function readFileNamed(file: string, places: Places): Promise<HostConfig> {
@@ -45,10 +57,13 @@ function fail(word: string, file: string, { servers, faults }: HostConfig): neve
   const [fault] = faults
   if (servers.size === 0 && fault !== undefined)
     throw new CliError(1, `${clip(file)}:${fault.line}: ${fault.why.message}`, fault.why.fix)
+  const near = nearest(word, [...servers.keys()])
   throw new CliError(
     1,
     `${clip(file)} has no server ${quoted(word)}`,
-    `It has ${[...servers.keys()].map(each => clip(each)).join(', ')}`,
+    near.length > 0
+      ? `Did you mean ${near.map(each => clip(each)).join(' or ')}?`
+      : `It has ${[...servers.keys()].map(each => clip(each)).join(', ')}`,
   )
 }
 
@@ -59,7 +74,7 @@ function pick(name: string, found: readonly Candidate[], places: Places): Resolv
   const different = new Set(knowing.map(({ config }) => config.servers.get(name)?.digest))
   if (different.size > 1) throw ambiguous(name, knowing, places)
   const server = first.config.servers.get(name)
-  if (server !== undefined) return resolved(first.source, clip(name), server)
+  if (server !== undefined) return resolved(first.source, shellWord(clip(name)), server)
   const why = first.config.refused.get(name)
   throw new CliError(1, `${first.config.file}: ${why?.message}`, why?.fix)
 }

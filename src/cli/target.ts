@@ -6,10 +6,12 @@ import type { Target } from '../client/target.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { CliError } from './exit.ts'
 import type { Io } from './io.ts'
-import { findNamed } from './named.ts'
+import { findNamed, knownNames } from './named.ts'
+import { nearest } from './nearest.ts'
 import { fetchedProgram, installedProgram, packageIn } from './packages.ts'
 import type { Call } from './program.ts'
 import { selfCommand } from './self.ts'
+import { shellWord, shellWords } from './shell.ts'
 import { type Places, placesOf } from './sources.ts'
 
 /** A target that `connect` takes, as often as it is wanted. */
@@ -67,21 +69,24 @@ async function named(word: string, io: Io, { config, places = placesOf(io.env) }
   if (found !== undefined) return found
   const named = config === undefined ? packageIn(word) : undefined
   const program = named && (installedProgram(named.spec, places.cwd) ?? (named.sure ? fetchedProgram(named.spec) : undefined))
-  if (program === undefined) throw unknownTarget(word, named !== undefined && config === undefined)
+  if (program === undefined) throw unknownTarget(word, named !== undefined && config === undefined, await knownNames(places))
   io.errors.write(`vivarium: ${program.says}\n`)
   return plain(word, program.command)
 }
 
-function unknownTarget(word: string, mayBePackage: boolean): CliError {
+function unknownTarget(word: string, mayBePackage: boolean, names: readonly string[]): CliError {
+  if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(1, `${clip(word)} is no address`, `Write http://${clip(word)}`)
   const looksLikeFile = /[\\/]|\.[cm]?[jt]s$|\.py$/.test(word)
   if (looksLikeFile) return new CliError(1, `There is no file ${clip(word)}`, howToName)
-  if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(1, `${clip(word)} is no address`, `Write http://${clip(word)}`)
+  const near = nearest(word, names)
+  if (near.length > 0)
+    return new CliError(1, `Nothing is called ${clip(word)}`, `Did you mean ${near.map(each => clip(each)).join(' or ')}?`)
   const npm = mayBePackage ? `. npm:${clip(word)} would be the npm package of that name` : ''
   return new CliError(1, `No file, config or installed package is called ${clip(word)}`, `${howToName}${npm}`)
 }
 
-function plain(label: string, target: Target, again = label): Resolved {
-  return { label: clip(label), again: clip(again), target, options: {}, close: async () => {} }
+function plain(label: string, target: Target, again = shellWord(label)): Resolved {
+  return { label: clip(label), again: clip(again, 400), target, options: {}, close: async () => {} }
 }
 
 function addressOf(text: string): string {
@@ -93,7 +98,7 @@ function addressOf(text: string): string {
 function commandTarget([command, ...args]: readonly string[], io: Io): Resolved {
   if (command === undefined) throw new CliError(1, 'No program stands behind --', 'Write -- node server.js')
   const typed = [command, ...args].join(' ')
-  return plain(typed, { command, args, env: environment(io) }, `-- ${typed}`)
+  return plain(typed, { command, args, env: environment(io) }, `-- ${shellWords([command, ...args])}`)
 }
 
 const interpreters: readonly (readonly [RegExp, string])[] = [
@@ -106,6 +111,12 @@ function fileTarget(file: string, io: Io): Target {
   const path = resolve(file)
   const env = environment(io)
   if (exportsServer(path)) return { ...selfCommand(['serve', path, '--stdio']), env }
+  if (listensOnly(path))
+    throw new CliError(
+      1,
+      `${clip(file)} listens on HTTP and exports no server`,
+      'Write: export const server = …; or start it, and name its address',
+    )
   const interpreter = interpreters.find(([ending]) => ending.test(path))?.[1]
   return interpreter === undefined ? { command: path, env } : { command: interpreter, args: [path], env }
 }
@@ -115,6 +126,13 @@ const exported = /^\s*export\s+(default\b|(const|let|var)\s+server\b|\{[^}]*\b(s
 /** Judged by its text: to run it would be to start whatever it starts. */
 export function exportsServer(path: string): boolean {
   return /\.[cm]?[jt]s$/i.test(path) && exported.test(readFileSync(path, 'utf8'))
+}
+
+/** One that is written with this package and serves HTTP by itself would never answer on a pipe. */
+function listensOnly(path: string): boolean {
+  if (!/\.[cm]?[jt]s$/i.test(path)) return false
+  const text = readFileSync(path, 'utf8')
+  return /\bfrom\s+['"]vivarium\/server['"]/.test(text) && /\.listen\s*\(/.test(text) && !/\bstdio\b/.test(text)
 }
 
 function isFile(path: string): boolean {

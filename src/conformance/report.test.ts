@@ -93,6 +93,13 @@ describe('the table', () => {
     expect(text).toContain('1 passed, 1 failed, 0 skipped, 0 errors of the kit')
   })
 
+  it('shows a cell in which nothing was tried only to who asks for what was skipped', () => {
+    const report = reportOf(result('passed'), result('skipped', { carrier: 'stdio' }))
+    expect(tableOf(report)).not.toMatch(/stdio/)
+    expect(tableOf(report)).toContain('1 skipped')
+    expect(tableOf(report, { skipped: true })).toMatch(/stdio +0 +0 +1 +0/)
+  })
+
   it('tells once what is the same in several cells', () => {
     const text = tableOf(reportOf(failed, { ...failed, revision: '2025-06-18' }, { ...failed, carrier: 'stdio' }))
     expect(text.match(/FAILED/g)).toHaveLength(1)

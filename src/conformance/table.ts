@@ -11,7 +11,7 @@ export interface TableOptions {
 
 export function tableOf(report: Report, options: TableOptions = {}): string {
   const { results, summary } = report
-  const lines = [`${clip(report.server_name)} ${clip(report.server_version)}`, '', ...cells(results)]
+  const lines = [`${clip(report.server_name)} ${clip(report.server_version)}`, '', ...cells(results, options)]
   for (const group of alike(results.filter(({ status }) => status === 'failed' || status === 'error')))
     lines.push('', ...explained(group, options))
   for (const group of alike(results.filter(({ status, message }) => status === 'passed' && message !== '')))
@@ -22,10 +22,12 @@ export function tableOf(report: Report, options: TableOptions = {}): string {
   return `${lines.join('\n')}\n`
 }
 
-function cells(results: readonly Result[]): string[] {
+/** A cell in which nothing was tried is shown only to who asks for what was skipped. */
+function cells(results: readonly Result[], { skipped: all = false }: TableOptions): string[] {
   const groups = Map.groupBy(results, ({ revision, carrier }) => `${revision.padEnd(14)}${carrier.padEnd(11)}`)
-  const rows = [...groups].map(([name, group]) => {
+  const rows = [...groups].flatMap(([name, group]) => {
     const { passed, failed, skipped, error } = summaryOf(group)
+    if (!all && passed + failed + error === 0) return []
     return `${name}${column(passed)}${column(failed)}${column(skipped)}${column(error)}`
   })
   return [`${'revision'.padEnd(14)}${'carrier'.padEnd(11)}  passed  failed skipped   error`, ...rows]

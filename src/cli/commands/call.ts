@@ -4,7 +4,7 @@ import { durationText } from '../../core/duration.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { missingArguments, readArguments } from '../arguments.ts'
 import { type AskOptions, askOptions, createAsks } from '../asks.ts'
-import { type ConnectingOptions, connectingOptions, milliseconds, withClient } from '../connecting.ts'
+import { type ConnectingOptions, connectingOptions, milliseconds, type OpenedTarget, withClient } from '../connecting.ts'
 import { blockText, saveBlocks } from '../content.ts'
 import { CliError } from '../exit.ts'
 import { gather } from '../gather.ts'
@@ -14,6 +14,7 @@ import { nearest } from '../nearest.ts'
 import { type Printer, printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { createProgress } from '../progress.ts'
+import { listCommand } from '../shell.ts'
 import { signature } from '../signature.ts'
 import { brief } from '../terminal/paint.ts'
 
@@ -44,7 +45,7 @@ export const call: Verb = {
       .option('--task', 'As a task, where the tool may run as one')
     connectingOptions(askOptions(command))
       .note(
-        'Values become what the schema of the tool says: numbers, true and false, lists by commas or by repeating the key, objects by\ndots (point.x=1) or as JSON. key:=JSON is JSON whatever the schema says.',
+        'Values become what the schema of the tool says: numbers, true and false, lists by commas or by repeating the key, objects by\ndots (point.x=1) or as JSON. key:=JSON is JSON whatever the schema says.\n--json sends what the schema does not list, too.',
       )
       .examples([
         ['vivarium call ./server.ts add a=2 b=3', 'numbers, because the schema says so'],
@@ -67,7 +68,7 @@ async function run(given: Call<CallOptions>, io: Io): Promise<number> {
   const asks = createAsks(io, given.options)
   const { intent } = given.options
   try {
-    return await withClient(given, io, opened => callOn(opened.client, opened.rest, given.options, io, asks.declined), {
+    return await withClient(given, io, opened => callOn(opened, given.options, io, asks.declined), {
       ...asks.options,
       ...(intent !== undefined && { intent: true }),
     })
@@ -79,16 +80,17 @@ async function run(given: Call<CallOptions>, io: Io): Promise<number> {
 }
 
 async function callOn(
-  client: Client,
-  [name, ...words]: readonly string[],
+  { client, again, rest: [name, ...words] }: OpenedTarget,
   options: CallOptions,
   io: Io,
   declined: readonly string[],
 ): Promise<number> {
-  if (name === undefined) throw new CliError(1, 'No tool is named', 'vivarium list TARGET tools shows them')
+  if (name === undefined) throw new CliError(1, 'No tool is named', `${listCommand(again, 'tools')} shows them`)
   const printer = printerOf(io)
   const tool = await toolNamed(client, name)
-  const args = await givenArguments(words, options.json, io, (pairs, known) => readArguments(pairs, tool.inputSchema, known))
+  const args = await givenArguments(words, options.json, io, (pairs, known) =>
+    readArguments(pairs, tool.inputSchema, known, name),
+  )
   const missing = missingArguments(tool.inputSchema, args)
   if (missing.length > 0)
     throw new CliError(

@@ -47,7 +47,7 @@ async function serverNames(env: Readonly<Record<string, string | undefined>>): P
     .sort()
 }
 
-const names = (): string => verbs.map(({ name }) => name).join(' ')
+const names = (): string => [...verbs.map(({ name }) => name), 'help'].join(' ')
 
 const scripts: Readonly<Record<(typeof shells)[number], () => string>> = {
   bash: () => `# vivarium completions for bash

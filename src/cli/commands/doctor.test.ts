@@ -57,6 +57,34 @@ describe('programs', () => {
     expect(await wrongs(it, '--', './')).toEqual([4, expect.stringContaining('is a folder'), expect.any(String)])
   })
 
+  test('a command that holds its arguments is told where they belong', async () => {
+    const it = await trial({ '.mcp.json': JSON.stringify({ mcpServers: { a: { command: 'node /x/y.js' } } }) })
+    const { out } = await it.run(['doctor', '.mcp.json'])
+    expect(out).toContain('→ They belong in args: "command": "node", "args": ["/x/y.js"]')
+  })
+
+  test('servers of a file are told in its order, however long each takes', async () => {
+    const late = { command: 'node', args: ['-e', 'setTimeout(() => process.exit(1), 1500)'] }
+    const it = await trial({ 'x.json': JSON.stringify({ mcpServers: { late, early: { command: 'no-such-program' } } }) })
+    expect((await it.run(['doctor', 'x.json'])).out).toMatch(/late[\s\S]*early/)
+  })
+
+  test('a file that only listens is told at once, and one without a server as serve tells it', async () => {
+    const it = await trial({
+      'tickets.ts': `import { createServer } from 'vivarium/server'\nawait createServer({ name: 't', version: '1.0.0' }).listen()\n`,
+      'one.ts': 'export default 3\n',
+      'm.ts': `import 'not-a-package'\n`,
+    })
+    for (const verb of ['list', 'doctor'])
+      expect((await it.run([verb, 'tickets.ts'])).err).toContain(
+        'tickets.ts listens on HTTP and exports no server\n  → Write: export',
+      )
+    expect((await it.run(['list', 'one.ts'])).err).toMatch(/^vivarium: \S+one\.ts exports no server\n {2}→ Write: export/)
+    expect((await it.run(['list', 'm.ts'])).err).toBe(
+      'vivarium: m.ts cannot be loaded: the package not-a-package is not installed\n  → npm install not-a-package\n',
+    )
+  }, 30_000)
+
   test('noise on standard output before the first message', async () => {
     const it = await trial({})
     expect(await wrongs(it, '--', 'node', plain, 'noise')).toEqual([

@@ -1,7 +1,7 @@
 /** `vivarium doctor`: why a server or a config does not work, and what to do about it. */
 import { existsSync } from 'node:fs'
 import { isAbsolute, relative } from 'node:path'
-import type { HostConfig } from '../../host/config/read.ts'
+import type { ConfiguredServer, HostConfig } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type ConnectingOptions, connectingOptions } from '../connecting.ts'
 import { type Examined, examine } from '../doctor/examine.ts'
@@ -14,6 +14,7 @@ import type { Call, Verb } from '../program.ts'
 import { type Places, placesOf, readNamed, readSource, sourcesOf } from '../sources.ts'
 import { type Resolved, resolveTarget, splitTarget } from '../target.ts'
 import { brief } from '../terminal/paint.ts'
+import { Screen } from '../terminal/screen.ts'
 
 export const doctor: Verb = {
   name: 'doctor',
@@ -122,31 +123,43 @@ async function examineServers(
   done: (row: Row) => void,
 ): Promise<readonly Row[]> {
   const rows: Row[] = []
-  const add = (row: Row): void => {
+  for (const [server, { message, fix }] of config.refused)
+    rows.push({ server, examined: { findings: [fail('config', message, fix)], summary: undefined, tools: [] } })
+  for (const row of rows) done(row)
+  const known = [...config.servers.values()]
+  const looked = known.map(server => ({ server, ...Promise.withResolvers<Row>() }))
+  const waiting = [...looked]
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
+      await examineServer(next.server, options, io).then(next.resolve, next.reject)
+  }
+  const screen = new Screen({ output: io.errors, env: io.env })
+  const working = Array.from({ length: atOnce }, work)
+  // Told in the order of the file, each as soon as those before it are.
+  for (const { server, promise } of looked) {
+    const waited = screen.work(`waiting for ${clip(server.name)}`)
+    const row = await promise.finally(waited)
     rows.push(row)
     done(row)
   }
-  for (const [server, { message, fix }] of config.refused)
-    add({ server, examined: { findings: [fail('config', message, fix)], summary: undefined, tools: [] } })
-  const waiting = [...config.servers.values()]
-  const work = async (): Promise<void> => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const { name, target, headers, disabled } = next
-      if (disabled) add({ server: name, disabled, examined: { findings: [], summary: undefined, tools: [] } })
-      else {
-        const resolved: Resolved = {
-          label: clip(name),
-          again: clip(name),
-          target,
-          options: headers === undefined ? {} : { headers },
-          close: async () => {},
-        }
-        add({ server: name, examined: await examine(resolved, options, io) })
-      }
-    }
-  }
-  await Promise.all(Array.from({ length: atOnce }, work))
+  await Promise.all(working)
   return rows
+}
+
+async function examineServer(
+  { name, target, headers, disabled }: ConfiguredServer,
+  options: ConnectingOptions,
+  io: Io,
+): Promise<Row> {
+  if (disabled) return { server: name, disabled, examined: { findings: [], summary: undefined, tools: [] } }
+  const resolved: Resolved = {
+    label: clip(name),
+    again: clip(name),
+    target,
+    options: headers === undefined ? {} : { headers },
+    close: async () => {},
+  }
+  return { server: name, examined: await examine(resolved, options, io) }
 }
 
 /** One line, and the first thing that is wrong with its fix. */

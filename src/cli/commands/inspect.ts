@@ -122,7 +122,7 @@ function manifestWords({ manifest }: ServerFacts): string | undefined {
     .join(' · ')
 }
 
-/** What is worth knowing of tools before they are called; those of which nothing is known are only counted. */
+/** What is worth knowing of tools before they are called; where nothing is said of any there is nothing to show. */
 function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
   const rows = (manifest?.tools ?? []).map(tool => {
     const {
@@ -149,12 +149,14 @@ function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
     ]
     return { name: tool.name, facts }
   })
-  const told = rows.filter(({ facts }) => facts.length > 0)
-  if (told.length === 0) return
+  if (rows.every(({ facts }) => facts.length === 0)) return
   line()
   line(paint.bold('Before a call'))
-  const wide = Math.min(40, Math.max(...told.map(({ name }) => name.length)))
-  for (const { name, facts } of told) line(`  ${paint.name(brief(name, 60).padEnd(wide))}  ${paint.plain(facts.join(' · '))}`)
+  const wide = Math.min(40, Math.max(...rows.map(({ name }) => name.length)))
+  for (const { name, facts } of rows)
+    line(
+      `  ${paint.name(brief(name, 60).padEnd(wide))}  ${facts.length === 0 ? paint.dim('nothing is said of it') : paint.plain(facts.join(' · '))}`,
+    )
 }
 
 /** `tools (listChanged)`, without what are extensions. */

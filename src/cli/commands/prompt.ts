@@ -1,20 +1,29 @@
 /** `vivarium prompt`: a prompt with its arguments filled in, as a model would get it. */
+import type { Client } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { readArguments } from '../arguments.ts'
 import { type AskOptions, askOptions, createAsks } from '../asks.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { blockText } from '../content.ts'
 import { CliError } from '../exit.ts'
+import { offering } from '../failures.ts'
+import { gather } from '../gather.ts'
 import { givenArguments } from '../given.ts'
 import { printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
+import { listCommand } from '../shell.ts'
 
 interface PromptOptions extends ConnectingOptions, AskOptions {
   readonly json?: string
 }
 
-/** Arguments of prompts are texts. */
-const anyTexts = { type: 'object', additionalProperties: { type: 'string' } }
+/** Arguments of prompts are texts. What the prompt has none of is not dropped unseen; one that is not listed may have any. */
+async function schemaOf(client: Client, name: string): Promise<Readonly<Record<string, unknown>>> {
+  const listed = (await gather(client.prompts())).find(each => each.name === name)
+  if (listed === undefined) return { type: 'object', additionalProperties: { type: 'string' } }
+  const properties = Object.fromEntries((listed.arguments ?? []).map(each => [each.name, { type: 'string' }]))
+  return { type: 'object', properties, additionalProperties: false }
+}
 
 export const prompt: Verb = {
   name: 'prompt',
@@ -29,11 +38,14 @@ export const prompt: Verb = {
       .examples([['vivarium prompt ./server.ts summarise style=short', 'the messages it makes']])
       .action<PromptOptions>(async call => {
         const asks = createAsks(io, call.options)
-        const work: Parameters<typeof withClient>[2] = async ({ client, rest: [name, ...words] }) => {
-          if (name === undefined) throw new CliError(1, 'No prompt is named', 'vivarium list TARGET prompts shows them')
-          const args = await givenArguments(words, call.options.json, io, (pairs, known) => readArguments(pairs, anyTexts, known))
+        const work: Parameters<typeof withClient>[2] = async ({ client, label, again, rest: [name, ...words] }) => {
+          if (name === undefined) throw new CliError(1, 'No prompt is named', `${listCommand(again, 'prompts')} shows them`)
+          const schema = words.length === 0 ? {} : await offering('prompts', label, schemaOf(client, name))
+          const args = await givenArguments(words, call.options.json, io, (pairs, known) =>
+            readArguments(pairs, schema, known, name),
+          )
           const texts = Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)]))
-          const result = await client.getPrompt(name, texts, { signal: io.signal })
+          const result = await offering('prompts', label, client.getPrompt(name, texts, { signal: io.signal }))
           const printer = printerOf(io)
           const { paint } = printer
           if (call.options.format === 'json') printer.json(result)

@@ -2,8 +2,10 @@
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { contentsText, saveContents } from '../content.ts'
 import { CliError } from '../exit.ts'
+import { offering } from '../failures.ts'
 import { printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
+import { listCommand } from '../shell.ts'
 
 interface ReadOptions extends ConnectingOptions {
   readonly output?: string
@@ -23,9 +25,9 @@ export const read: Verb = {
         ['vivarium read https://example.com/mcp image://logo --output logo.png', 'save it'],
       ])
       .action<ReadOptions>(call =>
-        withClient(call, io, async ({ client, rest: [uri] }) => {
-          if (uri === undefined) throw new CliError(1, 'No resource is named', 'vivarium list TARGET resources shows them')
-          const result = await client.readResource(uri, { signal: io.signal })
+        withClient(call, io, async ({ client, label, again, rest: [uri] }) => {
+          if (uri === undefined) throw new CliError(1, 'No resource is named', `${listCommand(again, 'resources')} shows them`)
+          const result = await offering('resources', label, client.readResource(uri, { signal: io.signal }))
           const printer = printerOf(io)
           const { output, format } = call.options
           if (output !== undefined)

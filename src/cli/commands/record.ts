@@ -1,5 +1,5 @@
 /** `vivarium record`: stands between a client and a server and writes one file of all that passes. */
-
+import { existsSync } from 'node:fs'
 import { clip } from '../../jsonrpc/limits.ts'
 import { startRecording } from '../../testing/index.ts'
 import { headersOf } from '../credentials.ts'
@@ -13,6 +13,7 @@ import { resolveTarget, splitTarget } from '../target.ts'
 
 interface RecordOptions {
   readonly out: string
+  readonly force?: boolean
   readonly stdio?: boolean
   readonly port?: number
   readonly redact?: readonly string[]
@@ -31,6 +32,7 @@ export const record: Verb = {
     command
       .argument('[target]', 'the server')
       .option('--out <file>', 'The tape', { fallback: 'session.tape' })
+      .option('--force', 'Write over a tape that is there')
       .option(
         '--stdio',
         'The client speaks on standard input and output: put this command in its config in the place of the server',
@@ -49,7 +51,10 @@ export const record: Verb = {
       )
       .examples([
         ['vivarium record https://host/mcp --port 7000', 'point the client at http://127.0.0.1:7000/mcp'],
-        ['vivarium record --stdio --out notes.tape -- node notes.js', 'as the command of a client that starts its servers'],
+        [
+          'vivarium record --stdio --force --out notes.tape -- node notes.js',
+          'as the command of a client that starts its servers',
+        ],
       ])
       .action<RecordOptions>(call => run(call, io))
   },
@@ -64,6 +69,8 @@ function sizeOf(text: string): number {
 async function run(call: Call<RecordOptions>, io: Io): Promise<number> {
   const { out, stdio = false, port, redact, maxMb, sse, env, format } = call.options
   if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+  if (call.options.force !== true && existsSync(out))
+    throw new CliError(1, `There is a file ${clip(out)} already`, 'Name another by --out, or write over it with --force')
   const { label, target, options, close } = await resolveTarget(splitTarget(call).target, io, { env })
   const headers = { ...options.headers, ...headersOf(call.options.header ?? [], call.options.bearerEnv, io) }
   // On stdio standard output belongs to the protocol.

@@ -1,9 +1,11 @@
 /** `serve` as an author has it: a file, a change, and clients that go on. */
 import { readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../client/index.ts'
 import { gather } from '../gather.ts'
+import { addressesAt } from '../serving/http.ts'
 import { serverFile, trial } from '../trial.ts'
 
 function change(folder: string, from: string, to: string): void {
@@ -81,14 +83,61 @@ test('what a file writes while it is loaded does not reach the protocol', async 
 })
 
 test('what cannot be served is told with the remedy', async () => {
-  const it = await trial({ 'none.ts': 'export const x = 1', 'needs.ts': "import 'not-a-package'", 'server.ts': serverFile })
+  const it = await trial({
+    'none.ts': 'export const x = 1',
+    'needs.ts': "import 'not-a-package'",
+    'wrong.ts': 'const a = 1\nconst b = = 2',
+    'wrong.mjs': '\n\nconst b = = 2',
+    'x.json': '{}',
+    'server.ts': serverFile,
+  })
   const said = async (...args: readonly string[]): Promise<string> => (await it.run(['serve', ...args])).err
   expect(await said('nothing.ts')).toContain('There is no file nothing.ts')
   expect(await said('none.ts')).toContain('exports no server\n  → Write: export const server = createServer')
   expect(await said('needs.ts')).toContain('→ npm install not-a-package')
+  expect(await said('wrong.ts')).toContain('wrong.ts cannot be loaded: wrong.ts, line 2: ')
+  expect(await said('wrong.mjs')).toContain('wrong.mjs cannot be loaded: wrong.mjs, line 3: ')
+  expect(await said('x.json')).toContain('x.json is no code\n  → Name the file that exports the server')
   expect(await said('server.ts', '--stdio', '--port', '1')).toContain('exclude each other')
   expect(await said('server.ts', '--host', '0.0.0.0', '--port', '0')).toContain('→ Leave out --host, or say --unprotected')
   const served = it.start(['serve', 'server.ts', '--port', '0', '--format', 'json'])
   const [, port = ''] = await served.until(/"port":(\d+)/)
   expect(await said('server.ts', '--port', port)).toContain(`Port ${port} on 127.0.0.1 is in use`)
 }, 60_000)
+
+test('where it listens everywhere it answers to the addresses of this machine and to names that are given, and to no others', async () => {
+  const it = await trial()
+  const served = it.start(['serve', 'server.ts', '--port', '0', '--host', '0.0.0.0', '--unprotected', '--hosts', 'notes.example'])
+  const [, port = ''] = await served.until(/served at \S+:(\d+)\/mcp/)
+  const names = [...addressesAt('0.0.0.0'), 'notes.example', 'evil.example']
+  expect(await Promise.all(names.map(host => statusFor(host, Number(port))))).toEqual([
+    ...names.slice(0, -1).map(() => 'taken'),
+    'refused',
+  ])
+  const wrong = `http://127.0.0.2:${port}/mcp`
+  for (const [verb, exit] of [
+    ['list', 1],
+    ['doctor', 4],
+  ] as const) {
+    const { code, out, err } = await it.run([verb, wrong])
+    expect([verb, code, out + err]).toEqual([
+      verb,
+      exit,
+      expect.stringMatching(/Host 127\.0\.0\.2\S* is not one[\s\S]*--hosts\)/),
+    ])
+  }
+  for (const address of addressesAt('0.0.0.0')) await served.until(new RegExp(`and at http://${address}:${port}/mcp`), 'err')
+}, 60_000)
+
+function statusFor(host: string, port: number): Promise<'taken' | 'refused'> {
+  return new Promise((done, failed) => {
+    const asked = request(
+      { host: '127.0.0.1', port, path: '/mcp', method: 'POST', headers: { host: `${host}:${port}` } },
+      answer => {
+        answer.resume()
+        done(answer.statusCode === 403 ? 'refused' : 'taken')
+      },
+    )
+    asked.on('error', failed).end('{}')
+  })
+}

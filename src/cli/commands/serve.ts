@@ -7,13 +7,14 @@ import type { Io } from '../io.ts'
 import { portOf } from '../port.ts'
 import { printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
-import { type HttpPlace, type Ready, serveHttp, watchHttp } from '../serving/http.ts'
+import { addressesAt, type HttpPlace, type Ready, serveHttp, watchHttp } from '../serving/http.ts'
 import { serveStdio, watchStdio } from '../serving/stdio.ts'
 
 interface ServeOptions {
   readonly stdio?: boolean
   readonly port?: number
   readonly host: string
+  readonly hosts?: readonly string[]
   readonly path: string
   readonly sse?: boolean
   readonly ws?: boolean
@@ -31,6 +32,7 @@ export const serve: Verb = {
       .option('--stdio', 'Over standard input and output')
       .option('--port <number>', 'Over HTTP at this port; 0 takes any that is free (default: 3000)', { parse: portOf })
       .option('--host <name>', 'The address to listen at', { fallback: '127.0.0.1' })
+      .option('--hosts <name>', 'Answer to this Host name, too: api.example.com; * takes any', { repeated: true })
       .option('--path <path>', 'The path of the endpoint', { fallback: '/mcp' })
       .option('--sse', 'Also the old pair of endpoints of 2024-11-05, at /sse')
       .option('--ws', 'Also WebSockets, at /ws (needs the package ws)')
@@ -57,6 +59,7 @@ function run({ words: [file = ''], options }: Call<ServeOptions>, io: Io): Promi
   const place: HttpPlace = {
     port: port ?? 3000,
     host: options.host,
+    hosts: options.hosts ?? [],
     path: options.path,
     sse: options.sse ?? false,
     ws: options.ws ?? false,
@@ -66,6 +69,11 @@ function run({ words: [file = ''], options }: Call<ServeOptions>, io: Io): Promi
     if (cluster.isWorker) return
     if (format === 'json') return json(at, true)
     line(`${clip(file)} is served at ${paint.name(at.url)}`)
+    for (const address of addressesAt(place.host)) {
+      const url = new URL(at.url)
+      url.hostname = address.includes(':') ? `[${address}]` : address
+      note(`  and at ${url.href}`)
+    }
     note(`  vivarium list ${at.url}`)
     note(`  Ctrl-C ends it${watch ? '; changes are served at once' : ''}`)
   }
@@ -77,7 +85,15 @@ function run({ words: [file = ''], options }: Call<ServeOptions>, io: Io): Promi
   })
 }
 
-function wordsOf({ host, path, sse, ws, unprotected }: ServeOptions): readonly string[] {
+function wordsOf({ host, hosts = [], path, sse, ws, unprotected }: ServeOptions): readonly string[] {
   const flags = { '--sse': sse, '--ws': ws, '--unprotected': unprotected }
-  return ['--host', host, '--path', path, ...Object.entries(flags).flatMap(([flag, set]) => (set === true ? [flag] : []))]
+  const names = hosts.flatMap(name => ['--hosts', name])
+  return [
+    '--host',
+    host,
+    ...names,
+    '--path',
+    path,
+    ...Object.entries(flags).flatMap(([flag, set]) => (set === true ? [flag] : [])),
+  ]
 }

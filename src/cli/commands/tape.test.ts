@@ -67,6 +67,20 @@ describe('vivarium record', () => {
     expect(same.text()).toMatch(/nothing differs/)
   })
 
+  test('leaves a tape that is there as it is, unless it is told to write over it and can begin', async () => {
+    const url = await greeter()
+    await writeFile(file, 'an old tape\n')
+    await expect(start(['record', url, '--out', file, '--port', '0']).code).rejects.toMatchObject({ fix: /--force/ })
+    const busy = new URL(url).port
+    await expect(start(['record', url, '--out', file, '--force', '--port', busy]).code).rejects.toThrow('EADDRINUSE')
+    expect(await readFile(file, 'utf8')).toBe('an old tape\n')
+    const recording = start(['record', url, '--out', file, '--force', '--port', '0', '--format', 'json'])
+    await recording.first
+    recording.stop()
+    await recording.code
+    expect(await readFile(file, 'utf8')).toMatch(/^\{.*"tape":1/)
+  })
+
   test('refuses a client on stdio and on a port at once', async () => {
     await expect(start(['record', 'http://127.0.0.1:1/mcp', '--stdio', '--port', '1', '--out', file]).code).rejects.toMatchObject(
       {
@@ -102,6 +116,16 @@ describe('vivarium replay', () => {
     await expect(greetedAt((await mock.first).url)).rejects.toThrow(/asked for by a fault/)
     mock.stop()
     expect(await mock.code).toBe(0)
+  })
+
+  test('a tape without the handshake that is wanted is told in words of the command', async () => {
+    await recorded()
+    const mock = start(['replay', file, '--serve', '--port', '0', '--format', 'json'])
+    const { url } = await mock.first
+    const listing = start(['list', url, '--revision', '2024-11-05'])
+    await expect(listing.code).rejects.toMatchObject({ fix: expect.stringMatching(/try --revision/) })
+    mock.stop()
+    await mock.code
   })
 
   test('says what is wrong with a file, and with words that ask for nothing or for two things', async () => {

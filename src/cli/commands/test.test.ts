@@ -12,8 +12,12 @@ import { run } from '../program.ts'
 const folder = mkdtempSync(join(tmpdir(), 'vivarium-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-async function vivarium(...args: readonly string[]): Promise<{ code: number; output: string }> {
-  const [input, output, errors] = [new PassThrough(), new PassThrough(), new PassThrough().resume()]
+async function vivarium(...args: readonly string[]): Promise<{ code: number; output: string; aside: string }> {
+  const [input, output, errors] = [new PassThrough(), new PassThrough(), new PassThrough().setEncoding('utf8')]
+  let aside = ''
+  errors.on('data', (said: string) => {
+    aside += said
+  })
   const io: Io = {
     input,
     output,
@@ -27,7 +31,7 @@ async function vivarium(...args: readonly string[]): Promise<{ code: number; out
   try {
     const code = await run(args, io, '0.0.0')
     output.end()
-    return { code, output: await said }
+    return { code, output: await said, aside }
   } finally {
     output.end()
   }
@@ -42,8 +46,10 @@ async function serving(): Promise<string> {
 
 describe('vivarium test', () => {
   it('prints the table and ends with 0 where nothing failed', async () => {
-    const { code, output } = await vivarium('test', await serving(), '--revision', '2026-07-28', '--only', 'base/tools')
+    const { code, output, aside } = await vivarium('test', await serving(), '--revision', '2026-07-28', '--only', 'base/tools')
     expect(code).toBe(0)
+    // How far it is is nothing for a log.
+    expect(aside).toBe('')
     expect(output).toContain('judged 1.2.3')
     expect(output).toMatch(/\d+ passed, 0 failed, \d+ skipped, 0 errors of the kit/)
   })

@@ -126,7 +126,8 @@ function portNumber(text: string): number {
 }
 
 async function run(call: Call<TestOptions>, io: Io): Promise<number> {
-  const bar = createProgress(io)
+  // Into a file or a log it would be a line for every second.
+  const bar = io.errors.isTTY === true ? createProgress(io) : { show: () => {}, end: () => {} }
   try {
     const { options } = call
     const report = await (judgeCaller(options, { signal: io.signal, onResult: watching(bar) }) ?? judgeServer(call, io, bar))

@@ -88,6 +88,24 @@ describe('call', () => {
       'vivarium: The server has no tool ad\n  → Did you mean add?\n',
     )
     expect((await run(['call', 'server.ts', 'add', 'a=x'])).err).toContain('a: "x" is no number')
+    expect(await run(['call', 'server.ts', 'add', 'a=1', 'nope=3'])).toEqual({
+      code: 1,
+      out: '',
+      err: 'vivarium: add has no nope\n  → There are a, b\n',
+    })
+    expect((await run(['prompt', 'server.ts', 'sum', 'stile=short'])).err).toBe(
+      'vivarium: sum has no stile\n  → Did you mean style?\n',
+    )
+    expect((await run(['call', 'server.ts'])).err).toContain('→ vivarium list server.ts tools shows them')
+  }, 60_000)
+
+  test('a server without prompts or resources is said to have none', async () => {
+    const { run } = await trial({
+      'odd.ts': `import { createServer } from 'vivarium/server'\nexport const server = createServer({ name: 'odd', version: '1.0.0' })\nserver.tool('x', {}, () => 'x')\n`,
+    })
+    expect((await run(['prompt', 'odd.ts', 'nope'])).err).toBe('vivarium: odd.ts offers no prompts\n')
+    expect((await run(['prompt', 'odd.ts', 'nope', 'a=1'])).err).toBe('vivarium: odd.ts offers no prompts\n')
+    expect((await run(['read', 'odd.ts', 'x://y'])).err).toBe('vivarium: odd.ts offers no resources\n')
   })
 
   test('a tool that reports an error ends with 5, its words and its suggestion', async () => {
@@ -224,12 +242,35 @@ server.tool('fails', { description: 'x' }, () => { throw new Error('${evil}') })
   }
 }, 60_000)
 
+test('inspect names every tool before a call, where something is said of one', async () => {
+  const { run } = await trial({
+    'notes.ts': `import { createServer } from 'vivarium/server'
+export const server = createServer({ name: 'notes', version: '1.0.0' })
+server.tool('add_note', { annotations: { readOnlyHint: false, destructiveHint: false } }, () => 'x')
+server.tool('delete_note', { annotations: { destructiveHint: true } }, () => 'x')
+`,
+  })
+  const { out } = await run(['inspect', 'notes.ts'])
+  expect(out).toMatch(/Before a call\n[\s\S]*add_note {5}\S.*\n[\s\S]*delete_note {2}\S/)
+})
+
+test('a word that names nothing is told what may be meant', async () => {
+  const { run } = await trial({ '.mcp.json': JSON.stringify({ mcpServers: { good: { command: 'node' } } }) })
+  expect((await run(['list', 'goood'])).err).toBe('vivarium: Nothing is called goood\n  → Did you mean good?\n')
+  expect((await run(['list', 'goood', '--config', '.mcp.json'])).err).toContain('→ Did you mean good?')
+  expect((await run(['list', '127.0.0.1:3917/mcp'])).err).toContain('→ Write http://127.0.0.1:3917/mcp')
+  expect((await run(['list', 'good', '--timeout', 'soon'])).err).toContain(
+    'soon is no time. Write 500ms, 30s, 5m, or a number of seconds',
+  )
+  expect((await run(['completions', 'bash'])).out).toMatch(/compgen -W "[^"]*\bhelp"/)
+})
+
 test('a failure names the target as it would be typed again', async () => {
   const { run, write } = await trial({})
   write('.mcp.json', JSON.stringify({ mcpServers: { broken: { command: 'node', args: ['-e', 'process.exit(1)'] } } }))
   expect((await run(['list', 'broken'])).err).toContain('→ vivarium doctor broken says why')
   expect((await run(['list', '--', 'node', '-e', 'process.exit(1)'])).err).toContain(
-    '→ vivarium doctor -- node -e process.exit(1) says why',
+    `→ vivarium doctor -- node -e 'process.exit(1)' says why`,
   )
 })
 

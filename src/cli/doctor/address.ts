@@ -2,6 +2,7 @@
 
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { brief } from '../terminal/paint.ts'
 import { type Finding, fail, warn } from './finding.ts'
 
 export interface Probing {
@@ -180,10 +181,17 @@ async function otherPath(url: URL, probing: Probing): Promise<string | undefined
 /** What a refusal says of how one gets in. Only what the same host tells is fetched. */
 async function refused(url: URL, { status, challenge, text }: Answer, probing: Probing): Promise<Finding> {
   const signIn = 'Run vivarium list in a terminal to sign in, or give --bearer-env NAME'
+  if (status === 403 && challenge === undefined && /\b(Host|Origin)\b/.test(text))
+    return fail(
+      'host',
+      `It refuses: HTTP 403 ${brief(text, 300)}`,
+      'Call it by a name that it takes, or have it take this one',
+      4,
+    )
   if (status === 403 && challenge === undefined)
     return fail(
       'auth',
-      `It refuses: HTTP 403 ${clip(text)}`,
+      `It refuses: HTTP 403 ${brief(text, 300)}`,
       'It may take other Host or Origin names only, or lack a right of yours',
       3,
     )

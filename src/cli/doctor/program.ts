@@ -26,6 +26,16 @@ export function examineCommand(
 ): readonly Finding[] {
   const folder = cwd ?? process.cwd()
   if (cwd !== undefined && !existsSync(cwd)) return [fail('cwd', `The folder ${clip(cwd)} does not exist`, 'Correct "cwd"', 4)]
+  const [program = '', ...words] = command.split(/\s+/)
+  if (words.length > 0 && !existsSync(resolve(folder, command)))
+    return [
+      fail(
+        'command',
+        `"command" holds arguments: ${clip(command)}`,
+        `They belong in args: "command": ${JSON.stringify(clip(program))}, "args": ${clip(JSON.stringify([...words, ...args]), 200)}`,
+        4,
+      ),
+    ]
   const path = env['PATH'] ?? ambient['PATH'] ?? ''
   const found = command.includes('/') || isAbsolute(command) ? examinePath(resolve(folder, command)) : onPath(command, path)
   if (typeof found !== 'string') return [found]
@@ -141,6 +151,10 @@ const clues: readonly Clue[] = [
     says: /\b(?:required|missing|set|provide)\b[^\n]*?\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b/,
     tell: ([, name = '']) =>
       fail('env', `It misses the variable ${clip(name)}`, `Write it in "env" of the config, or --env ${clip(name)}`, 4),
+  },
+  {
+    says: /^vivarium: (.+)(?:\n\s*→ (.+))?$/m,
+    tell: ([, message = '', fix]) => fail('start', brief(message, 300), brief(fix ?? 'Correct the file', 200), 4),
   },
   {
     says: /EADDRINUSE[^\n]*?(\d+)?/,

@@ -17,7 +17,7 @@ export function scaffold(facts: ScaffoldFacts): ReadonlyMap<string, string> {
       '.mcp.json',
       json({ mcpServers: { [facts.name]: { command: 'npx', args: ['vivarium', 'serve', 'server.ts', '--stdio'] } } }),
     ],
-    ['.gitignore', 'node_modules\n'],
+    ['.gitignore', 'node_modules\n.vivarium\n*.tape\n'],
     ['README.md', readme(facts)],
   ])
 }
@@ -33,6 +33,7 @@ export const server = createServer({
 
 const note = z.object({ id: z.string(), text: z.string(), tags: z.array(z.string()) })
 const notes = new Map<string, z.infer<typeof note>>()
+let lastId = 0
 
 server.tool(
   'add_note',
@@ -43,7 +44,7 @@ server.tool(
     annotations: { readOnlyHint: false, destructiveHint: false },
   },
   ({ text, tags }) => {
-    const added = { id: String(notes.size + 1), text, tags }
+    const added = { id: String(++lastId), text, tags }
     notes.set(added.id, added)
     server.resourceUpdated('notes://all')
     return added
@@ -107,6 +108,13 @@ test('a note is deleted once the user has said yes', async () => {
   const { structured } = await mcp.callTool('add_note', { text: 'Old news' })
   const { id } = structured as { id: string }
   assert.equal((await mcp.callTool('delete_note', { id })).text, 'It is gone.')
+})
+
+test('a new note takes the place of no other, also after one was deleted', async () => {
+  const add = async (text: string): Promise<string> => ((await mcp.callTool('add_note', { text })).structured as { id: string }).id
+  const [first, second] = [await add('First'), await add('Second')]
+  await mcp.callTool('delete_note', { id: first })
+  assert.notEqual(await add('Third'), second)
 })
 
 test('a note that is not there says what to do', async () => {

@@ -4,6 +4,7 @@
  */
 import cluster, { type Worker } from 'node:cluster'
 import { createServer } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import type { Listening } from '../../transports/http/listen.ts'
 import { CliError } from '../exit.ts'
@@ -15,6 +16,8 @@ import { watchCode } from './watch.ts'
 export interface HttpPlace {
   readonly port: number
   readonly host: string
+  /** Names that it answers to beside those of this machine. */
+  readonly hosts: readonly string[]
   readonly path: string
   readonly sse: boolean
   readonly ws: boolean
@@ -33,6 +36,7 @@ export async function serveHttp(file: string, place: HttpPlace, io: Io, ready: (
     server.listen({
       port: place.port,
       host: place.host,
+      hosts: [...place.hosts, ...addressesAt(place.host).map(address => (address.includes(':') ? `[${address}]` : address))],
       path: place.path,
       ...(place.sse && { ssePath: '/sse' }),
       ...(place.ws && { wsPath: '/ws' }),
@@ -46,6 +50,15 @@ export async function serveHttp(file: string, place: HttpPlace, io: Io, ready: (
   await listening.close()
   await server.close()
   return 0
+}
+
+/** Where others reach a server that listens everywhere: a page cannot take such an address for a name of its own. */
+export function addressesAt(host: string): readonly string[] {
+  if (host !== '0.0.0.0' && host !== '::') return []
+  return Object.values(networkInterfaces())
+    .flatMap(each => each ?? [])
+    .filter(({ internal, family, scopeid }) => !internal && (family === 'IPv4' || (host === '::' && !scopeid)))
+    .map(({ address }) => address)
 }
 
 async function listen(open: () => Promise<Listening>): Promise<Listening> {

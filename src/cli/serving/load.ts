@@ -1,6 +1,7 @@
 /** A file that exports a server, loaded: TypeScript too, whose types Node takes out by itself. */
+import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
@@ -13,13 +14,15 @@ export type Served = Pick<Server, 'stdio' | 'listen' | 'close'>
 export async function loadServer(file: string): Promise<Served> {
   const path = resolve(file)
   if (!existsSync(path)) throw new CliError(1, `There is no file ${clip(file)}`, 'Correct the path')
+  if (!/\.[cm]?[jt]sx?$/i.test(path))
+    throw new CliError(1, `${clip(file)} is no code`, 'Name the file that exports the server: .ts or .js')
   let module: Readonly<Record<string, unknown>>
   try {
     module = await import(pathToFileURL(path).href)
   } catch (error) {
     throw new CliError(
       1,
-      `${clip(file)} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`,
+      `${clip(file)} cannot be loaded: ${placeOf(error, path)}${error instanceof Error ? error.message : String(error)}`,
       remedyOf(error),
       {
         cause: error,
@@ -43,6 +46,20 @@ function isServer(value: unknown): value is Served {
     value !== null &&
     ['stdio', 'listen', 'close'].every(name => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function')
   )
+}
+
+/** Of a syntax error Node says the line only above its stack. */
+function placeOf(error: unknown, path: string): string {
+  if (!(error instanceof SyntaxError) && (error as { readonly code?: string } | null)?.code !== 'ERR_INVALID_TYPESCRIPT_SYNTAX')
+    return ''
+  const at = /^(?:file:\/\/)?(\/.+|[A-Za-z]:.+):(\d+)$/m
+  const [, place, line] = at.exec((error as Error).stack ?? '') ?? at.exec(checked(path)) ?? []
+  return place === undefined ? '' : `${clip(basename(place))}, line ${line}: `
+}
+
+/** Of JavaScript it is told only to a terminal. */
+function checked(path: string): string {
+  return spawnSync(process.execPath, ['--check', path], { encoding: 'utf8', timeout: 5_000 }).stderr
 }
 
 function remedyOf(error: unknown): string | undefined {

@@ -20,10 +20,11 @@ export async function fillForm(
   const fields = Object.entries(isRecord(properties) ? properties : {})
   const needed = new Set(Array.isArray(required) ? required : [])
   const content = new Map<string, ElicitValue>()
-  screen.line(`   ${screen.paint.dim('/no declines, Ctrl-C takes no notice of it')}`)
+  screen.line(`   ${screen.paint.dim('/no declines, Ctrl-C leaves it unanswered')}`)
   if (fields.length === 0) {
-    const said = await reader.ask('   [Y]es · [n]o › ', signal)
-    return said === undefined ? { action: 'cancel' } : { action: /^(\/?no?)$/i.test(said.trim()) ? 'decline' : 'accept' }
+    // It may stand before something that cannot be undone: Enter alone is no yes.
+    const said = await reader.ask('   [y]es · [N]o › ', signal)
+    return said === undefined ? { action: 'cancel' } : { action: /^y(es)?$/i.test(said.trim()) ? 'accept' : 'decline' }
   }
   for (const [name, field] of fields) {
     const value = await fillField(screen, reader, name, isRecord(field) ? field : {}, needed.has(name), signal)

@@ -22,7 +22,12 @@ export function readJsonc(text: string): { readonly root: Placed | undefined; re
   const errors: ParseError[] = []
   const tree = parseTree(text, errors, { allowTrailingComma: true, disallowComments: false })
   const lineAt = lines(text)
-  const faults = errors.map(({ error, offset }) => ({ line: lineAt(offset), message: words(printParseErrorCode(error)) }))
+  // What misses its end does so on its last line, not on the empty one behind it.
+  const end = text.trimEnd().length
+  const faults = errors.map(({ error, offset }) => ({
+    line: lineAt(Math.min(offset, end)),
+    message: words(printParseErrorCode(error)),
+  }))
   if (tree === undefined) return { root: undefined, faults: faults.length > 0 ? faults : [{ line: 1, message: 'it is empty' }] }
   return { root: placed(tree, lineAt, faults), faults }
 }

@@ -112,11 +112,17 @@ describe('mistakes', () => {
     ['{ "mcpServers": {\n "a": { "command": } } }', 2, 'config.syntax'],
     ['', 1, 'config.syntax'],
     ['[]', 1, 'config.syntax'],
+    ['{ "mcpServers": {\n', 1, 'config.syntax'],
     ['{ "mcpServers": { "a": {},\n "a": {} } }', 2, 'config.syntax'],
   ])('a file that cannot be read says where: %j', async (text, line, rule) => {
     const { readable, faults } = await read(text)
     expect(readable).toBe(false)
     expect(faults).toContainEqual(expect.objectContaining({ line, why: expect.objectContaining({ rule }) }))
+  })
+
+  test('a name that is almost right is told', async () => {
+    const { faults } = await read('{\n "mcpservers": {} }')
+    expect(faults).toMatchObject([{ line: 2, why: { fix: 'Write "mcpServers" in the place of "mcpservers"' } }])
   })
 
   test('inputs are refused in clear words', async () => {

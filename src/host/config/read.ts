@@ -106,7 +106,11 @@ type Wrong = (line: number, rule: string, message: string, fix: string, server?:
 function entriesOf(root: Placed, wrong: Wrong): ReadonlyMap<string, Placed> {
   const found = new Map<string, Placed>()
   const shapes = ['mcpServers', 'servers'].filter(shape => root.members?.has(shape))
-  if (shapes.length === 0) wrong(root.line, 'config.servers', 'The file names no servers', 'Write { "mcpServers": { … } }')
+  if (shapes.length === 0) {
+    const [meant] = [...(root.members ?? [])].filter(([name]) => /^(mcp)?[-_]?servers?$/i.test(name))
+    const fix = meant === undefined ? 'Write { "mcpServers": { … } }' : `Write "mcpServers" in the place of ${quoted(meant[0])}`
+    wrong(meant?.[1].line ?? root.line, 'config.servers', 'The file names no servers', fix)
+  }
   for (const shape of shapes) {
     const at = root.members?.get(shape)
     if (at?.members === undefined) {

@@ -18,7 +18,7 @@ export function readCommand(text: string, tools: readonly ModelTool[]): Command 
   const [, name, rest = ''] = /^(?:please\s+)?(?:call|run|use)\s+(?:the\s+)?(?:tool\s+)?([\w.-]+)\s*([\s\S]*)$/i.exec(text) ?? []
   if (name !== undefined) {
     const tool = findTool(name, tools)
-    return tool === undefined ? say(unknown(name, tools)) : callWith(tool, rest)
+    return tool === undefined ? say(unknown(name, tools)) : (misnamed(tool, rest) ?? callWith(tool, rest))
   }
   const [, what] = remembering.exec(text) ?? []
   const memory = what === undefined ? undefined : tools.find(tool => memoryTool.test(tool.name))
@@ -39,6 +39,17 @@ function findTool(name: string, tools: readonly ModelTool[]): ModelTool | undefi
   if (exact !== undefined) return exact
   const ending = tools.filter(tool => tool.name.toLowerCase().endsWith(`_${wanted}`))
   return ending.length === 1 ? ending[0] : undefined
+}
+
+const pair = /([\w.-]+)=(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\[[^\]]*\]|\{[^}]*\}|[^\s]+))/g
+
+/** Where all of it is pairs, one that the tool does not take is a slip, and no text for it. */
+function misnamed(tool: ModelTool, text: string): Command | undefined {
+  const properties = propertiesOf(tool)
+  if (properties.size === 0 || text.trim() === '' || text.replace(pair, '').trim() !== '') return undefined
+  const wrong = [...text.matchAll(pair)].map(([, key = '']) => key).filter(key => !properties.has(key))
+  if (wrong.length === 0) return undefined
+  return say(`${tool.name} has no ${wrong.map(key => clip(key)).join(', ')}. It takes ${[...properties.keys()].join(', ')}`)
 }
 
 function callWith(tool: ModelTool, text: string): Command {
@@ -63,7 +74,7 @@ function readArguments(tool: ModelTool, text: string): Readonly<Record<string, u
       return `The arguments are no JSON: ${clip(text)}`
     }
   }
-  const pairs = [...text.matchAll(/([\w.-]+)=(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\[[^\]]*\]|\{[^}]*\}|[^\s]+))/g)]
+  const pairs = [...text.matchAll(pair)]
   const known = pairs.filter(([, key = '']) => properties.has(key) || properties.size === 0)
   if (known.length === 0) return alone(tool, properties, text)
   return Object.fromEntries(

@@ -53,6 +53,14 @@ describe('calls tools from plain commands', () => {
     expect(await ask('call add a=1')).toEqual({ text: 'add needs b. Say it as: call add b=…', call: undefined })
   })
 
+  test('an argument that the tool does not take is told, and is no text for it', async () => {
+    expect(await ask('call remember txt=tea')).toEqual({
+      text: 'memory_remember has no txt. It takes text, tags',
+      call: undefined,
+    })
+    expect((await ask('call echo a=b or c')).call).toMatchObject({ arguments: { message: 'a=b or c' } })
+  })
+
   test('says that a tool is not there, and what is near', async () => {
     expect((await ask('call ad a=1')).text).toBe('There is no tool ad. Do you mean add?')
   })

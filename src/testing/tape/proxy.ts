@@ -44,15 +44,21 @@ export interface RecordingProxy {
 export async function startRecording(target: ProxyTarget, options: ProxyOptions): Promise<RecordingProxy> {
   const { file, client = {}, headers, pair, onTrouble = () => {}, ...more } = options
   const writer = new TapeWriter(file, { target: labelOf(target), ...more })
+  const proxy = await opened()
   try {
-    if (client.stdio !== true && isHttp(target)) {
-      const proxy = await openHttpProxy(new URL(target), { ...client, headers, writer, onTrouble })
-      return { ...proxy, close: () => proxy.close().finally(() => writer.close()) }
-    }
-    return await startPiping(client, near => new Pipe(near, openConnection(target, { headers, pair }), writer, onTrouble), writer)
+    // A tape that was there is lost only to one that can be made.
+    writer.begin()
+    return proxy
   } catch (error) {
-    writer.close()
+    await proxy.close()
     throw error
+  }
+
+  async function opened(): Promise<RecordingProxy> {
+    if (client.stdio === true || !isHttp(target))
+      return startPiping(client, near => new Pipe(near, openConnection(target, { headers, pair }), writer, onTrouble), writer)
+    const proxy = await openHttpProxy(new URL(target), { ...client, headers, writer, onTrouble })
+    return { ...proxy, close: () => proxy.close().finally(() => writer.close()) }
   }
 }
 

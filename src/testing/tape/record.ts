@@ -19,6 +19,7 @@ export interface TapeRecording {
  */
 export function recordTape(file: string, options: RecordOptions = {}): TapeRecording {
   const writer = new TapeWriter(file, options)
+  writer.begin()
   return { wrap: connection => taped(connection, writer), close: () => writer.close() }
 }
 

@@ -34,12 +34,14 @@ type Unplaced = TapeLine extends infer L ? (L extends TapeLine ? Omit<L, 'at' | 
 const reserve = 256
 
 export class TapeWriter {
-  readonly #file: number
+  readonly #path: string
+  readonly #header: string
   readonly #clock: Clock
   readonly #began: number
   readonly #maxBytes: number
   readonly #maxFrame: number
   readonly #redaction: ReturnType<typeof redaction>
+  #file: number | undefined = undefined
   #bytes = 0
   #conversations = 0
   #over = false
@@ -50,11 +52,18 @@ export class TapeWriter {
     this.#maxBytes = options.maxBytes ?? 256 * 1024 * 1024
     this.#maxFrame = options.maxFrame ?? 16 * 1024 * 1024
     this.#redaction = redaction(options.redact)
-    // It holds what people said and did: nobody else on the machine has to read it.
-    this.#file = openSync(path, 'w', 0o600)
     const { target } = options
     const began = new Date(this.#began).toISOString()
-    this.#write(headerText({ tape: 1, began, by: `vivarium ${version}`, ...(target !== undefined && { target }) }))
+    this.#path = path
+    this.#header = headerText({ tape: 1, began, by: `vivarium ${version}`, ...(target !== undefined && { target }) })
+  }
+
+  /** Takes the place of a file of that name. Before this, or the first frame, nothing is touched. */
+  begin(): void {
+    if (this.#over || this.#file !== undefined) return
+    // It holds what people said and did: nobody else on the machine has to read it.
+    this.#file = openSync(this.#path, 'w', 0o600)
+    this.#write(this.#file, this.#header)
   }
 
   conversation(carrier: Carrier): ConversationTape {
@@ -74,7 +83,7 @@ export class TapeWriter {
   close(): void {
     if (this.#over) return
     this.#over = true
-    closeSync(this.#file)
+    if (this.#file !== undefined) closeSync(this.#file)
   }
 
   #passed({ exchange, http }: { exchange?: number; http?: HttpFacts }): Pick<FrameLine, 'exchange' | 'http'> {
@@ -86,17 +95,18 @@ export class TapeWriter {
   }
 
   #put(line: TapeLine): void {
-    if (this.#over) return
+    this.begin()
+    if (this.#over || this.#file === undefined) return
     const text = lineText(line)
-    if (this.#bytes + Buffer.byteLength(text) <= this.#maxBytes - reserve) return this.#write(text)
-    this.#write(lineText({ at: line.at, conversation: line.conversation, kind: 'full' }))
+    if (this.#bytes + Buffer.byteLength(text) <= this.#maxBytes - reserve) return this.#write(this.#file, text)
+    this.#write(this.#file, lineText({ at: line.at, conversation: line.conversation, kind: 'full' }))
     this.close()
   }
 
-  #write(text: string): void {
+  #write(file: number, text: string): void {
     const bytes = Buffer.from(text)
     let at = 0
-    while (at < bytes.length) at += writeSync(this.#file, bytes, at)
+    while (at < bytes.length) at += writeSync(file, bytes, at)
     this.#bytes += bytes.length
   }
 }

@@ -70,7 +70,7 @@ function checkHost(host: string | undefined, allowed: ReadonlySet<string>): Refu
   if (parts !== null && (allowed.has(parts[1] ?? '') || allowed.has(parts[0]))) return undefined
   return {
     status: 403,
-    message: `Host ${clip(host)} is not one this server answers to. Call it by a loopback name, or list the name in the option hosts`,
+    message: `Host ${clip(host)} is not one this server answers to. Call it by a loopback name, or list the name in the option hosts (vivarium serve: --hosts)`,
   }
 }
 
