@@ -61,7 +61,9 @@ const again = await bakery().listen({ port: bread.port })
 await until(async () => (await namesOf(modern)).includes('bake'))
 assert.equal((await modern.callTool('bake')).text, 'Bread')
 
-await again.close()
+await Promise.all([modern.close(), older.close()])
+await gateway.close()
+await Promise.all([again, books, art].map(server => server.close()))
 console.log('The gateway does what it should.')
 
 async function namesOf(client: Client): Promise<string[]> {

@@ -86,3 +86,13 @@ test('without a terminal options answer, and what they do not answer is declined
     'Pay 3 units? → --yes says yes, or run it in a terminal',
   ])
 })
+
+test('--yes answers a form that asks for nothing but a yes, and no other', async () => {
+  const { io } = terminal(false)
+  const asks = createAsks(io, { yes: true })
+  const confirm = { type: 'object', properties: { confirm: { type: 'boolean' } }, required: ['confirm'] }
+  const ask = (schema: typeof form | typeof confirm) =>
+    asks.options.onElicit?.({ mode: 'form', message: 'Go on?', schema }, { signal })
+  expect(await ask(confirm)).toEqual({ action: 'accept', content: { confirm: true } })
+  expect(await ask(form)).toEqual({ action: 'decline' })
+})

@@ -4,6 +4,7 @@
  */
 import type { ConnectOptions } from '../client/options.ts'
 import type { ElicitResult, ElicitValue } from '../features/mcp/elicitation/messages.ts'
+import { isRecord } from '../jsonrpc/message.ts'
 import { missingArguments, readArguments } from './arguments.ts'
 import type { Io } from './io.ts'
 import type { CommandLike } from './program.ts'
@@ -86,11 +87,18 @@ export function createAsks(io: Io, given: AskOptions): Asks {
 function fromOptions(schema: Form, { answer = [], yes }: AskOptions): ElicitResult | undefined {
   const fields = propertiesOf(schema)
   const own = answer.filter(word => Object.hasOwn(fields, word.split('=')[0]?.replace(/:$/, '') ?? ''))
+  if (yes === true && own.length === 0 && wantsOnlyYes(fields)) return { action: 'accept', content: { confirm: true } }
   const content = readArguments(own, schema)
   if (missingArguments(schema, content).length > 0) return undefined
-  // A form without a field that was answered wants a yes.
+  // A form without fields wants a yes, and so does one that asks only that.
   if (own.length === 0 && !(yes === true && Object.keys(fields).length === 0)) return undefined
   return { action: 'accept', content: content as Readonly<Record<string, ElicitValue>> }
+}
+
+/** The question of a server whose client has no other way to be asked for a confirmation. */
+function wantsOnlyYes(fields: Form): boolean {
+  const { confirm } = fields
+  return Object.keys(fields).length === 1 && isRecord(confirm) && confirm['type'] === 'boolean'
 }
 
 function remedyOf(
@@ -98,7 +106,7 @@ function remedyOf(
 ): string {
   if (question.mode === 'url') return `open ${brief(question.url, 200)}, and run it in a terminal`
   const fields = Object.keys(propertiesOf(question.schema))
-  if (fields.length === 0) return '--yes says yes, or run it in a terminal'
+  if (fields.length === 0 || wantsOnlyYes(propertiesOf(question.schema))) return '--yes says yes, or run it in a terminal'
   return `run it in a terminal, or give ${fields
     .slice(0, 6)
     .map(name => `--answer ${brief(name, 40)}=…`)

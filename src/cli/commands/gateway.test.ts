@@ -97,3 +97,26 @@ test('it serves over HTTP where it is told to, and ends in good order', { timeou
   child.kill('SIGTERM')
   expect(await ended).toBe(0)
 })
+
+test('--check tells of a rule that is about no tool', { timeout: 60_000 }, async () => {
+  const { ended, out } = run(await folder("  - { name: typo, tool: 'nosuch_*', do: deny }\n"), ['gateway.yaml', '--check'])
+  expect(await ended).toBe(0)
+  expect(out()).toContain('The rule typo is about no tool')
+  expect(out()).not.toContain('The rule careful')
+})
+
+test('--check says of a file that is not there just that', { timeout: 60_000 }, async () => {
+  const { ended, err } = run(await folder(), ['none.yaml', '--check'])
+  expect(await ended).toBe(1)
+  expect(err()).toContain('There is no file "none.yaml"')
+  expect(err()).not.toContain('ENOENT')
+})
+
+test('--check does not promise to try a server again', { timeout: 60_000 }, async () => {
+  const path = await folder()
+  await writeFile(join(path, 'left.mjs'), 'process.exit(1)')
+  const { ended, out } = run(path, ['gateway.yaml', '--check'])
+  expect(await ended).toBe(4)
+  expect(out()).toContain('Correct its entry, or start it')
+  expect(out()).not.toContain('tried again')
+})

@@ -1,5 +1,4 @@
 /** `vivarium gateway`: one endpoint in front of many servers, as a file says; with `--check` what that file comes to. */
-import { setFlagsFromString } from 'node:v8'
 import type { Gateway, GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { CliError } from '../exit.ts'
@@ -58,26 +57,17 @@ async function run({ words: [file = ''], options }: Call<GatewayOptions>, io: Io
   refuse(config)
   const aside = printerOf(io).aside
   const note = (text: string): void => aside.line(aside.paint.dim(safe(text)))
-  const relax = keepYoungSmall()
-  const opened = await createGateway({ ...optionsOf(config), onStderr: (server, line) => note(`${server}: ${line}`) })
-  void opened.ready().then(relax)
+  const opened = await startQuietly(
+    () => createGateway({ ...optionsOf(config), onStderr: (server, line) => note(`${server}: ${line}`) }),
+    gateway => gateway.ready(),
+  )
   try {
-    void startQuietly(() => opened.ready())
     if (options.stdio === true) await opened.stdio()
     else await serve(opened, config, options, io)
   } finally {
     await opened.close()
   }
   return 0
-}
-
-/**
- * What a gateway keeps comes all at once, while its servers come up: V8 would make its young generation large for that, and leave it so.
- * Gives the way back to what is usual, for the work that follows.
- */
-function keepYoungSmall(): () => void {
-  setFlagsFromString('--semi-space-growth-factor=1')
-  return () => setFlagsFromString('--semi-space-growth-factor=2')
 }
 
 /** One mistake is enough: a rule that was left out would let through what it forbids. */

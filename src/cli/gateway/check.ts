@@ -2,6 +2,7 @@
 
 import { optionsOf } from '../../gateway/config/load.ts'
 import { createGateway, type Gateway, type GatewayConfig, type OfferedName, type UpstreamStatus } from '../../gateway/index.ts'
+import { readRule } from '../../gateway/trust/rules.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { faultText } from '../../host/config/read.ts'
 import type { Io } from '../io.ts'
@@ -31,6 +32,8 @@ interface Offered extends OfferedName {
 interface Found {
   readonly servers: readonly UpstreamStatus[]
   readonly names: readonly Offered[]
+  /** Names of rules that are about no tool there is; none where a server is down, whose tools nobody knows then. */
+  readonly idle: readonly string[]
 }
 
 async function look(config: Config): Promise<Found> {
@@ -38,8 +41,22 @@ async function look(config: Config): Promise<Found> {
   const { store, listen, ...options } = optionsOf(config)
   await using gateway = await createGateway({ ...options, log: 'silent' })
   await gateway.ready()
-  return { servers: gateway.upstreams(), names: gateway.names().map(name => judged(gateway, name)) }
+  const servers = gateway.upstreams()
+  const names = gateway.names().map(name => judged(gateway, name))
+  const idle = servers.every(({ status }) => status === 'up') ? idleRules(options.rules ?? [], names) : []
+  return { servers, names, idle }
 }
+
+function idleRules(rules: NonNullable<TrustSettings['rules']>, names: readonly Offered[]): readonly string[] {
+  const tools = names.filter(({ kind }) => kind === 'tool')
+  const isIdle = (rule: (typeof rules)[number]): boolean => {
+    const { aboutTool } = readRule(rule)
+    return !tools.some(({ upstream, own }) => aboutTool(upstream, own))
+  }
+  return rules.filter(isIdle).map(({ name }) => name)
+}
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
 function judged(gateway: Gateway, name: OfferedName): Offered {
   if (name.kind !== 'tool') return name
@@ -53,17 +70,19 @@ function faultOf({ file, line, server, why: { rule, message, fix } }: Config['fa
 
 function print({ faults, servers }: Config, found: Found | undefined, { line, paint }: Printer): void {
   for (const fault of faults) line(paint.bad(safe(faultText(fault))))
-  if (found === undefined)
-    return line(`${faults.length} ${faults.length === 1 ? 'mistake' : 'mistakes'}; nothing was connected to`)
+  if (found === undefined) return line(`${counted(faults.length, 'mistake')}; nothing was connected to`)
   for (const { name, status, why, revision, tools, resources, prompts, left } of found.servers) {
     const target = servers.get(name)?.target
     const what = typeof target === 'string' ? target : [target?.command, ...(target?.args ?? [])].join(' ')
     line(`${paint.name(safe(name))}  ${safe(what)}`)
-    if (status === 'up') line(`  ${revision}: ${tools} tools, ${resources} resources, ${prompts} prompts`)
-    else line(`  ${paint.bad(status)}: ${safe(why === undefined ? '' : `${why.message}. ${why.fix}`)}`)
+    if (status === 'up')
+      line(`  ${revision}: ${counted(tools, 'tool')}, ${counted(resources, 'resource')}, ${counted(prompts, 'prompt')}`)
+    else line(`  ${paint.bad(status)}: ${safe(why === undefined ? '' : `${why.message}. Correct its entry, or start it`)}`)
     for (const { message } of left) line(`  ${paint.warn(safe(message))}`)
     for (const each of found.names.filter(({ upstream }) => upstream === name)) line(`  ${nameLine(each, paint)}`)
   }
+  for (const rule of found.idle)
+    line(paint.warn(safe(`The rule ${rule} is about no tool of these servers. Correct its tool or upstream`)))
 }
 
 function nameLine({ kind, name, own, do: effect, rule }: Offered, paint: Printer['paint']): string {

@@ -4,11 +4,16 @@
  */
 import { setFlagsFromString } from 'node:v8'
 
-export async function startQuietly(up: () => Promise<void>): Promise<void> {
+/** Opens something; `ready` tells when it is up, which nobody waits for here. */
+export async function startQuietly<T>(open: () => Promise<T>, ready: (opened: T) => Promise<void>): Promise<T> {
   setFlagsFromString('--semi-space-growth-factor=1')
+  const relax = (): void => setFlagsFromString('--semi-space-growth-factor=2')
   try {
-    await up()
-  } finally {
-    setFlagsFromString('--semi-space-growth-factor=2')
+    const opened = await open()
+    void ready(opened).then(relax, relax)
+    return opened
+  } catch (error) {
+    relax()
+    throw error
   }
 }

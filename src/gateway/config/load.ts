@@ -22,6 +22,7 @@ export async function readGatewayFile(file: string, options: GatewayFileOptions 
   try {
     text = await readFile(file, 'utf8')
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') throw new TypeError(`There is no file ${quoted(file)}`, { cause })
     throw new TypeError(`The file ${quoted(file)} cannot be read: ${clip(String(cause), 200)}`, { cause })
   }
   return readGatewayConfig(text, file, { ...options, trustMembers, readTrust })

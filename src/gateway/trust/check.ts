@@ -104,8 +104,9 @@ function checkRules(rules: unknown, tell: Tell): void {
   const names = new Set<unknown>()
   for (const [i, rule] of rules.entries()) {
     const name = isRecord(rule) ? rule['name'] : undefined
-    if (typeof name !== 'string' || name === '' || names.has(name))
-      tell(['rules', i], `A rule is named ${clip(JSON.stringify(name) ?? 'undefined')}`, 'Give each a name of its own')
+    if (typeof name !== 'string' || name === '') tell(['rules', i], 'A rule has no name', 'Give each a name of its own')
+    else if (names.has(name))
+      tell(['rules', i], `Two rules are named ${clip(JSON.stringify(name))}`, 'Give each a name of its own')
     else attempt(() => readRule(rule as GatewayRule), ['rules', i], `Correct rule ${clip(name)}`, tell)
     names.add(name)
   }

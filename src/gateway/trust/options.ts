@@ -54,7 +54,7 @@ function confirmOf(
     when: (args, caller) => {
       const verdict = policy.judge(judged(args, caller))
       if (verdict.do !== 'ask') return false
-      const { by = 'either', message, risk, wait = approvals.wait } = verdict.by ?? {}
+      const { by = 'either', message = shownCall(args), risk, wait = approvals.wait } = verdict.by ?? {}
       const channel = channels[by]
       return {
         ...(message !== undefined && { message }),
@@ -64,6 +64,17 @@ function confirmOf(
       }
     },
   }
+}
+
+const shownArguments = 6
+
+/** Whoever is asked sees what for: the arguments, as far as they have plain names. */
+function shownCall(args: Params): string | undefined {
+  const names = Object.keys(args)
+  const plain = names.filter(name => /^\w{1,40}$/.test(name)).slice(0, shownArguments)
+  if (plain.length === 0) return undefined
+  const more = names.length > plain.length ? `, and ${names.length - plain.length} more` : ''
+  return `Shall it be called with ${plain.map(name => `${name}: {${name}}`).join(', ')}${more}?`
 }
 
 function dedupeOf(policy: ToolPolicy, judged: (args: Params, caller: ConfirmCaller) => Judged): AddedOptions['dedupe'] {

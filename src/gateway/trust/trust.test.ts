@@ -68,6 +68,7 @@ describe('rules', () => {
       },
       'Give each a name of its own',
     ],
+    [{ rules: [{ tool: 'pay', do: 'deny' }] }, 'rules[0]: A rule has no name'],
     [{ pins: 'on' }, 'pins is on'],
     [{ clients: { ci: { tool: '*' } } }, 'clients.ci.tool: "tool" is not known here'],
     [{ clients: { ci: { budget: { per: '1h' } } } }, 'either units or calls'],
@@ -80,6 +81,17 @@ describe('rules', () => {
 
 describe('what a rule asks about', () => {
   const ask: GatewayRule = { name: 'careful', tool: 'pay', do: 'ask', message: 'Pay {to}?', by: 'operator' }
+
+  it('shows the arguments of the call where the rule has no words of its own', async () => {
+    const gateway = await gatewayBefore(
+      { bank: upstreamOf() },
+      { rules: [{ name: 'ask', tool: 'pay', do: 'ask', by: 'operator' }] },
+    )
+    const client = await clientOf(gateway)
+    await client.callTool('pay', { to: 'Ada', sum: 3 })
+    const [waits] = await gateway.approvals()
+    expect(waits?.message).toContain('Shall it be called with to: Ada, sum: 3?')
+  })
 
   it('waits for whoever runs the gateway, who approves exactly that call once', async () => {
     const bank = upstreamOf()

@@ -192,15 +192,17 @@ export class Upstreams {
   #list(server: HostServer, client: Client): void {
     const { name } = server
     const before = this.#listing.get(name) ?? Promise.resolve()
-    const listing = before.then(async () => {
+    const look = async (): Promise<void> => {
       if (this.#listing.get(name) !== listing || server.client !== client) return
       const failed = (list: string, error: unknown): void => this.#port.trace('upstream-list', { server: name, list, error })
       const tools = async () => (await server.tools()).map(({ tool }) => tool)
       const offer = await readOffer(client, tools, failed)
       if (server.client === client) this.#port.show(name, offer)
-    })
+    }
+    // One that fails must not keep those after it from being tried.
+    const listing = before.then(look).catch(error => this.#port.trace('upstream-list', { server: name, error }))
     this.#listing.set(name, listing)
-    listing.catch(error => this.#port.trace('upstream-list', { server: name, error })).finally(() => this.#gate.leave(name))
+    listing.finally(() => this.#gate.leave(name))
   }
 
   async #follow(server: HostServer, client: Client, kind: ChangeKind, beside: readonly ChangeKind[]): Promise<void> {
