@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { carriesCredentials } from '../auth/client/addresses.ts'
 import { type Authorization, AuthorizationError, type Browser, cli, fileStorage, oauth } from '../auth/client/index.ts'
 import type { Target } from '../client/target.ts'
 import { expand } from '../host/config/expand.ts'
@@ -37,6 +38,8 @@ export function headersOf(
 export function authorizationOf(target: Target, headers: Readonly<Record<string, string>>, io: Io): Authorization | undefined {
   const hasAddress = typeof target === 'string' || target instanceof URL
   if (!hasAddress || Object.keys(headers).some(name => name.toLowerCase() === 'authorization')) return undefined
+  // Nobody signs in where anybody on the way could read it; a server that does not ask for it may be spoken with all the same.
+  if (!carriesCredentials(new URL(target))) return undefined
   const storage = fileStorage(join(folder(io, 'XDG_DATA_HOME', '.local/share'), 'tokens'), { secret: secretOf(io) })
   return oauth({ storage, browser: io.interactive ? cli() : nobody })
 }

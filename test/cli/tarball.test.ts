@@ -58,7 +58,7 @@ test('a new server is tested, typed, listed and called as it is', () => {
   expect(made.stdout).toContain('+ notes/server.ts')
   const notes = join(folder, 'notes')
   const tests = spawnSync(process.execPath, ['--test'], { cwd: notes, encoding: 'utf8', env: { PATH: process.env['PATH'] } })
-  expect(tests.stdout).toContain('pass 3')
+  expect(tests.stdout).toContain('pass 4')
   expect(tests.status).toBe(0)
   const types = spawnSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], { cwd: notes, encoding: 'utf8' })
   expect([types.stdout, types.status]).toEqual(['', 0])

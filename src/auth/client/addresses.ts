@@ -7,9 +7,14 @@ export function isLoopback({ hostname }: URL): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
 }
 
+/** Whether credentials may travel there: encrypted, or on this machine. */
+export function carriesCredentials(server: URL): boolean {
+  return server.protocol === 'https:' || (server.protocol === 'http:' && isLoopback(server))
+}
+
 /** Credentials go to a server by https; by http only where both ends are this machine. */
 export function checkServer(server: URL): void {
-  if (server.protocol === 'https:' || (server.protocol === 'http:' && isLoopback(server))) return
+  if (carriesCredentials(server)) return
   throw new AuthorizationError(
     'address',
     `Credentials are not sent to ${clip(server.origin)} by plain http, where anybody on the way could read them; use https`,

@@ -32,14 +32,7 @@ export function oauth(options: OAuthOptions = {}): Authorization {
   checkMetadataUrl(options.clientMetadataUrl)
   // Shared by all connections that are made with it.
   const storage = options.storage ?? memoryStorage()
-  return {
-    authorizer: context =>
-      new LazyAuthorizer(async () => {
-        // Most servers never ask: one that does not may be spoken with by any address.
-        checkServer(context.server)
-        return (await import('./ways.ts')).byCode(context, options, storage)
-      }),
-  }
+  return lazily(async context => (await import('./ways.ts')).byCode(context, options, storage))
 }
 
 /**
