@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import type { RevisionId } from '../../src/server/index.ts'
 import { type Cell, isStateless, since } from '../matrix/cell.ts'
 import { heard } from '../matrix/heard.ts'
+import { getsPrompts, readsResources } from '../matrix/sentences.ts'
 
 /** A client at one revision, and a server at another. */
 export interface Bridge extends Cell {
@@ -89,28 +90,8 @@ const atRest: readonly Sentence[] = [
     says: 'lists resources',
     check: async ({ client }) => expect((await all(client.resources())).map(({ name }) => name)).toEqual(['today', 'pixel']),
   },
-  {
-    says: 'reads resources, by their URI and by a template',
-    on: official,
-    check: async ({ client, revision }) => {
-      expect(await client.readResource('memo://today')).toMatchObject({ contents: [{ text: 'Feed the fish' }] })
-      expect(await client.readResource('memo://monday/morning')).toMatchObject({
-        contents: [{ text: 'Rest in the morning of monday' }],
-      })
-      expect((await all(client.resourceTemplates())).map(({ name }) => name)).toEqual(['day'])
-      const code = revision === '2026-07-28' ? -32602 : -32002
-      await expect(client.readResource('memo://nothing')).rejects.toMatchObject({ code })
-    },
-  },
-  {
-    says: 'lists and gets prompts',
-    on: official,
-    check: async ({ client }) => {
-      expect((await all(client.prompts())).map(({ name }) => name)).toEqual(['brief'])
-      const { messages } = await client.getPrompt('brief', { topic: 'whales' })
-      expect(messages[0]).toEqual({ role: 'user', content: { type: 'text', text: 'Brief me on whales.' } })
-    },
-  },
+  { ...readsResources, on: official },
+  { ...getsPrompts, on: official },
   {
     says: 'completes arguments, by what is filled in where both wires carry it',
     on: official,

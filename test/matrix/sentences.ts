@@ -13,6 +13,31 @@ export interface Sentence {
 
 const official = (revision: RevisionId): boolean => revision !== 's3'
 
+/** Also said of servers behind a gateway. */
+export const readsResources: Pick<Sentence, 'says' | 'check'> = {
+  says: 'reads resources, by their URI and by a template',
+  check: async ({ client, revision }) => {
+    expect(await client.readResource('memo://today')).toMatchObject({ contents: [{ text: 'Feed the fish' }] })
+    expect(await client.readResource('memo://monday/morning')).toMatchObject({
+      contents: [{ text: 'Rest in the morning of monday' }],
+    })
+    expect((await all(client.resourceTemplates())).map(({ name }) => name)).toEqual(['day'])
+    await expect(client.readResource('memo://nothing')).rejects.toMatchObject({
+      code: revision === '2026-07-28' ? -32602 : -32002,
+    })
+  },
+}
+
+/** Also said of servers behind a gateway. */
+export const getsPrompts: Pick<Sentence, 'says' | 'check'> = {
+  says: 'lists and gets prompts',
+  check: async ({ client }) => {
+    expect((await all(client.prompts())).map(({ name }) => name)).toEqual(['brief'])
+    const { messages } = await client.getPrompt('brief', { topic: 'whales' })
+    expect(messages[0]).toEqual({ role: 'user', content: { type: 'text', text: 'Brief me on whales.' } })
+  },
+}
+
 const atRest: readonly Sentence[] = [
   {
     says: 'speaks the wire that it settled on',
@@ -81,29 +106,8 @@ const atRest: readonly Sentence[] = [
       expect((await all(client.resources())).map(({ name }) => name)).toEqual(['today', 'pixel'])
     },
   },
-  {
-    says: 'reads resources, by their URI and by a template',
-    on: official,
-    check: async ({ client, revision }) => {
-      expect(await client.readResource('memo://today')).toMatchObject({ contents: [{ text: 'Feed the fish' }] })
-      expect(await client.readResource('memo://monday/morning')).toMatchObject({
-        contents: [{ text: 'Rest in the morning of monday' }],
-      })
-      expect((await all(client.resourceTemplates())).map(({ name }) => name)).toEqual(['day'])
-      await expect(client.readResource('memo://nothing')).rejects.toMatchObject({
-        code: revision === '2026-07-28' ? -32602 : -32002,
-      })
-    },
-  },
-  {
-    says: 'lists and gets prompts',
-    on: official,
-    check: async ({ client }) => {
-      expect((await all(client.prompts())).map(({ name }) => name)).toEqual(['brief'])
-      const { messages } = await client.getPrompt('brief', { topic: 'whales' })
-      expect(messages[0]).toEqual({ role: 'user', content: { type: 'text', text: 'Brief me on whales.' } })
-    },
-  },
+  { ...readsResources, on: official },
+  { ...getsPrompts, on: official },
   {
     says: 'completes arguments, by what is filled in where the wire carries it',
     on: official,

@@ -1,17 +1,7 @@
 /** Scenarios of one extension: run where it is advertised and the tools are there that they need. */
-import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
-import {
-  type Advertised,
-  type Bench,
-  type Carrier,
-  Failed,
-  type Frame,
-  type Json,
-  type OpenOptions,
-  type RevisionId,
-  type Scenario,
-} from '../scenario.ts'
+import type { Advertised, Bench, Carrier, Frame, Json, OpenOptions, RevisionId, Scenario } from '../scenario.ts'
+import { attempted, found, lacking } from './attempts.ts'
 import { extensionId, type Finder, type FoundTool } from './found.ts'
 import { type Called, openTalk, type Talk } from './talk.ts'
 
@@ -69,18 +59,7 @@ export function scenariosOf(extension: string): <const T extends string = never>
       ...(part.carriers === undefined ? {} : { carriers: part.carriers }),
       writes: part.writes ?? true,
       needs: peer => missing(peer, wanted, part),
-      run: async bench => {
-        for (let left = part.tries ?? 1; ; left--) {
-          const talk = await openTalk(bench, part.open)
-          try {
-            return await part.run(stageOf(bench, talk, part))
-          } catch (error) {
-            if (left <= 1 || !(error instanceof Failed)) throw error
-            // Cells that are judged side by side would meet again at the same place.
-            await wait(Math.random() * 1_000)
-          }
-        }
-      },
+      run: bench => attempted(part.tries ?? 1, async () => part.run(stageOf(bench, await openTalk(bench, part.open), part))),
     }
   }
 }
@@ -88,24 +67,14 @@ export function scenariosOf(extension: string): <const T extends string = never>
 function missing<T extends string>(peer: Advertised, extensions: readonly string[], part: Part<T>): string | undefined {
   for (const name of extensions)
     if (peer.extension(extensionId(name)) === undefined) return `The server does not advertise ${extensionId(name)}`
-  for (const finder of finders(part)) if (finder.find(peer) === undefined) return `No tool is listed that ${finder.that}`
-  return part.needs?.(peer)
-}
-
-function finders<T extends string>(part: Part<T>): readonly Finder[] {
-  return Object.values<Finder>(part.tools ?? ({} as Record<T, Finder>))
+  return lacking(peer, part.tools) ?? part.needs?.(peer)
 }
 
 function stageOf<T extends string>(bench: Bench, talk: Talk, part: Part<T>): Stage<T> {
-  const tools: Partial<Record<T, FoundTool>> = {}
-  for (const [name, finder] of Object.entries<Finder>(part.tools ?? ({} as Record<T, Finder>))) {
-    const found = finder.find(bench.peer)
-    if (found !== undefined) tools[name as T] = found
-  }
   return {
     bench,
     talk,
-    tools: tools as Record<T, FoundTool>,
+    tools: found(bench.peer, part.tools),
     modern: bench.revision === '2026-07-28',
     expect: (condition, says, frames) => bench.expect(condition, says, frames),
     leave: bench.leave,

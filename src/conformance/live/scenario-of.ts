@@ -1,10 +1,10 @@
 /** Scenarios of MCP Live: run where the server declares it and has the sets and tools that they need. */
-import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { attempted, found, lacking } from '../extensions/attempts.ts'
 import type { Finder, FoundTool } from '../extensions/found.ts'
 import { bringing, foundTool, saidOf } from '../extensions/found.ts'
 import { eras } from '../extensions/scenario-of.ts'
-import { type Advertised, type Bench, Failed, type Frame, type Json, type Scenario } from '../scenario.ts'
+import type { Advertised, Bench, Frame, Json, Scenario } from '../scenario.ts'
 import { declaredBy, type HostOptions, type LiveHost, openHost, setsOf } from './host.ts'
 
 export interface LiveStage<T extends string> {
@@ -41,41 +41,30 @@ export function live<const T extends string = never>(part: LivePart<T>): Scenari
     revisions: eras,
     writes: part.writes ?? true,
     needs: peer => missing(peer, part),
-    run: async bench => {
-      for (let left = part.tries ?? 1; ; left--) {
+    run: bench =>
+      attempted(part.tries ?? 1, async () => {
         const host = await openHost(bench, part.host)
         try {
-          return await part.run(stageOf(bench, host, part))
-        } catch (error) {
-          if (left <= 1 || !(error instanceof Failed)) throw error
+          await part.run(stageOf(bench, host, part))
         } finally {
           await host.close()
         }
-        await wait(Math.random() * 1_000)
-      }
-    },
+      }),
   }
 }
 
 function missing<T extends string>(peer: Advertised, part: LivePart<T>): string | undefined {
   if (declaredBy(peer) === undefined) return 'The server does not declare MCP Live'
-  for (const finder of Object.values<Finder>(part.tools ?? ({} as Record<T, Finder>)))
-    if (finder.find(peer) === undefined) return `No tool is listed that ${finder.that}`
-  return part.needs?.(peer)
+  return lacking(peer, part.tools) ?? part.needs?.(peer)
 }
 
 function stageOf<T extends string>(bench: Bench, host: LiveHost, part: LivePart<T>): LiveStage<T> {
-  const tools: Partial<Record<T, FoundTool>> = {}
-  for (const [name, finder] of Object.entries<Finder>(part.tools ?? ({} as Record<T, Finder>))) {
-    const found = finder.find(bench.peer)
-    if (found !== undefined) tools[name as T] = found
-  }
   return {
     bench,
     host,
     declared: declaredBy(bench.peer) ?? {},
     sets: setsOf(bench.peer),
-    tools: tools as Record<T, FoundTool>,
+    tools: found(bench.peer, part.tools),
     modern: host.modern,
     expect: (condition, says, frames) => bench.expect(condition, says, frames),
     leave: bench.leave,

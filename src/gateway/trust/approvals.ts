@@ -1,25 +1,12 @@
 /** One queue for all that waits for whoever runs the gateway: calls that a rule asks about, and definitions that are not the pinned ones. */
-import type { Risk } from '../../features/reliability/confirmation/messages.ts'
+import type { WaitingCall } from '../../features/reliability/confirmation/queue.ts'
 import type { HeldTool } from '../../host/servers/pins.ts'
-import type { Params } from '../../jsonrpc/message.ts'
 import type { Server } from '../../server/api.ts'
 import type { Notes } from './notes.ts'
 import { heldText, type ToolPins } from './pins.ts'
 
 export type Approval =
-  | {
-      readonly kind: 'call'
-      readonly id: string
-      readonly tool: string
-      readonly message: string
-      readonly risk: Risk
-      /** Absent where they are too long to be kept. */
-      readonly arguments?: Params
-      readonly principal?: string
-      /** Milliseconds since the epoch. */
-      readonly askedAt: number
-      readonly expires: number
-    }
+  | ({ readonly kind: 'call' } & WaitingCall)
   | {
       readonly kind: 'tool'
       readonly id: string

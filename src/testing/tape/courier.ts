@@ -2,6 +2,16 @@
  * Frames that somebody else wrote, on any carrier. A pipe takes them as they are; over HTTP each needs the headers of its revision, which
  * are read from the frames themselves.
  */
+import { getPrompt } from '../../features/mcp/prompts/messages.ts'
+import { readResource } from '../../features/mcp/resources/messages.ts'
+import { cancelTask, getTask, updateTask } from '../../features/mcp/tasks/messages.ts'
+import { callTool } from '../../features/mcp/tools/messages.ts'
+import {
+  beginTransaction,
+  commitTransaction,
+  getTransaction,
+  rollbackTransaction,
+} from '../../features/reliability/transactions/messages.ts'
 import type { Connection, Outgoing, Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Id, isId, isRecord, type Params } from '../../jsonrpc/message.ts'
@@ -17,17 +27,12 @@ interface Asked {
 const byWire = new Map(revisions.map(revision => [revision.wire, revision]))
 
 /** The member of params that a header repeats, on wires where one does. */
-const names = new Map([
-  ['tools/call', 'name'],
-  ['prompts/get', 'name'],
-  ['resources/read', 'uri'],
-  ['tasks/get', 'taskId'],
-  ['tasks/update', 'taskId'],
-  ['tasks/cancel', 'taskId'],
-  ['transaction/commit', 'transaction_id'],
-  ['transaction/rollback', 'transaction_id'],
-  ['transaction/status', 'transaction_id'],
-])
+const names = new Map<string, string | undefined>(
+  [
+    ...[callTool, getPrompt, readResource, getTask, updateTask, cancelTask],
+    ...[beginTransaction, commitTransaction, rollbackTransaction, getTransaction],
+  ].map(({ name, nameParam }) => [name, nameParam]),
+)
 
 /** What HTTP refused without a message is answered by this number, which servers may define. */
 const refused = -32000

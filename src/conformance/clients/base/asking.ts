@@ -141,14 +141,14 @@ const samplingTools = question(
   },
   { sample: 'Paris', sampleTools: true },
 )
-const roots = question('roots', { method: 'roots/list', params: {} }, { roots: [{ uri: 'file:///work/space', name: 'space' }] })
+const roots = question('roots', { method: 'roots/list', params: {} }, { roots: [{ uri: 'file:///srv/space', name: 'space' }] })
 
 const rootsChanged: Play = {
   name: 'roots-changed',
-  answers: { roots: [{ uri: 'file:///work/space' }] },
+  answers: { roots: [{ uri: 'file:///srv/space' }] },
   steps: [
     { do: 'call', tool: 'test-tool', arguments: {}, as: 'call' },
-    { do: 'roots', roots: [{ uri: 'file:///work/other' }] },
+    { do: 'roots', roots: [{ uri: 'file:///srv/other' }] },
     { do: 'call', tool: 'test-tool', arguments: { again: true }, as: 'again' },
   ],
   on: () => ({
@@ -332,7 +332,7 @@ export const asking: readonly ClientScenario[] = [
         seen.fromClient.slice(-4),
       )
       const last = (seen.note<unknown[]>('answers') ?? []).at(-1)
-      expect(JSON.stringify(last).includes('file:///work/other'), 'The old roots were given after the change', seen.answers)
+      expect(JSON.stringify(last).includes('file:///srv/other'), 'The old roots were given after the change', seen.answers)
     },
   }),
 ]
