@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { type Client, type ConnectOptions, connect } from '../../client/index.ts'
 import { createServer, type Server } from '../../server/index.ts'
@@ -113,20 +113,37 @@ for (const revision of ['2025-11-25', '2026-07-28'] as const)
     expect(mocked.live?.featureSets.has('news')).toBe(true)
   })
 
-test('names that a client makes up anew, as of a transaction, are those of now in all that the tape says', async () => {
+function shop(): Server {
   const server = createServer({ name: 'shop', version: '1.0.0', store: 'memory:', secret: 'a secret of thirty-two characters' })
   server.tool('buy', { undo: { tool: 'refund', arguments: () => ({}) } }, () => 'bought')
   server.tool('refund', {}, () => 'refunded')
-  const visit = async (mcp: Client): Promise<string> => {
-    await using tx = await mcp.transaction()
-    await tx.callTool('buy')
-    return (await tx.commit()).status
-  }
+  return server
+}
+
+async function buy(mcp: Client): Promise<string> {
+  await using tx = await mcp.transaction()
+  await tx.callTool('buy')
+  return (await tx.commit()).status
+}
+
+async function bought(): Promise<string> {
   const recording = recordTape(file)
-  const mcp = await connect(dial(server), { wrap: recording.wrap })
-  const then = await visit(mcp)
+  const mcp = await connect(dial(shop()), { wrap: recording.wrap })
+  const status = await buy(mcp)
   await mcp.close()
   recording.close()
+  return status
+}
+
+test('names that a client makes up anew, as of a transaction, are those of now in all that the tape says', async () => {
+  const then = await bought()
   await using mocked = await connect((await openTape(file)).target())
-  expect(await visit(mocked)).toBe(then)
+  expect(await buy(mocked)).toBe(then)
+})
+
+test('a transaction that was recorded on another carrier goes over HTTP with the headers that it needs there', async () => {
+  await bought()
+  const { url, close } = await shop().listen({ port: 0 })
+  onTestFinished(() => close())
+  expect((await replayTape(await openTape(file), url)).differences).toEqual([])
 })
