@@ -61,7 +61,10 @@ export function talkOf(peer: RawPeer): Talk {
       taken(await peer.converse('tools/call', params(tool, args), options(saying, given))),
     begin: (tool, args, saying, given) => {
       const begun = peer.begin('tools/call', params(tool, args), options(saying, given))
-      return { called: begun.answer.then(taken), abort: () => begun.abort() }
+      const called = begun.answer.then(taken)
+      // A scenario that has failed in the meantime waits for it no more.
+      called.catch(() => undefined)
+      return { called, abort: () => begun.abort() }
     },
     ask: async (method, given = {}, saying = undefined) =>
       taken(await peer.request(method, given, options(saying, { headers: routing(given) }))),
