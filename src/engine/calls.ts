@@ -27,7 +27,7 @@ export interface CallOptions {
   /** How long to wait in all, whatever progress says. */
   readonly totalMs?: number
   readonly onProgress?: (progress: Progress) => void
-  /** Further members of the request's `_meta`. */
+  /** Further members of the request's `_meta`. Frozen, it is written once for all requests that bring it. */
   readonly meta?: Params
   /** Further capabilities declared with this one request, on wires where requests do that. */
   readonly declares?: Capabilities

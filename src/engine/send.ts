@@ -97,8 +97,21 @@ function paramsText(params: Params, meta: Params | undefined, options: CallOptio
   if (own === undefined && options.meta === undefined && options.onProgress === undefined) {
     return meta === undefined ? JSON.stringify(params) : withMetaText(JSON.stringify(params), meta)
   }
+  if (own === undefined && options.onProgress === undefined && Object.isFrozen(options.meta))
+    return withMetaText(JSON.stringify(params), joined(options.meta as Params, meta))
   const token = options.onProgress === undefined ? {} : { progressToken: id }
   return JSON.stringify({ ...params, _meta: { ...own, ...options.meta, ...meta, ...token } })
+}
+
+const pairs = new WeakMap<Params, { readonly meta: Params | undefined; readonly both: Params }>()
+
+/** What is frozen goes out with many requests: joined with what all carry, it is the same object for each. */
+function joined(more: Params, meta: Params | undefined): Params {
+  const known = pairs.get(more)
+  if (known !== undefined && known.meta === meta) return known.both
+  const both = { ...more, ...meta }
+  pairs.set(more, { meta, both })
+  return both
 }
 
 const texts = new WeakMap<Params, string>()

@@ -22,5 +22,15 @@ export function passedMeta({ meta }: Exchange): Params | undefined {
 /** Where each request says which log it wants: what this caller wants, and what a session hears that never said. */
 export function logMeta(passed: Params | undefined, { peer }: Exchange, wanted: LogLevel | undefined): Params | undefined {
   const level = wanted ?? (peer.revision.era === 'session' && peer.revision.id !== 's3' ? 'info' : undefined)
-  return level === undefined ? passed : { ...passed, [logLevelKey]: level }
+  if (level === undefined) return passed
+  return passed === undefined ? levelMeta(level) : { ...passed, [logLevelKey]: level }
+}
+
+const levelMetas = new Map<LogLevel, Params>()
+
+/** One object for each level, frozen, so that what is written of it is written once. */
+function levelMeta(level: LogLevel): Params {
+  const known = levelMetas.get(level) ?? Object.freeze({ [logLevelKey]: level })
+  levelMetas.set(level, known)
+  return known
 }

@@ -9,6 +9,7 @@ import { createServer, type Server } from '../../server/index.ts'
 import { memoryPair } from '../../transports/memory.ts'
 import { recordTape } from './record.ts'
 import { replayTape } from './replay-tape.ts'
+import { Script } from './script.ts'
 import { openTape } from './tape.ts'
 
 let folder: string
@@ -146,4 +147,19 @@ test('a transaction that was recorded on another carrier goes over HTTP with the
   const { url, close } = await shop().listen({ port: 0 })
   onTestFinished(() => close())
   expect((await replayTape(await openTape(file), url)).differences).toEqual([])
+})
+
+test('what stands where a token of progress should be is repeated as it is, whatever it is', () => {
+  const strange = { toString: 0 }
+  const params = { name: 'count', arguments: {}, _meta: { progressToken: strange } }
+  const said = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: strange, progress: 1 } }
+  const frames = [
+    { from: 'client' as const, at: 0, text: '', line: 1, value: { jsonrpc: '2.0', id: 1, method: 'tools/call', params } },
+    { from: 'server' as const, at: 1, text: '', line: 2, value: said },
+    { from: 'server' as const, at: 2, text: '', line: 2, value: { jsonrpc: '2.0', id: 1, result: {} } },
+  ]
+  const heard: unknown[] = []
+  const script = new Script(frames, text => void heard.push(JSON.parse(text)), undefined)
+  expect(script.play({ method: 'tools/call', id: 7, params })).toBe(true)
+  expect(heard).toEqual([said, { jsonrpc: '2.0', id: 7, result: {} }])
 })

@@ -31,8 +31,10 @@ export class Script {
   readonly #send: (text: string) => void
   readonly #speed: number
   readonly #clock: Clock
-  /** Ids and tokens of the tape, each with what stands for it now. */
+  /** Ids of the tape, each with what stands for it now. */
   readonly #now = new Map<unknown, unknown>()
+  /** The same of tokens of progress, which have names of their own. */
+  readonly #tokens = new Map<unknown, unknown>()
   /** Names that the client of then made up, each with the one of now. */
   readonly #renamed = new Map<string, string>()
   /** Questions of the server that wait for the client: by id, what goes on when it has answered. */
@@ -86,7 +88,7 @@ export class Script {
   #bind(taped: Readonly<Record<string, unknown>>, { id, params }: Asking): void {
     if (id !== undefined) this.#now.set(taped['id'], id)
     const [then, now] = [tokenOf(taped['params']), tokenOf(params)]
-    if (then !== undefined) this.#now.set(`token ${String(then)}`, now)
+    if (then !== undefined) this.#tokens.set(then, now)
     for (const name of madeUp) this.#rename(memberOf(taped['params'], name), memberOf(params, name))
   }
 
@@ -143,8 +145,8 @@ export class Script {
     const { params } = message
     if (!isRecord(params)) return { ...message }
     const put: Record<string, unknown> = { ...params }
-    const token = `token ${String(params['progressToken'])}`
-    if (this.#now.get(token) !== undefined) put['progressToken'] = this.#now.get(token)
+    const token = this.#tokens.get(params['progressToken'])
+    if (token !== undefined) put['progressToken'] = token
     if (params['requestId'] !== undefined) put['requestId'] = now(params['requestId'])
     const meta = params['_meta']
     if (isRecord(meta) && meta[subscriptionKey] !== undefined)

@@ -41,7 +41,7 @@ export function opened({ params }: Sent, result: unknown): { readonly server: Se
   const { capabilities } = result
   const listed = isRecord(capabilities) ? capabilities['extensions'] : undefined
   if (!isRecord(capabilities) || !Array.isArray(listed)) return { server, result }
-  const known = listed.flatMap(token => tokens.get(String(token)) ?? [])
+  const known = listed.flatMap(token => (typeof token === 'string' ? tokens.get(token) : undefined) ?? [])
   const extensions = Object.fromEntries(known.map(id => [id, {}]))
   return { server, result: { ...result, capabilities: { ...capabilities, extensions } } }
 }
