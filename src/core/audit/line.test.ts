@@ -34,10 +34,10 @@ it('a line is read back as the facts that were written, with long texts clipped 
 })
 
 /** What a reader is owed, by the plain way: as an object that JSON has written and read. */
-function kept({ more, ...given }: AuditFacts): unknown {
+function kept({ more, ...given }: AuditFacts): object {
   const small = more && Object.entries(more).map(([name, value]) => [name, typeof value === 'string' ? clip(value, 512) : value])
   const all = { ...given, target: clip(given.target, 512), more: small && Object.fromEntries(small) }
-  return JSON.parse(JSON.stringify(all))
+  return JSON.parse(JSON.stringify(all)) as object
 }
 
 it('a line of another program is refused, and no link is made of one', () => {
