@@ -51,6 +51,8 @@ class SharedSessions implements Shared {
   readonly #mailbox: Mailbox
   /** Which version of what is kept a conversation is level with. */
   readonly #versions = new WeakMap<Conversation, number>()
+  /** Under which key a conversation is kept: a digest, made once and not for each request. */
+  readonly #keys = new WeakMap<Conversation, string>()
   readonly #stop: () => void
 
   constructor(options: SharedSessionsOptions, known: Map<string, Conversation>, mailbox: Mailbox) {
@@ -73,17 +75,20 @@ class SharedSessions implements Shared {
     const id = caller.header?.(sessionHeader)
     if (id === undefined || id.length > longestId) return
     const { engine, store, clock, idleMs } = this.#options
-    const key = await keyOf(id)
+    const owner = caller.principal?.id
+    const known = engine.sessions.get(id, owner)
+    const key = (known && this.#keys.get(known)) ?? (await keyOf(id))
     const entry = await store.get(key).catch(cause => {
       throw new McpError('busy', 'Sessions cannot be read now; try again', { cause, data: { retryAfterMs: 1_000 } })
     })
-    const owner = caller.principal?.id
     const here = engine.sessions.get(id, owner)
     // Ended by another process, or too old.
     if (entry === undefined) return here?.persist === undefined ? undefined : engine.sessions.delete(id)
-    const kept: Kept = JSON.parse(entry.value)
-    if (kept.owner !== owner) return
-    this.#level(here ?? this.#restore(id, key, kept, caller), kept, entry)
+    if (here === undefined || this.#versions.get(here) !== entry.version) {
+      const kept: Kept = JSON.parse(entry.value)
+      if (kept.owner !== owner) return
+      this.#level(here ?? this.#restore(id, key, kept, caller), kept, entry)
+    }
     if ((entry.expires ?? 0) - clock.now() < idleMs * 0.9) this.#prolong(entry)
   }
 
@@ -132,6 +137,7 @@ class SharedSessions implements Shared {
 
   #remember(key: string, conversation: Conversation): void {
     if (conversation.ended) return
+    this.#keys.set(conversation, key)
     this.#known.set(key, conversation)
     conversation.onEnd(() => this.#known.delete(key))
   }
