@@ -61,7 +61,7 @@ async function onStore(
   if (store === 'memory') return measured(options, [{ script, args: ['memory:'] }], revision, subscribers)
   if (store === 'sqlite')
     return measured(options, [{ script, args: [`sqlite:${join(folder, `${revision}.db`)}`] }], revision, subscribers)
-  const database = await startPostgres()
+  const database = await startPostgres({ synced: true })
   try {
     const one = { script, args: [`${database.url}?schema=bench`] }
     return await measured(options, [one, one], revision, subscribers)

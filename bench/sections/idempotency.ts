@@ -64,7 +64,7 @@ async function both(options: Options, url: string): Promise<Omit<KeyRow, 'store'
 }
 
 async function onPostgres(options: Options): Promise<Omit<KeyRow, 'store'>> {
-  const database = await startPostgres()
+  const database = await startPostgres({ synced: true })
   try {
     const raw = await bareInserts(options, database.url)
     const { cells } = await both(options, `${database.url}?schema=bench`)

@@ -19,7 +19,7 @@ export async function measureRollback(options: Options, row: (row: RollbackRow) 
     await measured('memory', () => onStore(options, 'memory:'))
     await measured('sqlite', () => onStore(options, `sqlite:${join(folder, 'rollback.db')}`))
     await measured('postgres', async () => {
-      const database = await startPostgres()
+      const database = await startPostgres({ synced: true })
       return onStore(options, database.url).finally(() => database.stop())
     })
   } finally {

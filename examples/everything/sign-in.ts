@@ -1,10 +1,11 @@
 /** How the client signs in where the official conformance suite asks it to: no browser and no user, the suite plays both. */
 import { type Authorization, type Browser, clientCredentials, enterprise, oauth, workloadIdentity } from 'vivarium/client'
+import type { SignInWay } from 'vivarium/conformance'
 
 type Context = Readonly<Record<string, unknown>>
 
 /** The suite answers at once with the way back, which nobody has to listen for. */
-const browser: Browser = {
+export const browser: Browser = {
   redirectUri: 'http://127.0.0.1:7421/callback',
   async authorize(url, { signal }) {
     const response = await fetch(url, { redirect: 'manual', signal })
@@ -43,6 +44,12 @@ const ways = new Map<string, (text: (key: string) => string) => Authorization>([
       }),
   ],
 ])
+
+/** As a play of `vivarium test --client` asks for it. */
+export function signInBy(wish: SignInWay): Authorization {
+  if (wish.way === 'code') return oauth({ browser })
+  return clientCredentials({ clientId: wish.clientId, clientSecret: wish.clientSecret })
+}
 
 /** Undefined for scenarios that need nobody to sign in. */
 export function signInFor(scenario: string, context: Context): Authorization | undefined {

@@ -4,6 +4,7 @@
  */
 import { type Client, type ConnectOptions, connect, type RevisionId, type Target } from 'vivarium/client'
 import type { ClientAnswers, ClientStep, StepReport } from 'vivarium/conformance'
+import { signInBy } from './sign-in.ts'
 
 export interface Context {
   readonly steps: readonly ClientStep[]
@@ -41,7 +42,7 @@ export async function playSteps(
 
 /** What this client offers to answer. */
 export function optionsFor(answers: ClientAnswers, playing: Pick<Playing, 'problems' | 'roots'>): ConnectOptions {
-  const { elicit, sample, sampleTools, roots, confirm, cost, suggestion, intent, authorize, retries } = answers
+  const { elicit, sample, sampleTools, roots, confirm, cost, suggestion, intent, authorize, retries, signIn } = answers
   return {
     ...(elicit === undefined ? {} : { onElicit: ({ mode }) => (mode === 'form' ? elicit : { action: elicit.action }) as never }),
     ...(sample === undefined ? {} : { onSample: () => saying(sample), sampleTools: sampleTools === true }),
@@ -52,6 +53,7 @@ export function optionsFor(answers: ClientAnswers, playing: Pick<Playing, 'probl
     ...(intent === undefined ? {} : { intent }),
     ...(authorize === undefined ? {} : { onAuthRequired: () => authorize }),
     ...(retries === undefined ? {} : { retry: { attempts: retries } }),
+    ...(signIn === undefined ? {} : { auth: signInBy(signIn) }),
     onProblem: (_, { tool }) => void playing.problems.add(tool),
   }
 }

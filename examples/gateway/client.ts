@@ -28,16 +28,8 @@ const onElicit = () => ({ action: 'accept' as const, content: { title: 'Emma' } 
 await using modern = await connect(url, { revisions: ['2026-07-28'], onElicit })
 await using older = await connect(url, { revisions: ['2025-03-26'] })
 
-// A name that two servers have is nobody's alone.
-assert.deepEqual((await namesOf(modern)).sort(), [
-  'bake',
-  'bakery_search',
-  'burn_book',
-  'guide',
-  'lend',
-  'library_search',
-  'museum_search',
-])
+// A name that two servers have is nobody's alone. What a rule refuses always is not listed.
+assert.deepEqual((await namesOf(modern)).sort(), ['bake', 'bakery_search', 'guide', 'lend', 'library_search', 'museum_search'])
 assert.equal((await older.callTool('museum_search')).text, 'Three paintings')
 
 // A server of 2025-11-25 asks in the middle of a call; a client of 2026-07-28 answers in its next request. One call, all the same.

@@ -84,7 +84,7 @@ export function createNotes(options: NotesOptions = {}): Server {
     async ({ name }, ctx) => {
       const before = (await ctx.state.get<Notes>()) ?? {}
       if (!Object.hasOwn(before, name))
-        throw ctx.problem('NOT_FOUND', `There is no note ${name}`, { suggestion: 'Look with find_notes' })
+        throw ctx.problem('RESOURCE_NOT_FOUND', `There is no note ${name}`, { suggestion: 'Look with find_notes' })
       if (!(await ctx.confirm(`Delete ${name}?`))) return 'Kept'
       changed(name, await ctx.state.patch<Notes>([{ op: 'remove', path: `/${name}` }]))
       return 'Deleted'

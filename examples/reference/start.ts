@@ -8,12 +8,35 @@ export interface Started {
   readonly url: string
 }
 
+const mostTries = 5
+
 /** Listens on loopback: on Streamable HTTP, the old pair and WebSocket. */
 export async function startReference(options: ReferenceOptions = {}, port = 0): Promise<Started> {
-  const free = port === 0 ? await freePort() : port
-  const server = createReference({ origin: `http://127.0.0.1:${free}`, ...options })
-  const { url } = await server.listen({ port: free, host: '127.0.0.1', ssePath: '/sse', wsPath: '/ws' })
-  return { server, url }
+  if (port !== 0) return startOn(port, options)
+  for (let left = mostTries; ; left--) {
+    try {
+      return await startOn(await freePort(), options)
+    } catch (error) {
+      // What was free may be somebody's by now.
+      if (left <= 1 || !isTaken(error)) throw error
+    }
+  }
+}
+
+async function startOn(port: number, options: ReferenceOptions): Promise<Started> {
+  const server = createReference({ origin: `http://127.0.0.1:${port}`, ...options })
+  try {
+    const { url } = await server.listen({ port, host: '127.0.0.1', ssePath: '/sse', wsPath: '/ws' })
+    return { server, url }
+  } catch (error) {
+    await server.close()
+    throw error
+  }
+}
+
+function isTaken(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined
+  return cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE'
 }
 
 function freePort(): Promise<number> {

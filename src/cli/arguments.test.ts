@@ -32,6 +32,8 @@ describe('words become what the schema wants', () => {
     ['list=[4]', { list: [4] }],
     ['o={"x":1}', { o: { x: 1 } }],
     ['o.x=7', { o: { x: 7 } }],
+    ['e=1', { e: '1' }],
+    ['e=2', { e: 2 }],
     ['maybe=null', { maybe: null }],
     ['maybe=4', { maybe: 4 }],
     ['a.b=dotted', { 'a.b': 'dotted' }],
@@ -64,6 +66,17 @@ test.each([
   ['s:=nope', /s is no JSON/],
 ])('%s is refused by name', (word, message) => {
   expect(() => readArguments([word], schema)).toThrow(message)
+})
+
+test.each([
+  ['i=1.5', 'Write i=3'],
+  ['b=perhaps', 'Write b=true or b=false'],
+  ['list=1,x', `Write list=one,two, or list='["one"]'`],
+  ['colour=blu', 'Did you mean blue?'],
+  ['colour=infrared-beyond', 'Write one of red, blue'],
+])('%s is answered with what could be written', (word, fix) => {
+  const properties = { ...schema.properties, colour: { enum: ['red', 'blue'] } }
+  expect(() => readArguments([word], { ...schema, properties })).toThrow(expect.objectContaining({ fix }))
 })
 
 test('a member that the schema does not list is refused with the nearest, unless it leaves room for others', () => {

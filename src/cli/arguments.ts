@@ -81,6 +81,8 @@ function unknown(key: string, schema: Schema, of: string): CliError {
 }
 
 function typedValue(key: string, text: string, schema: Schema, root: Schema): unknown {
+  const { enum: listed } = resolved(schema, root) ?? {}
+  if (Array.isArray(listed) && listed.every(isPlain)) return oneOf(key, text, listed)
   for (const type of typesOf(schema, root)) {
     const value = read(text, type, schema, root)
     if (value !== undefined) return value.is
@@ -88,8 +90,38 @@ function typedValue(key: string, text: string, schema: Schema, root: Schema): un
   throw new CliError(
     1,
     `${clip(key)}: "${clip(text)}" is no ${typeText(schema, root)}`,
-    `Write ${clip(key)}=… with such a value, or ${clip(key)}:=JSON`,
+    `Write ${exampleOf(clip(key), schema, root)}`,
   )
+}
+
+type Plain = string | number | boolean | null
+
+function isPlain(value: unknown): value is Plain {
+  return value === null || ['string', 'number', 'boolean'].includes(typeof value)
+}
+
+/** A value that is listed, as its schema writes it. */
+function oneOf(key: string, text: string, listed: readonly Plain[]): Plain {
+  const found = listed.find(each => String(each) === text)
+  if (found !== undefined) return found
+  const names = listed.map(each => String(each))
+  const near = nearest(text, names)
+  const which = (near.length > 0 ? near : names.slice(0, 12)).map(each => clip(each))
+  const fix = near.length > 0 ? `Did you mean ${which.join(' or ')}?` : `Write one of ${which.join(', ')}`
+  throw new CliError(1, `${clip(key)} has no value "${clip(text)}"`, fix)
+}
+
+/** A word as it could be typed. */
+function exampleOf(key: string, schema: Schema, root: Schema): string {
+  const [type = 'string'] = typesOf(schema, root)
+  const values: Readonly<Record<string, string>> = {
+    boolean: `${key}=true or ${key}=false`,
+    integer: `${key}=3`,
+    number: `${key}=1.5`,
+    object: `${key}='{"name": "value"}', or ${key}.name=value`,
+    array: `${key}=one,two, or ${key}='["one"]'`,
+  }
+  return values[type] ?? `${key}:=JSON`
 }
 
 /** Those that are stricter come first: everything is a text. */
@@ -163,6 +195,7 @@ export function json(name: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new CliError(1, `${clip(name)} is no JSON: ${error instanceof Error ? error.message : String(error)}`)
+    const why = error instanceof Error ? error.message : String(error)
+    throw new CliError(1, `${clip(name)} is no JSON: ${why}`, `Names and texts stand in ", all of it in ': '{"name": "value"}'`)
   }
 }

@@ -27,6 +27,8 @@ export function askOptions(command: CommandLike): CommandLike {
 
 export interface Asks {
   readonly options: Pick<ConnectOptions, 'onElicit' | 'onConfirm' | 'onCost'>
+  /** Where the questions are shown: what is shown beside them makes room for them there. */
+  readonly screen: Screen
   /** What was declined, a sentence each, with the remedy. */
   readonly declined: readonly string[]
   close(): void
@@ -73,6 +75,7 @@ export function createAsks(io: Io, given: AskOptions): Asks {
     return { action: /^y(es)?$/i.test(opened?.trim() ?? '') ? 'accept' : 'decline' }
   }
   return {
+    screen,
     declined,
     options: {
       onElicit: elicit,

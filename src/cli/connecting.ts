@@ -16,6 +16,7 @@ export interface ConnectingOptions {
   readonly bearerEnv?: string
   readonly auth: boolean
   readonly env?: readonly string[]
+  readonly cwd?: string
   readonly config?: string
   readonly revision?: RevisionId
   readonly timeout?: number
@@ -33,6 +34,7 @@ export function connectingOptions(command: CommandLike): CommandLike {
     .option('--bearer-env <NAME>', 'The variable that holds a bearer token')
     .option('--no-auth', 'Do not sign in where the server asks for it')
     .option('--env <NAME>', 'A variable for the program, by its name', { repeated: true })
+    .option('--cwd <folder>', 'The folder in which the program is started')
     .option('--revision <id>', 'Speak this revision of the protocol only', { choices: revisions.map(({ id }) => id) })
     .option('--timeout <time>', 'How long to wait for an answer: 500ms, 30s, 5m (default: 60s)', { parse: milliseconds })
     .option('--verbose', 'Show what the server says on its standard error, and its log')
@@ -74,8 +76,11 @@ export async function openClient(
   const said: string[] = []
   const waited = new Screen({ output: io.errors, env: io.env }).work(`waiting for ${label}`)
   try {
-    const patience = AbortSignal.timeout(call.options.timeout ?? (isFetched(target) ? fetchMs : openMs))
+    const patience = AbortSignal.timeout(patienceMs(resolved, call.options))
     const client = await connect(targetFor(resolved, call.options, io, said), {
+      // Its first answer may take as long as fetching it does.
+      ...(isFetched(target) && { timeout: fetchMs }),
+      probeTimeout: probeMs(target),
       ...optionsFor(resolved, call.options, io),
       ...more,
       signal: AbortSignal.any([io.signal, patience]),
@@ -93,7 +98,21 @@ export async function openClient(
   }
 }
 
-function isFetched(target: Resolved['target']): boolean {
+/**
+ * How long a server may be silent to the first question of today before it is taken for an older one. One that is fetched first is
+ * silent for another reason.
+ */
+export function probeMs(target: Resolved['target']): number {
+  return isFetched(target) ? 15_000 : 5_000
+}
+
+/** How long one waits for a server to open. */
+export function patienceMs({ target }: Resolved, { timeout }: Pick<ConnectingOptions, 'timeout'>): number {
+  return timeout ?? (isFetched(target) ? fetchMs : openMs)
+}
+
+/** Whether a program is fetched from a registry before it runs. */
+export function isFetched(target: Resolved['target']): boolean {
   return typeof target === 'object' && 'command' in target && /\b(npx|uvx|bunx)(\.cmd)?$/.test(target.command)
 }
 

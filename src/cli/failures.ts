@@ -3,8 +3,10 @@ import { AuthorizationError } from '../auth/client/failure.ts'
 import { Problem } from '../core/problem.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
+import { clip } from '../jsonrpc/limits.ts'
 import { CliError } from './exit.ts'
 import { Interrupted } from './io.ts'
+import { nearest } from './nearest.ts'
 import { brief } from './terminal/paint.ts'
 
 const signIn = 'Run it in a terminal to sign in with the browser, or give --bearer-env NAME or --header'
@@ -36,6 +38,22 @@ export async function offering<T>(kind: 'prompts' | 'resources', label: string, 
     if (!(error instanceof McpError) || error.code !== -32601) throw error
     throw new CliError(1, `${label} offers no ${kind}`, undefined, { cause: error })
   }
+}
+
+/** What was refused, told with what may have been meant where the server has nothing of that name. */
+export async function orMeant(
+  error: unknown,
+  what: 'prompt' | 'resource',
+  name: string,
+  known: () => Promise<readonly string[]>,
+): Promise<never> {
+  // Older servers have a number of their own for resources that are not there.
+  if (!(error instanceof McpError) || (error.code !== -32602 && error.code !== -32002)) throw error
+  const names = await known().catch((): readonly string[] => [])
+  if (names.length === 0 || names.includes(name)) throw error
+  const near = nearest(name, names).map(each => clip(each))
+  const fix = near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `It has ${brief(names.join(', '), 300)}`
+  throw new CliError(1, `The server has no ${what} ${clip(name)}`, fix, { cause: error })
 }
 
 function isTimeout(error: unknown): boolean {
@@ -91,13 +109,12 @@ function unserved(error: ConnectionError, label: string, said: readonly string[]
 }
 
 function connectionFailure(error: ConnectionError, again: string): CliError {
+  // A program that has nothing to serve ends by itself, and well.
+  const fix = /exit code 0\b/.test(error.message)
+    ? 'A file exports its server: export const server = createServer({ … }); a program serves on its standard input until that ends'
+    : `vivarium doctor ${again} says why`
   const status = error.status === undefined ? '' : ` (HTTP ${error.status})`
-  return new CliError(
-    4,
-    `${error.message}${error.message.includes(String(error.status)) ? '' : status}`,
-    `vivarium doctor ${again} says why`,
-    {
-      cause: error,
-    },
-  )
+  return new CliError(4, `${error.message}${error.message.includes(String(error.status)) ? '' : status}`, fix, {
+    cause: error,
+  })
 }

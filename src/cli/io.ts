@@ -37,8 +37,11 @@ export function processIo(process: Process): Io {
 /** Why everything ends: the user wanted it. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
-  constructor() {
+  /** What the process ends with, as shells count it: 128 and the number of the signal. */
+  readonly exit: number
+  constructor(exit = 130) {
     super('Interrupted')
+    this.exit = exit
   }
 }
 
@@ -51,7 +54,7 @@ function interrupted(process: Process): AbortSignal {
   const abort = new AbortController()
   const stop = (code: number) => () => {
     if (abort.signal.aborted) process.exit(code)
-    abort.abort(new Interrupted())
+    abort.abort(new Interrupted(code))
     process.once('SIGINT', () => process.exit(130))
   }
   process.once('SIGINT', stop(130))

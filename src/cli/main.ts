@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   try {
     process.exitCode = await run(args, io, versionOf())
   } catch (error) {
-    if (error instanceof Interrupted) process.exit(130)
+    if (error instanceof Interrupted) process.exit(error.exit)
     io.errors.write(wantsJson(args) ? failureJson(error) : failureText(error))
     process.exitCode = failureOf(error).exit
   }

@@ -1,5 +1,5 @@
 /** A server by the name it has in a config file: `notes`, or `cursor:notes` where several programs have one. */
-import { relative } from 'node:path'
+import { dirname, relative, resolve } from 'node:path'
 import { quoted } from '../core/why.ts'
 import type { ConfiguredServer, HostConfig } from '../host/config/read.ts'
 import { clip } from '../jsonrpc/limits.ts'
@@ -19,7 +19,8 @@ export async function findNamed(word: string, places: Places, file: string | und
   const [, source, own] = /^([a-z-]+):(.+)$/.exec(word) ?? []
   if (file !== undefined) {
     const config = await readFileNamed(file, places)
-    return pick(word, [{ source: file, config }], places) ?? fail(word, file, config)
+    const again = `${shellWord(clip(word))} --config ${shellWord(clip(file, 200))}`
+    return pick(word, [{ source: file, config }], places, again) ?? fail(word, file, config)
   }
   const found = await candidates(places)
   const exact = pick(word, found, places)
@@ -28,6 +29,7 @@ export async function findNamed(word: string, places: Places, file: string | und
     own,
     found.filter(candidate => candidate.source === source),
     places,
+    shellWord(clip(word)),
   )
 }
 
@@ -67,14 +69,15 @@ function fail(word: string, file: string, { servers, faults }: HostConfig): neve
   )
 }
 
-function pick(name: string, found: readonly Candidate[], places: Places): Resolved | undefined {
+/** `again` is how it is named again. */
+function pick(name: string, found: readonly Candidate[], places: Places, again = shellWord(clip(name))): Resolved | undefined {
   const knowing = found.filter(({ config }) => config.servers.has(name) || config.refused.has(name))
   const [first] = knowing
   if (first === undefined) return undefined
   const different = new Set(knowing.map(({ config }) => config.servers.get(name)?.digest))
   if (different.size > 1) throw ambiguous(name, knowing, places)
   const server = first.config.servers.get(name)
-  if (server !== undefined) return resolved(first.source, shellWord(clip(name)), server)
+  if (server !== undefined) return resolved(first, again, server)
   const why = first.config.refused.get(name)
   throw new CliError(1, `${first.config.file}: ${why?.message}`, why?.fix)
 }
@@ -90,8 +93,13 @@ function ambiguous(name: string, knowing: readonly Candidate[], { cwd }: Places)
   return new CliError(1, `Several programs have another server called ${quoted(name)}`, `Say which: ${ways.join(' · ')}`)
 }
 
-function resolved(source: string, again: string, { name, target, headers, timeoutMs }: ConfiguredServer): Resolved {
+function resolved(
+  { source, config }: Candidate,
+  again: string,
+  { name, target, headers, timeoutMs }: ConfiguredServer,
+): Resolved {
   return {
+    folder: dirname(resolve(config.file)),
     label: `${clip(name)} (${clip(source)})`,
     again,
     target,

@@ -32,11 +32,22 @@ export function installedProgram(spec: string, cwd: string): PackageProgram | un
   }
 }
 
-export function fetchedProgram(spec: string): PackageProgram {
+export function fetchedProgram(spec: string, env: Readonly<Record<string, string | undefined>>): PackageProgram {
   return {
-    command: { command: process.platform === 'win32' ? 'npx.cmd' : 'npx', args: ['-y', spec] },
+    command: { command: process.platform === 'win32' ? 'npx.cmd' : 'npx', args: ['-y', spec], env: networkIn(env) },
     says: `${spec} is not installed here: npx -y ${spec} fetches and runs it`,
   }
+}
+
+/** What a machine needs to reach a registry where it does not do so directly, or trusts somebody of its own. */
+const network =
+  /^(https?_proxy|no_proxy|all_proxy|node_extra_ca_certs|ssl_cert_(file|dir)|npm_config_(registry|cafile|userconfig|(https?-?)?proxy))$/i
+
+/** Those of the variables by which programs reach the network. */
+export function networkIn(env: Readonly<Record<string, string | undefined>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(env).filter((pair): pair is [string, string] => network.test(pair[0]) && (pair[1] ?? '') !== ''),
+  )
 }
 
 function partsOf(spec: string): { readonly name: string; readonly version: string | undefined } {

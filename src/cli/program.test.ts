@@ -56,15 +56,3 @@ test('with --format json a failure is one line of JSON', async () => {
   expect(JSON.parse(err)).toMatchObject({ error: { code: 'failed', exit: 1, message: expect.stringContaining('nowhere') } })
   expect(JSON.parse((await run(['lsit', '--format=json'])).err)).toMatchObject({ error: { exit: 1 } })
 })
-
-test('completions name every verb in the words of each shell', async () => {
-  const { run, write } = await trial({})
-  for (const shell of ['bash', 'zsh', 'fish']) {
-    const { code, out } = await run(['completions', shell])
-    expect(code).toBe(0)
-    for (const { name } of verbs) expect(out).toContain(name)
-  }
-  write('.mcp.json', JSON.stringify({ mcpServers: { notes: { command: 'node' } } }))
-  expect((await run(['completions', 'servers'])).out).toBe('notes\n')
-  expect((await run(['completions', 'csh'])).code).toBe(1)
-})

@@ -5,7 +5,6 @@
 import { Command, CommanderError, Option } from 'commander'
 import { CliError } from './exit.ts'
 import type { Io } from './io.ts'
-import { nearest } from './nearest.ts'
 import { groups, type VerbEntry, verbs } from './verbs.ts'
 
 /** What was typed behind a verb. */
@@ -65,7 +64,7 @@ export async function run(args: readonly string[], io: Io, version: string): Pro
     const command = program.command(entry.name).summary(entry.summary).description(entry.summary).helpGroup(groups[entry.group])
     if (entry.name === asked) await declare(entry, command, io, declared)
   }
-  if (wanted === 'help' && asked !== undefined && !verbs.some(({ name }) => name === asked)) throw noVerb(asked)
+  if (wanted === 'help' && asked !== undefined && !verbs.some(({ name }) => name === asked)) throw await noVerb(asked)
   try {
     await program.parseAsync(words.length === 0 ? ['--help'] : [...words], { from: 'user' })
   } catch (error) {
@@ -74,6 +73,48 @@ export async function run(args: readonly string[], io: Io, version: string): Pro
     throw new CliError(1, misspelt(error), helpLine(asked), { cause: error })
   }
   return code
+}
+
+/** What a verb takes, for those who propose words for it. */
+export interface VerbShape {
+  /** The names of its arguments, in their order; the last may stand for many. */
+  readonly arguments: readonly { readonly name: string; readonly many: boolean }[]
+  readonly options: readonly OptionShape[]
+  readonly commands: readonly { readonly name: string; readonly about: string }[]
+}
+
+export interface OptionShape {
+  readonly name: string
+  readonly about: string
+  /** What its value is called; undefined where it has none. */
+  readonly value: string | undefined
+  readonly choices: readonly string[]
+}
+
+/** Undefined: there is no such verb. `word` is one behind the verb that has options of its own. */
+export async function shapeOf(name: string, word: string | undefined, io: Io): Promise<VerbShape | undefined> {
+  const entry = verbs.find(each => each.name === name)
+  if (entry === undefined) return undefined
+  const whole = new Command(name).helpOption('-h, --help', 'Print this help')
+  await declare(
+    entry,
+    whole,
+    io,
+    declaring(undefined, () => {}),
+  )
+  const command = whole.commands.find(each => each.name() === word) ?? whole
+  return {
+    arguments: command.registeredArguments.map(each => ({ name: each.name(), many: each.variadic })),
+    commands: command.commands.map(each => ({ name: each.name(), about: each.description() })),
+    options: command.options
+      .filter(({ hidden }) => !hidden)
+      .map(({ long, flags, description, required, optional, argChoices }) => ({
+        name: long ?? flags,
+        about: description,
+        value: required || optional ? (/[<[]([^>\]]+)[>\]]/.exec(flags)?.[1] ?? 'value') : undefined,
+        choices: argChoices ?? [],
+      })),
+  }
 }
 
 function programOf({ output }: Io, version: string): Command {
@@ -88,6 +129,7 @@ function programOf({ output }: Io, version: string): Command {
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false })
     .configureOutput({ writeOut: text => void output.write(text), outputError: () => {} })
     .addHelpText('after', `\n${targets}`)
+    .enablePositionalOptions()
     .exitOverride()
 }
 
@@ -116,7 +158,8 @@ function declaring(behind: readonly string[] | undefined, settle: (code: number)
       option: (flags, about, rules = {}) => after(command.addOption(optionOf(flags, about, rules))),
       examples: lines => after(command.addHelpText('after', `\nExamples:\n${exampleLines(lines)}`)),
       note: text => after(command.addHelpText('after', `\n${text}`)),
-      command: (name, summary) => as(command.command(name).description(summary)),
+      // What stands behind that word is its own, also where the verb has an option of the same name.
+      command: (name, summary) => as(command.enablePositionalOptions().command(name).description(summary)),
       action: run =>
         after(
           command.action(async () => {
@@ -162,7 +205,9 @@ function misspelt({ message }: CommanderError): string {
   return hint === '' ? sentence : `${sentence.replace(/\.$/, '')}. ${hint}`
 }
 
-function noVerb(word: string): CliError {
+async function noVerb(word: string): Promise<CliError> {
+  // Loaded with much that a good command line does not need.
+  const { nearest } = await import('./nearest.ts')
   const near = nearest(
     word,
     verbs.map(({ name }) => name),

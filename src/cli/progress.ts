@@ -33,7 +33,7 @@ export function createProgress(
     show(step) {
       const text = stepText(step)
       if (drawn) {
-        errors.write(`${clearLine}${paint.dim(text.slice(0, Math.max(20, (errors.columns ?? 80) - 1)))}`)
+        errors.write(`${clearLine}${paint.dim(text.slice(0, Math.max(20, (errors.columns || 80) - 1)))}`)
         shown = true
       } else if (now() - last >= linesEveryMs) {
         last = now()

@@ -49,6 +49,8 @@ test.each(cases)('%s keeps servers in %s', async (source, file, content) => {
     const found = await findNamed(word, places, undefined)
     expect(found?.target).toMatchObject({ command: 'node', args: ['a'] })
     expect(found?.label).toBe(`it (${source})`)
+    // A name that needed its source is no name without it.
+    expect(found?.again).toBe(word)
   }
   expect(await findNamed('other', places, undefined)).toBeUndefined()
   expect(await findNamed('nobody:it', places, undefined)).toBeUndefined()

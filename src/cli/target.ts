@@ -1,6 +1,6 @@
 /** What a verb is about, by the words that name it: an address, a program, a file, a package, or a name in a config file. */
-import { existsSync, readFileSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { ConnectOptions } from '../client/options.ts'
 import type { Target } from '../client/target.ts'
 import { clip } from '../jsonrpc/limits.ts'
@@ -23,6 +23,8 @@ export interface Resolved {
   readonly target: Target
   /** What its config says of it beside. */
   readonly options: Pick<ConnectOptions, 'headers' | 'timeout'>
+  /** The folder of the config that names it. */
+  readonly folder?: string
   /** Lets go of what was set up for it. */
   close(): Promise<void>
 }
@@ -41,6 +43,8 @@ export interface TargetOptions {
   readonly config?: string | undefined
   /** Variables that a program gets beside those that it would: names, or `NAME=value`. */
   readonly env?: readonly string[] | undefined
+  /** The folder in which a program is started. */
+  readonly cwd?: string | undefined
   readonly places?: Places
 }
 
@@ -48,14 +52,16 @@ export interface TargetOptions {
 export async function resolveTarget(words: readonly string[], io: Io, options: TargetOptions = {}): Promise<Resolved> {
   const resolved = await find(words, io, options)
   const { target } = resolved
-  if (options.env === undefined || typeof target !== 'object' || !('command' in target)) return resolved
-  return { ...resolved, target: { ...target, env: { ...target.env, ...given(options.env, io) } } }
+  if (typeof target !== 'object' || !('command' in target)) return resolved
+  const cwd = options.cwd === undefined ? undefined : folderOf(options.cwd)
+  const env = { ...target.env, ...given(options.env ?? [], io) }
+  return { ...resolved, target: { ...target, env, ...(cwd !== undefined && { cwd }) } }
 }
 
 async function find(words: readonly string[], io: Io, options: TargetOptions): Promise<Resolved> {
   const [first, ...more] = words
   if (first === '--') return commandTarget(more, io)
-  if (first === undefined) throw new CliError(1, 'No target is given', howToName)
+  if (first === undefined) throw await noTarget(options.places ?? placesOf(io.env))
   if (/^(https?|wss?):\/\//i.test(first)) return plain(first, addressOf(first))
   if (options.config === undefined && isFile(first)) return plain(first, fileTarget(first, io))
   return named(first, io, options)
@@ -63,12 +69,19 @@ async function find(words: readonly string[], io: Io, options: TargetOptions): P
 
 const howToName = 'Name a URL, a file, an npm package or a server of a config file; or write -- and a program, at the end'
 
+async function noTarget(places: Places): Promise<CliError> {
+  const names = (await knownNames(places)).slice(0, 12).map(each => clip(each))
+  const known = names.length === 0 ? '' : `. Your configs have ${names.join(', ')}`
+  return new CliError(1, 'No target is given', `${howToName}${known}`)
+}
+
 /** A word that is neither an address nor a file. */
 async function named(word: string, io: Io, { config, places = placesOf(io.env) }: TargetOptions): Promise<Resolved> {
   const found = await findNamed(word, places, config)
   if (found !== undefined) return found
   const named = config === undefined ? packageIn(word) : undefined
-  const program = named && (installedProgram(named.spec, places.cwd) ?? (named.sure ? fetchedProgram(named.spec) : undefined))
+  const program =
+    named && (installedProgram(named.spec, places.cwd) ?? (named.sure ? fetchedProgram(named.spec, io.env) : undefined))
   if (program === undefined) throw unknownTarget(word, named !== undefined && config === undefined, await knownNames(places))
   io.errors.write(`vivarium: ${program.says}\n`)
   return plain(word, program.command)
@@ -77,12 +90,22 @@ async function named(word: string, io: Io, { config, places = placesOf(io.env) }
 function unknownTarget(word: string, mayBePackage: boolean, names: readonly string[]): CliError {
   if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(1, `${clip(word)} is no address`, `Write http://${clip(word)}`)
   const looksLikeFile = /[\\/]|\.[cm]?[jt]s$|\.py$/.test(word)
-  if (looksLikeFile) return new CliError(1, `There is no file ${clip(word)}`, howToName)
+  if (looksLikeFile) return new CliError(1, `There is no file ${clip(word)}`, fileMeant(word) ?? howToName)
   const near = nearest(word, names)
   if (near.length > 0)
     return new CliError(1, `Nothing is called ${clip(word)}`, `Did you mean ${near.map(each => clip(each)).join(' or ')}?`)
   const npm = mayBePackage ? `. npm:${clip(word)} would be the npm package of that name` : ''
   return new CliError(1, `No file, config or installed package is called ${clip(word)}`, `${howToName}${npm}`)
+}
+
+/** A file beside it that is called alike. */
+function fileMeant(word: string): string | undefined {
+  try {
+    const near = nearest(basename(word), readdirSync(dirname(resolve(word)))).map(name => join(dirname(word), name))
+    return near.length === 0 ? undefined : `Did you mean ${near.map(each => clip(each)).join(' or ')}?`
+  } catch {
+    return `There is no folder ${clip(dirname(word))}`
+  }
 }
 
 function plain(label: string, target: Target, again = shellWord(label)): Resolved {
@@ -137,6 +160,12 @@ function listensOnly(path: string): boolean {
 
 function isFile(path: string): boolean {
   return existsSync(path) && statSync(path).isFile()
+}
+
+function folderOf(path: string): string {
+  const folder = resolve(path)
+  if (existsSync(folder) && statSync(folder).isDirectory()) return folder
+  throw new CliError(1, `--cwd: there is no folder ${clip(path)}`, 'Correct the path')
 }
 
 /** By their names, so that no secret stands in a list of processes. */

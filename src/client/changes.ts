@@ -22,6 +22,13 @@ export interface FollowOptions {
   readonly beside?: readonly ChangeKind[]
 }
 
+/** How a resource is watched. */
+export interface WatchOptions {
+  readonly signal?: AbortSignal
+  /** Told when the server has taken it up: from then on no update goes unheard. Told too when it will not. */
+  readonly onWatched?: () => void
+}
+
 const filters = {
   tools: { toolsListChanged: true },
   prompts: { promptsListChanged: true },
@@ -35,6 +42,8 @@ interface Hold {
   readonly filter: ListenFilter
   readonly followers: Set<Following>
   readonly stop: AbortController
+  /** Settles when the server has taken it up, or will not. */
+  readonly held: PromiseWithResolvers<void>
 }
 
 export class Changes {
@@ -61,11 +70,14 @@ export class Changes {
     return new Reading(open, () => undefined, signal)
   }
 
-  /** Yields the URI of each announced update of a resource, or of a part of it. */
-  ofResource(uri: string, signal: AbortSignal | undefined): AsyncGenerator<string, void, undefined> {
+  /** Yields the URI of each announced update of a resource, or of a part of it. `held`: told when the server has taken it up, or will not. */
+  ofResource(uri: string, signal: AbortSignal | undefined, held?: () => void): AsyncGenerator<string, void, undefined> {
     const wants = (updated: string): boolean => concerns(uri, updated)
+    const filter = { resourceSubscriptions: [uri] }
     const open = (): Followed => {
-      return this.#follow(['updated'], { resourceSubscriptions: [uri] }, this.#hub.follow('updated', signal, wants))
+      const followed = this.#follow(['updated'], filter, this.#hub.follow('updated', signal, wants))
+      if (held !== undefined) void this.#holds.get(JSON.stringify(filter))?.held.promise.then(held)
+      return followed
     }
     return new Reading(open, updated => (updated === doubt ? uri : updated), signal)
   }
@@ -97,7 +109,7 @@ export class Changes {
   }
 
   #hold(key: string, topics: readonly string[], filter: ListenFilter): Hold {
-    const hold: Hold = { key, topics, filter, followers: new Set(), stop: new AbortController() }
+    const hold: Hold = { key, topics, filter, followers: new Set(), stop: new AbortController(), held: Promise.withResolvers() }
     this.#holds.set(key, hold)
     this.#setUp(hold).catch(error => this.#fail(hold, error))
     return hold
@@ -109,6 +121,7 @@ export class Changes {
   }
 
   #release(hold: Hold): void {
+    hold.held.resolve()
     if (this.#holds.get(hold.key) === hold) this.#holds.delete(hold.key)
     hold.stop.abort()
   }
@@ -118,6 +131,7 @@ export class Changes {
     if (revision.era === 'request') return this.#listen(hold)
     const uri = hold.filter.resourceSubscriptions?.[0]
     if (uri !== undefined && subscribe.in.includes(revision.id)) return this.#subscribe(hold, uri)
+    hold.held.resolve()
   }
 
   async #subscribe(hold: Hold, uri: string): Promise<void> {
@@ -126,6 +140,7 @@ export class Changes {
     const forget = session.onReopen(() => void this.#subscribeAgain(hold, uri))
     stop.signal.addEventListener('abort', forget, { once: true })
     await session.request(subscribe, { uri })
+    hold.held.resolve()
     const leave = (): void => {
       if (session.opened.conversation.ended || !session.intact) return
       session.request(unsubscribe, { uri }).catch(error => session.engine.trace('unsubscribe-failed', error))
@@ -181,9 +196,10 @@ export class Changes {
     const onSent = (id: Id): void => {
       key = String(id)
       this.#acknowledged.set(key, honoured => {
-        if (!honours(filter, honoured)) reject(notAnnounced(filter))
+        if (!honours(filter, honoured)) return reject(notAnnounced(filter))
+        hold.held.resolve()
         // What happened in between went unheard: better one look too many than one change missed.
-        else if (again) this.#tell(hold)
+        if (again) this.#tell(hold)
       })
     }
     const own = new AbortController()

@@ -28,7 +28,7 @@ import type { Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
 import { withArray } from './answer-shape.ts'
 import type { ResultCache } from './cache.ts'
-import type { ChangeKind, Changes, FollowOptions } from './changes.ts'
+import type { ChangeKind, Changes, FollowOptions, WatchOptions } from './changes.ts'
 import { Completions, completionQuestion } from './completions.ts'
 import { callConfirmed } from './confirmed-calls.ts'
 import type { EventReader, Events, EventsOptions } from './events.ts'
@@ -342,8 +342,8 @@ export class Client {
   }
 
   /** Yields the URI of each announced update of a resource, or of a part of it. */
-  resourceUpdates(uri: string, options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<string, void, undefined> {
-    return this.#parts.changes.ofResource(uri, options.signal)
+  resourceUpdates(uri: string, options: WatchOptions = {}): AsyncGenerator<string, void, undefined> {
+    return this.#parts.changes.ofResource(uri, options.signal, options.onWatched)
   }
 
   /**

@@ -37,6 +37,7 @@ import { type Answering, answeringSides } from './answering.ts'
 import { authorizerOf } from './authorizing.ts'
 import { ResultCache } from './cache.ts'
 import { Changes } from './changes.ts'
+import { checkConnectOptions } from './check-options.ts'
 import { Client } from './client.ts'
 import { Events } from './events.ts'
 import { foreignOpening } from './foreign.ts'
@@ -62,6 +63,7 @@ const defaultInfo = { name: 'vivarium', version }
  */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   if (target === undefined || target === null) throw new TypeError('connect needs a URL, a { command } or a connection')
+  checkConnectOptions(options)
   checkLogOption(options.log)
   const settings = settingsOf(options)
   const { clock, limits } = settings

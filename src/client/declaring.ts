@@ -20,6 +20,8 @@ export function declaring(send: SendOptions, peer: Peer | undefined, hears: bool
 
 /** The answer may be a task. */
 export function takingTask(send: SendOptions): SendOptions {
-  const said = send.declares?.['extensions'] as object | undefined
-  return { ...send, declares: said === undefined ? takingTasks : { extensions: { ...said, ...takingTasks.extensions } } }
+  const { declares } = send
+  if (declares === undefined) return { ...send, declares: takingTasks }
+  const said = declares['extensions'] as object | undefined
+  return { ...send, declares: { ...declares, extensions: { ...said, ...takingTasks.extensions } } }
 }

@@ -5,7 +5,7 @@ import type { ConnectOptions } from './options.ts'
 import type { Target } from './target.ts'
 
 /** Events that mean a mistake in the author's own code. */
-const mistakes: ReadonlySet<string> = new Set(['internal', 'notification-failed'])
+const mistakes: ReadonlySet<string> = new Set(['internal', 'handler-failed', 'notification-failed'])
 
 export function clientTrace(target: Target, { log, headers = {}, onTrace }: ConnectOptions): Trace | undefined {
   const chosen = logFrom(log, 'silent')

@@ -115,6 +115,21 @@ describe('probing a command', () => {
     expect(pids()).toHaveLength(1)
   })
 
+  it('that was slow to start is no old server: its late answer to the probe is heard', async () => {
+    const modern = `
+      const discovered = { supportedVersions: ['2026-07-28'], capabilities: {}, serverInfo: { name: 'child', version: '2' } }
+      const say = ({ id, method }) => {
+        if (method === 'initialize') hello(id)
+        if (method === 'server/discover') answer(id, { result: { resultType: 'complete', ...discovered } })
+      }
+      globalThis.waiting ??= []
+      if (globalThis.awake) return say(message)
+      waiting.push(message)
+      if (method === 'initialize') { globalThis.awake = true; waiting.forEach(say) }`
+    expect(await settle(program(modern, 'slow'), { probeTimeout: '300ms' })).toBe('2026-07-28')
+    expect(pids()).toHaveLength(1)
+  })
+
   it('that dies whatever it is sent fails with what it said last', async () => {
     const error = await settle(program(`console.error('no licence'); process.exit(2)`, 'dead'))
     expect(error).toMatchObject({ kind: 'lost', message: expect.stringContaining('no licence') })

@@ -6,10 +6,11 @@ import type { SendOptions } from '../engine/calls.ts'
 import type { Conversation } from '../engine/conversation.ts'
 import type { Engine } from '../engine/engine.ts'
 import { type DiscoverResult, discover } from '../features/mcp/lifecycle/messages.ts'
+import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { type Implementation, metaOf, type Revision } from '../revisions/index.ts'
+import { type Implementation, metaOf, type Revision, serverInfoKey } from '../revisions/index.ts'
 import { isEvidence, isModernRefusal, offeredBy, statusOf } from './evidence.ts'
 import { handshake, type Opened } from './handshake.ts'
 import type { Opener } from './target.ts'
@@ -28,8 +29,38 @@ const legacyNames = new Set<string>()
 /** Those that refused a handshake when it came first. */
 const modernNames = new Set<string>()
 const remembered = 1_000
+/** Programs that ended by themselves however they were spoken to, with what comes first the next time: each try is one start then. */
+const dying = new Map<string, 'handshake' | 'probe'>()
 
 export async function openServer(options: ProbeOptions): Promise<Opened> {
+  const { name } = options.opener
+  const next = name === undefined ? undefined : dying.get(name)
+  if (name === undefined || options.opener.kind !== 'stdio' || !canShake(options)) return openAny(options)
+  try {
+    const opened = next === undefined ? await openAny(options) : await openOnce(options, next)
+    dying.delete(name)
+    return opened
+  } catch (error) {
+    if (error instanceof ConnectionError && error.kind === 'lost' && dying.size < remembered)
+      dying.set(name, next === 'handshake' ? 'probe' : 'handshake')
+    else dying.delete(name)
+    throw error
+  }
+}
+
+/** Starts it once, and no more. */
+async function openOnce(options: ProbeOptions, first: 'handshake' | 'probe'): Promise<Opened> {
+  const conversation = await accept(options)
+  const newest = options.engine.spoken.requests[0]
+  if (first === 'probe' && newest !== undefined) {
+    const verdict = await probeModern(conversation, newest, options)
+    if ('opened' in verdict) return verdict.opened
+    if (conversation.ended) throw verdict.cause
+  }
+  return handshake(options.engine, conversation, options.signal === undefined ? {} : { signal: options.signal })
+}
+
+async function openAny(options: ProbeOptions): Promise<Opened> {
   const { name, kind } = options.opener
   if (canShake(options) && ((name !== undefined && legacyNames.has(name)) || shakesFirst(options))) {
     try {
@@ -52,18 +83,44 @@ function shakesFirst({ shakesFirst = false, opener: { kind, name } }: ProbeOptio
 
 async function find(options: ProbeOptions): Promise<Opened> {
   const newest = options.engine.spoken.requests[0]
-  const { name } = options.opener
   const conversation = await accept(options)
   if (newest === undefined) return openOld(conversation, options, false)
-  const verdict = await probeModern(conversation, newest, options)
-  if ('opened' in verdict) return verdict.opened
+  const patience = new Patience(options)
+  try {
+    const verdict = await probeModern(conversation, newest, options, patience)
+    if ('opened' in verdict) return verdict.opened
+    return await findOld(conversation, verdict, options, patience)
+  } finally {
+    patience.end()
+  }
+}
+
+async function findOld(
+  probed: Conversation,
+  { cause }: { cause: unknown },
+  options: ProbeOptions,
+  patience: Patience,
+): Promise<Opened> {
+  const { name } = options.opener
   if (!canShake(options)) {
     const message = 'The server does not speak the stateless wire; list an older revision in the option revisions'
-    throw new McpError('version-unsupported', message, { cause: verdict.cause })
+    throw new McpError('version-unsupported', message, { cause })
   }
-  const opened = await openOld(conversation, options, true)
+  const opened = await openOld(probed, options, true)
+  if (patience.answered && opened.conversation === probed) return (await renewed(opened, options)) ?? opened
   if (name !== undefined && legacyNames.size < remembered && opened.revision.era === 'session') legacyNames.add(name)
   return opened
+}
+
+/** A modern server that was only slow to start has answered the probe by now: it is asked once more. Else all stays as it is. */
+async function renewed({ conversation }: Opened, options: ProbeOptions): Promise<Opened | undefined> {
+  const { peer } = conversation
+  const newest = options.engine.spoken.requests[0]
+  if (newest === undefined) return undefined
+  const [verdict] = await attempt(probeModern(conversation, newest, options))
+  if (verdict !== undefined && 'opened' in verdict) return verdict.opened
+  conversation.peer = peer
+  return undefined
 }
 
 function canShake({ engine: { spoken } }: ProbeOptions): boolean {
@@ -82,12 +139,19 @@ async function accept({ engine, opener, signal }: ProbeOptions): Promise<Convers
 type Verdict = { readonly opened: Opened } | { readonly cause: unknown }
 
 /** Opened, or why it is not a modern server. Throws what proves nothing, and what a modern server refuses for good. */
-async function probeModern(conversation: Conversation, newest: Revision, options: ProbeOptions): Promise<Verdict> {
+async function probeModern(
+  conversation: Conversation,
+  newest: Revision,
+  options: ProbeOptions,
+  patience?: Patience,
+): Promise<Verdict> {
   const { engine, opener } = options
   let revision = newest
   for (let tries = 0; tries < 2; tries++) {
     conversation.peer = { revision, capabilities: {}, info: undefined, logLevel: undefined }
-    const [result, error] = await attempt(engine.call(conversation, discover, {}, probing(options)))
+    const [result, error] = await attempt(
+      patience?.ask(conversation) ?? engine.call(conversation, discover, {}, probing(options)),
+    )
     if (error === undefined) return discovered(conversation, result, engine)
     conversation.peer = undefined
     options.signal?.throwIfAborted()
@@ -120,10 +184,57 @@ function probing({ opener, probeTimeoutMs, signal }: ProbeOptions): SendOptions 
   }
 }
 
+/**
+ * A silent pipe may lead to an old server, or to one that is still starting. The probe is given up after its time, and heard all the
+ * same when it is answered later.
+ */
+class Patience {
+  readonly #options: ProbeOptions
+  readonly #end = new AbortController()
+  /** The server has answered, too late, that it speaks what we do. */
+  answered = false
+
+  constructor(options: ProbeOptions) {
+    this.#options = options
+  }
+
+  ask(conversation: Conversation): Promise<DiscoverResult> {
+    const { engine, opener, probeTimeoutMs, signal } = this.#options
+    if (opener.kind === 'http') return engine.call(conversation, discover, {}, probing(this.#options))
+    const ends = signal === undefined ? this.#end.signal : AbortSignal.any([signal, this.#end.signal])
+    const call = engine.call(conversation, discover, {}, { quiet: true, signal: ends })
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const message = `No answer to ${discover.name} within ${probeTimeoutMs} ms`
+    let isLate = false
+    const giveUp = (): void => {
+      isLate = true
+      reject(new McpError('timeout', message))
+    }
+    const cancel = engine.clock.setTimeout(giveUp, probeTimeoutMs)
+    call.then(
+      result => {
+        cancel()
+        this.answered = isLate && sharesRequest(engine, result)
+      },
+      () => cancel(),
+    )
+    return Promise.race([call, late])
+  }
+
+  end(): void {
+    this.#end.abort()
+  }
+}
+
 /** Another one first; but a server that offers what it has just refused (still starting, say) gets the same once more. */
 function nextOffered({ spoken }: Engine, offered: readonly string[], refused: Revision | undefined): Revision | undefined {
   const shared = spoken.requests.filter(candidate => offered.includes(candidate.wire))
   return shared.find(candidate => candidate !== refused) ?? shared[0]
+}
+
+function sharesRequest({ spoken }: Engine, result: unknown): boolean {
+  const listed: unknown = isRecord(result) ? result['supportedVersions'] : undefined
+  return Array.isArray(listed) && spoken.requests.some(({ wire }) => listed.includes(wire))
 }
 
 function sharesSession({ spoken }: Engine, offered: readonly string[]): boolean {
@@ -147,7 +258,7 @@ function discovered(conversation: Conversation, result: DiscoverResult | undefin
     return { cause: none }
   }
   const meta = metaOf(result as unknown as Readonly<Record<string, unknown>>)
-  const info = result.serverInfo ?? meta?.['io.modelcontextprotocol/serverInfo']
+  const info = result.serverInfo ?? meta?.[serverInfoKey]
   const serverInfo = isRecord(info) ? (info as unknown as Implementation) : undefined
   const capabilities = isRecord(result.capabilities) ? result.capabilities : {}
   const instructions = typeof result.instructions === 'string' ? result.instructions : undefined

@@ -8,13 +8,22 @@ import { rootsClient } from '../features/mcp/roots/client.ts'
 import { listRoots } from '../features/mcp/roots/messages.ts'
 import { samplingClient } from '../features/mcp/sampling/client.ts'
 import { createMessage } from '../features/mcp/sampling/messages.ts'
+import { relatedTask } from '../features/mcp/tasks/messages.ts'
 import type { Id, Params } from '../jsonrpc/message.ts'
 import type { Answering } from './answering.ts'
 
+/** Where a question comes from. */
+export interface AskedFrom {
+  readonly signal: AbortSignal
+  /** The call on whose stream it came, where each call has one. */
+  readonly within: Id | undefined
+  /** The task that it belongs to, where it says so. */
+  readonly task: string | undefined
+}
+
 /** Who stands between a server and those for whom it works. */
 export interface Relaying {
-  /** Answers one question. `within`: the call on whose stream it came, where each call has one. */
-  ask(method: Method, params: Params, from: { readonly signal: AbortSignal; readonly within: Id | undefined }): Promise<unknown>
+  ask(method: Method, params: Params, from: AskedFrom): Promise<unknown>
   log(message: LogMessage, within: Id | undefined): void
   elicitationDone(elicitationId: string): void
 }
@@ -30,7 +39,11 @@ const admit = (): void => {}
  */
 export function relayingSides(relaying: Relaying): Answering {
   const execute = (exchange: Exchange): Promise<unknown> =>
-    relaying.ask(exchange.route.method, exchange.params, { signal: exchange.signal, within: exchange.within })
+    relaying.ask(exchange.route.method, exchange.params, {
+      signal: exchange.signal,
+      within: exchange.within,
+      task: relatedTask(exchange.meta),
+    })
   const declared = [
     elicitationClient({ onElicit: nobody, url: true, admit, onComplete: admit }).side,
     samplingClient({ onSample: nobody, tools: true, admit }).side,

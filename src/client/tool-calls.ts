@@ -130,7 +130,7 @@ export interface Between {
   /** Whether a call that can only be a task may be one. */
   readonly takesTasks: boolean
   /** The call has become a task. */
-  tasked(): Promise<unknown>
+  tasked(task: Task): Promise<unknown>
   /** Answers what a task asks. */
   answer(request: InputRequest): Promise<unknown>
 }
@@ -165,7 +165,7 @@ export async function rawResult(
   if (task === undefined) return result
   const until = untilEnd(send, options)
   if (between === undefined) return checkedResult(await caller.finishTask(task, until))
-  await between.tasked()
+  await between.tasked(task)
   const answered = { signal: signalOf(until), totalMs: until.totalMs, answer: (request: InputRequest) => between.answer(request) }
   return checkedResult(await finishTask(caller.session.tasks, task, answered))
 }

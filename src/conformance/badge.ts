@@ -1,5 +1,5 @@
 /** A badge for a README, in the JSON that badge services read from a URL. */
-import { conforms, type Report } from './report.ts'
+import { conforms, guardedIn, type Report } from './report.ts'
 
 export interface Badge {
   readonly schemaVersion: 1
@@ -9,15 +9,16 @@ export interface Badge {
   readonly isError: boolean
 }
 
-export function badgeOf(report: Pick<Report, 'summary'>): Badge {
+export function badgeOf(report: Pick<Report, 'summary' | 'results'>): Badge {
   const { passed, failed, error } = report.summary
   const ran = passed + failed + error
   const isGood = conforms(report)
-  const color = isGood ? 'brightgreen' : passed / Math.max(1, ran) >= 0.9 ? 'yellow' : 'red'
+  const isShut = failed + error === 0 && guardedIn(report) !== undefined
+  const color = isGood ? 'brightgreen' : isShut ? 'lightgrey' : passed / Math.max(1, ran) >= 0.9 ? 'yellow' : 'red'
   return {
     schemaVersion: 1,
     label: 'MCP conformance',
-    message: ran === 0 ? 'nothing judged' : `${passed}/${ran}`,
+    message: isShut ? 'credentials needed' : ran === 0 ? 'nothing judged' : `${passed}/${ran}`,
     color,
     isError: !isGood,
   }

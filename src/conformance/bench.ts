@@ -3,6 +3,7 @@ import type { AuthTrial } from './auth/trial.ts'
 import { type Advertised, type Bench, Failed, type Frame, type OpenOptions, type Scenario, Skipped } from './scenario.ts'
 import type { Connector } from './wire/connector.ts'
 import { Guarded, NotSpoken } from './wire/hello.ts'
+import { promised } from './wire/let-go.ts'
 import type { WirePeer } from './wire/peer.ts'
 
 export interface BenchParts {
@@ -18,6 +19,8 @@ export interface Verdict {
   readonly status: 'passed' | 'failed' | 'skipped' | 'error'
   readonly message: string
   readonly frames: readonly Frame[]
+  /** Not one connection could be opened, though the scenario wanted one. */
+  readonly unmet?: boolean
 }
 
 interface Opened {
@@ -25,30 +28,66 @@ interface Opened {
   readonly options: OpenOptions
 }
 
+/** What a scenario has in its hands, and whether it is over: what it still begins then is nobody's. */
+interface Hands {
+  readonly opened: Opened[]
+  readonly closing: (() => unknown)[]
+  readonly warnings: string[]
+  readonly noted: Frame[]
+  /** Connections that it wanted. */
+  wanted: number
+  over: boolean
+}
+
 const shownFrames = 8
+/** The longest time for putting one thing away. */
+const closeMs = 5_000
 
 /** Runs it and says how it ended; nothing is open afterwards. */
 export async function runOnBench(scenario: Scenario, parts: BenchParts): Promise<Verdict> {
-  const opened: Opened[] = []
-  const closing: (() => unknown)[] = []
-  const warnings: string[] = []
-  const noted: Frame[] = []
-  const bench = createBench(parts, opened, closing, warnings, noted)
-  const frames = (): readonly Frame[] => [...opened.flatMap(({ peer }) => peer.frames), ...noted]
+  const hands: Hands = { opened: [], closing: [], warnings: [], noted: [], wanted: 0, over: false }
+  const bench = createBench(parts, hands)
+  const frames = (): readonly Frame[] => [...hands.opened.flatMap(({ peer }) => peer.frames), ...hands.noted]
   let verdict: Verdict
   try {
-    await Promise.race([scenario.run(bench), stopped(parts.signal)])
-    verdict = { status: 'passed', message: warnings.join('; '), frames: [] }
+    await Promise.race([promised(() => scenario.run(bench)), stopped(parts.signal)])
+    verdict = { status: 'passed', message: hands.warnings.join('; '), frames: [] }
   } catch (error) {
     verdict = verdictOf(error, frames())
   }
-  for (const fn of closing.reverse()) await fn()
+  hands.over = true
+  // What a scenario's own answers to the peer ran into is the reason for whatever followed.
+  const [fault] = hands.opened.flatMap(({ peer }) => peer.faults)
+  if (fault !== undefined) verdict = verdictOf(fault.error, frames())
+  const unclosed = await putAway(hands.closing)
+  if (unclosed !== undefined && verdict.status !== 'failed') verdict = verdictOf(unclosed.error, frames())
   const reusable = verdict.status === 'passed' || verdict.status === 'skipped'
-  await Promise.all(opened.map(({ peer, options }) => parts.connector.release(peer, options, reusable)))
-  return verdict
+  await Promise.all(hands.opened.map(({ peer, options }) => parts.connector.release(peer, options, reusable)))
+  const judged = verdict.status === 'failed' || verdict.status === 'error'
+  return judged && hands.opened.length === 0 && hands.wanted > 0 ? { ...verdict, unmet: true } : verdict
 }
 
-function createBench(parts: BenchParts, opened: Opened[], closing: (() => unknown)[], warnings: string[], noted: Frame[]): Bench {
+/** All of it, last one first, whatever one of them does; the first that went wrong is told. */
+async function putAway(closing: readonly (() => unknown)[]): Promise<{ readonly error: unknown } | undefined> {
+  let wrong: { readonly error: unknown } | undefined
+  for (const close of closing.toReversed()) {
+    const late = AbortSignal.timeout(closeMs)
+    try {
+      await Promise.race([promised(close), expired(late)])
+    } catch (error) {
+      wrong ??= { error }
+    }
+  }
+  return wrong
+}
+
+function expired(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error(`Putting away took longer than ${closeMs} ms`)), { once: true })
+  })
+}
+
+function createBench(parts: BenchParts, hands: Hands): Bench {
   const { peer, allowWrites, signal, auth, connector } = parts
   const fail = (says: string, frames?: readonly (Frame | undefined)[]): never => {
     throw new Failed(says, frames)
@@ -60,27 +99,42 @@ function createBench(parts: BenchParts, opened: Opened[], closing: (() => unknow
     allowWrites,
     signal,
     auth,
-    async open(options = {}) {
-      const raw = await connector.open(options)
-      opened.push({ peer: raw, options })
-      return raw
-    },
+    open: options => opening(connector, hands, options),
     expect(condition, says, frames) {
       if (!condition) fail(says, frames)
     },
     fail,
-    warn: says => void warnings.push(says),
+    warn: says => void hands.warnings.push(says),
     leave(why) {
       throw new Skipped(why)
     },
-    note: frame => void noted.push(frame),
-    onClose: fn => void closing.push(fn),
+    note: frame => void hands.noted.push(frame),
+    onClose: fn => void hands.closing.push(fn),
   }
 }
 
+async function opening(connector: Connector, hands: Hands, options: OpenOptions = {}): Promise<WirePeer> {
+  const over = (): Error => new Error('The scenario is over: nothing is opened for it any more')
+  if (hands.over) throw over()
+  hands.wanted++
+  const peer = await connector.open(options)
+  if (hands.over) {
+    await connector.release(peer, options, false)
+    throw over()
+  }
+  hands.opened.push({ peer, options })
+  return peer
+}
+
+/** Why there is no verdict on what a stop of the run has met. */
+export const stoppedWhy = 'the run was stopped'
+
 function stopped(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    const stop = (): void => reject(new Failed('The scenario did not come to an end in its time'))
+    const stop = (): void => {
+      const late = signal.reason instanceof Error && signal.reason.name === 'TimeoutError'
+      reject(late ? new Failed('The scenario did not come to an end in its time') : new Skipped(stoppedWhy))
+    }
     if (signal.aborted) stop()
     else signal.addEventListener('abort', stop, { once: true })
   })

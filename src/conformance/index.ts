@@ -5,7 +5,7 @@ export { type Badge, badgeOf } from './badge.ts'
 export type { ClientCommand, ClientFunction, ClientUnderTest, Told } from './clients/drive.ts'
 export { clientScenarios, judgeClient } from './clients/index.ts'
 export type { JudgeClientOptions } from './clients/judge.ts'
-export type { Answers as ClientAnswers, LiveWishes, Play, Step as ClientStep } from './clients/play.ts'
+export type { Answers as ClientAnswers, LiveWishes, Play, SignInWay, Step as ClientStep } from './clients/play.ts'
 export type { ClientScenario } from './clients/scenario.ts'
 export type { Reported as StepReport } from './clients/seen.ts'
 export type { ClientTarget } from './clients/stage/open.ts'
@@ -19,6 +19,7 @@ export {
   conforms,
   exitCodeOf,
   faultOf,
+  guardedIn,
   type Report,
   type ReportedFrame,
   type Result,

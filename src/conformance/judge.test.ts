@@ -5,6 +5,7 @@ import { createServer } from '../server/index.ts'
 import { every, scenario, tool } from './define.ts'
 import { judge } from './judge.ts'
 import type { Scenario } from './scenario.ts'
+import { tableOf } from './table.ts'
 
 type Message = Readonly<Record<string, unknown>>
 
@@ -173,5 +174,33 @@ describe('tools that may write', () => {
     const report = await judge(server, { revisions, scenarios: [writing] })
     await server.close()
     expect(report.results[0]).toMatchObject({ status: 'skipped', message: 'it may write: allow that to run it' })
+  })
+})
+
+describe('a server that answers numbers as strings', () => {
+  it('is told so at once, instead of being waited for, and once for all scenarios that meet it', async () => {
+    const hello = { protocolVersion: '2025-06-18', capabilities: {}, serverInfo: { name: 'stringy', version: '1' } }
+    const accept = (connection: Connection): void => {
+      void connection.start({
+        frame(text) {
+          const { id, method } = readMessage(text)
+          const answered = {
+            jsonrpc: '2.0',
+            id: method === 'initialize' ? id : String(id),
+            result: method === 'initialize' ? hello : {},
+          }
+          if (id !== undefined) void connection.send(JSON.stringify(answered))
+        },
+        fault() {},
+        closed() {},
+      })
+    }
+    const { door } = scripted({}, () => refusal)
+    const report = await judge({ door: { ...door, accept } }, { revisions, only: /^base\/lifecycle/ })
+    const [status, message] = statusOf(report, 'base/lifecycle/ping')
+    expect([status, message]).toEqual(['failed', expect.stringContaining('must come back as it was')])
+    const table = tableOf(report)
+    expect(table.match(/must come back as it was/g)).toHaveLength(1)
+    expect(table).toMatch(/Also: {2}base\/lifecycle\//)
   })
 })

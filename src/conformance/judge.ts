@@ -1,13 +1,14 @@
 /** Judges a server: cell by cell it asks what the server offers, plans, runs, and writes down how it went. */
 import type { AuthTrial } from './auth/trial.ts'
-import { runOnBench } from './bench.ts'
-import { allRevisions, type Cell, cellsOf, planFor } from './plan.ts'
+import { runOnBench, stoppedWhy, type Verdict } from './bench.ts'
+import { allRevisions, type Cell, cellsOf, type Planned, planFor, scenariosFor } from './plan.ts'
 import { scenarios as allScenarios } from './registry.ts'
 import { type Report, type Result, resultOf, suiteVersion, summaryOf } from './report.ts'
 import type { Advertised, Carrier, Frame, RevisionId, Scenario } from './scenario.ts'
 import { advertisedBy, surveyServer } from './survey.ts'
 import { Connector, type FrameOrigin } from './wire/connector.ts'
 import { Guarded, NotSpoken } from './wire/hello.ts'
+import { letGo } from './wire/let-go.ts'
 import { carriersOf, type JudgeTarget, type Places, placesOf } from './wire/places.ts'
 import { writeGuard } from './write-guard.ts'
 
@@ -96,32 +97,48 @@ async function judgeCell(run: Run, cell: Cell): Promise<readonly Result[]> {
     ...cell,
   })
   try {
-    const peer = await survey(connector)
+    const peer = await survey(connector, limited(run, surveyMs))
     run.met ??= peer
     guard.learn(peer)
     return await runPlan(run, peer, connector)
   } catch (error) {
-    const guards = error instanceof Guarded ? await judgeGuard(run, cell, connector) : []
-    return [...guards, told(run, cellResult(cell, error))]
+    if (error instanceof Guarded) return judgeGuard(run, cell, connector, error)
+    return [told(run, cellResult(cell, error))]
   } finally {
     await connector.close()
   }
 }
 
-async function survey(connector: Connector): Promise<Advertised> {
+/** Whatever is opened after its time was over is closed, and nobody waits for it. */
+async function survey(connector: Connector, signal: AbortSignal): Promise<Advertised> {
+  const asking = letGo(asked(connector, signal))
+  const over = new Promise<never>((_, reject) => {
+    const stop = (): void => reject(new Error('The server did not say in time what it offers'))
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
+  return Promise.race([asking, over])
+}
+
+async function asked(connector: Connector, signal: AbortSignal): Promise<Advertised> {
   const peer = await connector.open()
   try {
-    return await surveyServer(peer)
+    return await surveyServer(peer, signal)
   } finally {
     await connector.release(peer, {}, true)
   }
 }
 
-/** Whoever is not let in sees the guard alone. */
-async function judgeGuard(run: Run, { revision, carrier }: Cell, connector: Connector): Promise<readonly Result[]> {
+/** Whoever is not let in sees the guard alone; how much it hides is said once. */
+async function judgeGuard(run: Run, cell: Cell, connector: Connector, { message }: Guarded): Promise<readonly Result[]> {
+  const { revision, carrier } = cell
   const nothing = { hello: {}, capabilities: {}, tools: [], resources: [], templates: [], prompts: [] }
-  const scenarios = run.scenarios.filter(({ id }) => id.startsWith('auth/'))
-  return runPlan({ ...run, scenarios }, advertisedBy(revision, carrier, nothing), connector)
+  const [guards, inside] = [true, false].map(outside => run.scenarios.filter(({ id }) => id.startsWith('auth/') === outside))
+  const results = await runPlan({ ...run, scenarios: guards ?? [] }, advertisedBy(revision, carrier, nothing), connector)
+  const hidden = scenariosFor('server', cell, inside ?? [], run.only).length
+  return hidden === 0
+    ? results
+    : [...results, told(run, cellResult(cell, new Guarded(`${message} (${hidden} scenarios were not run)`)))]
 }
 
 /** A cell that could not be judged is one line of the report, not one per scenario. */
@@ -131,28 +148,55 @@ function cellResult(cell: Cell, error: unknown): Result {
   const message = fault === 'unspoken' ? `It does not speak ${cell.revision}: ${said}` : said
   const scenario = {
     id: `cell/${cell.revision}/${cell.carrier}`,
-    title: `The server speaks ${cell.revision} over ${cell.carrier}`,
+    title:
+      fault === 'guarded'
+        ? `The server lets the kit in over ${cell.carrier}`
+        : `The server speaks ${cell.revision} over ${cell.carrier}`,
     proves: [],
   }
-  const status = fault === 'unspoken' ? 'skipped' : 'error'
+  const status = fault === 'unreachable' ? 'error' : 'skipped'
   return { ...resultOf(scenario, cell, { status, message, frames: [] }, 0), fault }
 }
 
+/** The longest time for finding out what a server offers: a process may have to start, and a list may have many pages. */
+const surveyMs = 60_000
+
+/** So many in a row that could not even open a connection, and the server is taken for gone. */
+const mostUnmet = 5
+
+/** Each planned scenario has one result, whatever becomes of the server meanwhile. */
 async function runPlan(run: Run, peer: Advertised, connector: Connector): Promise<readonly Result[]> {
   const { only, allowWrites = false } = run
   const results: Result[] = []
-  for (const { scenario, skip } of planFor(peer, run.scenarios, { only, allowWrites })) {
-    if (run.signal?.aborted) break
+  let unmet = 0
+  let gone = ''
+  for (const planned of planFor(peer, run.scenarios, { only, allowWrites })) {
     const began = performance.now()
-    const limit = AbortSignal.timeout(run.scenarioMs ?? 30_000)
-    const signal = run.signal === undefined ? limit : AbortSignal.any([limit, run.signal])
-    const verdict =
-      skip === undefined
-        ? await runOnBench(scenario, { peer, allowWrites, signal, connector, auth: run.auth })
-        : { status: 'skipped' as const, message: skip, frames: [] }
-    results.push(told(run, resultOf(scenario, peer, verdict, performance.now() - began)))
+    const verdict = unmet < mostUnmet ? await verdictOn(run, planned, peer, connector) : unreached(planned, gone)
+    if (verdict.unmet === true) gone = verdict.message
+    unmet = verdict.unmet === true ? unmet + 1 : verdict.status === 'skipped' || unmet >= mostUnmet ? unmet : 0
+    results.push(told(run, resultOf(planned.scenario, peer, verdict, performance.now() - began)))
   }
   return results
+}
+
+async function verdictOn(run: Run, planned: Planned, peer: Advertised, connector: Connector): Promise<Verdict> {
+  const { scenario, skip, fault } = planned
+  if (fault !== undefined) return { status: 'error', message: fault, frames: [] }
+  if (skip !== undefined) return { status: 'skipped', message: skip, frames: [] }
+  if (run.signal?.aborted === true) return { status: 'skipped', message: stoppedWhy, frames: [] }
+  const signal = limited(run, run.scenarioMs ?? 30_000)
+  return runOnBench(scenario, { peer, allowWrites: run.allowWrites ?? false, signal, connector, auth: run.auth })
+}
+
+function unreached({ skip }: Planned, why: string): Verdict {
+  if (skip !== undefined) return { status: 'skipped', message: skip, frames: [] }
+  return { status: 'error', message: `Not run: the server could not be reached any more (${why})`, frames: [] }
+}
+
+function limited({ signal }: Run, ms: number): AbortSignal {
+  const limit = AbortSignal.timeout(ms)
+  return signal === undefined ? limit : AbortSignal.any([limit, signal])
 }
 
 function told(run: Run, result: Result): Result {

@@ -1,4 +1,5 @@
 /** The report as JUnit XML, for programs that show test results: one suite per revision and carrier. */
+import { addressOf } from './clauses.ts'
 import type { Report, Result } from './report.ts'
 
 export function junitOf(report: Report): string {
@@ -23,12 +24,13 @@ function testcase(result: Result): string {
   return inside === '' ? `    <testcase ${place}/>\n` : `    <testcase ${place}>\n${inside}    </testcase>\n`
 }
 
-function outcome({ status, message, proves, frames }: Result): string {
+function outcome({ status, message, proves, frames, revision }: Result): string {
   if (status === 'passed') return ''
   if (status === 'skipped') return `      <skipped message="${text(message)}"/>\n`
   const lines = frames.map(frame => `${frame.way === 'out' ? '→' : '←'} ${frame.text}`)
   const kind = status === 'failed' ? 'failure' : 'error'
-  const said = [`Statements: ${proves.join(', ')}`, ...lines].map(text).join('\n')
+  const addresses = proves.flatMap(statement => addressOf(statement, revision) ?? [])
+  const said = [`Statements: ${proves.join(', ')}`, ...addresses, ...lines].map(text).join('\n')
   return `      <${kind} message="${text(message)}">${said}</${kind}>\n`
 }
 

@@ -29,10 +29,12 @@ export interface PlanOptions {
   readonly allowWrites: boolean
 }
 
-/** A scenario, and why it is skipped; undefined: it is run. */
+/** A scenario, and why it is skipped; neither reason nor fault: it is run. */
 export interface Planned {
   readonly scenario: Scenario
-  readonly skip: string | undefined
+  readonly skip?: string
+  /** The kit could not even find out whether it applies. */
+  readonly fault?: string
 }
 
 /** The scenarios that a cell has, by role, revision, carrier and choice. */
@@ -47,8 +49,15 @@ export function scenariosFor(role: Role, { revision, carrier }: Cell, scenarios:
 }
 
 export function planFor(peer: Advertised, scenarios: readonly Scenario[], options: PlanOptions): readonly Planned[] {
-  return scenariosFor(peer.role, peer, scenarios, options.only).map(scenario => ({
-    scenario,
-    skip: scenario.writes === true && !options.allowWrites ? 'it may write: allow that to run it' : scenario.needs(peer),
-  }))
+  return scenariosFor(peer.role, peer, scenarios, options.only).map(scenario => planned(scenario, peer, options))
+}
+
+function planned(scenario: Scenario, peer: Advertised, { allowWrites }: PlanOptions): Planned {
+  if (scenario.writes === true && !allowWrites) return { scenario, skip: 'it may write: allow that to run it' }
+  try {
+    const skip = scenario.needs(peer)
+    return skip === undefined ? { scenario } : { scenario, skip }
+  } catch (error) {
+    return { scenario, fault: error instanceof Error ? error.message : String(error) }
+  }
 }

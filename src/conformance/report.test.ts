@@ -51,17 +51,19 @@ describe('a report', () => {
   })
 
   it('E12-8: exit code and badge follow the summary', () => {
-    const rows: readonly (readonly [readonly Result[], 0 | 1, string, string])[] = [
+    const rows: readonly (readonly [readonly Result[], 0 | 1 | 3, string, string])[] = [
       [[result('passed'), result('skipped')], 0, '1/1', 'brightgreen'],
       [[result('passed'), failed], 1, '1/2', 'red'],
       [[...Array.from({ length: 19 }, () => result('passed')), failed], 1, '19/20', 'yellow'],
       [[result('passed'), result('error')], 1, '1/2', 'red'],
       [[result('skipped')], 1, 'nothing judged', 'red'],
+      [[result('passed'), result('skipped', { fault: 'guarded' })], 3, 'credentials needed', 'lightgrey'],
+      [[failed, result('skipped', { fault: 'guarded' })], 1, '0/1', 'red'],
     ]
     for (const [results, exit, message, color] of rows) {
       const report = reportOf(...results)
       expect(exitCodeOf(report)).toBe(exit)
-      expect(badgeOf(report)).toEqual({ schemaVersion: 1, label: 'MCP conformance', message, color, isError: exit === 1 })
+      expect(badgeOf(report)).toEqual({ schemaVersion: 1, label: 'MCP conformance', message, color, isError: exit !== 0 })
       expect(conforms(report)).toBe(exit === 0)
     }
   })
@@ -78,7 +80,7 @@ describe('a report', () => {
     expect(faultOf(reportOf(unspoken, gone))).toBe(gone)
     expect(faultOf(reportOf(gone, result('passed')))).toBeUndefined()
     expect(faultOf(reportOf(unspoken))).toBeUndefined()
-    const guarded = result('error', { fault: 'guarded' })
+    const guarded = result('skipped', { fault: 'guarded' })
     expect(faultOf(reportOf(result('passed', { test_id: 'auth/challenge' }), guarded))).toBe(guarded)
   })
 })
@@ -87,7 +89,9 @@ describe('the table', () => {
   it('cites the statement of a failure and shows its frames', () => {
     const text = tableOf(reportOf(failed, result('passed')))
     expect(text).toContain('FAILED  base/tools/unknown')
-    expect(text).toContain('Statement: MCP server/tools#error-handling')
+    const clause = 'https://modelcontextprotocol.io/specification/2025-11-25/server/tools#error-handling'
+    expect(text).toContain(`Says:  MCP server/tools#error-handling  ${clause}`)
+    expect(text).toContain("Again: --only '^base/tools/unknown$' --revision 2025-11-25 --carrier http")
     expect(text).toContain('→ {"method":"tools/call"}')
     expect(text).toContain('← [200] {"result":{}}')
     expect(text).toContain('1 passed, 1 failed, 0 skipped, 0 errors of the kit')

@@ -82,9 +82,18 @@ export function summaryOf(results: readonly Result[]): Summary {
   return { passed: count('passed'), failed: count('failed'), skipped: count('skipped'), error: count('error') }
 }
 
-/** Whether the peer conforms as far as it was judged: nothing failed, no fault of the kit, and something was really run. */
-export function conforms({ summary }: Pick<Report, 'summary'>): boolean {
-  return summary.failed === 0 && summary.error === 0 && summary.passed > 0
+/** What is known of a peer is all in these two. */
+type Judged = Pick<Report, 'summary' | 'results'>
+
+/** Whether the peer conforms: nothing failed, no fault of the kit, something was really run, and no door stayed shut. */
+export function conforms(report: Judged): boolean {
+  const { failed, error, passed } = report.summary
+  return failed === 0 && error === 0 && passed > 0 && guardedIn(report) === undefined
+}
+
+/** The first cell of which only the guard at the door was judged, for want of credentials; undefined: there is none. */
+export function guardedIn({ results }: Pick<Report, 'results'>): Result | undefined {
+  return results.find(({ fault }) => fault === 'guarded')
 }
 
 /** Why nothing could be judged but the guard at the door (`auth/…`); undefined: something could. */
@@ -93,8 +102,10 @@ export function faultOf({ results }: Pick<Report, 'results'>): Result | undefine
   return inside.every(({ fault }) => fault !== undefined) ? inside.find(({ fault }) => fault !== 'unspoken') : undefined
 }
 
-/** Exit code of a run: 0 or 1. */
-export function exitCodeOf(report: Pick<Report, 'summary'>): 0 | 1 {
+/** Exit code of a run: 0, 1, or 3 where nothing failed, and credentials would show more. */
+export function exitCodeOf(report: Judged): 0 | 1 | 3 {
+  const { failed, error } = report.summary
+  if (failed === 0 && error === 0 && guardedIn(report) !== undefined) return 3
   return conforms(report) ? 0 : 1
 }
 

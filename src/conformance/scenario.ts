@@ -55,7 +55,7 @@ export interface Advertised {
 export interface Scenario {
   /** `base/tools/list-pages`, `ext/E5-3`, `live/L6.6-1`. */
   readonly id: string
-  /** Ids of statements: `E5-3`, `L6.6-1`, or a section of a revision: `rev 2026-07-28 §2.5`. */
+  /** Ids of statements: `E5-3`, `L6.6-1`, or a clause: `MCP 2026-07-28 basic#results`, `RFC 9728 §5.1`. */
   readonly proves: readonly string[]
   readonly role: Role
   /** A sentence about one behaviour. */

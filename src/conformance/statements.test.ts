@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { extensionScenarios } from './extensions/index.ts'
 import { liveScenarios } from './live/index.ts'
-import { serverStatements } from './statements.ts'
+import { hiddenParts, serverStatements } from './statements.ts'
 
 const all = [...extensionScenarios, ...liveScenarios]
 const proved = new Set(all.flatMap(({ proves }) => proves))
@@ -15,6 +15,10 @@ it('E12-3: every statement that a server shows to the outside has a scenario', (
 it('E12-3: what is said to be hidden has a reason, and no scenario', () => {
   const hidden = [...serverStatements].flatMap(([id, how]) => (how === 'seen' ? [] : [[id, how.hidden] as const]))
   expect(hidden.filter(([id, why]) => why.length < 20 || proved.has(id))).toEqual([])
+})
+
+it('E12-3: what is hidden of a statement belongs to one that is seen', () => {
+  expect([...hiddenParts.keys()].filter(id => serverStatements.get(id) !== 'seen')).toEqual([])
 })
 
 it('E12-3: what is listed are statements that there are', () => {

@@ -49,6 +49,24 @@ const hidden: Readonly<Record<string, string>> = {
   'L13.4-1': 'Whether a text overrides instructions or impersonates somebody is a matter of its meaning',
 }
 
+/** Of those that are seen: what of them is not, and why. */
+export const hiddenParts: ReadonlyMap<string, string> = new Map([
+  ['E1-1', 'Reading the manifests of others is done inside'],
+  ['E2-3', 'What the journal holds is not on the wire; that nothing ran is'],
+  ['E4-5', 'A time of inactivity is some minutes, if there is one; the end of a grant that was asked for is seen'],
+  ['E5-7', 'How many keys a server keeps, and for how long at most, it does not tell'],
+  ['E5-17', 'Under which key a compensation runs is inside; that it needs no new yes is seen'],
+  ['E6-4', 'A yes lasts up to five minutes, and its end is not told: who waits that long for a scenario?'],
+  ['E9-2', 'How signatures are made and compared is inside; what they refuse is seen'],
+  ['E9-3', 'A transfer that outlives its address would have to be as slow as the address lasts'],
+  ['E14-3', 'How old a state may become is not told; tampered, foreign and of another principal are seen'],
+  [
+    'E15-5',
+    'Shutdown and overload are brought about by whoever runs the server; the end of its time, and of a grant (X5), are seen',
+  ],
+  ['X8', 'Journal, trace and audit are inside; the id in the problem is seen'],
+])
+
 function of(extension: string, ...numbers: readonly number[]): readonly string[] {
   return numbers.map(number => `${extension}-${number}`)
 }

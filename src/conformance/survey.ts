@@ -1,22 +1,24 @@
 /** Reads a server's own advertisement: who it is, what it declares, and all that it lists. The plan is made of this. */
 import { isRecord } from '../jsonrpc/message.ts'
 import { isFixture } from './fixtures.ts'
-import type { Advertised, Carrier, Json, RevisionId } from './scenario.ts'
+import { type Advertised, type Carrier, Failed, type Json, type RevisionId } from './scenario.ts'
 import { isStateless, keys } from './wire/envelope.ts'
 import type { RawPeer } from './wire/raw-peer.ts'
 
 /** A server that pages for ever is not followed for ever. */
 const mostPages = 100
 
-/** Asks with the handshake already made. */
-export async function surveyServer(peer: RawPeer): Promise<Advertised> {
+/** Asks with the handshake already made. A list that does not come is for scenarios to find. */
+export async function surveyServer(peer: RawPeer, signal: AbortSignal): Promise<Advertised> {
   const hello = peer.hello ?? {}
   const capabilities = capabilitiesIn(hello, peer.revision)
+  const list = async (capability: string, method: string, member: string): Promise<readonly Json[]> =>
+    isRecord(capabilities[capability]) ? listed(peer, method, member, signal) : []
   const lists = {
-    tools: isRecord(capabilities['tools']) ? await listed(peer, 'tools/list', 'tools') : [],
-    resources: isRecord(capabilities['resources']) ? await listed(peer, 'resources/list', 'resources') : [],
-    templates: isRecord(capabilities['resources']) ? await listed(peer, 'resources/templates/list', 'resourceTemplates') : [],
-    prompts: isRecord(capabilities['prompts']) ? await listed(peer, 'prompts/list', 'prompts') : [],
+    tools: await list('tools', 'tools/list', 'tools'),
+    resources: await list('resources', 'resources/list', 'resources'),
+    templates: await list('resources', 'resources/templates/list', 'resourceTemplates'),
+    prompts: await list('prompts', 'prompts/list', 'prompts'),
   }
   return advertisedBy(peer.revision, peer.carrier, { hello, capabilities, ...lists })
 }
@@ -81,12 +83,12 @@ function extensionIn(capabilities: Json, id: string): Json | undefined {
 }
 
 /** All pages. What is wrong with a list is for scenarios to find. */
-async function listed(peer: RawPeer, method: string, member: string): Promise<readonly Json[]> {
+async function listed(peer: RawPeer, method: string, member: string, signal: AbortSignal): Promise<readonly Json[]> {
   if (peer.revision === 's3' && method !== 'tools/list' && method !== 'resources/list') return []
   const items: Json[] = []
   let cursor: unknown
-  for (let page = 0; page < mostPages; page++) {
-    const { result } = await peer.request(method, cursor === undefined ? {} : { cursor })
+  for (let page = 0; page < mostPages && !signal.aborted; page++) {
+    const result = await pageOf(peer, method, cursor)
     const list = Array.isArray(result) ? result : isRecord(result) ? result[member] : undefined
     if (!Array.isArray(list)) break
     items.push(...list.filter(isRecord))
@@ -94,4 +96,13 @@ async function listed(peer: RawPeer, method: string, member: string): Promise<re
     if (typeof cursor !== 'string') break
   }
   return items
+}
+
+async function pageOf(peer: RawPeer, method: string, cursor: unknown): Promise<unknown> {
+  try {
+    return (await peer.request(method, cursor === undefined ? {} : { cursor })).result
+  } catch (error) {
+    if (error instanceof Failed) return undefined
+    throw error
+  }
 }

@@ -51,6 +51,17 @@ it('a deadline sooner than the next sweep is met to the millisecond', () => {
   expect(fired).toEqual([20])
 })
 
+it('a deadline a little after a sweep is met too, and does not wait for the next', () => {
+  const { clock, advance } = handClock()
+  const fired: number[] = []
+  const deadlines = createDeadlines({ clock, every: 250 })
+  for (const ms of [300, 305, 60_000]) deadlines.add(clock.now() + ms, () => fired.push(ms))
+  advance(299)
+  expect(fired).toEqual([])
+  advance(11)
+  expect(fired).toEqual([300, 305])
+})
+
 it('a cancelled deadline does not fire, also when another cancels it in the same sweep', () => {
   const { clock, advance } = handClock()
   const deadlines = createDeadlines({ clock })

@@ -24,7 +24,7 @@ export class Deadline implements Bagged {
 
 export interface Deadlines {
   /**
-   * `fn` is called once at `at` or up to one sweep later, never sooner; it must not throw. An awaited one keeps the process
+   * `fn` is called once at `at` or a little later, up to one sweep where it was moved, never sooner; it must not throw. An awaited one keeps the process
    * alive until it has passed or is cancelled.
    */
   add(at: number, fn: () => void, awaited?: boolean): Deadline
@@ -39,6 +39,9 @@ export interface DeadlinesOptions {
   /** Milliseconds between sweeps: the most by which a deadline may be late. Default 250. */
   readonly every?: number
 }
+
+/** Milliseconds between sweeps at least, so that many deadlines close together are seen to by one. */
+const shortest = 10
 
 /**
  * @example
@@ -106,7 +109,13 @@ class Sweep implements Deadlines {
       // One that is due may cancel another; one that throws leaves the rest to the next sweep.
       for (const deadline of due) if (this.#forget(deadline)) deadline.fn()
     } finally {
-      if (this.#pending.size > 0) this.#arm(now + this.#every)
+      if (this.#pending.size > 0) this.#arm(Math.max(this.#soonest(), now + shortest))
     }
+  }
+
+  #soonest(): number {
+    let soonest = Number.POSITIVE_INFINITY
+    for (const { at } of this.#pending.all()) if (at < soonest) soonest = at
+    return soonest
   }
 }

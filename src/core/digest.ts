@@ -1,5 +1,5 @@
 /** One text and one digest for equal JSON values, whatever the order in which their members were written. */
-import { isRecord } from '../jsonrpc/message.ts'
+import { type Awaitable, isRecord } from '../jsonrpc/message.ts'
 import { toBase64Url } from './base64url.ts'
 
 /** Above this the digest of a text takes so long that it is left to another thread. */
@@ -24,6 +24,12 @@ export function canonicalJson(value: unknown): string | undefined {
 /** SHA-256 over the canonical JSON, base64url. */
 export function digest(value: unknown): Promise<string> {
   return digestText(canonicalJson(value) ?? '')
+}
+
+/** The same, at once where that takes no longer than to wait for it. */
+export function digestSoon(value: unknown): Awaitable<string> {
+  const text = canonicalJson(value) ?? ''
+  return hashAtOnce !== undefined && text.length <= shortText ? hashAtOnce('sha256', text, 'base64url') : digestText(text)
 }
 
 /** SHA-256 over UTF-8 text, base64url. */

@@ -4,6 +4,7 @@
  */
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import { nearest } from './nearest.ts'
 
 /** What an option may hold; `any` is checked by whoever reads it. */
 export type Kind = 'string' | 'number' | 'boolean' | 'function' | 'list' | 'object' | 'any'
@@ -25,17 +26,21 @@ const wanted: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
  *
  * @example
  * checkOptions('Resource "note://1"', { mimetype: 'text/plain' }, { name: 'string', mimeType: 'string' })
- * // TypeError: Resource "note://1" has no option "mimetype". There are name, mimeType
+ * // TypeError: Resource "note://1" has no option "mimetype". There are name, mimeType. Did you mean mimeType?
  */
 export function checkOptions(where: string, options: unknown, kinds: Readonly<Record<string, Kind>>): void {
   if (!isRecord(options)) throw new TypeError(`${where}: the options must be an object, not ${shown(options)}`)
   for (const [name, value] of Object.entries(options)) {
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined
-    if (kind === undefined)
-      throw new TypeError(`${where} has no option "${clip(name)}". There are ${Object.keys(kinds).join(', ')}`)
+    if (kind === undefined) throw new TypeError(`${where} has no option "${clip(name)}"${meant(name, Object.keys(kinds))}`)
     if (value !== undefined && kind !== 'any' && !fits(value, kind))
       throw new TypeError(`${where}: ${name} is ${shown(value)}; give ${wanted[kind]}`)
   }
+}
+
+function meant(name: string, names: readonly string[]): string {
+  const [likely] = nearest(name, names)
+  return `. There are ${names.join(', ')}${likely === undefined ? '' : `. Did you mean ${likely}?`}`
 }
 
 /** Throws unless what shall answer can be called. `example` shows how it is given. */

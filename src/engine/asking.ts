@@ -20,6 +20,8 @@ export interface AskOptions extends CallOptions {
   readonly allowed: boolean
   /** Whether an answer is one: what is not is asked anew, where that can be done. */
   readonly accepts: (answer: unknown) => boolean
+  /** What is wrong with an answer that is none, where there is more to say than that. */
+  readonly fault?: (answer: unknown) => string | undefined
   /** Used on wires where questions are requests. */
   readonly by?: Courier | undefined
 }
@@ -31,6 +33,12 @@ export interface Asking {
   once<T>(key: string, fn: () => Awaitable<T>): Promise<T>
   /** The result that carries the pending questions. */
   conclude(): Promise<unknown>
+}
+
+/** `fault`: what is wrong with the answer, where that is known. */
+export function misfit(method: string, fault: string | undefined): McpError {
+  const said = fault === undefined ? 'is malformed' : `does not fit: ${fault}`
+  return new McpError('invalid-answer', `The client's answer to ${method} ${said}`)
 }
 
 export function capabilityMissing(method: string, requires: Capabilities): McpError {
@@ -65,7 +73,7 @@ export function pushAsking(exchange: Exchange): Asking {
       const answer = await (options.by === undefined
         ? exchange.engine.call(conversation, method, params, send)
         : (options.by(exchange, method as Method, params as Params, send) as Promise<never>))
-      if (!options.accepts(answer)) throw new McpError('invalid-answer', `The client's answer to ${method.name} is malformed`)
+      if (!options.accepts(answer)) throw misfit(method.name, options.fault?.(answer))
       return answer
     },
     once: <T>(key: string, fn: () => Awaitable<T>) => {

@@ -2,7 +2,7 @@
  * Requests that we sent and whose answers we await. A waiter is found by the exact id, type included: "7" does not
  * answer 7. Every call has a deadline, and progress may move it only up to a total.
  */
-import type { Lane } from '../jsonrpc/connection.ts'
+import { ConnectionError, type FrameFault, type Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
@@ -51,6 +51,8 @@ export interface Progress {
   readonly total?: number
   readonly message?: string
 }
+
+const raise = "this client's limit; raise limits.frameBytes if that is expected"
 
 export class Calls {
   readonly #waiting = new Waiting<Waiter>()
@@ -118,6 +120,17 @@ export class Calls {
 
   failAll(error: Error): void {
     for (const { id } of this.#waiting.all()) this.fail(id, error)
+  }
+
+  /** What came was refused unread: nobody is to wait for an answer that it was, or may have been. */
+  unread({ kind, answers }: FrameFault, most: number): void {
+    if (answers === undefined) return
+    const error =
+      kind === 'too-large'
+        ? new ConnectionError('too-large', `The answer is longer than ${most} bytes, ${raise}`)
+        : new ConnectionError('protocol', 'The answer is not UTF-8')
+    if (answers === 'any') this.failAll(error)
+    else this.fail(answers.id, error)
   }
 
   released(id: Id, retryMs: number | undefined): void {

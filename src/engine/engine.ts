@@ -14,6 +14,7 @@ import { type Asking, pushAsking } from './asking.ts'
 import type { SendOptions } from './calls.ts'
 import { Conversation, type Memory } from './conversation.ts'
 import type { Exchange } from './exchange.ts'
+import { Hooks } from './hooks.ts'
 import { InFlight } from './in-flight.ts'
 import { DuplexLane } from './lanes.ts'
 import type { Limits } from './limits.ts'
@@ -58,7 +59,7 @@ export interface EngineOptions {
 
 const final = { final: true } as const
 
-export class Engine implements Door {
+export class Engine extends Hooks implements Door {
   readonly role: Role
   readonly info: Implementation
   readonly spoken: Spoken
@@ -73,16 +74,6 @@ export class Engine implements Door {
   /** The wire in which we answer what could not be placed on any. */
   readonly fallback: Revision
   readonly trace: Trace
-  /** Called for every stream that is opened for what is said unasked in a session. */
-  readonly onListen = new Set<(conversation: Conversation) => void>()
-  /** Called for every conversation whose other end has said that it is ready. */
-  readonly onReady = new Set<(conversation: Conversation) => void>()
-  /** Told of each resource that somebody begins to watch, and of each that nobody watches any more. */
-  readonly onWatch = new Set<(uri: string, watched: boolean) => void>()
-  /** Told of each conversation whose other end says that its folders are others now. */
-  readonly onRoots = new Set<(conversation: Conversation) => void>()
-  /** Why something that was asked for by this name is not there now, where somebody knows more than that. */
-  absent: ((name: string) => unknown) | undefined = undefined
   /** Undefined where no other process serves the same sessions. */
   readonly sharing: Sharing | undefined
   readonly #options: EngineOptions
@@ -95,6 +86,7 @@ export class Engine implements Door {
   #logLevel: string | undefined = undefined
 
   constructor(options: EngineOptions) {
+    super()
     this.#options = options
     this.role = options.role
     this.info = options.info
@@ -179,8 +171,9 @@ export class Engine implements Door {
       frame: (text, status, within) => receiveFrame(this, text, caller, lane, conversation, status, within),
       fault: fault => {
         this.trace('frame-refused', fault)
+        conversation.calls?.unread(fault, this.limits.frameBytes)
         if (this.role === 'server')
-          refuse(this, lane, undefined, new McpError('parse', fault.message), conversation.peer?.revision ?? this.fallback)
+          refuse(this, lane, fault.request, new McpError('parse', fault.message), conversation.peer?.revision ?? this.fallback)
       },
       quiet: () => conversation.quiet(),
       hold: (id, held) => conversation.calls?.hold(id, held),
@@ -241,7 +234,7 @@ export class Engine implements Door {
     } catch (cause) {
       const why = cause instanceof Error ? clip(cause.message.split('\n', 1)[0] ?? '') : ''
       const error = new McpError('internal', `The result could not be written as JSON: ${why}`, { cause })
-      return refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision, exchange.caller)
+      return refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision, exchange.caller, factsOf(exchange))
     }
     const { headers, advice } = exchange
     exchange.reply.send(
@@ -252,11 +245,12 @@ export class Engine implements Door {
 
   fail(exchange: Exchange, error: unknown): void {
     if (exchange.asking?.pending === true) return this.#conclude(exchange, exchange.asking)
+    for (const fn of this.onFail) fn(exchange, error)
     const instead = exchange.route.recover?.(exchange, error)
     if (instead !== undefined) return this.succeed(exchange, instead)
     if (!this.#finish(exchange)) return
     const told = this.explain(exchange, error)
-    refuse(this, exchange.reply, exchange.id, told, exchange.peer.revision, exchange.caller, exchange.correlated, exchange.advice)
+    refuse(this, exchange.reply, exchange.id, told, exchange.peer.revision, exchange.caller, factsOf(exchange), exchange.advice)
   }
 
   /** The failure that a request is answered with, for what was thrown. */
@@ -384,5 +378,15 @@ export class Engine implements Door {
     this.sessions.close()
     await this.sharing?.close()
     await Promise.all([...this.connected].map(conversation => conversation.connection?.close()))
+  }
+}
+
+/** What a failure in the author's own code is told with: where it was. */
+function factsOf({ route: { method }, params, correlated }: Exchange): Readonly<Record<string, unknown>> {
+  const name = method.nameParam === undefined ? undefined : params[method.nameParam]
+  return {
+    method: method.name,
+    ...(typeof name === 'string' && { name: clip(name) }),
+    ...(correlated !== undefined && { correlationId: correlated }),
   }
 }

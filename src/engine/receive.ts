@@ -191,13 +191,13 @@ export function refuse(
   error: unknown,
   revision: Revision,
   caller?: Caller,
-  correlationId?: string,
+  about?: Readonly<Record<string, unknown>>,
   advice?: Readonly<Record<string, string>>,
 ): void {
   const failure = failureOf(error)
   if (failure.kind === 'internal') {
     const cause = failure.cause ?? failure
-    engine.trace('internal', correlationId === undefined ? cause : { error: cause, correlationId }, caller)
+    engine.trace('internal', about === undefined ? cause : { ...about, error: cause }, caller)
   }
   if (unasking(engine, revision) || (id === undefined && engine.role === 'client')) {
     engine.trace('message-refused', failure, caller)

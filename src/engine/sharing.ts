@@ -67,7 +67,11 @@ export class Sharing {
   async keep(conversation: Conversation): Promise<void> {
     const shared = await this.#open()
     shared.opened(conversation)
-    await conversation.persist?.()
+    try {
+      await conversation.persist?.()
+    } catch (cause) {
+      throw cause instanceof McpError ? cause : unreachable(cause)
+    }
   }
 
   /** Ends a session for all. */
@@ -120,7 +124,7 @@ export class Sharing {
       },
       cause => {
         this.#starting = undefined
-        throw new McpError('busy', 'Sessions cannot be reached now; try again', { cause, data: { retryAfterMs: 1_000 } })
+        throw unreachable(cause)
       },
     )
     return this.#starting
@@ -129,6 +133,11 @@ export class Sharing {
   #refuse(caller: Caller, reply: Lane, error: unknown): void {
     refuse(this.#engine, reply, undefined, error, likelyRevision(this.#engine, caller, undefined), caller)
   }
+}
+
+/** What is kept of sessions is out of reach: it may be back soon. */
+function unreachable(cause: unknown): McpError {
+  return new McpError('busy', 'Sessions cannot be reached now; try again', { cause, data: { retryAfterMs: 1_000 } })
 }
 
 /** The answer to a call whose process goes before it: sent by whichever one its caller comes back to. */

@@ -10,16 +10,18 @@ import type { Completer } from '../features/mcp/completion/messages.ts'
 import type { Prompt } from '../features/mcp/prompts/messages.ts'
 import type { Resource, ResourceTemplate } from '../features/mcp/resources/messages.ts'
 import { parseTemplate } from '../features/mcp/resources/template.ts'
-import type { TaskFacts } from '../features/mcp/tasks/messages.ts'
-import type { TaskSupport, Tool } from '../features/mcp/tools/messages.ts'
+import type { Tool } from '../features/mcp/tools/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Server } from '../server/api.ts'
 import type { Context } from '../server/context.ts'
+import type { Aliases } from './aliases.ts'
 import type { Relay } from './bridge/relay.ts'
 import type { OfferedName } from './gateway.ts'
-import { exposedNames, exposedUris, type Names } from './names.ts'
+import { exposedNames, exposedUris, type Names, type Prefixes } from './names.ts'
+import { crossing, repeated, shownMeta, taskOf } from './shown-tool.ts'
+import { definitionMeta } from './trust/foreign.ts'
 import type { Trust } from './trust/trust.ts'
-import { nothing, type Offer } from './upstreams/offer.ts'
+import { laidOver, leftOf, nothing, type Offer } from './upstreams/offer.ts'
 
 /** The key in `_meta` of what is shown: which server it is from, and what it is called there. */
 export const originKey = `${NS}/origin`
@@ -53,6 +55,11 @@ interface Known {
   left: Why[]
 }
 
+export interface Naming {
+  readonly prefixes: Prefixes
+  readonly aliases: Aliases
+}
+
 /** Changes within so many milliseconds are shown as one; all of them take no more than one part in so many of the time. */
 const togetherMs = 20
 const share = 30
@@ -64,6 +71,9 @@ export class Catalog {
   readonly #trust: Trust
   readonly #clock: Clock
   readonly #rendered: () => void
+  readonly #naming: Naming
+  /** Of tools and prompts. */
+  readonly #names = new Map<string, Names>()
   /** How long it took to show the last change. */
   #tookMs = 0
   /** Puts off what is to be shown soon. */
@@ -72,9 +82,13 @@ export class Catalog {
   readonly #shown = new Map<string, Shown>()
   /** What upstreams that are down have offered, by the name under which clients knew it. */
   readonly #absent = new Map<string, string>()
+  /** Under which addresses resources and templates are shown. */
+  #uris: Names = new Map()
+  #templates: Names = new Map()
 
   /** `rendered`: told after each change of what is shown. */
-  constructor(server: Server, relay: Relay, trust: Trust, clock: Clock, rendered: () => void) {
+  constructor(server: Server, relay: Relay, trust: Trust, clock: Clock, rendered: () => void, naming: Naming) {
+    this.#naming = naming
     this.#clock = clock
     this.#rendered = rendered
     this.#server = server
@@ -82,9 +96,24 @@ export class Catalog {
     this.#relay = relay
   }
 
-  /** Upstreams in the order in which they are to be shown. */
+  /** Upstreams in the order in which they are to be shown; what is known of them stays so, and others are shown no more. */
   begin(names: Iterable<string>): void {
-    for (const name of names) this.#known.set(name, { offer: nothing, up: false, left: [] })
+    const before = new Map(this.#known)
+    this.#known.clear()
+    for (const name of names) this.#known.set(name, before.get(name) ?? { offer: nothing, up: false, left: [] })
+    for (const name of before.keys()) if (!this.#known.has(name)) this.#trust.news.gone(name)
+    if (before.size > 0) this.#soon()
+  }
+
+  /** Shows all tools anew: what rules say of them is another. */
+  renew(): void {
+    for (const [key, { wanted, remove }] of this.#shown) {
+      if (wanted.kind !== 'tool') continue
+      remove()
+      this.#shown.delete(key)
+    }
+    this.#soon()
+    this.flush()
   }
 
   offered(upstream: string): Offer {
@@ -98,7 +127,9 @@ export class Catalog {
   }
 
   left(upstream: string): readonly Why[] {
-    return this.#known.get(upstream)?.left ?? []
+    const known = this.#known.get(upstream)
+    if (known === undefined) return []
+    return known.up ? [...leftOf(upstream, known.offer), ...known.left] : known.left
   }
 
   /** The upstream of what is not shown because that is down. */
@@ -118,17 +149,47 @@ export class Catalog {
     return undefined
   }
 
-  /** The server that a prompt, or a resource by its address or template, is from; undefined where none offers it. */
-  upstreamOf(kind: 'prompt' | 'resource', exposed: string): string | undefined {
-    if (kind === 'prompt') return this.#shown.get(`prompt ${exposed}`)?.wanted.upstream
-    return this.#shown.get(`template ${exposed}`)?.wanted.upstream ?? this.resource(exposed)?.upstream
+  /** Where a prompt, or a resource by its address or template, is from, and its name there, or a tool that is gone; undefined where none offers it. */
+  originOf(
+    kind: 'tool' | 'prompt' | 'resource',
+    exposed: string,
+  ): { readonly upstream: string; readonly own: string } | undefined {
+    if (kind === 'tool') {
+      const upstream = this.#absent.get(exposed)
+      return upstream === undefined ? undefined : { upstream, own: exposed }
+    }
+    if (kind === 'prompt') return this.#shown.get(`prompt ${exposed}`)?.wanted
+    return this.#shown.get(`template ${exposed}`)?.wanted ?? this.resource(exposed)
+  }
+
+  /** Whether clients see something of this name, or address. */
+  knows(kind: 'tool' | 'prompt' | 'resource', exposed: string): boolean {
+    return kind === 'resource' ? this.resource(exposed) !== undefined : this.#shown.has(`${kind} ${exposed}`)
+  }
+
+  /** The address under which clients know what an upstream lists, or has a template for. */
+  address(upstream: string, own: string): string | undefined {
+    const listed = this.#uris.get(upstream)?.get(own)
+    if (listed !== undefined) return listed
+    for (const [template, exposed] of this.#templates.get(upstream) ?? [])
+      if (parseTemplate(template).match(own) !== undefined) return `${exposed.slice(0, exposed.length - template.length)}${own}`
+    return undefined
+  }
+
+  /** Some upstream keeps state for its callers. */
+  get stateful(): boolean {
+    for (const { offer } of this.#known.values()) if (offer.stateful) return true
+    return false
   }
 
   show(upstream: string, offer: Offer): void {
     const known = this.#known.get(upstream)
     if (known === undefined) return
-    known.offer = kept(known.offer, offer)
+    known.offer = laidOver(known.offer, offer, known.up)
     known.up = true
+    const { prompts, resources, templates } = known.offer
+    for (const items of [prompts, resources, templates]) this.#trust.inspect(upstream, items)
+    this.#trust.news.offer(upstream)
     this.#soon()
   }
 
@@ -136,6 +197,7 @@ export class Catalog {
     const known = this.#known.get(upstream)
     if (known?.up !== true) return
     known.up = false
+    this.#trust.news.gone(upstream)
     this.#soon()
   }
 
@@ -169,14 +231,18 @@ export class Catalog {
       remove()
       this.#shown.delete(key)
     }
+    this.#naming.aliases.look(wanted, ({ kind, upstream, own }) => this.#names.get(kind)?.get(upstream)?.get(own))
     for (const known of this.#known.values()) known.left = []
     for (const [key, each] of wanted) {
-      if (this.#shown.has(key)) continue
-      try {
-        this.#shown.set(key, { wanted: each, remove: this.#register(each) })
-      } catch (error) {
-        this.#known.get(each.upstream)?.left.push(unfit(each, error))
-      }
+      if (!this.#shown.has(key)) this.#add(key, each)
+    }
+  }
+
+  #add(key: string, wanted: Wanted): void {
+    try {
+      this.#shown.set(key, { wanted, remove: this.#register(wanted) })
+    } catch (error) {
+      this.#known.get(wanted.upstream)?.left.push(unfit(wanted, error))
     }
   }
 
@@ -200,18 +266,16 @@ export class Catalog {
     const name = (item: Item): string => (item as Tool).name
     const uri = (item: Item): string => (item as Resource).uri
     const uriTemplate = (item: Item): string => (item as ResourceTemplate).uriTemplate
-    add('tool', exposedNames(all(({ tools }) => tools.map(name))), ({ tools }) => tools, name)
-    add(
-      'prompt',
-      exposedNames(
-        all(({ prompts }) => prompts.map(name)),
-        false,
-      ),
-      ({ prompts }) => prompts,
-      name,
-    )
-    add('resource', exposedUris(all(({ resources }) => resources.map(uri))), ({ resources }) => resources, uri)
-    add('template', exposedUris(all(({ templates }) => templates.map(uriTemplate))), ({ templates }) => templates, uriTemplate)
+    const toolNames = all(({ tools }) => tools.map(name))
+    const promptNames = all(({ prompts }) => prompts.map(name))
+    this.#names.set('tool', exposedNames(toolNames, true, this.#naming.prefixes))
+    this.#names.set('prompt', exposedNames(promptNames, false, this.#naming.prefixes))
+    add('tool', this.#names.get('tool') as Names, ({ tools }) => tools, name)
+    add('prompt', this.#names.get('prompt') as Names, ({ prompts }) => prompts, name)
+    this.#uris = exposedUris(all(({ resources }) => resources.map(uri)))
+    this.#templates = exposedUris(all(({ templates }) => templates.map(uriTemplate)))
+    add('resource', this.#uris, ({ resources }) => resources, uri)
+    add('template', this.#templates, ({ templates }) => templates, uriTemplate)
     return wanted
   }
 
@@ -237,9 +301,11 @@ export class Catalog {
       ...(icons !== undefined && { icons }),
       ...(task !== undefined && { task }),
       ...more,
-      meta: { ...tool._meta, ...more.meta, ...origin(proxy) },
+      ...(more.idempotent !== undefined && { annotations: repeated(annotations, more.idempotent) }),
+      meta: { ...crossing(shownMeta(tool, more)), ...origin(proxy) },
     }
-    const { remove } = this.#server.tool(proxy.exposed, options, (args, ctx) => relay.call(proxy, tool, args, ctx))
+    const called = more.idempotent === undefined ? tool : { ...tool, annotations: options.annotations ?? {} }
+    const { remove } = this.#server.tool(proxy.exposed, options, (args, ctx) => relay.call(proxy, called, args, ctx))
     return () => {
       this.#trust.forget(proxy.exposed)
       remove()
@@ -260,7 +326,7 @@ export class Catalog {
       ...(icons !== undefined && { icons }),
       ...(annotations !== undefined && { annotations }),
       ...(variables.length > 0 && { complete: completersOf(relay, proxy, 'template', variables) }),
-      meta: { ...item._meta, ...origin(proxy) },
+      meta: { ...definitionMeta(item._meta), ...origin(proxy) },
     }
     return this.#server.resource(proxy.exposed, options, (_, ctx) => relay.read(proxy, ctx)).remove
   }
@@ -290,16 +356,10 @@ export class Catalog {
         ]),
       ),
       ...(args.length > 0 && { complete }),
-      meta: { ..._meta, ...origin(proxy) },
+      meta: { ...definitionMeta(_meta), ...origin(proxy) },
     }
     return this.#server.prompt(proxy.exposed, options, (values, ctx) => relay.prompt(proxy, values, ctx)).remove
   }
-}
-
-/** Whoever cannot wait for a task gets its result from the gateway, which can. Where the server decides, the gateway follows it. */
-function taskOf(support: TaskSupport | undefined, decides: boolean): TaskFacts | undefined {
-  if (support === 'optional' || support === 'required') return { support: 'optional' }
-  return decides ? { support: 'optional', deferred: true } : undefined
 }
 
 function origin({ upstream, own }: Proxied): Readonly<Record<string, unknown>> {
@@ -321,22 +381,6 @@ function completersOf(
 function namesIn(template: string): readonly string[] {
   const names = [...template.matchAll(/\{[+#./;?&]?([^{}]*)\}/g)].flatMap(([, list = '']) => list.split(','))
   return [...new Set(names.map(name => name.replace(/(\*|:\d+)$/, '')).filter(name => name !== ''))]
-}
-
-/** What is listed again and reads the same is the same, and not touched. */
-function kept(before: Offer, now: Offer): Offer {
-  const same = <T extends Item>(old: readonly T[], items: readonly T[]): readonly T[] => {
-    const texts = new Map(old.map(item => [JSON.stringify(item), item]))
-    return items.map(item => texts.get(JSON.stringify(item)) ?? item)
-  }
-  return {
-    tools: same(before.tools, now.tools),
-    resources: same(before.resources, now.resources),
-    templates: same(before.templates, now.templates),
-    prompts: same(before.prompts, now.prompts),
-    completes: now.completes,
-    tasks: now.tasks,
-  }
 }
 
 function unfit({ kind, upstream, own }: Wanted, error: unknown): Why {

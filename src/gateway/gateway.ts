@@ -7,6 +7,7 @@ import type { Server } from '../server/api.ts'
 import type { ServeHttpOptions } from '../server/serve.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listen.ts'
+import type { GatewayOptions } from './options.ts'
 import type { TrustControl } from './trust/trust.ts'
 
 /** One thing that clients see. */
@@ -34,6 +35,16 @@ export interface UpstreamStatus {
   readonly left: readonly Why[]
 }
 
+/** What other options have changed. */
+export interface Reloaded {
+  /** Servers that are new, gone, or connected to anew; others were not touched. */
+  readonly started: readonly string[]
+  readonly stopped: readonly string[]
+  readonly restarted: readonly string[]
+  /** Options that are others now and count only after a restart. */
+  readonly pending: readonly string[]
+}
+
 export interface Gateway extends TrustControl {
   /** What clients see: a server like any other. */
   readonly server: Server
@@ -48,6 +59,11 @@ export interface Gateway extends TrustControl {
   ready(): Promise<void>
   /** Tries an upstream at once that is down. */
   retry(upstream: string): void
+  /**
+   * Takes other options, or what its file says now, without letting go of anybody. They are checked whole before anything changes: where
+   * one is wrong it throws, and all stays as it was.
+   */
+  reload(options?: GatewayOptions): Promise<Reloaded>
   /** Ends all conversations, and the processes of upstreams. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>

@@ -46,6 +46,34 @@ test('no two things ever have one name, and every name is one that clients take'
   )
 })
 
+test('no server takes the name that another one has, or would get', () => {
+  expect(shown({ evil: ['bank_pay', 'mail_pay'], bank: ['pay'], mail: ['pay'] })).toEqual({
+    evil: ['evil_bank_pay', 'evil_mail_pay'],
+    bank: ['bank_pay'],
+    mail: ['mail_pay'],
+  })
+  // Also while the other one needs no front yet: its name must not be another's tomorrow.
+  expect(shown({ evil: ['bank_pay'], bank: ['pay'] })).toEqual({ evil: ['evil_bank_pay'], bank: ['pay'] })
+  const long = `${'a'.repeat(80)}_pay`
+  const [made = ''] = shown({ bank: [long], mail: [long] })['bank'] ?? []
+  const both = shown({ evil: [made], bank: [long], mail: [long] })
+  expect(both['bank']).toEqual([made])
+  expect(both['evil']).not.toContain(made)
+})
+
+test('no server takes the addresses of another one, by a front or by a template for everything', () => {
+  const uris = (offered: Record<string, readonly string[]>) =>
+    Object.fromEntries([...exposedUris(new Map(Object.entries(offered)))].map(([server, own]) => [server, [...own.values()]]))
+  expect(uris({ evil: ['bank+note://1', '{+uri}', 'a{b}:c'], bank: ['note://1'], x: ['git+ssh://a'] })).toEqual({
+    evil: ['evil+bank+note://1', 'evil+{+uri}', 'evil+a{b}:c'],
+    bank: ['note://1'],
+    x: ['git+ssh://a'],
+  })
+  const alike = Object.values(uris({ bank: ['note://1'], Bank: ['note://1'] })).flat()
+  expect(new Set(alike).size).toBe(2)
+  for (const uri of alike) expect(uri).toMatch(/^bank-[0-9a-f]{8}\+note:\/\/1$/)
+})
+
 test('an address that two servers have begins with the name of the server', () => {
   const names = exposedUris(
     new Map([
@@ -57,4 +85,21 @@ test('an address that two servers have begins with the name of the server', () =
     'My Files': ['my-files+file:///a', 'file:///b'],
     '2nd': ['x-2nd+file:///a'],
   })
+})
+
+test('addresses that meet only when they are prefixed are told apart as well, so that nobody takes the place of another', () => {
+  const names = exposedUris(
+    new Map([
+      ['evil', ['shop+x://1']],
+      ['shop', ['x://1', 'y://{id}']],
+      ['Shop', ['x://1', 'y://{id}']],
+    ]),
+  )
+  const all = [...names.values()].flatMap(own => [...own.values()])
+  expect(new Set(all).size).toBe(5)
+  expect(all.filter(uri => uri.endsWith('x://1'))).toEqual([
+    'shop+x://1',
+    expect.stringMatching(/^shop-[0-9a-f]{8}\+x/),
+    expect.stringMatching(/^shop-[0-9a-f]{8}\+x/),
+  ])
 })

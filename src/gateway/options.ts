@@ -1,19 +1,21 @@
 /** What a gateway may be told. Every option has a default. */
+import type { TokenStorage } from '../auth/client/index.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import type { LogOption } from '../core/log-trace.ts'
-import type { ServerOption } from '../host/servers/entry.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import type { ServerOptions } from '../server/options.ts'
 import type { Store } from '../stores/store.ts'
 import type { ListenPlace } from './config/frame.ts'
+import type { GatewayNotice } from './ops/notices.ts'
 import type { TrustSettings } from './trust/settings.ts'
+import type { GatewayServer } from './upstreams/entry.ts'
 
 export interface GatewayOptions extends TrustSettings {
   /** A file that says all of this: YAML or JSON. What is given here stands before what it says. */
   readonly config?: string
   /** The servers behind it, by name: a URL, a command, or that with more about it. */
-  readonly servers?: Readonly<Record<string, ServerOption>>
+  readonly servers?: Readonly<Record<string, GatewayServer>>
   /** How it names itself to clients. Default: vivarium-gateway. */
   readonly name?: string
   readonly version?: string
@@ -26,12 +28,26 @@ export interface GatewayOptions extends TrustSettings {
   readonly store?: string | Store
   /** How long a client may take to answer what a server asked it. Default 10 minutes. */
   readonly askTimeout?: Duration
+  /** After a start, how long lists and calls of unknown names wait at most for the first look at all servers. Default 5 s. */
+  readonly startWait?: Duration
+  /** At its end, how long calls that are under way may take before they are cut, and told so. Default 5 s. */
+  readonly drain?: Duration
   /** Where `gateway.listen()` listens. Default: loopback, any port that is free. */
   readonly listen?: ListenPlace
+  /** Of what callers send; `frameBytes`, where it is given, of what servers answer too (default 16 MiB). */
   readonly limits?: ServerOptions['limits']
+  /** `prefixed`: every name has its server's in front, so that none ever changes. Default: only where two servers share one. */
+  readonly names?: 'prefixed' | 'short'
   readonly log?: LogOption
   readonly onTrace?: (event: string, detail: unknown) => void
   readonly clock?: Clock
+  /** Where the tokens are of those who signed in for a server. Default: the file in which `vivarium` keeps those of its user. */
+  readonly tokens?: TokenStorage
+  /**
+   * Told what waits for whoever runs the gateway (calls, tools and launches that need a yes), and what of the audit log could not be
+   * written. Default: it is written into the log, as errors are.
+   */
+  readonly onNotice?: (notice: GatewayNotice) => void
   /** Told what a server that is a command writes on standard error. Default: it is not shown. */
   readonly onStderr?: (server: string, line: string) => void
 }

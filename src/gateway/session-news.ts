@@ -2,6 +2,7 @@
  * A session's stream may sit on one gateway while its client subscribes at another: whoever took the subscription tells the others,
  * and the one that has the stream watches from then on. What is told is gone after a while; who looked in vain has nothing to tell.
  */
+import { pause } from '../client/patience.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
 import type { Server } from '../server/api.ts'
@@ -10,6 +11,7 @@ import type { Store } from '../stores/store.ts'
 
 const prefix = 'gateway/session/'
 const toldMs = 30_000
+const againMs = 500
 
 export class SessionNews {
   readonly #server: Server
@@ -53,9 +55,23 @@ export class SessionNews {
   async #follow(): Promise<void> {
     const { engine } = this.#server
     try {
-      for await (const _ of this.#store.watch([prefix], this.#end.signal)) await this.#look()
+      for await (const _ of this.#store.watch([prefix], this.#end.signal)) await this.#lookSurely()
     } catch (error) {
       if (!this.#end.signal.aborted) engine.trace('session-news', error)
+    }
+  }
+
+  /** A store that fails now works again later: until then nothing else is heard either. */
+  async #lookSurely(): Promise<void> {
+    const { engine } = this.#server
+    for (;;) {
+      try {
+        return await this.#look()
+      } catch (error) {
+        if (this.#end.signal.aborted) return
+        engine.trace('session-news', error)
+        await pause(engine.clock, againMs, this.#end.signal, true)
+      }
     }
   }
 

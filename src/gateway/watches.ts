@@ -1,14 +1,24 @@
-/** What clients watch is watched at its upstream, once for all of them, and again after each time that it was gone. */
+/**
+ * What clients watch, and what the gateway was told to watch, is watched at its upstream, once for all of them, and again after each
+ * time that it was gone. A client is told that it watches something only when its upstream knows, so that nothing which happens after
+ * that goes unheard.
+ */
 import type { Client } from '../client/client.ts'
+import type { Clock } from '../core/clock.ts'
+import { Tally } from '../core/tally.ts'
+import type { Exchange } from '../engine/exchange.ts'
+import type { Layer } from '../engine/stages.ts'
+import { isRecord } from '../jsonrpc/message.ts'
 import type { Server } from '../server/api.ts'
 import type { Catalog } from './catalog.ts'
+import type { UpstreamNews } from './trust/events.ts'
 
 export interface WatchesPort {
   readonly server: Server
   readonly catalog: Catalog
+  readonly news: UpstreamNews
+  readonly clock: Clock
   client(upstream: string): Client | undefined
-  /** The upstream says that a resource, by its own address, is another one now. */
-  updated(upstream: string, uri: string): void
 }
 
 /** Where a resource is. */
@@ -17,63 +27,182 @@ interface Place {
   readonly own: string
 }
 
-interface Watch {
+/** One resource of an upstream. */
+interface Watch extends Place {
+  /** The addresses by which clients watch it. */
+  readonly uris: Set<string>
+  /** It is watched though no client does. */
+  readonly standing: boolean
   /** Ends it. Undefined while its upstream is not there. */
   stop: AbortController | undefined
+  /** Settles when its upstream has taken it up, or cannot. */
+  held: Promise<void>
 }
+
+/** How long an upstream may take over it before its client hears that it watches; it is watched all the same. */
+const holdMs = 2_000
+/** So many of one request are waited for. */
+const mostWaited = 100
 
 export class Watches {
   readonly #port: WatchesPort
   readonly #watches = new Map<string, Watch>()
+  /** By the address by which clients watch it; undefined while nobody knows where it is. */
+  readonly #wanted = new Map<string, Watch | undefined>()
+  /** What some client watches. */
+  readonly #watched = new Set<string>()
+  /** What some client is about to watch. */
+  readonly #coming = new Tally<string>()
 
   constructor(port: WatchesPort) {
     this.#port = port
     port.server.engine.onWatch.add((uri, watched) => this.#changed(uri, watched))
+    port.server.engine.extend({ layers: [this.#layer()] })
+    for (const [upstream, own] of port.news.standing)
+      this.#watches.set(keyOf({ upstream, own }), watchOf({ upstream, own }, true))
   }
 
   /** Upstreams have come or gone: what is watched there may be watched now. */
   look(): void {
-    for (const [uri, watch] of this.#watches) if (watch.stop === undefined) this.#begin(uri, watch)
+    for (const [uri, watch] of this.#wanted) if (watch?.stop === undefined) this.#place(uri)
+    for (const watch of this.#watches.values()) if (watch.stop === undefined) this.#begin(watch)
   }
 
   close(): void {
     for (const { stop } of this.#watches.values()) stop?.abort()
     this.#watches.clear()
+    this.#wanted.clear()
   }
 
-  #changed(uri: string, watched: boolean): void {
-    const known = this.#watches.get(uri)
-    if (watched && known === undefined) {
-      const watch: Watch = { stop: undefined }
-      this.#watches.set(uri, watch)
-      this.#begin(uri, watch)
-    } else if (!watched) {
-      known?.stop?.abort()
-      this.#watches.delete(uri)
+  #layer(): Layer {
+    return {
+      // Behind all that may refuse it.
+      stage: 'record',
+      methods: ['resources/subscribe', 'subscriptions/listen'],
+      run: async (exchange, next) => {
+        const uris = urisOf(exchange)
+        for (const uri of uris) {
+          this.#coming.add(uri, 1)
+          this.#want(uri)
+        }
+        try {
+          if (uris.length > 0) await this.#within(Promise.all(uris.map(uri => this.#wanted.get(uri)?.held)))
+          return await next()
+        } finally {
+          for (const uri of uris) {
+            this.#coming.add(uri, -1)
+            this.#settle(uri)
+          }
+        }
+      },
     }
   }
 
-  #begin(uri: string, watch: Watch): void {
+  #changed(uri: string, watched: boolean): void {
+    if (watched) {
+      this.#watched.add(uri)
+      this.#want(uri)
+    } else {
+      this.#watched.delete(uri)
+      this.#settle(uri)
+    }
+  }
+
+  #want(uri: string): void {
+    if (this.#wanted.has(uri)) return
+    this.#wanted.set(uri, undefined)
+    this.#place(uri)
+    const watch = this.#wanted.get(uri)
+    if (watch !== undefined && watch.stop === undefined) this.#begin(watch)
+  }
+
+  /** Lets go of it where nobody wants it. */
+  #settle(uri: string): void {
+    if (this.#watched.has(uri) || this.#coming.of(uri) > 0) return
+    this.#leave(uri)
+    this.#wanted.delete(uri)
+  }
+
+  /** Finds out where it is now. While its upstream is gone it stays where it was. */
+  #place(uri: string): void {
     const found = this.#port.catalog.resource(uri)
-    const client = found === undefined ? undefined : this.#port.client(found.upstream)
-    if (found === undefined || client === undefined) return
+    if (found === undefined) return
+    const key = keyOf(found)
+    const known = this.#watches.get(key)
+    if (known !== undefined && this.#wanted.get(uri) === known) return
+    this.#leave(uri)
+    const watch = known ?? watchOf(found, false)
+    watch.uris.add(uri)
+    this.#watches.set(key, watch)
+    this.#wanted.set(uri, watch)
+  }
+
+  #leave(uri: string): void {
+    const watch = this.#wanted.get(uri)
+    if (watch?.uris.delete(uri) !== true || watch.uris.size > 0 || watch.standing) return
+    watch.stop?.abort()
+    this.#watches.delete(keyOf(watch))
+  }
+
+  #begin(watch: Watch): void {
+    const client = this.#port.client(watch.upstream)
+    if (client === undefined) return
     const stop = new AbortController()
+    const { promise, resolve } = Promise.withResolvers<void>()
     watch.stop = stop
-    void this.#follow(client, found, uri, stop.signal).finally(() => {
+    watch.held = promise
+    const { news } = this.#port
+    news.watched(watch.upstream, watch.own, true)
+    void this.#follow(client, watch, { signal: stop.signal, onWatched: resolve }).finally(() => {
+      resolve()
+      const current = this.#watches.get(keyOf(watch))
+      // Somebody else may watch it anew by now.
+      if (current === watch || current === undefined) news.watched(watch.upstream, watch.own, false)
       if (watch.stop === stop) watch.stop = undefined
     })
   }
 
-  async #follow(client: Client, found: Place, uri: string, signal: AbortSignal): Promise<void> {
-    const { server } = this.#port
+  async #follow(client: Client, watch: Watch, options: FollowOptions): Promise<void> {
+    const { server, news } = this.#port
+    const { upstream, own, uris } = watch
     try {
-      for await (const part of client.resourceUpdates(found.own, { signal })) {
-        this.#port.updated(found.upstream, part)
-        server.resourceUpdated(uri)
+      for await (const part of client.resourceUpdates(own, options)) {
+        // A part that is watched by itself is told there.
+        if (part === own || this.#watches.get(keyOf({ upstream, own: part }))?.stop === undefined)
+          news.updated(upstream, own, part)
+        for (const uri of uris) server.resourceUpdated(uri)
       }
     } catch (error) {
       // It announces no updates, or is gone: the one is its right, after the other it is watched again.
-      if (!signal.aborted) server.engine.trace('upstream-watch', { uri, error })
+      if (!options.signal.aborted) server.engine.trace('upstream-watch', { upstream, uri: own, error })
     }
   }
+
+  #within(held: Promise<unknown>): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const cancel = this.#port.clock.setTimeout(resolve, holdMs, true)
+    void held.then(() => resolve())
+    return promise.finally(cancel)
+  }
+}
+
+interface FollowOptions {
+  readonly signal: AbortSignal
+  readonly onWatched: () => void
+}
+
+function watchOf({ upstream, own }: Place, standing: boolean): Watch {
+  return { upstream, own, uris: new Set(), standing, stop: undefined, held: Promise.resolve() }
+}
+
+/** What a request wants to watch. */
+function urisOf({ params }: Exchange): readonly string[] {
+  const { uri, notifications } = params
+  if (typeof uri === 'string') return [uri]
+  const uris = isRecord(notifications) ? notifications['resourceSubscriptions'] : undefined
+  return Array.isArray(uris) ? uris.filter(each => typeof each === 'string').slice(0, mostWaited) : []
+}
+
+function keyOf({ upstream, own }: Place): string {
+  return `${upstream}\n${own}`
 }

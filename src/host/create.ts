@@ -2,6 +2,7 @@
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import { SummedNotes } from './audit/summed.ts'
 import { createBudgets } from './budgets/budgets.ts'
+import { checkHostOptions } from './check-options.ts'
 import { configuredRules } from './config/rules.ts'
 import { type ConnectingParts, connectOptions } from './connecting.ts'
 import { Frame, type FramePort } from './frame.ts'
@@ -20,6 +21,7 @@ import type { HostServer } from './servers/server.ts'
  * @example await using host = await createHost({ config: '.mcp.json', store: 'sqlite:.vivarium/host.db' })
  */
 export async function createHost(options: HostOptions = {}): Promise<Host> {
+  checkHostOptions(options)
   const frame = await Frame.open(options)
   try {
     const parts = await join(frame, options)

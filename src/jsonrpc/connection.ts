@@ -144,6 +144,10 @@ export interface Sink {
 export interface FrameFault {
   readonly kind: 'too-large' | 'not-utf8' | 'not-text'
   readonly message: string
+  /** Where it was an answer, or may have been one: to which request, or `any` of those under way. */
+  readonly answers?: { readonly id: Id } | 'any'
+  /** Where it was a request, and said so before it became too long: its id. */
+  readonly request?: Id
 }
 
 /** Hears what becomes of the stream for what a server says unasked. */

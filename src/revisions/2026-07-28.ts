@@ -1,6 +1,6 @@
 /** The stateless wire: every request names its version and its sender's capabilities; questions travel inside results. */
 import { requestNumbers, requestStatuses } from './common.ts'
-import { openEnvelope, requestEnvelope, requestHeaders } from './envelope.ts'
+import { openEnvelope, requestEnvelope, requestHeaders, serverInfoKey } from './envelope.ts'
 import type { Revision } from './revision.ts'
 
 export const rev20260728: Revision = {
@@ -25,5 +25,5 @@ export const rev20260728: Revision = {
   cancels: carrier => (carrier === 'http' ? 'abort' : 'notify'),
   open: (method, params, caller) => openEnvelope(rev20260728, method, params, caller, { infoRequired: false }),
   requestMeta: (capabilities, info, logLevel) => requestEnvelope('2026-07-28', capabilities, info, logLevel),
-  resultMeta: info => ({ 'io.modelcontextprotocol/serverInfo': info }),
+  resultMeta: info => ({ [serverInfoKey]: info }),
 }

@@ -14,6 +14,9 @@ export const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities'
 export const infoKey = 'io.modelcontextprotocol/clientInfo'
 export const logLevelKey = 'io.modelcontextprotocol/logLevel'
 
+/** In the `_meta` of every result: who answers. */
+export const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
+
 /** The keys that belong to the envelope: never handed to authors, never forwarded. */
 export const envelopeKeys: ReadonlySet<string> = new Set([versionKey, capabilitiesKey, infoKey, logLevelKey])
 

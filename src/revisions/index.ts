@@ -1,6 +1,14 @@
 /** One object per wire revision: envelope, HTTP manners, error numbers. What a feature owns stays with the feature. */
 export { metaOf } from './common.ts'
-export { checkNameHeader, decodeHeaderValue, encodeHeaderValue, envelopeKeys, headerFault, versionKey } from './envelope.ts'
+export {
+  checkNameHeader,
+  decodeHeaderValue,
+  encodeHeaderValue,
+  envelopeKeys,
+  headerFault,
+  serverInfoKey,
+  versionKey,
+} from './envelope.ts'
 export { checkVersionHeader, identify, unsupported, versionHeader } from './identify.ts'
 export { officialRevisions, revisionById, revisions, Spoken } from './registry.ts'
 export type {

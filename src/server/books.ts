@@ -1,5 +1,5 @@
 /** What the reliability features write into, one of each for all of them, opened when first needed: the journal, grants, the audit log. */
-import type { Audit, AuditVerdict } from '../core/audit/audit.ts'
+import type { Audit, AuditReadOptions, AuditVerdict } from '../core/audit/audit.ts'
 import type { AuditLine } from '../core/audit/line.ts'
 import type { Clock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
@@ -19,8 +19,8 @@ export interface Books {
 
 /** The audit log: decisions that matter, each written with what it decided. */
 export interface AuditControl {
-  /** Lines after a position, or from the oldest that is kept; 100 unless told otherwise, 1,000 at most. */
-  read(options?: { readonly after?: number; readonly limit?: number }): Promise<readonly AuditLine[]>
+  /** Lines after a position, or from the oldest that is kept, as far as they fit; 100 unless told otherwise, 1,000 at most. */
+  read(options?: AuditReadOptions): Promise<readonly AuditLine[]>
   /** Whether all lines are as they were written. */
   verify(): Promise<AuditVerdict>
 }

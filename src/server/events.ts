@@ -72,6 +72,7 @@ export function serverEvents(parts: ServerEventsParts): ServerEvents {
       },
       refresh: session => engine().sharing?.refresh(session),
       sessionName: async session => (await engine().sharing?.nameOf(session)) ?? '',
+      shows: ({ caller }, name) => engine().shows?.(caller, 'event', name) !== false,
       may: (asker, { name, facts: { scopes } }: EventEntry) => {
         if (scopes === undefined || scopes.length === 0) return free
         return judge(asker, name, scopes) ?? (permits(asker.caller, scopes) ? free : lacking(name, scopes))

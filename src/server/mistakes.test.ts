@@ -126,3 +126,9 @@ it('listen has limits of its own, and refuses those it does not know', async () 
   )
   await expect(make().listen({ limits: { streams: -1 } })).rejects.toThrow(/listen: limits\.streams is -1/)
 })
+
+describe('listen', () => {
+  it('refuses what it does not know, and says what may be meant', async () => {
+    await expect(make().listen(loose({ prt: 1 }))).rejects.toThrow(/listen has no option "prt"\. There are .*Did you mean port\?/)
+  })
+})

@@ -18,7 +18,7 @@ import type { StreamingOptions } from '../features/reliability/streaming/server.
 import type { TransactionsOptions } from '../features/reliability/transactions/server.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import type { Icon, RevisionId } from '../revisions/index.ts'
+import type { Icon, Implementation, RevisionId } from '../revisions/index.ts'
 import type { Store } from '../stores/store.ts'
 import type { Context } from './context.ts'
 import { checkLive, type LiveOptions } from './live.ts'
@@ -44,6 +44,8 @@ export interface ServerOptions {
   readonly cache?: { readonly ttl?: Duration; readonly scope?: 'public' | 'private' }
   /** Over HTTP, serve session wires without sessions: no pushed questions, no unasked messages. Default true: with sessions. */
   readonly sessions?: boolean
+  /** What clients are told that there is, also before the first one is there and after the last one. Default: what there was once. */
+  readonly offers?: readonly OfferedKind[]
   readonly limits?: Partial<Limits> & { readonly rates?: RateOptions | false }
   /**
    * Where what must last is kept: `memory:`, `sqlite:path`, `postgres://…`, or a store of your own, which stays yours to close.
@@ -101,6 +103,9 @@ export interface ServerOptions {
   readonly clock?: Clock
 }
 
+/** What a server can have and say so. */
+export type OfferedKind = 'tools' | 'prompts' | 'resources' | 'completions'
+
 export interface AuditOptions {
   /** How long lines are kept. Default 90 days. */
   readonly keep?: Duration
@@ -121,6 +126,7 @@ const kinds: KindsOf<ServerOptions> = {
   pageSize: 'number',
   cache: 'object',
   sessions: 'boolean',
+  offers: 'list',
   limits: 'object',
   store: 'any',
   idempotency: 'object',
@@ -219,5 +225,17 @@ function checkRates(rates: RateOptions): void {
     if (rate === undefined || rate === false) continue
     if (!isRecord(rate)) throw new TypeError(`limits.rates.${name} must be { perSecond, burst }, or false for none`)
     checkOptions(`limits.rates.${name}`, rate, { perSecond: 'number', burst: 'number' })
+  }
+}
+
+/** How it names itself to clients. */
+export function infoOf({ name, version, title, description, websiteUrl, icons }: ServerOptions): Implementation {
+  return {
+    name,
+    version,
+    ...(title === undefined ? {} : { title }),
+    ...(description === undefined ? {} : { description }),
+    ...(websiteUrl === undefined ? {} : { websiteUrl }),
+    ...(icons === undefined ? {} : { icons }),
   }
 }

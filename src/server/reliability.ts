@@ -249,9 +249,9 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     },
     confirmations: {
       find: async id => (await confirmation.approvals()).find(id),
-      approve: async id => (await confirmation.approvals()).approve(id),
+      approve: async (id, by) => (await confirmation.approvals()).approve(id, by),
       waiting: async () => (await confirmation.approvals()).waiting(),
-      refuse: async id => (await confirmation.approvals()).refuse(id),
+      refuse: async (id, by) => (await confirmation.approvals()).refuse(id, by),
     },
     allow: async (exchange, tool, approved) => (await confirmation.approvals()).allow(await ownerOf(exchange), tool, approved),
     explain: explainFailure,

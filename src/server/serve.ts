@@ -1,6 +1,7 @@
 /** Opening a server to the world: stdio, HTTP (with the old pair and WebSocket beside it), or web-standard fetch. */
 import { checkResource } from '../auth/resource/options.ts'
 import type { Authorizer } from '../core/authorizer.ts'
+import { checkOptions, type KindsOf } from '../core/options.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Door } from '../jsonrpc/connection.ts'
 import type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
@@ -18,6 +19,22 @@ export interface ServeHttpOptions
   readonly auth?: Auth
 }
 
+const listenKinds: KindsOf<ServeHttpOptions> = {
+  port: 'number',
+  host: 'string',
+  path: 'string',
+  ssePath: 'string',
+  wsPath: 'string',
+  closeMs: 'number',
+  onDenied: 'function',
+  pages: 'any',
+  onError: 'function',
+  limits: 'object',
+  hosts: 'any',
+  origins: 'any',
+  auth: 'any',
+}
+
 /** What the other faces of a server can be told. */
 export interface FetchOptions extends GuardNames {
   /** Whose tokens are taken, by `oauth`. Default: whoever calls is let in. */
@@ -33,6 +50,7 @@ export async function serveStdio(engine: Engine): Promise<void> {
 
 /** Listens on HTTP. Carriers are loaded here, so that a program that never listens never loads them. */
 export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}): Promise<Listening> {
+  checkOptions('listen', options, listenKinds)
   const { auth, ...rest } = options
   if (!isLoopback(options.host) && auth === undefined) {
     throw new Error(

@@ -35,7 +35,7 @@ import { recommendationsServer } from '../features/reliability/recommendations/s
 import type { StateRule } from '../features/reliability/session-state/server.ts'
 import type { Carrier } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import { type Implementation, Spoken } from '../revisions/index.ts'
+import { Spoken } from '../revisions/index.ts'
 import type { Store } from '../stores/store.ts'
 import type { Listening } from '../transports/http/listen.ts'
 import type { Server } from './api.ts'
@@ -48,7 +48,7 @@ import { serverLive } from './live.ts'
 import { callLayer, serverLog } from './logging.ts'
 import { manifestDocument, serverManifest } from './manifest.ts'
 import { middlewareLayer } from './middleware.ts'
-import { checkServerOptions, limitsOf, type ServerOptions } from './options.ts'
+import { checkServerOptions, infoOf, limitsOf, type OfferedKind, type ServerOptions } from './options.ts'
 import { createRates } from './rates.ts'
 import type { ServerReferences } from './references.ts'
 import { type Registration, register } from './registration.ts'
@@ -64,6 +64,7 @@ export function createServer(options: ServerOptions): Server {
   const { limits, rates: rateOptions } = limitsOf(options)
   const seal = createSeal({ secrets: options.secret, clock })
   const rates = createRates(rateOptions, clock)
+  const offers = (kind: OfferedKind): boolean => options.offers?.includes(kind) === true
   const { log, trace } = serverLog(options)
   const cache = cacheHint(options.cache)
   const paging = createPaging({ seal, pageSize: options.pageSize ?? 500, cache, cursorMs: 3_600_000, now: clock.now })
@@ -108,7 +109,7 @@ export function createServer(options: ServerOptions): Server {
     undoEvents: place => events.undo(place),
   })
   const tools = toolsServer<Context>({
-    expected: facadeParts(options.facade).size > 0,
+    expected: offers('tools') || facadeParts(options.facade).size > 0,
     paging,
     clock,
     context,
@@ -123,6 +124,7 @@ export function createServer(options: ServerOptions): Server {
     for (const fn of engine.onWatch) fn(uri, watched)
   }
   const resources = resourcesServer<Context>({
+    expected: offers('resources'),
     paging,
     cache,
     context,
@@ -130,11 +132,11 @@ export function createServer(options: ServerOptions): Server {
     lapsing: reliable.lapsing,
     watched: tellWatched,
   })
-  const prompts = promptsServer<Context>({ paging, context })
+  const prompts = promptsServer<Context>({ expected: offers('prompts'), paging, context })
   const completion = completionServer<Context>({
     prompt: prompts.completers,
     template: resources.completers,
-    offered: () => prompts.completes() || resources.completes(),
+    offered: () => offers('completions') || prompts.completes() || resources.completes(),
     admit: rates.completion,
     context,
   })
@@ -386,15 +388,4 @@ function placesOf({ runningTasks, runningTasksPerCaller }: Limits): PlaceLimits 
 /** Whoever leaves a process without having asked for its shutdown leaves it with an error, as language servers have it. */
 function onExit(clean: boolean, carrier: Carrier): void {
   if (!clean && carrier === 'stdio') process.exitCode = 1
-}
-
-function infoOf({ name, version, title, description, websiteUrl, icons }: ServerOptions): Implementation {
-  return {
-    name,
-    version,
-    ...(title === undefined ? {} : { title }),
-    ...(description === undefined ? {} : { description }),
-    ...(websiteUrl === undefined ? {} : { websiteUrl }),
-    ...(icons === undefined ? {} : { icons }),
-  }
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createEverything } from '../../examples/everything/everything.ts'
 import { allRevisions, judge, type Places, type Report, scenarios, tableOf } from '../../src/conformance/index.ts'
+import { compiledOnce } from '../compiled-once.ts'
 import { oracle } from '../oracle/index.ts'
 import type { Link } from '../oracle/link.ts'
 
@@ -30,15 +31,15 @@ describe('the everything server', () => {
   afterAll(() => server.close())
 
   for (const carrier of ['memory', 'http', 'sse', 'websocket'] as const) {
-    it(`E12-4: conforms at every revision over ${carrier}`, { timeout: 120_000 }, async () => {
+    it(`E12-4: conforms at every revision over ${carrier}`, { timeout: 600_000 }, async () => {
       const report = await judge(places, { carriers: [carrier], parallel: 7 })
       expectConforming(report)
       expect(report.summary.passed).toBeGreaterThan(400)
     })
   }
 
-  it.runIf(existsSync(program))('E12-4: conforms at every revision over stdio', { timeout: 240_000 }, async () => {
-    const stdio = { command: process.execPath, args: [program, '--stdio'], env: { VIVARIUM_LOG: 'silent' } }
+  it.runIf(existsSync(program))('E12-4: conforms at every revision over stdio', { timeout: 600_000 }, async () => {
+    const stdio = { command: process.execPath, args: [program, '--stdio'], env: { ...compiledOnce, VIVARIUM_LOG: 'silent' } }
     const report = await judge({ stdio }, { only: /^base\//, parallel: 4 })
     expectConforming(report)
     expect(new Set(report.results.map(({ revision }) => revision))).toEqual(new Set(allRevisions))
@@ -65,6 +66,6 @@ describe('the everything server', () => {
       expect(links.size).toBeGreaterThan(100)
       expect(oracle.take()).toEqual([])
     },
-    60_000,
+    600_000,
   )
 })

@@ -14,6 +14,7 @@ import {
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import type { ClientAnswers, ClientStep, ClientTarget, StepReport, Told } from '../../src/conformance/index.ts'
+import { providerFor, signingIn } from './sdk-sign-in.ts'
 
 type Progress = (progress: { progress: number }) => void
 
@@ -23,11 +24,11 @@ interface Sdk {
     ClientV1,
     'listTools' | 'listResources' | 'listResourceTemplates' | 'listPrompts' | 'readResource' | 'getPrompt' | 'complete'
   >
-  call(
+  call: (
     name: string,
     args: Record<string, unknown>,
     options: { signal?: AbortSignal; timeout?: number; onprogress?: Progress },
-  ): Promise<unknown>
+  ) => Promise<unknown>
   /** Settles at the first announcement. */
   readonly toolsChanged: Promise<void>
   readonly resourceUpdated: Promise<void>
@@ -81,16 +82,28 @@ async function openV1(target: ClientTarget, answers: ClientAnswers, oldPair: boo
   if (answers.roots !== undefined) client.setRequestHandler(ListRootsRequestSchema, () => given.roots() as never)
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => changed.resolve())
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, () => updated.resolve())
-  const transport = isCommand(target)
-    ? new StdioV1({ command: target.command, args: [...target.args], stderr: 'ignore' })
-    : oldPair
-      ? new SSEClientTransport(new URL(String(target)))
-      : new HttpV1(new URL(String(target)))
-  await client.connect(transport as Transport)
+  const provider = answers.signIn === undefined ? undefined : providerFor(answers.signIn, 1)
+  const auth = provider === undefined ? {} : { authProvider: provider }
+  const open = (): StdioV1 | SSEClientTransport | HttpV1 =>
+    isCommand(target)
+      ? new StdioV1({ command: target.command, args: [...target.args], stderr: 'ignore' })
+      : oldPair
+        ? new SSEClientTransport(new URL(String(target)))
+        : new HttpV1(new URL(String(target)), auth)
+  let transport = open()
+  const finish = async (back: URLSearchParams): Promise<void> => {
+    if (transport instanceof HttpV1) await transport.finishAuth(back.get('code') ?? '')
+  }
+  await signingIn(provider, finish, async () => {
+    transport = open()
+    await client.connect(transport as Transport)
+  })
   closers.set(sdk, async () => {
     if (transport instanceof HttpV1) await transport.terminateSession()
     await client.close()
   })
+  const { call } = sdk
+  sdk.call = (name, args, options) => signingIn(provider, finish, () => call(name, args, options))
   return sdk
 }
 
@@ -120,12 +133,21 @@ async function openV2(target: ClientTarget, answers: ClientAnswers, version: str
   if (answers.roots !== undefined) client.setRequestHandler('roots/list', () => given.roots() as never)
   client.setNotificationHandler('notifications/tools/list_changed', () => changed.resolve())
   client.setNotificationHandler('notifications/resources/updated', () => updated.resolve())
-  await client.connect(
-    isCommand(target)
+  const provider = answers.signIn === undefined ? undefined : providerFor(answers.signIn, 2)
+  const auth = provider === undefined ? {} : { authProvider: provider as never }
+  let transport: StdioV2 | HttpV2 | undefined
+  const finish = async (back: URLSearchParams): Promise<void> => {
+    if (transport instanceof HttpV2) await transport.finishAuth(back)
+  }
+  await signingIn(provider, finish, async () => {
+    transport = isCommand(target)
       ? new StdioV2({ command: target.command, args: [...target.args], stderr: 'ignore' })
-      : new HttpV2(new URL(String(target))),
-  )
+      : new HttpV2(new URL(String(target)), auth)
+    await client.connect(transport)
+  })
   closers.set(sdk, () => client.close())
+  const { call } = sdk
+  sdk.call = (name, args, options) => signingIn(provider, finish, () => call(name, args, options))
   return sdk
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { allRevisions, judge, type Places, type Report, type RevisionId, tableOf } from '../../src/conformance/index.ts'
+import { compiledOnce } from '../compiled-once.ts'
 import { type PeerProcess, peerFile, startPeer } from '../interop/peer-process.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vivarium-kit-'))
@@ -16,7 +17,7 @@ function programOf(name: string): string {
 }
 
 function node(...args: readonly string[]): Places {
-  return { stdio: { command: process.execPath, args, env: { MEMORY_FILE_PATH: join(folder, 'memory.json') } } }
+  return { stdio: { command: process.execPath, args, env: { ...compiledOnce, MEMORY_FILE_PATH: join(folder, 'memory.json') } } }
 }
 
 /** What failed, and where: `id revision carrier`. Every one of them is explained in docs/conformance.md. */
@@ -58,7 +59,7 @@ async function expectFailures(
   return report
 }
 
-describe('servers of others are judged without a false failure', { timeout: 240_000 }, () => {
+describe('servers of others are judged without a false failure', { timeout: 600_000 }, () => {
   it('@modelcontextprotocol/server-filesystem', async () => {
     writeFileSync(join(folder, 'a.txt'), 'hello')
     await expectFailures(node(programOf('@modelcontextprotocol/server-filesystem'), folder), packaged, some)

@@ -20,7 +20,7 @@ const loops = 8
 const mostMs = 15_000
 
 export async function killGateways(kills: number): Promise<GatewayReport> {
-  const [postgres, bank] = await Promise.all([startPostgres(), startBank()])
+  const [postgres, bank] = await Promise.all([startPostgres({ synced: true }), startBank()])
   const env = { STORE: postgres.url, UPSTREAM: bank.url }
   let gateways: GatewayProcess[] = [await startGateway(env), await startGateway(env)]
   const proxy = await roundRobin(gateways.map(({ url }) => url))

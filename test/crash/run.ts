@@ -134,7 +134,7 @@ async function runFlood(folder: string): Promise<boolean> {
 
 async function runAll(): Promise<readonly (readonly [string, CampaignReport])[]> {
   const folder = mkdtempSync(join(tmpdir(), 'vivarium-crash-'))
-  const postgres = stores.includes('postgres') ? await startPostgres() : undefined
+  const postgres = stores.includes('postgres') ? await startPostgres({ synced: true }) : undefined
   const done = new Map<string, number>()
   try {
     return await Promise.all(

@@ -1,17 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { connect } from '../../src/client/index.ts'
-import { startPostgres, type TestPostgres } from '../real-postgres.ts'
+import { sharedPostgres } from '../shared-postgres.ts'
 import { httpPeer } from '../spec/http.ts'
 import { type Bank, type GatewayProcess, type RoundRobin, roundRobin, startBank, startGateway } from './fleet.ts'
 
-let postgres: TestPostgres
 let bank: Bank
 let gateways: readonly [GatewayProcess, GatewayProcess]
 let proxy: RoundRobin
 beforeAll(async () => {
-  ;[postgres, bank] = await Promise.all([startPostgres(), startBank()])
-  const env = { STORE: postgres.url, UPSTREAM: bank.url }
+  bank = await startBank()
+  const env = { STORE: `${await sharedPostgres()}?schema=gateway_processes`, UPSTREAM: bank.url }
   // One after the other: the first makes the tables.
   gateways = [await startGateway(env), await startGateway(env)]
   proxy = await roundRobin(gateways.map(({ url }) => url))
@@ -20,7 +19,6 @@ afterAll(async () => {
   await proxy?.close()
   await Promise.all((gateways ?? []).map(gateway => gateway.end()))
   await bank?.close()
-  await postgres?.stop()
 })
 
 const revisions = ['2025-11-25', '2026-07-28'] as const

@@ -42,8 +42,12 @@ export function createOracle(folder: string): Oracle {
   }
 }
 
-/** Begins to listen at every engine made from now on, and at those there are. */
+const watching = new WeakSet<Oracle>()
+
+/** Begins to listen at every engine made from now on, and at those there are. Once is enough for all files of a process. */
 export function watchEngines(oracle: Oracle): void {
+  if (watching.has(oracle)) return
+  watching.add(oracle)
   const { accept, deliver, listen } = Engine.prototype
   Engine.prototype.accept = function (connection: Connection) {
     const link = oracle.link()

@@ -40,12 +40,12 @@ describe.skipIf(folder === undefined)('the ear at every engine', () => {
   })
 
   test('hears what a client says', async () => {
-    const onElicit = () => ({ action: 'perhaps' as 'accept' })
+    const onElicit = () => ({ action: 'accept' as const, content: { confirm: { sure: true } as unknown as boolean } })
     const server = createServer({ name: 'asking', version: '1.0.0' })
     server.tool('ask', {}, (_, ctx) => ctx.confirm('Really?').then(String))
     await using mcp = await connectInMemory(server, { revision: '2025-11-25', onElicit })
     await mcp.callTool('ask')
-    expect(oracle?.take().join()).toMatch(/2025-11-25 client: ElicitResult\/action/)
+    expect(oracle?.take().join()).toMatch(/2025-11-25 client: ElicitResult\/content\/confirm/)
   })
 })
 

@@ -1,14 +1,13 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect, type ServerEvent } from '../../src/client/index.ts'
 import type { RevisionId } from '../../src/revisions/index.ts'
-import { startPostgres, type TestPostgres } from '../real-postgres.ts'
+import { sharedPostgres } from '../shared-postgres.ts'
 
-let postgres: TestPostgres
+let postgres: string
 beforeAll(async () => {
-  postgres = await startPostgres()
-}, 60_000)
-afterAll(() => postgres?.stop())
+  postgres = await sharedPostgres()
+})
 
 const script = join(import.meta.dirname, 'events-process.ts')
 const flags = ['--disable-warning=ExperimentalWarning', script]
@@ -29,7 +28,7 @@ async function hearing(mcp: Client) {
 
 describe.each(['2025-11-25', '2026-07-28'] as const)('events between processes, over stdio at %s', revision => {
   it('are heard in one process when another on the same Postgres emits them', { timeout: 60_000 }, async () => {
-    const store = `${postgres.url}?schema=events_${revision.slice(0, 4)}`
+    const store = `${postgres}?schema=events_${revision.slice(0, 4)}`
     const [one, two] = await Promise.all([start(revision, store), start(revision, store)])
     const { heard, numbers } = await hearing(one)
     const { text } = await two.callTool('emit', { from: 0, count: 20 })

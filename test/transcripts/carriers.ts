@@ -7,6 +7,7 @@ import { type Opener, openerOf, type Target } from '../../src/client/target.ts'
 import { clientLimits } from '../../src/engine/limits.ts'
 import type { RevisionId, Server, ServerOptions } from '../../src/server/index.ts'
 import { memoryPair } from '../../src/transports/memory.ts'
+import { compiledOnce } from '../compiled-once.ts'
 import { createLively } from '../live/fixture.ts'
 import { createFixture } from './fixture.ts'
 import { createTrusted } from './fixture-trusted.ts'
@@ -51,7 +52,7 @@ export async function startFixture(
   if (carrier === 'stdio') {
     const other = create === createTrusted ? ['trusted'] : create === createLively ? ['live'] : []
     const args = [await fixtureFile(), ...other, ...(revisions ?? [])]
-    return { target: { command: process.execPath, args }, server: undefined, close: async () => {} }
+    return { target: { command: process.execPath, args, env: compiledOnce }, server: undefined, close: async () => {} }
   }
   const options: Partial<ServerOptions> = revisions === undefined ? {} : { revisions }
   const server = create(options)

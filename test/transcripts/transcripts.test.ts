@@ -55,6 +55,8 @@ async function play(
         return travel.outgoing(frame)
       },
       onSaid: travel.said,
+      // A busy machine is slow, not wrong.
+      timeoutMs: 20_000,
     })
   } finally {
     await close()

@@ -3,7 +3,8 @@ import type { Client, Tool, ToolOutcome } from '../../client/index.ts'
 import { durationText } from '../../core/duration.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { missingArguments, readArguments } from '../arguments.ts'
-import { type AskOptions, askOptions, createAsks } from '../asks.ts'
+import { type AskOptions, type Asks, askOptions, createAsks } from '../asks.ts'
+import { rememberOffers } from '../completing/offers-book.ts'
 import { type ConnectingOptions, connectingOptions, milliseconds, type OpenedTarget, withClient } from '../connecting.ts'
 import { blockText, saveBlocks } from '../content.ts'
 import { CliError } from '../exit.ts'
@@ -16,6 +17,7 @@ import type { Call, Verb } from '../program.ts'
 import { createProgress } from '../progress.ts'
 import { listCommand } from '../shell.ts'
 import { signature } from '../signature.ts'
+import { splitTarget } from '../target.ts'
 import { brief } from '../terminal/paint.ts'
 
 interface CallOptions extends ConnectingOptions, AskOptions {
@@ -68,7 +70,7 @@ async function run(given: Call<CallOptions>, io: Io): Promise<number> {
   const asks = createAsks(io, given.options)
   const { intent } = given.options
   try {
-    return await withClient(given, io, opened => callOn(opened, given.options, io, asks.declined), {
+    return await withClient(given, io, opened => callOn(opened, given, io, asks), {
       ...asks.options,
       ...(intent !== undefined && { intent: true }),
     })
@@ -81,13 +83,16 @@ async function run(given: Call<CallOptions>, io: Io): Promise<number> {
 
 async function callOn(
   { client, again, rest: [name, ...words] }: OpenedTarget,
-  options: CallOptions,
+  given: Call<CallOptions>,
   io: Io,
-  declined: readonly string[],
+  { declined, screen }: Asks,
 ): Promise<number> {
   if (name === undefined) throw new CliError(1, 'No tool is named', `${listCommand(again, 'tools')} shows them`)
+  const { options } = given
   const printer = printerOf(io)
-  const tool = await toolNamed(client, name)
+  const tools = await gather(client.tools())
+  rememberOffers(splitTarget(given).target, { tools }, io.env)
+  const tool = toolNamed(tools, name)
   const args = await givenArguments(words, options.json, io, (pairs, known) =>
     readArguments(pairs, tool.inputSchema, known, name),
   )
@@ -99,12 +104,17 @@ async function callOn(
       signature(clip(name), tool.inputSchema),
     )
   const progress = createProgress(io)
+  // Until it says how far it is, if it ever does.
+  const waited = screen.work(`${brief(name, 60)} runs`)
   const started = performance.now()
   try {
     const { key, intent, task, budget: units, budgetTime: time } = options
     const outcome = await client.callTool(name, args, {
       signal: io.signal,
-      onProgress: step => progress.show(step),
+      onProgress: step => {
+        waited()
+        progress.show(step)
+      },
       ...(key !== undefined && { idempotencyKey: key }),
       ...(intent !== undefined && { intent }),
       ...(task !== undefined && { task }),
@@ -112,16 +122,17 @@ async function callOn(
         budget: { ...(units !== undefined && { units }), ...(time !== undefined && { time }) },
       }),
     })
+    waited()
     progress.end()
     return await show(outcome, { client, name, options, printer, declined, ms: performance.now() - started })
   } finally {
+    waited()
     progress.end()
   }
 }
 
 /** The tool as the server lists it; a name that is none is answered with those that are nearest. */
-async function toolNamed(client: Client, name: string): Promise<Tool> {
-  const tools = await gather(client.tools())
+function toolNamed(tools: readonly Tool[], name: string): Tool {
   const tool = tools.find(each => each.name === name)
   if (tool !== undefined) return tool
   const near = nearest(

@@ -1,11 +1,18 @@
 /** `vivarium completions`: a script that a shell reads once, and that asks this command for words after that. */
-import { clip } from '../../jsonrpc/limits.ts'
-import { CliError } from '../exit.ts'
-import type { Verb } from '../program.ts'
-import { placesOf, readSource, sourcesOf } from '../sources.ts'
-import { verbs } from '../verbs.ts'
 
-const shells = ['bash', 'zsh', 'fish'] as const
+import { statSync } from 'node:fs'
+import { connect } from '../../client/index.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { knownOffers, type Offers, offersOf, rememberOffers, type Seen } from '../completing/offers-book.ts'
+import { propose } from '../completing/propose.ts'
+import { filesMark, scripts, shells } from '../completing/scripts.ts'
+import { lineOf } from '../completing/word.ts'
+import { optionsFor, targetFor } from '../connecting.ts'
+import { CliError } from '../exit.ts'
+import type { Io } from '../io.ts'
+import type { Verb } from '../program.ts'
+import { exportsServer, resolveTarget } from '../target.ts'
+import { listsOf } from './list.ts'
 
 export const completions: Verb = {
   name: 'completions',
@@ -13,80 +20,74 @@ export const completions: Verb = {
   plain: true,
   declare(command, io) {
     command
-      .argument('<shell>', 'bash, zsh or fish; `servers` prints the names of configured servers')
+      .argument('<shell>', 'bash, zsh or fish')
+      .note(
+        'Verbs, options, their values and files are proposed, the servers of your config files, and of a server the tools, their\narguments, the resources and prompts: of an address and of a file at once, of other servers after they were listed or called.',
+      )
       .examples([
         ['vivarium completions bash >> ~/.bashrc', 'bash'],
-        ['vivarium completions zsh > ~/.zfunc/_vivarium', 'zsh'],
+        ['vivarium completions zsh >> ~/.zshrc', 'zsh; or as a file _vivarium on the fpath'],
         ['vivarium completions fish > ~/.config/fish/completions/vivarium.fish', 'fish'],
       ])
-      .action(async ({ words: [shell = ''] }) => {
-        if (shell === 'servers') {
-          for (const name of await serverNames(io.env)) io.output.write(`${name}\n`)
-          return 0
-        }
+      .action(async ({ words: [shell = ''], command: typed = [] }) => {
+        if (shell === 'words') return words(typed, io)
         const known = shells.find(each => each === shell)
         if (known === undefined)
           throw new CliError(1, `There are no completions for ${clip(shell)}`, `There are ${shells.join(', ')}`)
-        io.output.write(scripts[known]())
+        io.output.write(scripts[known])
         return 0
       })
   },
 }
 
-/** Names that can stand for a server, with the program that has it where that is needed. */
-async function serverNames(env: Readonly<Record<string, string | undefined>>): Promise<readonly string[]> {
-  const places = placesOf(env)
-  const found = new Map<string, Set<string>>()
-  for (const source of sourcesOf(places)) {
-    const config = await readSource(source, places)
-    for (const name of config?.servers.keys() ?? [])
-      if (/^[\w.@/-]+$/.test(name)) found.set(name, (found.get(name) ?? new Set()).add(source.name))
+/** What a shell asks for: all words of its line, the last one as far as it is typed. */
+async function words(typed: readonly string[], io: Io): Promise<number> {
+  const line = {
+    before: typed.slice(0, -1),
+    current: typed.at(-1) ?? '',
+    offers: (target: readonly string[]) => offersAt(target, io),
   }
-  return [...found]
-    .flatMap(([name, sources]) => (sources.size === 1 ? [name] : [...sources].map(source => `${source}:${name}`)))
-    .sort()
+  const { words: found, files } = await propose(line, io)
+  for (const word of found) io.output.write(lineOf(word))
+  if (files) io.output.write(`${filesMark}\n`)
+  return 0
 }
 
-const names = (): string => [...verbs.map(({ name }) => name), 'help'].join(' ')
+/** How long somebody waits after a key. */
+const askMs = 2_500
+/** How long what an address offered is taken for what it offers. */
+const freshMs = 600_000
 
-const scripts: Readonly<Record<(typeof shells)[number], () => string>> = {
-  bash: () => `# vivarium completions for bash
-_vivarium() {
-  local word="\${COMP_WORDS[COMP_CWORD]}"
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "${names()}" -- "$word"))
-  elif [[ "$word" == -* ]]; then
-    COMPREPLY=($(compgen -W "$(vivarium "\${COMP_WORDS[1]}" --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)" -- "$word"))
-  else
-    COMPREPLY=($(compgen -f -- "$word") $(compgen -W "$(vivarium completions servers 2>/dev/null)" -- "$word"))
-  fi
+/** What was seen before; an address, and a file that exports a server, are asked where that is not there or too old. */
+async function offersAt(target: readonly string[], io: Io): Promise<Offers | undefined> {
+  const known = knownOffers(target, io.env)
+  const [first = ''] = target
+  const isAddress = /^https?:\/\//i.test(first)
+  if (!isAddress && !isServerFile(first)) return known
+  const since = isAddress ? Date.now() - freshMs : statSync(first).mtimeMs
+  if (known !== undefined && known.at >= since) return known
+  const seen = await ask(target, io).catch(() => undefined)
+  if (seen === undefined) return known
+  rememberOffers(target, seen, io.env)
+  return offersOf(seen)
 }
-complete -o filenames -F _vivarium vivarium
-`,
-  zsh: () => `#compdef vivarium
-# vivarium completions for zsh
-_vivarium() {
-  local -a verbs
-  verbs=(
-${verbs.map(({ name, summary }) => `    '${name}:${summary.replaceAll("'", '').replaceAll(':', ' -')}'`).join('\n')}
-  )
-  if (( CURRENT == 2 )); then
-    _describe 'verb' verbs
-  elif [[ "\${words[CURRENT]}" == -* ]]; then
-    compadd -- \${(f)"$(vivarium "\${words[2]}" --help 2>/dev/null | grep -oE -- '--[a-z-]+' | sort -u)"}
-  else
-    _files
-    compadd -- \${(f)"$(vivarium completions servers 2>/dev/null)"}
-  fi
+
+function isServerFile(path: string): boolean {
+  try {
+    return exportsServer(path)
+  } catch {
+    return false
+  }
 }
-compdef _vivarium vivarium
-`,
-  fish: () => `# vivarium completions for fish
-complete -c vivarium -n __fish_use_subcommand -f
-${verbs
-  .map(({ name, summary }) => `complete -c vivarium -n __fish_use_subcommand -a ${name} -d '${summary.replaceAll("'", '')}'`)
-  .join('\n')}
-complete -c vivarium -n 'not __fish_use_subcommand' -a '(vivarium completions servers 2>/dev/null)'
-complete -c vivarium -n 'not __fish_use_subcommand; and string match -q -- "-*" (commandline -ct)' -a '(vivarium (commandline -opc)[2] --help 2>/dev/null | string match -ar -- "--[a-z-]+" | sort -u)'
-`,
+
+async function ask(target: readonly string[], io: Io): Promise<Seen> {
+  const quiet: Io = { ...io, interactive: false }
+  const resolved = await resolveTarget(target, quiet)
+  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(askMs)])
+  await using client = await connect(targetFor(resolved, {}, quiet), {
+    ...optionsFor(resolved, { auth: true }, quiet),
+    signal,
+    timeout: askMs,
+  })
+  return await listsOf(client)
 }

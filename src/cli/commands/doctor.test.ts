@@ -94,45 +94,30 @@ describe('programs', () => {
     ])
   })
 
-  test.each([
-    [
-      'a variable',
-      'console.error("Error: GITHUB_TOKEN environment variable is required"); process.exit(1)',
-      /env +It misses the variable GITHUB_TOKEN/,
-      /--env GITHUB_TOKEN/,
-    ],
-    [
-      'a package',
-      'await import("not-a-package")',
-      /start +The package not-a-package is not installed/,
-      /npm install not-a-package/,
-    ],
-    [
-      'a Python module',
-      `console.error("ModuleNotFoundError: No module named 'mcp'"); process.exit(1)`,
-      /The Python module mcp/,
-      /pip install mcp/,
-    ],
-    [
-      'HTTP instead',
-      'console.error("Listening on http://localhost:3999/mcp"); setTimeout(() => {}, 60_000)',
-      /It serves HTTP/,
-      /Use its address: http:\/\/localhost:3999\/mcp/,
-    ],
-    ['nothing', 'setTimeout(() => {}, 60_000)', /It runs but does not answer/, /Is it a server over stdio/],
-    [
-      'frames of a language server',
-      'process.stdout.write("Content-Length: 2\\r\\n\\r\\n{}"); setTimeout(() => {}, 60_000)',
-      /frames messages by Content-Length/,
-      /on a line of its own/,
-    ],
-  ])('one that misses or says %s', async (_, code, says, fix) => {
-    const it = await trial({ 'run.mjs': code })
-    const [exit, ...lines] = await wrongs(it, '--', 'node', join(it.folder, 'run.mjs'))
-    expect(exit).not.toBe(0)
-    expect(lines.join('\n')).toMatch(says)
-    expect(lines.join('\n')).toMatch(fix)
-  })
+  test('programs that do not open, each by what it says, side by side', async () => {
+    const stays = 'setTimeout(() => {}, 60_000)'
+    const programs: Readonly<Record<string, string>> = {
+      variable: 'console.error("Error: GITHUB_TOKEN environment variable is required"); process.exit(1)',
+      package: 'await import("not-a-package")',
+      http: `console.error("Listening on http://localhost:3999/mcp"); ${stays}`,
+      nothing: stays,
+      framed: `process.stdout.write("Content-Length: 2\\r\\n\\r\\n{}"); ${stays}`,
+      crash: 'const it = undefined\nit.port',
+    }
+    const it = await trial(Object.fromEntries(Object.entries(programs).map(([name, code]) => [`${name}.mjs`, code])))
+    const servers = Object.keys(programs).map(name => [name, { command: 'node', args: [join(it.folder, `${name}.mjs`)] }])
+    it.write('mcp.json', JSON.stringify({ mcpServers: Object.fromEntries(servers) }))
+    const { code, out, err } = await it.run(['doctor', 'mcp.json', '--timeout', '8s'], { env: { GITHUB_TOKEN: 'x' } })
+    expect(code).toBe(4)
+    const said = (name: string): string => new RegExp(`✗ ${name} .*\\n.*\\n`).exec(out)?.[0] ?? ''
+    expect(said('variable')).toMatch(/misses the variable GITHUB_TOKEN\n +→ This shell has it.* "env": \{ "GITHUB_TOKEN"/)
+    expect(said('package')).toMatch(/package not-a-package is not installed\n +→ npm install not-a-package/)
+    expect(said('http')).toMatch(/It serves HTTP.*\n +→ Use its address: http:\/\/localhost:3999\/mcp/)
+    expect(said('nothing')).toMatch(/answers nothing within 8 s\n +→ Is it a server over stdio.*--timeout/)
+    expect(said('framed')).toMatch(/frames messages by Content-Length.*\n +→ Write each message on a line/)
+    expect(said('crash')).toMatch(/fails as it starts: TypeError: .*\n +→ Mend it at .*crash\.mjs:2/)
+    expect(err).toContain('nothing does not answer yet: it has said nothing yet. Waiting up to 8 s')
+  }, 60_000)
 
   test('schemas, names and revisions that clients stumble over', async () => {
     const it = await trial({})
@@ -197,6 +182,16 @@ describe('addresses', () => {
     ])
   })
 
+  test('a token that it wants, too many requests, and nothing at any path', async () => {
+    const it = await trial({})
+    const token = await http((_, res) => res.writeHead(401, { 'www-authenticate': 'Bearer' }).end())
+    expect((await wrongs(it, token)).join('\n')).toMatch(/^3\n.*It wants a token.*\n→ .*--bearer-env NAME/)
+    const busy = await http((_, res) => res.writeHead(429, { 'retry-after': '30' }).end())
+    expect((await wrongs(it, busy)).join('\n')).toMatch(/^4\n.*asked too often.*\n→ Wait 30 s/)
+    const empty = await http((_, res) => res.writeHead(404).end())
+    expect((await wrongs(it, empty)).join('\n')).toMatch(/^4\n.*Nothing serves at \/ \(HTTP 404\), nor at \/mcp, \/sse/)
+  })
+
   test('a certificate that nobody trusts', async () => {
     const it = await trial({})
     const port = await listening(createTls(certificate(), (_, res) => res.end()))
@@ -212,7 +207,10 @@ describe('addresses', () => {
     const { until } = it.start(['serve', 'server.ts', '--port', '0', '--sse', '--format', 'json'])
     const [, port = ''] = await until(/"port":(\d+)/)
     const { code, out } = await it.run(['doctor', `http://127.0.0.1:${port}/sse`])
-    expect([code, out]).toEqual([0, expect.stringContaining('It opens and speaks')])
+    expect([code, out]).toEqual([
+      0,
+      expect.stringMatching(/It opens and speaks[\s\S]*old pair of SSE[\s\S]*→ Use \S+\/mcp, where/),
+    ])
     const mute = await http(() => {})
     expect((await wrongs(it, `${mute}/mcp`))[1]).toContain('says nothing within')
   }, 60_000)
@@ -244,6 +242,27 @@ test('a config file: one line each, what is wrong with it, and names that collid
   }[]
   expect(json[0]?.servers.find(({ server }) => server === 'one')?.works).toBe(true)
 }, 60_000)
+
+test('paths of another system or from another folder, and JSON that only some programs read', async () => {
+  const it = await trial({
+    'x.json': `{ "mcpServers": {
+      "win": { "command": "C:\\\\Program Files\\\\node.exe" },
+      "single": { "command": "node", "args": ["C:\\new\\table.js"] },
+    } }`,
+    'deep/mcp.json': JSON.stringify({ mcpServers: { near: { command: 'node', args: ['./near.js'] } } }),
+    'deep/near.js': '',
+    'y.json': '{ "mcpServers": { "a": { "command": "node" "args": [] } } }',
+  })
+  const { out } = await it.run(['doctor', 'x.json'])
+  expect(out).toMatch(/✗ win .*is a path of Windows/)
+  expect(out).toMatch(/✗ single +"C:\\new\\table.js" holds what JSON made of a single backslash\n +→ Write each one twice/)
+  expect(out).toMatch(/! config +line 3: there is a comma behind the last member.*\n +→ Remove it/)
+  const deep = await it.run(['doctor', 'deep/mcp.json'])
+  expect(deep.out).toMatch(
+    /✗ near .*There is no file .*\n +→ It lies beside the config: write the whole path, \S+\/deep\/near\.js/,
+  )
+  expect((await it.run(['doctor', 'y.json'])).out).toMatch(/line 1: .*comma expected\n +→ Put one between/)
+}, 30_000)
 
 test('without a target it looks at every config file there is', async () => {
   const it = await trial({

@@ -1,12 +1,14 @@
 /** `vivarium doctor`: why a server or a config does not work, and what to do about it. */
 import { existsSync } from 'node:fs'
-import { isAbsolute, relative } from 'node:path'
+import { dirname, relative, resolve } from 'node:path'
 import type { ConfiguredServer, HostConfig } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type ConnectingOptions, connectingOptions } from '../connecting.ts'
+import { examineFile } from '../doctor/config-file.ts'
 import { type Examined, examine } from '../doctor/examine.ts'
 import { exitOf, type Finding, fail } from '../doctor/finding.ts'
 import { examineCollisions } from '../doctor/offers.ts'
+import { Waits } from '../doctor/waits.ts'
 import { CliError } from '../exit.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
@@ -14,7 +16,6 @@ import type { Call, Verb } from '../program.ts'
 import { type Places, placesOf, readNamed, readSource, sourcesOf } from '../sources.ts'
 import { type Resolved, resolveTarget, splitTarget } from '../target.ts'
 import { brief } from '../terminal/paint.ts'
-import { Screen } from '../terminal/screen.ts'
 
 export const doctor: Verb = {
   name: 'doctor',
@@ -35,11 +36,12 @@ async function run(call: Call<ConnectingOptions>, io: Io): Promise<number> {
   const { target } = splitTarget(call)
   const [first] = target
   const places = placesOf(io.env)
-  if (first === undefined) return examineConfigs(await found(places), call.options, io, places)
+  const waits = new Waits(io, call.options.format === 'json')
+  if (first === undefined) return examineConfigs(await found(places), call.options, io, places, waits)
   if (/\.(jsonc?|ya?ml)$/i.test(first) && existsSync(first))
-    return examineConfigs([{ name: first, config: await readNamed(first, places) }], call.options, io, places)
+    return examineConfigs([{ name: first, config: await readNamed(first, places) }], call.options, io, places, waits)
   const resolved = await resolveTarget(target, io, call.options)
-  const { findings, summary } = await examine(resolved, call.options, io)
+  const { findings, summary } = await examine(resolved, call.options, io, waits)
   const printer = printerOf(io)
   if (call.options.format === 'json') printer.json({ target: resolved.label, works: summary !== undefined, summary, findings })
   else {
@@ -82,28 +84,38 @@ interface Row {
 }
 
 /** How many servers are started at a time. */
-const atOnce = 4
+const atOnce = 8
 
 async function examineConfigs(
   configs: readonly NamedConfig[],
   options: ConnectingOptions,
   io: Io,
   { cwd }: Places,
+  waits: Waits,
 ): Promise<number> {
   const printer = printerOf(io)
+  const look = inTurn(atOnce, server => examineServer(server, options, io, waits))
+  const told = (write: () => void): void => (options.format === 'json' ? undefined : waits.aside(write))
+  // All are begun; they are told in the order of the files, each as soon as those before it are.
+  const begun = configs.map(({ name, config }) => ({
+    name,
+    config,
+    looked: [...config.servers.values()].map(server => look(server, resolve(cwd, config.file))),
+  }))
   const all: { source: string; file: string; findings: readonly Finding[]; servers: readonly Row[] }[] = []
-  for (const { name, config } of configs) {
-    const file =
-      isAbsolute(config.file) && !relative(cwd, config.file).startsWith('..') ? relative(cwd, config.file) : config.file
-    if (options.format !== 'json')
-      printer.line(`${printer.paint.bold(name)}${name === file ? '' : ` ${printer.paint.dim(file)}`}`)
-    const rows = await examineServers(config, options, io, row => options.format !== 'json' && printRow(row, printer))
+  for (const { name, config, looked } of begun) {
+    const path = resolve(cwd, config.file)
+    const file = relative(cwd, path).startsWith('..') ? config.file : relative(cwd, path)
+    told(() => printer.line(`${printer.paint.bold(name)}${name === file ? '' : ` ${printer.paint.dim(file)}`}`))
+    const rows: Row[] = []
+    for (const row of [...refusedRows(config), ...looked]) {
+      const known = await row
+      rows.push(known)
+      told(() => printRow(known, printer))
+    }
     const collisions = examineCollisions(new Map(rows.map(({ server, examined }) => [server, examined.tools])))
-    const general = config.faults
-      .filter(({ server }) => server === undefined)
-      .map(({ line, why }) => fail('config', `line ${line}: ${why.message}`, why.fix))
-    const findings = [...general, ...collisions]
-    if (options.format !== 'json') for (const finding of findings) printFinding(finding, printer, '  ')
+    const findings = [...examineFile(config, path), ...collisions]
+    for (const finding of findings) told(() => printFinding(finding, printer, '  '))
     all.push({ source: name, file: config.file, findings, servers: rows })
   }
   if (options.format === 'json')
@@ -116,50 +128,56 @@ async function examineConfigs(
   return exitOf(all.flatMap(({ findings, servers }) => [...findings, ...servers.flatMap(({ examined }) => examined.findings)]))
 }
 
-async function examineServers(
-  config: HostConfig,
-  options: ConnectingOptions,
-  io: Io,
-  done: (row: Row) => void,
-): Promise<readonly Row[]> {
-  const rows: Row[] = []
-  for (const [server, { message, fix }] of config.refused)
-    rows.push({ server, examined: { findings: [fail('config', message, fix)], summary: undefined, tools: [] } })
-  for (const row of rows) done(row)
-  const known = [...config.servers.values()]
-  const looked = known.map(server => ({ server, ...Promise.withResolvers<Row>() }))
-  const waiting = [...looked]
-  const work = async (): Promise<void> => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
-      await examineServer(next.server, options, io).then(next.resolve, next.reject)
-  }
-  const screen = new Screen({ output: io.errors, env: io.env })
-  const working = Array.from({ length: atOnce }, work)
-  // Told in the order of the file, each as soon as those before it are.
-  for (const { server, promise } of looked) {
-    const waited = screen.work(`waiting for ${clip(server.name)}`)
-    const row = await promise.finally(waited)
-    rows.push(row)
-    done(row)
-  }
-  await Promise.all(working)
-  return rows
+function refusedRows({ refused }: HostConfig): readonly Row[] {
+  return [...refused].map(([server, { message, fix }]) => ({
+    server,
+    examined: { findings: [fail('config', message, fix)], summary: undefined, tools: [] },
+  }))
 }
 
-async function examineServer(
-  { name, target, headers, disabled }: ConfiguredServer,
-  options: ConnectingOptions,
-  io: Io,
-): Promise<Row> {
+interface Asked {
+  readonly server: ConfiguredServer
+  readonly file: string
+}
+
+/** So many at a time; a server that stands in several files is looked at once. */
+function inTurn(most: number, work: (asked: Asked) => Promise<Row>): (server: ConfiguredServer, file: string) => Promise<Row> {
+  const known = new Map<string, Promise<Row>>()
+  const waiting: (() => void)[] = []
+  let free = most
+  const run = async (asked: Asked): Promise<Row> => {
+    if (free === 0) await new Promise<void>(resolve => waiting.push(resolve))
+    else free--
+    try {
+      return await work(asked)
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) free++
+      else next()
+    }
+  }
+  return (server, file) => {
+    const key = `${server.name} ${server.digest} ${server.disabled}`
+    const looked = known.get(key) ?? run({ server, file })
+    known.set(key, looked)
+    // Who is told of a failure reads the rows one after the other.
+    looked.catch(() => {})
+    return looked
+  }
+}
+
+async function examineServer({ server, file }: Asked, options: ConnectingOptions, io: Io, waits: Waits): Promise<Row> {
+  const { name, target, headers, disabled } = server
   if (disabled) return { server: name, disabled, examined: { findings: [], summary: undefined, tools: [] } }
   const resolved: Resolved = {
     label: clip(name),
     again: clip(name),
     target,
+    folder: dirname(file),
     options: headers === undefined ? {} : { headers },
     close: async () => {},
   }
-  return { server: name, examined: await examine(resolved, options, io) }
+  return { server: name, examined: await examine(resolved, options, io, waits) }
 }
 
 /** One line, and the first thing that is wrong with its fix. */

@@ -101,7 +101,7 @@ test('it serves over HTTP where it is told to, and ends in good order', { timeou
 test('--check tells of a rule that is about no tool', { timeout: 60_000 }, async () => {
   const { ended, out } = run(await folder("  - { name: typo, tool: 'nosuch_*', do: deny }\n"), ['gateway.yaml', '--check'])
   expect(await ended).toBe(0)
-  expect(out()).toContain('The rule typo is about no tool')
+  expect(out()).toContain('The rule typo is about nothing')
   expect(out()).not.toContain('The rule careful')
 })
 
@@ -115,8 +115,43 @@ test('--check says of a file that is not there just that', { timeout: 60_000 }, 
 test('--check does not promise to try a server again', { timeout: 60_000 }, async () => {
   const path = await folder()
   await writeFile(join(path, 'left.mjs'), 'process.exit(1)')
-  const { ended, out } = run(path, ['gateway.yaml', '--check'])
-  expect(await ended).toBe(4)
-  expect(out()).toContain('Correct its entry, or start it')
-  expect(out()).not.toContain('tried again')
+  for (const format of ['text', 'json']) {
+    const { ended, out, err } = run(path, ['gateway.yaml', '--check', '--format', format])
+    expect([await ended, err()]).toEqual([4, ''])
+    expect(out()).toContain('Correct its entry, or start it')
+    expect(out()).not.toContain('tried again')
+    if (format === 'json')
+      expect(JSON.parse(out())).toMatchObject({
+        servers: [
+          { name: 'right', target: expect.stringContaining('right.mjs'), status: 'up' },
+          { name: 'left', status: 'down', why: { code: 'SERVER_DOWN', fix: 'Correct its entry, or start it' } },
+        ],
+      })
+  }
+})
+
+test('--check says as JSON all that it says in words: mistakes, idle rules, what is not listed', {
+  timeout: 60_000,
+}, async () => {
+  const typo = run(await folder("  - { name: typo, tool: 'nosuch_*', do: deny }\n"), [
+    'gateway.yaml',
+    '--check',
+    '--format',
+    'json',
+  ])
+  const mistake = run(await folder('listen: { prt: 1 }\n'), ['gateway.yaml', '--check', '--format', 'json'])
+  expect([await typo.ended, typo.err(), await mistake.ended, mistake.err()]).toEqual([0, '', 1, ''])
+  expect(JSON.parse(typo.out())).toMatchObject({ idle: ['typo'], names: [{}, { name: 'delete_right', listed: false }, {}, {}] })
+  expect(JSON.parse(mistake.out())).toEqual({
+    file: 'gateway.yaml',
+    faults: [
+      {
+        file: expect.any(String),
+        line: 5,
+        rule: expect.any(String),
+        message: expect.stringContaining('prt'),
+        fix: expect.any(String),
+      },
+    ],
+  })
 })

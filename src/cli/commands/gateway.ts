@@ -2,17 +2,20 @@
 import type { Gateway, GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { CliError } from '../exit.ts'
+import { declareOperating } from '../gateway/operating.ts'
 import { startQuietly } from '../gateway/quiet-start.ts'
+import { tellingTo } from '../gateway/telling.ts'
 import { untilInterrupted } from '../interrupted.ts'
 import type { Io } from '../io.ts'
 import { portOf } from '../port.ts'
 import { printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
-import { safe } from '../terminal/paint.ts'
 
 interface GatewayOptions {
   readonly check?: boolean
   readonly stdio?: boolean
+  readonly signIn?: string
+  readonly approve?: string
   readonly port?: number
   readonly host?: string
   readonly unprotected?: boolean
@@ -23,10 +26,13 @@ export const gateway: Verb = {
   name: 'gateway',
   summary: 'One endpoint in front of many servers, by a config file',
   declare(command, io) {
+    declareOperating(command, io)
     command
       .argument('<file>', 'YAML or JSON: include, servers, listen, store, auth, clients, rules, pins, audit')
       .option('--check', 'Say what the file comes to: servers, names, rules, mistakes. Serves nothing')
       .option('--stdio', 'Serve one client over standard input and output')
+      .option('--sign-in <server>', 'Sign in with the browser at this server of the file, so that the gateway can use it')
+      .option('--approve <server>', 'Take the command or address that the file has now for this server for the right one')
       .option('--port <number>', 'Over HTTP at this port; 0 takes any that is free (default: as the file says, else 7420)', {
         parse: portOf,
       })
@@ -35,8 +41,10 @@ export const gateway: Verb = {
       .note('Servers speak whatever revision of MCP they speak, and clients theirs: the gateway translates between them.')
       .examples([
         ['vivarium gateway gateway.yaml --check', 'before you use it'],
+        ['vivarium gateway gateway.yaml --sign-in notes', 'once, for a server whose entry says auth: sign-in'],
         ['vivarium gateway gateway.yaml --port 7420', 'for clients that speak HTTP'],
         ['vivarium gateway gateway.yaml --stdio', 'as the only server in the config of an editor'],
+        ['vivarium gateway approvals gateway.yaml', 'what waits for you, from a second terminal'],
       ])
       .action<GatewayOptions>(call => run(call, io))
   },
@@ -44,7 +52,6 @@ export const gateway: Verb = {
 
 async function run({ words: [file = ''], options }: Call<GatewayOptions>, io: Io): Promise<number> {
   const { createGateway, readGatewayFile } = await import('../../gateway/index.ts')
-  const { optionsOf } = await import('../../gateway/config/load.ts')
   if (options.stdio === true && options.port !== undefined)
     throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
   const config = await readGatewayFile(file, { env: io.env }).catch(error => {
@@ -55,17 +62,38 @@ async function run({ words: [file = ''], options }: Call<GatewayOptions>, io: Io
     return checkGateway(config, io, options.format)
   }
   refuse(config)
-  const aside = printerOf(io).aside
-  const note = (text: string): void => aside.line(aside.paint.dim(safe(text)))
-  const opened = await startQuietly(
-    () => createGateway({ ...optionsOf(config), onStderr: (server, line) => note(`${server}: ${line}`) }),
+  if (options.signIn !== undefined) {
+    const { signIn } = await import('../gateway/sign-in.ts')
+    return signIn(config, options.signIn, io)
+  }
+  if (options.approve !== undefined) {
+    const { approveLaunch } = await import('../gateway/launches.ts')
+    return approveLaunch(config, options.approve, io)
+  }
+  const { followFile } = await import('../gateway/follow.ts')
+  const { tell, stderr } = tellingTo(io)
+  await using following = await followFile(config, { env: io.env, tell })
+  await using opened = await startQuietly(
+    () =>
+      createGateway({
+        config: file,
+        onStderr: stderr,
+        onNotice: ({ message, fix }) =>
+          tell(
+            `${message}
+  → ${fix}`,
+            'warning',
+          ),
+      }),
     gateway => gateway.ready(),
   )
+  following.open(opened)
   try {
-    if (options.stdio === true) await opened.stdio()
+    if (options.stdio === true) await Promise.race([opened.stdio(), untilInterrupted(io.signal)])
     else await serve(opened, config, options, io)
   } finally {
-    await opened.close()
+    // Nothing is to be read again while it ends.
+    await following.close()
   }
   return 0
 }
@@ -93,10 +121,17 @@ async function serve(opened: Gateway, config: GatewayConfig<TrustSettings>, opti
   const { url, port } = listening
   if (options.format === 'json') json({ url, port }, true)
   else {
-    line(`${config.servers.size} servers are served at ${paint.name(url)}`)
+    line(`${servedOf(opened)} at ${paint.name(url)}`)
     aside.line(aside.paint.dim(`  vivarium list ${url}`))
     aside.line(aside.paint.dim('  Ctrl-C ends it'))
   }
   await untilInterrupted(io.signal)
-  await listening.close()
+}
+
+/** How many are there now. Others may still come up. */
+function servedOf(opened: Gateway): string {
+  const all = opened.upstreams()
+  const up = all.filter(({ status }) => status === 'up').length
+  const rest = up === all.length ? '' : ` (${up} up so far)`
+  return all.length === 1 ? `1 server${rest} is served` : `${all.length} servers${rest} are served`
 }

@@ -2,7 +2,7 @@
 import { connect } from '../../client/index.ts'
 import { durationText } from '../../core/duration.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type ConnectingOptions, connectingOptions, optionsFor, targetFor } from '../connecting.ts'
+import { type ConnectingOptions, connectingOptions, optionsFor, patienceMs, probeMs, targetFor } from '../connecting.ts'
 import { factsOf, liveFacts, overhearing, type ServerFacts, saysLive } from '../facts.ts'
 import { unreachable } from '../failures.ts'
 import type { Io } from '../io.ts'
@@ -10,6 +10,7 @@ import { type Printer, printerOf, widthOf, wrapped } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { brief } from '../terminal/paint.ts'
+import { Screen } from '../terminal/screen.ts'
 
 interface InspectOptions extends ConnectingOptions {
   readonly live?: boolean
@@ -35,11 +36,19 @@ export const inspect: Verb = {
 async function run(call: Call<InspectOptions>, io: Io): Promise<number> {
   const resolved = await resolveTarget(splitTarget(call).target, io, call.options)
   const options = optionsFor(resolved, call.options, io)
-  const target = targetFor(resolved, call.options, io)
+  const said: string[] = []
+  const target = targetFor(resolved, call.options, io, said)
+  const waited = new Screen({ output: io.errors, env: io.env }).work(`waiting for ${resolved.label}`)
   const { heard, wrap } = overhearing()
   try {
     const begun = performance.now()
-    await using client = await connect(target, { ...options, wrap })
+    const patience = AbortSignal.timeout(patienceMs(resolved, call.options))
+    await using client = await connect(target, {
+      ...options,
+      probeTimeout: probeMs(target),
+      wrap,
+      signal: AbortSignal.any([io.signal, patience]),
+    }).finally(waited)
     const openedMs = performance.now() - begun
     const asks = call.options.live === true || saysLive(client.capabilities)
     const facts = await factsOf(client, heard, openedMs, asks ? await liveFacts(target, options) : undefined)
@@ -48,7 +57,7 @@ async function run(call: Call<InspectOptions>, io: Io): Promise<number> {
     else print(resolved.label, facts, printer, widthOf(io))
     return 0
   } catch (error) {
-    throw unreachable(error, resolved.label, [], resolved.again)
+    throw unreachable(error, resolved.label, said, resolved.again)
   } finally {
     await resolved.close()
   }

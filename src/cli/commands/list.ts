@@ -1,11 +1,14 @@
 /** `vivarium list`: what a server offers, a line each that reads like a signature. */
 import type { Client, Prompt, Resource, ResourceTemplate, Tool } from '../../client/index.ts'
+import { rememberOffers } from '../completing/offers-book.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../exit.ts'
 import { gather } from '../gather.ts'
+import { nearest } from '../nearest.ts'
 import { type Printer, printerOf, widthOf, wrapped } from '../print.ts'
 import type { Verb } from '../program.ts'
 import { signature } from '../signature.ts'
+import { splitTarget } from '../target.ts'
 import { brief } from '../terminal/paint.ts'
 
 const kinds = ['tools', 'resources', 'templates', 'prompts'] as const
@@ -32,24 +35,29 @@ export const list: Verb = {
         ['vivarium list -- npx -y @modelcontextprotocol/server-everything', 'a program'],
         ['vivarium list cursor:github --format json', 'a server that Cursor knows, for a program'],
       ])
-      .action<ConnectingOptions>(call =>
-        withClient(call, io, async ({ client, rest }) => {
-          const wanted = kindOf(rest[0])
+      .action<ConnectingOptions>(call => {
+        // Before anything is started for it.
+        const wanted = kindOf(splitTarget(call).rest[0])
+        return withClient(call, io, async ({ client }) => {
           const lists = await listsOf(client, wanted)
+          rememberOffers(splitTarget(call).target, lists, io.env)
           const printer = printerOf(io)
           if (call.options.format === 'json') printer.json(lists)
           else printLists(lists, printer, widthOf(io), wanted.length > 1)
           return 0
-        }),
-      )
+        })
+      })
   },
 }
 
 function kindOf(word = 'all'): readonly Kind[] {
   if (word === 'all') return kinds
   const kind = kinds.find(each => each === word || each === `${word}s`)
-  if (kind === undefined)
-    throw new CliError(1, `There is no list of ${JSON.stringify(brief(word, 40))}`, `There are ${kinds.join(', ')} and all`)
+  if (kind === undefined) {
+    const near = nearest(word, kinds)
+    const fix = near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `There are ${kinds.join(', ')} and all`
+    throw new CliError(1, `There is no list of ${JSON.stringify(brief(word, 40))}`, fix)
+  }
   return [kind]
 }
 

@@ -9,6 +9,7 @@ import type { Io } from '../io.ts'
 import { printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { scaffold } from '../scaffold/files.ts'
+import { Screen } from '../terminal/screen.ts'
 
 interface NewOptions {
   readonly vivarium?: string
@@ -47,7 +48,8 @@ async function run({ words: [given = ''], options }: Call<NewOptions>, io: Io): 
   if (isText) for (const path of files.keys()) line(`  ${paint.good('+')} ${join(relative('.', folder) || '.', path)}`)
   if (options.install) {
     aside.line(aside.paint.dim('npm install …'))
-    await install(folder)
+    const waited = new Screen({ output: io.errors, env: io.env }).work('fetching what it needs, a Node among it')
+    await install(folder).finally(waited)
   }
   if (!isText) json({ folder, files: [...files.keys()], installed: options.install })
   else {

@@ -6,7 +6,7 @@ import { type AskOptions, askOptions, createAsks } from '../asks.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { blockText } from '../content.ts'
 import { CliError } from '../exit.ts'
-import { offering } from '../failures.ts'
+import { offering, orMeant } from '../failures.ts'
 import { gather } from '../gather.ts'
 import { givenArguments } from '../given.ts'
 import { printerOf } from '../print.ts'
@@ -45,7 +45,10 @@ export const prompt: Verb = {
             readArguments(pairs, schema, known, name),
           )
           const texts = Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)]))
-          const result = await offering('prompts', label, client.getPrompt(name, texts, { signal: io.signal }))
+          const asked = client
+            .getPrompt(name, texts, { signal: io.signal })
+            .catch(error => orMeant(error, 'prompt', name, async () => (await gather(client.prompts())).map(each => each.name)))
+          const result = await offering('prompts', label, asked)
           const printer = printerOf(io)
           const { paint } = printer
           if (call.options.format === 'json') printer.json(result)

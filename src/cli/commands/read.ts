@@ -1,8 +1,10 @@
 /** `vivarium read`: the content of a resource. */
+import type { Client } from '../../client/index.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { contentsText, saveContents } from '../content.ts'
 import { CliError } from '../exit.ts'
-import { offering } from '../failures.ts'
+import { offering, orMeant } from '../failures.ts'
+import { gather } from '../gather.ts'
 import { printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
 import { listCommand } from '../shell.ts'
@@ -27,7 +29,10 @@ export const read: Verb = {
       .action<ReadOptions>(call =>
         withClient(call, io, async ({ client, label, again, rest: [uri] }) => {
           if (uri === undefined) throw new CliError(1, 'No resource is named', `${listCommand(again, 'resources')} shows them`)
-          const result = await offering('resources', label, client.readResource(uri, { signal: io.signal }))
+          const asked = client
+            .readResource(uri, { signal: io.signal })
+            .catch(error => orMeant(error, 'resource', uri, () => urisOf(client)))
+          const result = await offering('resources', label, asked)
           const printer = printerOf(io)
           const { output, format } = call.options
           if (output !== undefined)
@@ -38,4 +43,8 @@ export const read: Verb = {
         }),
       )
   },
+}
+
+async function urisOf(client: Client): Promise<readonly string[]> {
+  return (await gather(client.resources())).map(({ uri }) => uri)
 }

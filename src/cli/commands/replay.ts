@@ -1,6 +1,7 @@
 /** `vivarium replay`: a tape sent again, with what differs; or a tape as a server, with what goes wrong. */
 import { clip, echo } from '../../jsonrpc/limits.ts'
 import { openTape, replayTape, serveTape, type Tape, type TapeDifference } from '../../testing/index.ts'
+import { milliseconds } from '../connecting.ts'
 import { headersOf } from '../credentials.ts'
 import { CliError } from '../exit.ts'
 import { untilInterrupted } from '../interrupted.ts'
@@ -34,7 +35,9 @@ export const replay: Verb = {
       .argument('<tape>', 'what vivarium record has written')
       .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
       .option('--ignore <path>', 'What may differ: result.serverInfo.version, **.elapsed', { repeated: true })
-      .option('--timeout <seconds>', 'How long to wait for what was said then (default: 30)', { parse: numberOf })
+      .option('--timeout <time>', 'How long to wait for what was said then: 500ms, 30s, 5m (default: 30s)', {
+        parse: milliseconds,
+      })
       .option('--header <line>', `A header for the server: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
         repeated: true,
       })
@@ -112,7 +115,7 @@ async function against(tape: Tape, words: readonly string[], { options: given }:
   const found = await replayTape(tape, target, {
     headers,
     ...(ignore !== undefined && { ignore }),
-    ...(timeout !== undefined && { timeoutMs: timeout * 1_000 }),
+    ...(timeout !== undefined && { timeoutMs: timeout }),
   }).finally(close)
   const printer = printerOf(io)
   if (format === 'json') printer.json(found)
@@ -120,7 +123,8 @@ async function against(tape: Tape, words: readonly string[], { options: given }:
     for (const difference of found.differences) show(difference, printer)
     const count = found.differences.length
     const verdict = count === 0 ? 'nothing differs' : `${count} ${count === 1 ? 'difference' : 'differences'}`
-    printer.line(`${label}: ${found.sent} frames in ${found.conversations} conversations, ${verdict}`)
+    const talks = found.conversations === 1 ? '1 conversation' : `${found.conversations} conversations`
+    printer.line(`${label}: ${found.sent} frames in ${talks}, ${verdict}`)
   }
   return found.differences.length === 0 ? 0 : 1
 }

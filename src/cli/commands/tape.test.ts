@@ -107,7 +107,9 @@ describe('vivarium replay', () => {
     const json = start(['replay', file, '--format', 'json', '--against', await greeter('Good day')])
     expect(await json.code).toBe(1)
     expect(JSON.parse(json.text())).toMatchObject({ differences: [{ before: 'Hello', after: 'Good day' }] })
-    expect(await start(['replay', file, '--ignore', '**.text', '--against', await greeter('Good day')]).code).toBe(0)
+    expect(
+      await start(['replay', file, '--timeout', '20s', '--ignore', '**.text', '--against', await greeter('Good day')]).code,
+    ).toBe(0)
   })
 
   test('serves the tape until it is ended, with faults', async () => {

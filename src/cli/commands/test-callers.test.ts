@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Result } from '../../conformance/index.ts'
 import { CliError } from '../exit.ts'
-import { judgeCaller } from './test-callers.ts'
+import { judgeCaller, refuseUnheard } from './test-callers.ts'
 
 const quiet = { signal: new AbortController().signal, onResult: () => {} }
 
@@ -27,4 +27,6 @@ test('a client that does nothing has failed where its revision was asked for by 
 test('a program that is no host is skipped where nobody asked for the revision', async () => {
   const report = await judgeCaller({ host: `"${process.execPath}" -e 0`, carrier: ['http'], only: /L12-1/ }, quiet)
   expect(report).toMatchObject({ role: 'host', summary: { failed: 0, error: 0, passed: 0 } })
+  // Whoever runs the command is told why nothing was judged, and what such a program has to do.
+  expect(() => report && refuseUnheard(report)).toThrow(expect.objectContaining({ exit: 4 }))
 })

@@ -8,6 +8,7 @@ import {
   type Result,
   type RevisionId,
 } from '../../conformance/index.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import { CliError } from '../exit.ts'
 
 export interface CallerOptions {
@@ -37,4 +38,16 @@ export function judgeCaller(
     ...(only === undefined ? {} : { only }),
   }
   return client === undefined ? judgeHost({ command: host ?? '' }, options) : judgeClient({ command: client }, options)
+}
+
+/** A program that never asked for anything has not failed, where nobody named a revision: it was not judged. */
+export function refuseUnheard(report: Report): Report {
+  const [first] = report.results
+  const isCell = ({ test_id, status }: Result): boolean => test_id.startsWith('cell/') && status === 'skipped'
+  if (first === undefined || !report.results.every(isCell)) return report
+  throw new CliError(
+    4,
+    `The program cannot be judged at any revision. ${clip(first.message, 300)}`,
+    'It is started with the address of a server as its last word, and has to connect to it: try it by hand with one',
+  )
 }

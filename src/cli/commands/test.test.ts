@@ -1,10 +1,13 @@
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer as createHttp } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createServer } from '../../server/index.ts'
+import { nodeHandler } from '../../server/node-handler.ts'
 import type { CliError } from '../exit.ts'
 import type { Io } from '../io.ts'
 import { run } from '../program.ts'
@@ -22,7 +25,7 @@ async function vivarium(...args: readonly string[]): Promise<{ code: number; out
     input,
     output,
     errors,
-    env: process.env,
+    env: { ...process.env, HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder },
     interactive: false,
     colour: false,
     signal: new AbortController().signal,
@@ -76,17 +79,77 @@ describe('vivarium test', () => {
     } satisfies Partial<CliError>)
   })
 
-  it('ends with 3 where the server wants credentials', async () => {
-    const { createServer: createHttp } = await import('node:http')
-    const guarded = createHttp((_, response) => response.writeHead(401).end())
-    onTestFinished(() => void guarded.close())
-    const url = await new Promise<string>(resolve => {
-      guarded.listen(0, '127.0.0.1', () => {
-        const address = guarded.address()
-        resolve(`http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/mcp`)
+  describe('a server that wants credentials', () => {
+    /** Guards itself rightly, or without a challenge; the one token that it takes is `good`. */
+    async function guarded(challenges: boolean): Promise<string> {
+      const inside = createServer({ name: 'guarded', version: '1.0.0' })
+      inside.tool('look', { description: 'Looks', annotations: { readOnlyHint: true } }, () => 'Seen')
+      const handle = nodeHandler(inside)
+      let origin = ''
+      const http = createHttp((request, response) => {
+        const metadata = '/.well-known/oauth-protected-resource/mcp'
+        if (request.url === metadata) {
+          const told = { resource: `${origin}/mcp`, authorization_servers: ['https://login.example'] }
+          return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(told))
+        }
+        if (request.headers.authorization === 'Bearer good') return void handle(request, response)
+        request.resume()
+        const challenge = { 'www-authenticate': `Bearer resource_metadata="${origin}${metadata}"` }
+        response.writeHead(401, challenges ? challenge : {}).end()
       })
+      onTestFinished(async () => {
+        http.closeAllConnections()
+        http.close()
+        await inside.close()
+      })
+      http.listen(0, '127.0.0.1')
+      await once(http, 'listening')
+      origin = `http://127.0.0.1:${(http.address() as { port: number }).port}`
+      return `${origin}/mcp`
+    }
+
+    it('is judged by what a stranger sees; the rest is skipped with the way in, and the end is 3', async () => {
+      const files = ['guarded.json', 'guarded.xml', 'guarded-badge.json'].map(name => join(folder, name))
+      const [report = '', junit = '', badge = ''] = files
+      const url = await guarded(true)
+      const { code, output } = await vivarium(
+        'test',
+        url,
+        '--revision',
+        '2025-11-25',
+        '--report',
+        report,
+        '--junit',
+        junit,
+        '--badge',
+        badge,
+      )
+      expect(code).toBe(3)
+      expect(output).toMatch(/2025-11-25 +http +[5-9] +0 +\d+ +0/)
+      expect(output).toContain('SHUT    Only what a stranger sees was judged')
+      expect(output).toMatch(/HTTP status 401.*--bearer-env NAME or --header.*\(\d+ scenarios were not run\)/)
+      const results = JSON.parse(readFileSync(report, 'utf8')).results as { test_id: string; status: string; fault?: string }[]
+      expect(results.filter(({ status }) => status === 'passed').map(({ test_id }) => test_id)).toContain('auth/metadata')
+      expect(results.at(-1)).toMatchObject({ status: 'skipped', fault: 'guarded' })
+      expect(readFileSync(junit, 'utf8')).toMatch(/<skipped message="The server wants credentials.*--bearer-env/)
+      expect(JSON.parse(readFileSync(badge, 'utf8'))).toMatchObject({ message: 'credentials needed', color: 'lightgrey' })
     })
-    await expect(vivarium('test', url, '--revision', '2025-11-25')).rejects.toMatchObject({ exit: 3 })
+
+    it('that guards itself wrongly has failed, also without a token', async () => {
+      const { code, output } = await vivarium('test', await guarded(false), '--revision', '2025-11-25')
+      expect(code).toBe(1)
+      expect(output).toContain('FAILED  auth/challenge')
+    })
+
+    it('is judged whole with a token', async () => {
+      process.env['VIVARIUM_TEST_TOKEN'] = 'good'
+      onTestFinished(() => void delete process.env['VIVARIUM_TEST_TOKEN'])
+      const only = ['--revision', '2025-11-25', '--only', 'base/tools|auth/challenge']
+      const { code, output } = await vivarium('test', await guarded(true), ...only, '--bearer-env', 'VIVARIUM_TEST_TOKEN')
+      expect(code).toBe(0)
+      expect(output).toContain('guarded 1.0.0')
+      expect(output).not.toContain('SHUT')
+    })
   })
 
   it('refuses words that are no revision, no carrier and no pattern', async () => {

@@ -11,6 +11,7 @@ import {
   type Carrier,
   exitCodeOf,
   faultOf,
+  guardedIn,
   type JudgeTarget,
   judge,
   junitOf,
@@ -22,13 +23,16 @@ import {
   tableOf,
 } from '../../conformance/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { headersOf } from '../credentials.ts'
 import { CliError } from '../exit.ts'
 import type { Io } from '../io.ts'
 import { printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { createProgress } from '../progress.ts'
+import { shellWord } from '../shell.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
-import { judgeCaller } from './test-callers.ts'
+import { judgeCaller, refuseUnheard } from './test-callers.ts'
+import { tokenFor } from './test-sign-in.ts'
 
 interface TestOptions {
   readonly format: 'text' | 'json'
@@ -39,7 +43,9 @@ interface TestOptions {
   readonly junit?: string
   readonly badge?: string
   readonly report?: string
-  readonly header?: readonly (readonly [string, string])[]
+  readonly header?: readonly string[]
+  readonly bearerEnv?: string
+  readonly auth: boolean
   readonly sse?: string
   readonly ws?: string
   readonly skipped?: boolean
@@ -67,7 +73,11 @@ export const test: Verb = {
       .option('--allow-writes', 'Call tools that may write, too')
       .option('--sse <url>', 'The same server over the old pair of HTTP endpoints')
       .option('--ws <url>', 'The same server over a WebSocket')
-      .option('--header <name:value>', 'Sent with everything over HTTP; may be given again', { repeated: true, parse: header })
+      .option('--header <line>', `A header of every request: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
+        repeated: true,
+      })
+      .option('--bearer-env <NAME>', 'The variable that holds a bearer token')
+      .option('--no-auth', 'Do not sign in where the server asks for it: judge what a stranger sees')
       .option('--client <command>', 'Judge a client instead: a program that gets the address of a server as its last word')
       .option('--host <command>', 'Judge a host of MCP Live instead, started in the same way')
       .option(
@@ -84,13 +94,14 @@ export const test: Verb = {
       .option('--junit <file>', 'Write the results as JUnit XML')
       .option('--badge <file>', 'Write a badge as JSON')
       .note(
-        'Exit code 0: nothing failed. Tools are called only if they say that they read, or are known fixtures of conformance suites;\n--allow-writes lifts that.',
+        'Exit code 0: nothing failed; 1: something did; 3: nothing did, but the server wants credentials for the rest; 4: nobody is there.\nTools are called only if they say that they read, or are known fixtures of conformance suites; --allow-writes lifts that.',
       )
       .examples([
         ['vivarium test https://example.com/mcp', 'over the network'],
         ['vivarium test -- node server.js', 'a program'],
         ['vivarium test ./server.ts --revision 2025-11-25 --only base/tools', 'some of it'],
         ['vivarium test notes --junit results.xml --badge badge.json', 'for a build'],
+        ['vivarium test https://example.com/mcp --bearer-env TOKEN', 'behind a guard'],
         ['vivarium test --client "node my-client.js"', 'a client'],
       ])
       .action<TestOptions>(call => run(call, io))
@@ -113,12 +124,6 @@ function pattern(text: string): RegExp {
   }
 }
 
-function header(text: string): readonly [string, string] {
-  const at = text.indexOf(':')
-  if (at < 1) throw new TypeError('write it as name:value')
-  return [text.slice(0, at).trim().toLowerCase(), text.slice(at + 1).trim()]
-}
-
 function portNumber(text: string): number {
   const port = Number(text)
   if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new TypeError('give the number of a port')
@@ -128,43 +133,67 @@ function portNumber(text: string): number {
 async function run(call: Call<TestOptions>, io: Io): Promise<number> {
   // Into a file or a log it would be a line for every second.
   const bar = io.errors.isTTY === true ? createProgress(io) : { show: () => {}, end: () => {} }
+  const { options } = call
   try {
-    const { options } = call
-    const report = await (judgeCaller(options, { signal: io.signal, onResult: watching(bar) }) ?? judgeServer(call, io, bar))
+    const caller = judgeCaller(options, { signal: io.signal, onResult: watching(bar) })
+    const { report, again } = await (caller?.then(told => ({ report: refuseUnheard(told), again: callerAgain(options) })) ??
+      judgeServer(call, io, bar))
     bar.end()
     if (report.results.length === 0) throw nothingToJudge()
     await write(report, options)
     if (options.format === 'json') printerOf(io).json(report)
-    else io.output.write(tableOf(report, { skipped: options.skipped === true }))
-    return exitCodeOf(report)
+    else io.output.write(tableOf(report, { skipped: options.skipped === true, again }))
+    // What was stopped proves nothing.
+    return io.signal.aborted ? 130 : exitCodeOf(report)
   } finally {
     bar.end()
   }
 }
 
-async function judgeServer(call: Call<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>): Promise<Report> {
+interface Judged {
+  readonly report: Report
+  /** The command that judges the same again, with these options. */
+  readonly again: (options: string) => string
+}
+
+async function judgeServer(call: Call<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>): Promise<Judged> {
   const { options } = call
   const issuer = options.issuer === undefined ? undefined : await startIssuer({ port: options.issuer })
   const resolved = await resolveTarget(splitTarget(call).target, io, { config: options.config })
   try {
     const target = targetOf(resolved.target, options)
     const auth = issuer?.trial({ resource: addressOf(resolved.target), scopes: options.scope ?? [] })
-    const report = await judge(target, {
-      ...(options.revision === undefined ? {} : { revisions: options.revision }),
-      ...(options.carrier === undefined ? {} : { carriers: options.carrier }),
-      ...(options.only === undefined ? {} : { only: options.only }),
-      ...(auth === undefined ? {} : { auth }),
-      headers: { ...resolved.options.headers, ...Object.fromEntries(options.header ?? []) },
-      allowWrites: options.allowWrites === true,
-      signal: io.signal,
-      onResult: watching(bar),
-    })
+    const headers = { ...resolved.options.headers, ...headersOf(options.header ?? [], options.bearerEnv, io) }
+    const judged = (more: Readonly<Record<string, string>>): Promise<Report> =>
+      judge(target, {
+        ...(options.revision === undefined ? {} : { revisions: options.revision }),
+        ...(options.carrier === undefined ? {} : { carriers: options.carrier }),
+        ...(options.only === undefined ? {} : { only: options.only }),
+        ...(auth === undefined ? {} : { auth }),
+        headers: { ...headers, ...more },
+        allowWrites: options.allowWrites === true,
+        signal: io.signal,
+        onResult: watching(bar),
+      })
+    const first = await judged({})
+    const token = guardedIn(first) === undefined || !options.auth ? undefined : await tokenFor(resolved.target, headers, io)
+    const report = token === undefined ? first : await judged({ authorization: token })
     refuse(report, resolved.label)
-    return report
+    return { report, again: flags => againOf(resolved.again, flags) }
   } finally {
     await resolved.close()
     await issuer?.close()
   }
+}
+
+/** Options stand before the `--` of a program. */
+function againOf(target: string, flags: string): string {
+  return target.startsWith('-- ') ? `vivarium test ${flags} ${target}` : `vivarium test ${target} ${flags}`
+}
+
+function callerAgain({ client, host }: TestOptions): (options: string) => string {
+  const words = client === undefined ? `--host ${shellWord(host ?? '')}` : `--client ${shellWord(client)}`
+  return flags => `vivarium test ${words} ${flags}`
 }
 
 /** Tokens are made for the address that the server is reached by. */
@@ -199,13 +228,11 @@ function nothingToJudge(): CliError {
   return new CliError(1, 'There is nothing to judge', 'No scenario fits the revisions, carriers and pattern')
 }
 
-/** A server that cannot be reached has not failed: it was not judged. */
+/** A server that cannot be reached has not failed: it was not judged. What its guard shows was. */
 function refuse(report: Report, label: string): void {
   const found = faultOf(report)
-  if (found?.fault === 'guarded')
-    throw new CliError(3, found.message, `vivarium test ${label} --header 'authorization: Bearer …'`)
-  if (found !== undefined)
-    throw new CliError(4, `${label} cannot be judged: ${clip(found.message, 300)}`, `vivarium doctor ${label}`)
+  if (found === undefined || found.fault === 'guarded') return
+  throw new CliError(4, `${label} cannot be judged: ${clip(found.message, 300)}`, `vivarium doctor ${label}`)
 }
 
 async function write(report: Report, { report: file, junit, badge }: TestOptions): Promise<void> {

@@ -42,6 +42,14 @@ describe('list', () => {
     expect((await run(['list', 'never-installed'])).err).toContain('npm:never-installed would be the npm package')
   })
 
+  test('a file that exports no server is told so', async () => {
+    const { run, write } = await trial({})
+    write('none.ts', 'export const x = 1')
+    const { code, err } = await run(['list', './none.ts'])
+    expect(code).toBe(4)
+    expect(err).toContain('A file exports its server: export const server = createServer(')
+  })
+
   test('a kind that nobody knows, a file that is not there, and no target at all are usage', async () => {
     const { run } = await trial()
     for (const args of [
@@ -53,6 +61,8 @@ describe('list', () => {
     ])
       expect([args, (await run(args)).code]).toEqual([args, 1])
     expect((await run(['list', 'localhost:3000'])).err).toContain('→ Write http://localhost:3000')
+    expect((await run(['list', 'server.ts', 'tolls'])).err).toContain('→ Did you mean tools?')
+    expect((await run(['list', './servr.ts'])).err).toContain('→ Did you mean server.ts?')
   })
 })
 
@@ -149,6 +159,50 @@ test('read prints a resource or saves it, and prompt fills one in', async () => 
   expect((await run(['prompt', 'server.ts', 'sum', 'style=short'])).out).toBe('user: Sum up, short\n')
   expect((await run(['prompt', 'server.ts', 'sum'])).err).toContain('needs the argument style')
 }, 60_000)
+
+test('a resource, a prompt and a folder that are not there are told with what may be meant', async () => {
+  const { run, write } = await trial()
+  write('.mcp.json', JSON.stringify({ mcpServers: { notes: { command: 'node' } } }))
+  expect((await run(['read', 'server.ts', 'note://todai'])).err).toBe(
+    'vivarium: The server has no resource note://todai\n  → Did you mean note://today?\n',
+  )
+  expect((await run(['prompt', 'server.ts', 'summ'])).err).toBe(
+    'vivarium: The server has no prompt summ\n  → Did you mean sum?\n',
+  )
+  expect((await run(['list', 'server.ts', '--cwd', 'nowhere'])).err).toContain('--cwd: there is no folder nowhere')
+  expect((await run(['call'])).err).toContain('Your configs have notes')
+}, 30_000)
+
+test('Ctrl-C and SIGTERM in the middle of a call end it, and all that was started for it', async () => {
+  const it = await trial({
+    'long.ts': `import { createServer } from 'vivarium/server'
+      export const server = createServer({ name: 'long', version: '1.0.0' })
+      server.tool('wait', {}, (_, ctx) => new Promise(() => { console.error('pid ' + process.pid); ctx.progress(1, { total: 2 }) }))`,
+  })
+  for (const [signal, exit] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    const { child, ended, until } = it.start(['call', 'long.ts', 'wait', '--verbose'])
+    const [, pid = ''] = await until(/pid (\d+)/, 'err')
+    await until(/50 %/, 'err')
+    child.kill(signal)
+    expect(await ended).toBe(exit)
+    expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH')
+  }
+}, 30_000)
+
+test('whoever reads only the beginning of much ends it in good order', async () => {
+  const it = await trial({
+    'much.ts': `import { createServer } from 'vivarium/server'
+      export const server = createServer({ name: 'much', version: '1.0.0' })
+      server.tool('lines', {}, () => 'a line\\n'.repeat(400_000))`,
+  })
+  const { child, ended, err, until } = it.start(['call', 'much.ts', 'lines'])
+  await until(/a line/)
+  child.stdout?.destroy()
+  expect([await ended, err()]).toEqual([0, expect.not.stringContaining('EPIPE')])
+}, 30_000)
 
 describe('inspect', () => {
   test('says what a server speaks and offers, at every revision that both know', async () => {
@@ -262,7 +316,6 @@ test('a word that names nothing is told what may be meant', async () => {
   expect((await run(['list', 'good', '--timeout', 'soon'])).err).toContain(
     'soon is no time. Write 500ms, 30s, 5m, or a number of seconds',
   )
-  expect((await run(['completions', 'bash'])).out).toMatch(/compgen -W "[^"]*\bhelp"/)
 })
 
 test('a failure names the target as it would be typed again', async () => {

@@ -1,5 +1,5 @@
 /** Why an address does not serve: nobody there, another path, a web page, an old endpoint, a certificate, a sign-in. */
-
+import { durationText } from '../../core/duration.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { brief } from '../terminal/paint.ts'
@@ -8,9 +8,10 @@ import { type Finding, fail, warn } from './finding.ts'
 export interface Probing {
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
+  /** How long each request may take. */
+  readonly patienceMs: number
 }
 
-const patienceMs = 8_000
 const mostBytes = 64 * 1024
 /** Where servers are mostly found. */
 const paths = ['/mcp', '/sse', '/', '/api/mcp', '/mcp/sse', '/v1/mcp']
@@ -27,7 +28,7 @@ export async function examineAddress(url: URL, probing: Probing): Promise<Findin
   if (url.protocol === 'ws:' || url.protocol === 'wss:')
     return fail('address', 'Nobody takes WebSockets there', 'Correct the address; most servers speak HTTP: https://…', 4)
   const answer = await post(url, probing)
-  if (!('status' in answer)) return unreachableAt(url, answer)
+  if (!('status' in answer)) return unreachableAt(url, answer, probing.patienceMs)
   const { status } = answer
   if (status === 401 || status === 403) return refused(url, answer, probing)
   if (answer.opens)
@@ -44,14 +45,13 @@ export async function examineAddress(url: URL, probing: Probing): Promise<Findin
       'Use that address; clients do not follow with a POST',
       4,
     )
-  const old = await isOldPair(url, probing)
+  const [old, elsewhere] = await Promise.all([isOldPair(url, probing), otherPath(url, probing)])
   if (old)
     return warn(
       'address',
       'This is the old SSE endpoint of 2024-11-05',
       'Write "type": "sse" in configs, and ask for a server of today',
     )
-  const elsewhere = await otherPath(url, probing)
   if (elsewhere !== undefined)
     return fail('address', `Nothing serves at ${clip(url.pathname)} (HTTP ${status})`, `Use ${elsewhere}`, 4)
   if (answer.html)
@@ -59,6 +59,20 @@ export async function examineAddress(url: URL, probing: Probing): Promise<Findin
       'address',
       `There is a web page, no server (HTTP ${status})`,
       'Look for the address of the MCP endpoint; often it ends in /mcp',
+      4,
+    )
+  if (status === 404 || status === 405)
+    return fail(
+      'address',
+      `Nothing serves at ${clip(url.pathname)} (HTTP ${status}), nor at ${paths.slice(0, 3).join(', ')} and the like`,
+      'Look up the address of its MCP endpoint, or start the server that should be there',
+      4,
+    )
+  if (status === 429)
+    return fail(
+      'http',
+      `It is asked too often (HTTP 429)`,
+      `Wait${answer.wait === undefined ? '' : ` ${clip(answer.wait)} s`}, and try again`,
       4,
     )
   if (status >= 500) return fail('http', `The server fails by itself: HTTP ${status}`, 'Look into its log', 4)
@@ -73,6 +87,8 @@ interface Answer {
   readonly opens: boolean
   readonly challenge: string | undefined
   readonly location: string | undefined
+  /** Seconds, or a date. */
+  readonly wait: string | undefined
 }
 
 interface Unreached {
@@ -80,7 +96,7 @@ interface Unreached {
   readonly message: string
 }
 
-async function post(url: URL, { headers, signal }: Probing): Promise<Answer | Unreached> {
+async function post(url: URL, { headers, signal, patienceMs }: Probing): Promise<Answer | Unreached> {
   try {
     const response = await fetch(url, {
       method: 'POST',
@@ -97,6 +113,7 @@ async function post(url: URL, { headers, signal }: Probing): Promise<Answer | Un
       opens: /"protocolVersion"/.test(text),
       challenge: response.headers.get('www-authenticate') ?? undefined,
       location: response.headers.get('location') ?? undefined,
+      wait: response.headers.get('retry-after') ?? undefined,
     }
   } catch (error) {
     return unreached(error)
@@ -129,14 +146,21 @@ async function beginning(response: Response): Promise<string> {
   return text
 }
 
-function unreachableAt(url: URL, { code, message }: Unreached): Finding {
+function unreachableAt(url: URL, { code, message }: Unreached, patienceMs: number): Finding {
   const plain = url.href.replace(/^https/, 'http')
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return fail('address', `There is no host ${clip(url.hostname)}`, 'Correct the name, or look at your network', 4)
+  if (message === 'bad port')
+    return fail('address', `Port ${clip(url.port)} is one that no web client uses`, 'Let it listen at another', 4)
   if (code === 'ECONNREFUSED')
     return fail('address', `Nothing listens at ${clip(url.host)}`, 'Start the server, or correct the port', 4)
   if (code === 'TIMEOUT')
-    return fail('http', `It took the connection and says nothing within ${patienceMs / 1000} s`, 'Look into its log', 4)
+    return fail(
+      'http',
+      `It took the connection and says nothing within ${durationText(patienceMs)}`,
+      'Look into its log, or whether this port is that of something else. One that is only slow: --timeout 30s',
+      4,
+    )
   if (/CERT_HAS_EXPIRED/.test(code)) return fail('tls', 'Its certificate has expired', 'Renew it', 4)
   if (/ALTNAME/.test(code))
     return fail('tls', `Its certificate is for another name than ${clip(url.hostname)}`, 'Use the name that it is for', 4)
@@ -154,12 +178,15 @@ function unreachableAt(url: URL, { code, message }: Unreached): Finding {
   return fail('address', `It cannot be reached: ${clip(message)}`, 'Look at address and network', 4)
 }
 
+/** A stream that is there says so soon. */
+const streamMs = 2_000
+
 /** GET opens the stream of the old pair. */
 async function isOldPair(url: URL, { headers, signal }: Probing): Promise<boolean> {
   try {
     const response = await fetch(url, {
       headers: { accept: 'text/event-stream', ...headers },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(2_000)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(streamMs)]),
     })
     return /event-stream/.test(response.headers.get('content-type') ?? '') && (await beginning(response)).includes('endpoint')
   } catch {
@@ -167,15 +194,24 @@ async function isOldPair(url: URL, { headers, signal }: Probing): Promise<boolea
   }
 }
 
+/** Where a server that was found at its old endpoint serves as servers do today. */
+export async function streamableAt(url: URL, probing: Probing): Promise<string | undefined> {
+  const found = await otherPath(url, probing)
+  return found === undefined || found.includes(' ') ? undefined : found
+}
+
+/** The first of the usual ones that serves; they are asked side by side. */
 async function otherPath(url: URL, probing: Probing): Promise<string | undefined> {
-  for (const path of paths) {
-    if (path === url.pathname) continue
-    const other = new URL(path, url)
-    const answer = await post(other, probing)
-    if ('status' in answer && (answer.opens || answer.status === 401)) return other.href
-    if (path.endsWith('sse') && (await isOldPair(other, probing))) return `${other.href} (the old SSE endpoint)`
-  }
-  return undefined
+  const others = paths.filter(path => path !== url.pathname).map(path => new URL(path, url))
+  const found = await Promise.all(
+    others.map(async other => {
+      const isPair = other.pathname.endsWith('sse') ? isOldPair(other, probing) : Promise.resolve(false)
+      const answer = await post(other, probing)
+      if ('status' in answer && (answer.opens || answer.status === 401)) return other.href
+      return (await isPair) ? `${other.href} (the old SSE endpoint)` : undefined
+    }),
+  )
+  return found.find(each => each !== undefined)
 }
 
 /** What a refusal says of how one gets in. Only what the same host tells is fetched. */
@@ -207,15 +243,14 @@ async function refused(url: URL, { status, challenge, text }: Answer, probing: P
       'Look up how it takes keys: --header with your key',
       3,
     )
-  return fail(
-    'auth',
-    `It refuses: ${clip(challenge)}`,
-    named === undefined ? 'Give --bearer-env NAME' : `${signIn} (metadata at ${clip(named)})`,
-    3,
-  )
+  if (named !== undefined) return fail('auth', `It refuses: ${clip(challenge)}`, `${signIn} (metadata at ${clip(named)})`, 3)
+  const says =
+    challenge.trim() === 'Bearer' ? 'It wants a token, and does not say where one gets it' : `It refuses: ${clip(challenge)}`
+  const header = `"headers": { "Authorization": "Bearer \${NAME}" }`
+  return fail('auth', says, `Put your token into a variable and give its name: --bearer-env NAME; in a config ${header}`, 3)
 }
 
-async function metadataAt(url: URL, { signal }: Probing): Promise<string | undefined> {
+async function metadataAt(url: URL, { signal, patienceMs }: Probing): Promise<string | undefined> {
   try {
     const response = await fetch(url, { redirect: 'error', signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]) })
     const value: unknown = response.ok ? JSON.parse(await beginning(response)) : undefined

@@ -1,18 +1,23 @@
 /** One server, looked at from the outside in: can it be started or reached, does it open, is what it offers sound. */
-import { connect } from '../../client/index.ts'
+import { type Client, connect } from '../../client/index.ts'
+import type { Command } from '../../client/target.ts'
+import { unlessAborted } from '../../core/abort.ts'
 import { durationText } from '../../core/duration.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { officialRevisions } from '../../revisions/index.ts'
 import { tapConnection } from '../../testing/tap.ts'
-import { listsOf } from '../commands/list.ts'
-import { type ConnectingOptions, optionsFor } from '../connecting.ts'
+import { type Lists, listsOf } from '../commands/list.ts'
+import { type ConnectingOptions, isFetched, optionsFor, probeMs } from '../connecting.ts'
 import type { Io } from '../io.ts'
+import { networkIn } from '../packages.ts'
 import type { Resolved } from '../target.ts'
-import { safe } from '../terminal/paint.ts'
-import { examineAddress } from './address.ts'
+import { brief, safe } from '../terminal/paint.ts'
+import { examineAddress, streamableAt } from './address.ts'
+import { servesHttp } from './clues.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 import { examineOffers } from './offers.ts'
-import { examineCommand, examineOutput, examineStart, type Traces } from './program.ts'
+import { examineCommand, examineOutput, examineStart, isFramed, nodeOf, type Traces } from './program.ts'
+import type { Waits } from './waits.ts'
 
 export interface Examined {
   readonly findings: readonly Finding[]
@@ -21,52 +26,143 @@ export interface Examined {
   readonly tools: readonly string[]
 }
 
-const openMs = 20_000
+/** How long a server may take to open; one that is fetched first takes longer. */
+const openMs = 8_000
+const fetchMs = 60_000
+/** An address is looked at from another side while the client still tries. */
+const asideMs = 1_500
+const requestMs = 5_000
+/** Who serves HTTP and speaks on stdio as well has answered by then. */
+const httpMs = 2_000
+/** What does not end when its input does is ended: nobody wants to wait for that. */
+const closeMs = 300
 const keptLines = 20
 
-export async function examine(resolved: Resolved, options: ConnectingOptions, io: Io): Promise<Examined> {
-  const { target } = resolved
-  const isCommand = typeof target === 'object' && 'command' in target
-  const before = isCommand ? examineCommand(target, io.env) : []
+interface Noted extends Traces {
+  readonly noise: string[]
+  readonly stderr: string[]
+  carrier: string
+}
+
+export async function examine(resolved: Resolved, options: ConnectingOptions, io: Io, waits: Waits): Promise<Examined> {
+  const { target, folder } = resolved
+  const command = typeof target === 'object' && 'command' in target ? target : undefined
+  const before = command === undefined ? [] : examineCommand(command, io.env, folder)
   if (before.some(({ level }) => level === 'fail')) return { findings: before, summary: undefined, tools: [] }
-  const traces: Traces & { noise: string[]; stderr: string[] } = { noise: [], stderr: [] }
-  const listened = isCommand ? { ...target, stderr: (line: string) => keep(traces.stderr, line) } : target
+  const traces: Noted = { noise: [], stderr: [], carrier: '' }
+  const limitMs = options.timeout ?? (isFetched(target) ? fetchMs : openMs)
+  const waited = waits.add({ name: resolved.label, limitMs, said: () => traces.stderr.at(-1) ?? traces.noise.at(-1) })
   const begun = performance.now()
-  const given = optionsFor(resolved, options, io)
   try {
-    await using client = await connect(listened, {
-      ...given,
-      signal: AbortSignal.any([io.signal, AbortSignal.timeout(options.timeout ?? openMs)]),
-      wrap: connection => tapConnection(connection, ({ way, text }) => way === 'in' && isNoise(text) && keep(traces.noise, text)),
-    })
-    const ms = performance.now() - begun
-    const lists = await listsOf(client)
+    const opened = await open(resolved, options, io, traces, limitMs)
+    if (!('client' in opened))
+      return { findings: [...before, ...examineOutput(traces), opened.why], summary: undefined, tools: [] }
+    await using client = opened.client
+    const openedMs = Math.round(performance.now() - begun)
+    const { lists, wrong } = await listed(client)
     const counts = Object.entries(lists).map(([kind, { length }]) => `${length} ${length === 1 ? kind.slice(0, -1) : kind}`)
-    const summary = [client.revision, ...counts, durationText(Math.round(ms))].join(' · ')
+    const summary = [client.revision, ...counts, durationText(openedMs)].join(' · ')
     const findings = [
       ...before,
       ok('open', `It opens and speaks ${client.revision}`),
       ...examineOutput(traces),
       ...old(client.revision),
+      ...(await oldPair(target, traces.carrier, io)),
+      ...wrong,
       ...examineOffers(lists),
     ]
     return { findings, summary, tools: (lists.tools ?? []).map(({ name }) => name) }
-  } catch (error) {
-    io.signal.throwIfAborted()
-    const reason = error instanceof Error ? error : new Error(String(error))
-    const why = isCommand ? examineStart(reason, traces) : await unopened(target, reason, given.headers ?? {}, io)
-    return { findings: [...before, ...examineOutput(traces), why], summary: undefined, tools: [] }
+  } finally {
+    waited()
   }
 }
 
-async function unopened(
+type Opening = { readonly client: Client } | { readonly why: Finding }
+
+/** A client; or why there is none. What has not ended by then ends by itself. */
+async function open(resolved: Resolved, options: ConnectingOptions, io: Io, traces: Noted, limitMs: number): Promise<Opening> {
+  const { target } = resolved
+  const command = typeof target === 'object' && 'command' in target ? target : undefined
+  const enough = new AbortController()
+  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(limitMs), enough.signal])
+  const given = optionsFor(resolved, options, { ...io, interactive: false, signal })
+  const connecting = connect(command === undefined ? target : heard(command, traces, enough), {
+    timeout: limitMs,
+    probeTimeout: Math.min(probeMs(target), Math.ceil(limitMs * 0.6)),
+    ...given,
+    signal,
+    wrap: connection => {
+      traces.carrier = connection.carrier
+      return tapConnection(connection, ({ way, text }) => {
+        if (way === 'out' || !isNoise(text)) return
+        keep(traces.noise, text)
+        if (isFramed(text)) enough.abort(silent('It frames messages otherwise'))
+      })
+    },
+  })
+  const looking = new AbortController()
+  const looked =
+    command === undefined
+      ? lookAside(target, given.headers ?? {}, connecting, options, AbortSignal.any([io.signal, looking.signal]))
+      : undefined
+  try {
+    return { client: await unlessAborted(connecting, signal) }
+  } catch (error) {
+    io.signal.throwIfAborted()
+    connecting.then(late => late.close()).catch(() => {})
+    const reason = error instanceof Error ? error : new Error(String(error))
+    if (command === undefined) return { why: (await looked) ?? fail('open', brief(reason.message, 300), 'Look at the server') }
+    const suspect = {
+      node: nodeOf(command, io.env),
+      typed: resolved.folder === undefined,
+      unnamed: isFetched(command) ? Object.keys(networkIn(io.env)).filter(name => command.env?.[name] === undefined) : [],
+      has: (name: string) => (io.env[name] ?? '') !== '',
+    }
+    return { why: examineStart(reason, traces, suspect, limitMs) }
+  } finally {
+    looking.abort()
+  }
+}
+
+/** Ends the waiting for one that serves at an address: it will say nothing on its output. */
+function heard(command: Command, traces: Noted, enough: AbortController): Command & { readonly closeMs: number } {
+  const line = (text: string): void => {
+    keep(traces.stderr, text)
+    if (servesHttp(text)) setTimeout(() => enough.abort(silent('It serves HTTP')), httpMs).unref()
+  }
+  return { ...command, stderr: line, closeMs }
+}
+
+/** No more is to be expected. */
+const silent = (why: string): Error => new DOMException(why, 'TimeoutError')
+
+/** What an address answers to plain requests, asked once the client has failed or takes long. */
+async function lookAside(
   target: Resolved['target'],
-  error: Error,
   headers: Readonly<Record<string, string>>,
-  io: Io,
-): Promise<Finding> {
-  if (typeof target !== 'string' && !(target instanceof URL)) return fail('open', error.message, 'Look at the server')
-  return examineAddress(new URL(target), { headers, signal: io.signal })
+  connecting: Promise<unknown>,
+  { timeout }: ConnectingOptions,
+  signal: AbortSignal,
+): Promise<Finding | undefined> {
+  if (typeof target !== 'string' && !(target instanceof URL)) return undefined
+  const late = new Promise<void>(resolve => setTimeout(resolve, asideMs).unref())
+  const opened = await Promise.race([
+    connecting.then(
+      () => true,
+      () => false,
+    ),
+    late.then(() => false),
+  ])
+  return opened ? undefined : examineAddress(new URL(target), { headers, signal, patienceMs: timeout ?? requestMs })
+}
+
+async function listed(client: Client): Promise<{ readonly lists: Lists; readonly wrong: readonly Finding[] }> {
+  try {
+    return { lists: await listsOf(client), wrong: [] }
+  } catch (error) {
+    const said = brief(error instanceof Error ? error.message : String(error), 200)
+    return { lists: {}, wrong: [fail('list', `It opens, but does not list what it offers: ${said}`, 'Look into its log')] }
+  }
 }
 
 function keep(lines: string[], line: string): void {
@@ -86,12 +182,20 @@ function isNoise(text: string): boolean {
 
 /** The first two lack what clients of today expect: structured results, questions to the user. */
 function old(revision: string): readonly Finding[] {
-  if (!officialRevisions.slice(0, 2).some(id => id === revision)) return []
-  return [
-    warn(
-      'revision',
-      `${revision} is old`,
-      `Bring its SDK up to date: ${officialRevisions.slice(-2).join(' and ')} are what is spoken now`,
-    ),
-  ]
+  const aged = warn(
+    'revision',
+    `${revision} is old`,
+    `Bring its SDK up to date: ${officialRevisions.slice(-2).join(' and ')} are what is spoken now`,
+  )
+  return officialRevisions.slice(0, 2).some(id => id === revision) ? [aged] : []
+}
+
+async function oldPair(target: Resolved['target'], carrier: string, { signal }: Io): Promise<readonly Finding[]> {
+  if (carrier !== 'sse' || (typeof target !== 'string' && !(target instanceof URL))) return []
+  const better = await streamableAt(new URL(target), { headers: {}, signal, patienceMs: asideMs })
+  const fix =
+    better === undefined
+      ? 'Have it serve streamable HTTP as well; until then configs need "type": "sse"'
+      : `Use ${better}, where it serves streamable HTTP`
+  return [warn('carrier', 'This is the old pair of SSE endpoints, which newer clients no longer take', fix)]
 }

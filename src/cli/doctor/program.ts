@@ -1,9 +1,12 @@
 /** Why a program does not serve: it is not found, does not start, says something else than messages, or misses a variable. */
+import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
-import { delimiter, isAbsolute, join, resolve } from 'node:path'
+import { basename, delimiter, isAbsolute, join, resolve } from 'node:path'
 import type { Command } from '../../client/target.ts'
+import { durationText } from '../../core/duration.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { brief } from '../terminal/paint.ts'
+import { clueIn, type Suspect } from './clues.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 
 /** Where the programs come from that most servers are started with. */
@@ -19,12 +22,15 @@ const origins: ReadonlyMap<string, string> = new Map([
   ['deno', 'Install Deno: https://deno.com'],
 ])
 
-/** Before it is started. What is found here explains what comes after. */
+/** Before it is started. What is found here explains what comes after. `near` is the folder of its config. */
 export function examineCommand(
   { command, args = [], cwd, env = {} }: Command,
   ambient: Readonly<Record<string, string | undefined>>,
+  near?: string,
 ): readonly Finding[] {
   const folder = cwd ?? process.cwd()
+  const odd = [command, ...args, ...(cwd === undefined ? [] : [cwd])].map(examineWord).find(each => each !== undefined)
+  if (odd !== undefined) return [odd]
   if (cwd !== undefined && !existsSync(cwd)) return [fail('cwd', `The folder ${clip(cwd)} does not exist`, 'Correct "cwd"', 4)]
   const [program = '', ...words] = command.split(/\s+/)
   if (words.length > 0 && !existsSync(resolve(folder, command)))
@@ -37,9 +43,30 @@ export function examineCommand(
       ),
     ]
   const path = env['PATH'] ?? ambient['PATH'] ?? ''
-  const found = command.includes('/') || isAbsolute(command) ? examinePath(resolve(folder, command)) : onPath(command, path)
+  const found =
+    command.includes('/') || isAbsolute(command)
+      ? examinePath(resolve(folder, command), nearby(command, near))
+      : onPath(command, path)
   if (typeof found !== 'string') return [found]
-  return [ok('command', found), ...examineScript(command, args, folder)]
+  return [ok('command', found), ...examineScript(command, args, folder, near)]
+}
+
+/** What JSON has made of a path with backslashes, and paths of another system. */
+function examineWord(word: string): Finding | undefined {
+  const shown = JSON.stringify(word.slice(0, 80))
+  if (/^[A-Za-z]:[^\u0000-\u001f]*[\u0000-\u001f]/.test(word))
+    return fail('path', `${shown} holds what JSON made of a single backslash`, 'Write each one twice: "C:\\\\new", or use /', 4)
+  if (process.platform === 'win32' || !/^[A-Za-z]:[\\/]|^\\\\\w/.test(word)) return undefined
+  const [, drive = '', rest = ''] = /^([A-Za-z]):[\\/](.*)$/s.exec(word) ?? []
+  const linux = `/mnt/${drive.toLowerCase()}/${rest.replaceAll('\\', '/')}`
+  const fix = drive !== '' && existsSync(linux) ? `Write ${clip(linux, 200)}` : 'Write the path that it has here'
+  return fail('path', `${shown} is a path of Windows, and this is no Windows`, fix, 4)
+}
+
+/** Where a relative path leads from the folder of the config: many mean that. */
+function nearby(path: string, near: string | undefined): string | undefined {
+  const file = near === undefined || isAbsolute(path) ? undefined : resolve(near, path)
+  return file !== undefined && existsSync(file) ? file : undefined
 }
 
 function onPath(command: string, path: string): string | Finding {
@@ -52,8 +79,9 @@ function onPath(command: string, path: string): string | Finding {
   return fail('command', `There is no program ${clip(command)} on the PATH`, fix, 4)
 }
 
-function examinePath(file: string): string | Finding {
-  if (!existsSync(file)) return fail('command', `There is no file ${clip(file)}`, 'Correct "command"', 4)
+function examinePath(file: string, meant?: string): string | Finding {
+  if (!existsSync(file))
+    return fail('command', `There is no file ${clip(file, 200)}`, meant === undefined ? 'Correct "command"' : beside(meant), 4)
   if (statSync(file).isDirectory()) return fail('command', `${clip(file)} is a folder`, 'Name a program in it', 4)
   if (isProgram(file)) return file
   return fail(
@@ -76,19 +104,27 @@ function isProgram(file: string): boolean {
 const interpreters = /(^|[\\/])(node|bun|deno|python3?|tsx|ts-node)(\.exe)?$/
 
 /** What an interpreter is to run. */
-function examineScript(command: string, args: readonly string[], folder: string): readonly Finding[] {
+function examineScript(command: string, args: readonly string[], folder: string, near: string | undefined): readonly Finding[] {
   const script = args.find(arg => !arg.startsWith('-'))
   if (!interpreters.test(command) || script === undefined || !/\.([cm]?[jt]s|py)$/.test(script) || args.includes('-e')) return []
-  if (!existsSync(resolve(folder, script)))
-    return [fail('script', `There is no file ${clip(resolve(folder, script))}`, 'Correct the path; a whole one is safest', 4)]
-  if (isAbsolute(script)) return []
+  const whole = resolve(folder, script)
+  if (!existsSync(whole)) {
+    const meant = nearby(script, near)
+    const fix = meant === undefined ? 'Correct the path; a whole one is safest' : beside(meant)
+    return [fail('script', `There is no file ${clip(whole, 200)}`, fix, 4)]
+  }
+  if (isAbsolute(script) || near === undefined) return []
   return [
     warn(
       'script',
-      `${clip(script)} is relative to ${clip(folder)}`,
-      'Write the whole path: other programs start servers in other folders',
+      `${clip(script)} is relative to ${clip(folder, 200)}`,
+      `Write the whole path, for other programs start servers in other folders: ${clip(whole, 200)}`,
     ),
   ]
+}
+
+function beside(file: string): string {
+  return `It lies beside the config: write the whole path, ${clip(file, 200)}`
 }
 
 /** What a running program let slip. */
@@ -99,12 +135,17 @@ export interface Traces {
   readonly stderr: readonly string[]
 }
 
+/** A header of those that language servers put before their messages. */
+export function isFramed(line: string): boolean {
+  return /^content-length:/i.test(line)
+}
+
 /** Lines beside the messages. */
 export function examineOutput({ noise }: Traces): readonly Finding[] {
   const [first] = noise
   if (first === undefined) return []
   const quoted = `"${brief(first, 80)}"`
-  if (/^content-length:/i.test(first))
+  if (isFramed(first))
     return [
       fail(
         'stdout',
@@ -113,7 +154,7 @@ export function examineOutput({ noise }: Traces): readonly Finding[] {
         1,
       ),
     ]
-  const more = noise.length > 1 ? ` and ${noise.length - 1} more lines` : ''
+  const more = noise.length > 1 ? ` and ${noise.length - 1} more` : ''
   return [
     warn(
       'stdout',
@@ -123,84 +164,23 @@ export function examineOutput({ noise }: Traces): readonly Finding[] {
   ]
 }
 
-interface Clue {
-  readonly says: RegExp
-  tell(found: RegExpExecArray): Finding
-}
-
-/** What programs say when they fail, and what helps. The first that fits is told. */
-const clues: readonly Clue[] = [
-  {
-    says: /Cannot find (?:package|module) '([^']+)'/,
-    tell: ([, name = '']) =>
-      name.startsWith('.') || isAbsolute(name)
-        ? fail('start', `It imports ${clip(name)}, which is not there`, 'Build it, or correct the path', 4)
-        : fail('start', `The package ${clip(name)} is not installed`, `npm install ${clip(name)}`, 4),
-  },
-  {
-    says: /ModuleNotFoundError: No module named '([^']+)'/,
-    tell: ([, name = '']) =>
-      fail('start', `The Python module ${clip(name)} is not installed`, `pip install ${clip(name)}, or start it with uvx`, 4),
-  },
-  {
-    says: /\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b[^\n]*\b(required|missing|not set|not defined|undefined|must be set|unset|not provided)/i,
-    tell: ([, name = '']) =>
-      fail('env', `It misses the variable ${clip(name)}`, `Write it in "env" of the config, or --env ${clip(name)}`, 4),
-  },
-  {
-    says: /\b(?:required|missing|set|provide)\b[^\n]*?\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b/,
-    tell: ([, name = '']) =>
-      fail('env', `It misses the variable ${clip(name)}`, `Write it in "env" of the config, or --env ${clip(name)}`, 4),
-  },
-  {
-    says: /^vivarium: (.+)(?:\n\s*→ (.+))?$/m,
-    tell: ([, message = '', fix]) => fail('start', brief(message, 300), brief(fix ?? 'Correct the file', 200), 4),
-  },
-  {
-    says: /EADDRINUSE[^\n]*?(\d+)?/,
-    tell: () => fail('start', 'It wants a port that is taken', 'End what has it, or give it another', 4),
-  },
-  {
-    says: /(?:404 Not Found|E404)[^\n]*?(@?[\w./-]+)?/,
-    tell: () => fail('start', 'The registry has no such package', 'Correct the name of the package', 4),
-  },
-  {
-    says: /could not determine executable to run/,
-    tell: () => fail('start', 'The package has no command', 'It is no server by itself: look into its description', 4),
-  },
-  {
-    says: /SyntaxError|ERR_UNKNOWN_FILE_EXTENSION|ERR_REQUIRE_ESM|Unsupported engine/,
-    tell: ([what]) =>
-      fail(
-        'start',
-        `This Node cannot run it: ${clip(what)}`,
-        `It is ${process.versions.node}; try another version, or build the file`,
-        4,
-      ),
-  },
-  {
-    says: /https?:\/\/[\w.:-]*:\d+\S*/,
-    tell: ([url]) => fail('start', 'It serves HTTP, and says nothing on standard output', `Use its address: ${clip(url)}`, 4),
-  },
-  {
-    says: /EACCES|permission denied/i,
-    tell: () => fail('start', 'It was not allowed to open something', 'Look at what it says on standard error', 4),
-  },
-]
-
 /** Why it did not open, by what it said. */
-export function examineStart(error: Error, { stderr }: Traces): Finding {
-  const said = stderr.join('\n')
-  for (const { says, tell } of clues) {
-    const found = says.exec(said)
-    if (found !== null) return tell(found)
-  }
-  const words = stderr.length === 0 ? '' : ` On standard error: "${brief(stderr.slice(-3).join(' '), 200)}"`
-  if (/within|timeout|No answer/i.test(error.message))
+export function examineStart(error: Error, { stderr, noise }: Traces, suspect: Suspect, patienceMs: number): Finding {
+  const found = clueIn([...stderr, ...noise].join('\n'), suspect)
+  if (found !== undefined) return found
+  const words = stderr.length === 0 ? '' : `. On standard error: "${brief(stderr.slice(-3).join(' '), 200)}"`
+  if (error.name === 'TimeoutError' && suspect.unnamed.length > 0)
     return fail(
       'start',
-      `It runs but does not answer.${words}`,
-      'Is it a server over stdio? Some need an argument such as stdio',
+      `It answers nothing within ${durationText(patienceMs)}: it may not be able to fetch what it runs${words}`,
+      `This shell has ${suspect.unnamed.join(', ')}, which its config does not name: write them in "env", or run it once by hand`,
+      4,
+    )
+  if (error.name === 'TimeoutError' || /within|timeout|No answer/i.test(error.message))
+    return fail(
+      'start',
+      `It runs, and answers nothing within ${durationText(patienceMs)}${words}`,
+      'Is it a server over stdio? Some need an argument such as stdio. One that is only slow: --timeout 30s',
       4,
     )
   return fail(
@@ -209,4 +189,16 @@ export function examineStart(error: Error, { stderr }: Traces): Finding {
     'Start it by hand and read what it says',
     4,
   )
+}
+
+/** The Node that would run it, as it calls itself. Only asked where something failed. */
+export function nodeOf(
+  { command, env = {} }: Command,
+  ambient: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  const name = basename(command).replace(/\.(exe|cmd)$/i, '')
+  if (name !== 'node' && name !== 'npx') return undefined
+  const node = name === 'npx' ? 'node' : command
+  const said = spawnSync(node, ['--version'], { env: { ...ambient, ...env }, encoding: 'utf8', timeout: 2_000 })
+  return said.status === 0 ? said.stdout.trim() : undefined
 }

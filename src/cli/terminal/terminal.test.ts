@@ -37,7 +37,7 @@ function open(
   }
   const servers = { here: { target: connect, live: { enable: ['*'] } } }
   const ended = runTerminal({
-    open: side => createHost({ ...side, servers, model, policy }),
+    open: ({ confirm: _, ...side }) => createHost({ ...side, servers, model, policy }),
     ...{ input, output, signals, interactive, env },
     model: model.info,
     place: 'memory:',
@@ -119,6 +119,16 @@ test('a form is filled in field by field, and what does not fit is asked for aga
   await type('go\r', /name/)
   await type('/no\r', /turn 2/)
   expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain('decline')
+})
+
+test('undoing a call that one said no to says that nothing had been done', async () => {
+  const server = named()
+  server.tool('wipe', {}, async (_, ctx) => ((await ctx.confirm('Wipe all?')) ? 'Gone' : 'It stays'))
+  const { type } = open(server, { script: [{ calls: [{ name: 'wipe' }] }, 'No.'], interactive: false })
+  await type('go\n', /turn 1/)
+  const said = await type('/undo\n', /wipe.*\n/)
+  expect(said).toMatch(/is undone; nothing had been done\n +· nothing here\.wipe was not done: The answer to "Wipe all\?" was no/)
+  expect(said).not.toContain('stays')
 })
 
 test('a form is declined where nobody can fill it in', async () => {

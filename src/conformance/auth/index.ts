@@ -30,7 +30,7 @@ function guard(id: string, { title, proves, run }: Shape): Scenario {
 function refused(id: string, title: string, flaw: TokenFlaw): Scenario {
   return guard(id, {
     title,
-    proves: ['rev §1.5 auth', 'RFC 9068 §4'],
+    proves: ['MCP basic/authorization#token-handling', 'RFC 9068 §4'],
     run: async bench => {
       const trial = trialOf(bench)
       const { knock } = await guarded(bench)
@@ -55,7 +55,7 @@ async function mustPass(bench: Bench, trial: AuthTrial, knock: (how?: Knock) => 
 export const authScenarios: readonly Scenario[] = [
   guard('challenge', {
     title: 'Without a token a request is answered 401 with a challenge that names the metadata',
-    proves: ['rev §1.3', 'RFC 9728 §5.1'],
+    proves: ['MCP basic/authorization#error-handling', 'RFC 9728 §5.1'],
     run: async bench => {
       const { knock } = await guarded(bench)
       const reply = await knock()
@@ -70,7 +70,7 @@ export const authScenarios: readonly Scenario[] = [
   }),
   guard('metadata', {
     title: 'The metadata name the resource and who gives tokens for it, and need no token',
-    proves: ['rev §1.5 auth', 'RFC 9728 §3.2'],
+    proves: ['MCP basic/authorization#token-handling', 'RFC 9728 §3.2'],
     run: async bench => {
       const { peer, knock } = await guarded(bench)
       const named = challengeIn(await knock())?.parameters.get('resource_metadata')
@@ -130,7 +130,7 @@ export const authScenarios: readonly Scenario[] = [
   }),
   guard('streams', {
     title: 'Streams and the end of sessions are guarded too',
-    proves: ['rev §1.5 auth'],
+    proves: ['MCP basic/authorization#token-handling'],
     run: async bench => {
       const { knock } = await guarded(bench)
       for (const method of ['GET', 'DELETE']) {
@@ -141,7 +141,7 @@ export const authScenarios: readonly Scenario[] = [
   }),
   guard('query', {
     title: 'A token in the address is no token',
-    proves: ['rev §1.5 auth', 'RFC 6750 §2.3'],
+    proves: ['MCP basic/authorization#token-handling', 'RFC 6750 §2.3'],
     run: async bench => {
       const trial = trialOf(bench)
       const { knock } = await guarded(bench)
@@ -152,7 +152,7 @@ export const authScenarios: readonly Scenario[] = [
   }),
   guard('accepts', {
     title: 'A token of the named issuer, for this server, is taken',
-    proves: ['rev §1.5 auth'],
+    proves: ['MCP basic/authorization#token-handling'],
     run: async bench => {
       const trial = trialOf(bench)
       const { knock } = await guarded(bench)
@@ -169,7 +169,7 @@ export const authScenarios: readonly Scenario[] = [
   refused('other-key', 'A token signed by somebody else is refused', { signature: 'other' }),
   guard('scope', {
     title: 'A token without the scope is answered 403, with what is missing',
-    proves: ['rev §1.3', 'RFC 6750 §3.1'],
+    proves: ['MCP basic/authorization#error-handling', 'RFC 6750 §3.1'],
     run: async bench => {
       const { leave } = bench
       const trial = trialOf(bench)
@@ -185,7 +185,7 @@ export const authScenarios: readonly Scenario[] = [
   }),
   guard('each-request', {
     title: 'A session is no credential: each of its requests needs the token of whoever opened it',
-    proves: ['rev §1.5 auth'],
+    proves: ['MCP basic/authorization#token-handling'],
     run: async bench => {
       const trial = trialOf(bench)
       const { leave } = bench

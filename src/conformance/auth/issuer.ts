@@ -34,7 +34,7 @@ export async function startIssuer({ port = 0 }: IssuerOptions = {}): Promise<Iss
   const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const jwk = { ...own.publicKey.export({ format: 'jwk' }), kid: KEY_ID, use: 'sig', alg: 'RS256' }
   const server = createServer((request, response) => {
-    const { pathname } = new URL(request.url ?? '/', url)
+    const pathname = (request.url ?? '/').split('?', 1)[0] ?? '/'
     const body = pathname === '/jwks' ? { keys: [jwk] } : /^\/\.well-known\//.test(pathname) ? metadata(url) : undefined
     response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' })
     response.end(JSON.stringify(body ?? { error: 'not_found' }))

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Carrier } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { promised } from '../wire/let-go.ts'
 import type { Play } from './play.ts'
 import type { ClientTarget, Stage } from './stage/open.ts'
 
@@ -20,7 +21,12 @@ export interface Told {
   readonly version: string | undefined
   readonly carrier: Carrier
   /** What to do and to answer. */
-  readonly context: Pick<Play, 'steps' | 'answers' | 'report'> & { readonly name: string }
+  readonly context: Pick<Play, 'steps' | 'answers' | 'report'> & {
+    readonly name: string
+    /** Where it is to sign in for itself: under the names that the official suite has for them. */
+    readonly client_id?: string
+    readonly client_secret?: string
+  }
   readonly signal: AbortSignal
 }
 
@@ -44,7 +50,15 @@ export async function drive(client: ClientUnderTest, stage: Stage, signal: Abort
     scenario: name,
     carrier: stage.carrier,
     version: play.free === true ? undefined : stage.revision === 's3' ? 's3' : stage.wire,
-    context: { name, steps, ...(answers === undefined ? {} : { answers }), ...(report === undefined ? {} : { report }) },
+    context: {
+      name,
+      steps,
+      ...(answers === undefined ? {} : { answers }),
+      ...(report === undefined ? {} : { report }),
+      ...(answers?.signIn?.way !== 'client-credentials'
+        ? {}
+        : { client_id: answers.signIn.clientId, client_secret: answers.signIn.clientSecret }),
+    },
     signal: over,
   }
   return typeof client === 'function' ? driveFunction(client, stage, told) : driveCommand(client, stage, told)
@@ -54,7 +68,7 @@ async function driveFunction(client: ClientFunction, stage: Stage, told: Told): 
   const late = new Promise<End>(resolve => {
     told.signal.addEventListener('abort', () => resolve({ timedOut: true }), { once: true })
   })
-  const done = client(stage.target, told).then(
+  const done = promised(() => client(stage.target, told)).then(
     (): End => ({ timedOut: false }),
     (error: unknown): End => ({ timedOut: false, error: clip(error instanceof Error ? error.message : String(error)) }),
   )
@@ -76,12 +90,14 @@ function driveCommand({ command, cwd, env }: ClientCommand, { target }: Stage, t
     const stop = (): void => {
       timedOut = true
       endGroup(child)
+      // What it has started elsewhere may hold its output for ever.
+      setTimeout(() => child.stderr?.destroy(), 2_000).unref()
     }
     told.signal.addEventListener('abort', stop, { once: true })
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       if (noise.length < 4_000) noise += text
     })
-    child.once('error', error => resolve({ timedOut, error: `Cannot start "${clip(program)}": ${error.message}` }))
+    child.on('error', error => resolve({ timedOut, error: `Cannot start "${clip(program)}": ${error.message}` }))
     child.once('close', code => {
       told.signal.removeEventListener('abort', stop)
       const error = code === 0 || noise.trim() === '' ? {} : { error: clip(noise.trim().split('\n').at(-1) ?? '') }

@@ -2,6 +2,7 @@
 import type { Carrier } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { RevisionId } from '../../revisions/index.ts'
+import { stoppedWhy } from '../bench.ts'
 import { allRevisions, type Cell, cellsOf } from '../plan.ts'
 import { type Report, type Result, resultOf, type Status, suiteVersion, summaryOf } from '../report.ts'
 import { Failed, type Role, Skipped } from '../scenario.ts'
@@ -109,6 +110,10 @@ async function judgeCell(trial: Trial, cell: Cell, parallel: number): Promise<re
   const [alone, beside] = [plays.filter(play => play.alone === true), plays.filter(play => play.alone !== true)]
   await Promise.all(Array.from({ length: parallel }, () => work(beside)))
   await work(alone)
+  for (const scenario of chosen.filter(({ play }) => !shown.has(play))) {
+    const verdict = { status: 'skipped' as const, message: stoppedWhy, frames: [] }
+    results.push(told(trial, resultOf(scenario, cell, verdict, 0)))
+  }
   return results
 }
 

@@ -78,9 +78,18 @@ export interface Answers {
   readonly authorize?: boolean
   /** How often a failed call may be made again. */
   readonly retries?: number
-  /** Whether it can run tasks. */
+  /** How it gets a token where the server wants one; absent: it has none. */
+  readonly signIn?: SignInWay
   readonly live?: LiveWishes
 }
+
+/**
+ * `code`: as for a user who signs in with a browser, but nobody has to look at the page: it answers with the redirect at once.
+ * `client-credentials`: for itself, as this client.
+ */
+export type SignInWay =
+  | { readonly way: 'code' }
+  | { readonly way: 'client-credentials'; readonly clientId: string; readonly clientSecret: string }
 
 /** What a host under test is configured with. */
 export interface LiveWishes {
@@ -110,6 +119,8 @@ export interface Play {
   readonly on?: (stage: Stage) => Readonly<Record<string, Handler | undefined>>
   /** Sees HTTP requests first; true: answered. */
   readonly http?: (stage: Stage) => (http: Http, response: ServerResponse, body: string) => boolean
+  /** What has to be there beside the server before the client comes; it is closed after the play. */
+  readonly beside?: (stage: Stage) => Promise<{ close(): Promise<void> }>
   /** Answers of HTTP come as streams. */
   readonly streams?: boolean
   /** A GET gets no stream. */

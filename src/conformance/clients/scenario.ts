@@ -8,7 +8,7 @@ import type { Said } from './stage/book.ts'
 
 export interface ClientScenario {
   readonly id: string
-  /** Statements: `E11-3`, `L9.4-1`, or a section: `rev 2025-11-25 transports`. */
+  /** Statements: `E11-3`, `L9.4-1`, or a clause: `MCP basic/transports`. */
   readonly proves: readonly string[]
   readonly role: Role
   readonly title: string

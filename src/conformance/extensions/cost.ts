@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { bringing, type FoundTool, isPlain, saidOf, toolThat } from './found.ts'
-import { newKey, scenariosOf } from './scenario-of.ts'
+import { listOf, newKey, scenariosOf } from './scenario-of.ts'
 import type { Called, Talk } from './talk.ts'
 
 const scenario = scenariosOf('operational')
@@ -54,7 +54,6 @@ async function usedUp(talk: Talk, tool: FoundTool): Promise<{ says: string; fram
 export const cost: readonly Scenario[] = [
   scenario({
     id: 'E3-0',
-    also: ['E3-7'],
     title: 'What tools say of cost and latency is of the words that there are, and has no counters',
     writes: false,
     run: async ({ bench, expect }) => {
@@ -74,6 +73,30 @@ export const cost: readonly Scenario[] = [
         expect(
           said['quota'] === undefined && said['units_used'] === undefined,
           `${String(tool['name'])} lists counters: a list that is kept would lie`,
+        )
+      }
+    },
+  }),
+  scenario({
+    id: 'E3-7',
+    tries: 3,
+    wants: ['manifest'],
+    title: 'What says nothing of its cost is nowhere said to be free',
+    writes: false,
+    run: async ({ talk, expect, made }) => {
+      const called = await talk.ask('manifest/get')
+      made(called, 'manifest/get')
+      const { result } = await talk.ask('tools/list')
+      const manifest = isRecord(called.result['manifest']) ? called.result['manifest'] : {}
+      const shown = new Map(listOf(manifest['tools']).map(tool => [tool['name'], tool]))
+      for (const tool of listOf(result['tools'])) {
+        const entry = shown.get(tool['name'])
+        if (entry === undefined) continue
+        const [listed, told] = [costOf(tool)['category'], isRecord(entry['cost']) ? entry['cost']['category'] : undefined]
+        expect(
+          listed === told,
+          `The list says ${String(listed ?? 'nothing')} of the cost of ${String(tool['name'])}, the manifest ${String(told ?? 'nothing')}`,
+          called.frames,
         )
       }
     },
@@ -144,6 +167,34 @@ export const cost: readonly Scenario[] = [
     },
   }),
   scenario({
+    id: 'X1l',
+    also: ['X1', 'E5-10'],
+    wants: ['idempotency'],
+    tries: 3,
+    title: 'A replay is given also when nothing is left of the quota',
+    tools: { scarce },
+    run: async ({ talk, tools: { scarce }, expect, leave }) => {
+      const saying = { idempotency: { idempotency_key: newKey() } }
+      const call = (keyed: boolean): Promise<Called> => talk.call(scarce.name, scarce.args, keyed ? saying : {})
+      let first = await call(true)
+      // Other users spend of the same quota.
+      for (let round = 0; round < 8 && first.problem['code'] === 'QUOTA_EXHAUSTED'; round++) {
+        const seconds = Number(first.problem['retry_after_seconds'])
+        if (!(seconds <= 8)) break
+        await wait(seconds * 1000 + Math.random() * 300)
+        first = await call(true)
+      }
+      if (first.problem['code'] !== undefined) return leave('Nothing is left of the quota')
+      for (let round = 0; round < 60; round++) if ((await call(false)).problem['code'] === 'QUOTA_EXHAUSTED') break
+      const again = await call(true)
+      expect(
+        again.member('idempotency')['was_replay'] === true && again.text === first.text,
+        'The stored result was not given again: limits came before the replay',
+        again.frames,
+      )
+    },
+  }),
+  scenario({
     id: 'E3-5',
     title: 'Who calls too often is told how long to wait, over HTTP also in a header',
     tools: { hurried },
@@ -160,8 +211,11 @@ export const cost: readonly Scenario[] = [
         )
         const { headers } = called.answer
         const isStream = String(headers?.['content-type']).startsWith('text/event-stream')
-        if (bench.carrier === 'http' && !isStream)
+        if (bench.carrier === 'http' && !isStream) {
           expect(Number(headers?.['retry-after']) >= 1, 'The answer has no header Retry-After', called.frames)
+          const both = headers?.['ratelimit'] !== undefined && headers['ratelimit-policy'] !== undefined
+          expect(both, 'The answer has no headers RateLimit and RateLimit-Policy', called.frames)
+        }
         return
       }
       leave('The rate is higher than the kit calls')

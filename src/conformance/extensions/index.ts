@@ -9,6 +9,7 @@ import { intent } from './intent.ts'
 import { manifest } from './manifest.ts'
 import { media } from './media.ts'
 import { permissions } from './permissions.ts'
+import { principals } from './principals.ts'
 import { problems } from './problem.ts'
 import { provenance } from './provenance.ts'
 import { recommendations } from './recommendations.ts'
@@ -34,4 +35,5 @@ export const extensionScenarios: readonly Scenario[] = [
   ...recommendations,
   ...state,
   ...events,
+  ...principals,
 ]

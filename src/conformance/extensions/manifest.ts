@@ -4,7 +4,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
 import { bringing, extensionId } from './found.ts'
 import { listOf, type Stage, scenariosOf } from './scenario-of.ts'
-import type { Called } from './talk.ts'
+import { type Called, openTalk } from './talk.ts'
 
 const scenario = scenariosOf('manifest')
 
@@ -37,7 +37,7 @@ export function canonical(value: unknown): string {
   return `{${members.join(',')}}`
 }
 
-function digestOf(manifest: Json): string {
+export function digestOf(manifest: Json): string {
   const { rate_limits: limits, ...rest } = manifest
   const steady = isRecord(limits)
     ? Object.fromEntries(Object.entries(limits).filter(([name]) => name !== 'remaining' && name !== 'resets_at'))
@@ -130,6 +130,32 @@ export const manifest: readonly Scenario[] = [
       )
       const settings = stage.bench.peer.extension(extensionId('manifest'))
       stage.expect(settings?.['manifest_version'] === '0.1.0', 'The settings of the extension have no manifest_version 0.1.0')
+    },
+  }),
+  scenario({
+    id: 'E1-3r',
+    also: ['E1-3'],
+    tries: 3,
+    title: 'Another connection, over stdio the server started anew, has the same revision, and its handshake names it',
+    writes: false,
+    run: async stage => {
+      const { called } = await manifestOf(stage)
+      const other = await openTalk(stage.bench, { fresh: true })
+      const again = await other.ask('manifest/get')
+      stage.expect(
+        again.result['revision'] === called.result['revision'],
+        'Nothing has changed, and another connection is given another revision',
+        [...called.frames, ...again.frames],
+      )
+      const { capabilities } = other.peer.hello ?? {}
+      const declared = isRecord(capabilities) && isRecord(capabilities['extensions']) ? capabilities['extensions'] : {}
+      const settings = declared[extensionId('manifest')]
+      const named = isRecord(settings) ? settings['revision'] : undefined
+      stage.expect(
+        named === undefined || named === again.result['revision'],
+        `The handshake names the revision ${String(named)}, and the manifest is ${String(again.result['revision'])}`,
+        again.frames,
+      )
     },
   }),
   scenario({

@@ -1,6 +1,7 @@
 /** A conversation about tools: calls with what extensions put into `_meta`, and their answers taken apart. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Bench, Frame, Json, OpenOptions } from '../scenario.ts'
+import { letGo } from '../wire/let-go.ts'
 import type { Answer, RawPeer, RequestOptions } from '../wire/raw-peer.ts'
 import { extensionId } from './found.ts'
 
@@ -55,19 +56,16 @@ export function talkOf(peer: RawPeer): Talk {
   })
   return {
     peer,
-    call: async (tool, args, saying, given) =>
-      taken(await peer.request('tools/call', params(tool, args, given?.params), options(saying, given))),
-    converse: async (tool, args, saying, given) =>
-      taken(await peer.converse('tools/call', params(tool, args), options(saying, given))),
+    call: (tool, args, saying, given) =>
+      letGo(peer.request('tools/call', params(tool, args, given?.params), options(saying, given)).then(taken)),
+    converse: (tool, args, saying, given) =>
+      letGo(peer.converse('tools/call', params(tool, args), options(saying, given)).then(taken)),
     begin: (tool, args, saying, given) => {
       const begun = peer.begin('tools/call', params(tool, args), options(saying, given))
-      const called = begun.answer.then(taken)
-      // A scenario that has failed in the meantime waits for it no more.
-      called.catch(() => undefined)
-      return { called, abort: () => begun.abort() }
+      return { called: letGo(begun.answer.then(taken)), abort: () => begun.abort() }
     },
-    ask: async (method, given = {}, saying = undefined) =>
-      taken(await peer.request(method, given, options(saying, { headers: routing(given) }))),
+    ask: (method, given = {}, saying = undefined) =>
+      letGo(peer.request(method, given, options(saying, { headers: routing(given) })).then(taken)),
   }
 }
 

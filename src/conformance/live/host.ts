@@ -5,7 +5,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type Called, taken, talkOf } from '../extensions/talk.ts'
-import { type Advertised, type Bench, Failed, type Frame, type Json } from '../scenario.ts'
+import type { Advertised, Bench, Frame, Json } from '../scenario.ts'
+import { letGo } from '../wire/let-go.ts'
 import type { RawPeer } from '../wire/raw-peer.ts'
 
 const extension = 'dev.vivarium/live'
@@ -127,7 +128,7 @@ class Host implements LiveHost {
     if (!this.#live) return
     if (this.modern) {
       this.#policy = selection === false ? undefined : selection
-      void this.#pump()
+      letGo(this.#pump())
       await this.listen()
     } else if (selection !== false) await this.select(selection)
   }
@@ -139,8 +140,8 @@ class Host implements LiveHost {
     await this.peer.next('live/listening')
   }
 
-  async request(method: string, params: Json = {}): Promise<Called> {
-    return taken(await this.peer.request(method, params, { meta: { ...this.#meta(), ...metaIn(params) } }))
+  request(method: string, params: Json = {}): Promise<Called> {
+    return letGo(this.peer.request(method, params, { meta: { ...this.#meta(), ...metaIn(params) } }).then(taken))
   }
 
   call(tool: string, args: Json, more: Json = {}): Promise<Called> {
@@ -151,7 +152,11 @@ class Host implements LiveHost {
     return talkOf(this.peer).begin(tool, args, {}, { meta: this.#meta() }).called
   }
 
-  async select(selection: Selection): Promise<void> {
+  select(selection: Selection): Promise<void> {
+    return letGo(this.#select(selection))
+  }
+
+  async #select(selection: Selection): Promise<void> {
     this.#policy = selection
     if (this.modern) await this.request('featureSets/update', { ...selection })
     else await this.peer.notify('featureSets/update', { ...selection })
@@ -207,14 +212,10 @@ class Host implements LiveHost {
 
   /** Deliveries, and their answers, until the connection has gone. */
   async #pump(): Promise<void> {
-    try {
-      while (!this.#ended) {
-        const frame = await this.peer.next('live/deliver', 60_000)
-        const params = (frame.value as { params?: unknown }).params
-        if (isRecord(params)) void this.#deliver(params, frame)
-      }
-    } catch (error) {
-      if (!(error instanceof Failed)) throw error
+    while (!this.#ended) {
+      const frame = await this.peer.next('live/deliver', 60_000)
+      const params = (frame.value as { params?: unknown }).params
+      if (isRecord(params)) letGo(this.#deliver(params, frame))
     }
   }
 

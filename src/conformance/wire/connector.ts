@@ -31,6 +31,7 @@ export class Connector {
   readonly #options: ConnectorOptions
   readonly #spare = new Map<string, WirePeer>()
   readonly #closing = new Set<Promise<void>>()
+  #over = false
 
   constructor(options: ConnectorOptions) {
     this.#options = options
@@ -59,30 +60,31 @@ export class Connector {
       if (carrier === 'http' && !isStateless(revision) && revision !== 's3' && options.listen !== false) await peer.listen()
       return peer
     } catch (error) {
-      await peer.close()
+      await away(peer)
       throw error
     }
   }
 
   /** A connection is no longer needed. `reusable`: nothing was done with it that another would notice. */
   async release(peer: WirePeer, options: OpenOptions, reusable: boolean): Promise<void> {
-    const key = reusable && peer.ended === undefined ? this.#keyOf(options) : undefined
+    const key = reusable && !this.#over && peer.ended === undefined ? this.#keyOf(options) : undefined
     if (key !== undefined && !this.#spare.has(key)) this.#spare.set(key, peer)
     else if (this.#options.carrier === 'stdio') await this.#closeLater(peer)
-    else await peer.close()
+    else await away(peer)
   }
 
   /** A process takes its time to end; the next scenario need not wait for it, as long as they do not pile up. */
   async #closeLater(peer: WirePeer): Promise<void> {
-    const closing = peer.close().finally(() => this.#closing.delete(closing))
+    const closing = away(peer).finally(() => this.#closing.delete(closing))
     this.#closing.add(closing)
     if (this.#closing.size >= mostClosing) await Promise.race(this.#closing)
   }
 
   async close(): Promise<void> {
+    this.#over = true
     const peers = [...this.#spare.values()]
     this.#spare.clear()
-    await Promise.all([...peers.map(peer => peer.close()), ...this.#closing])
+    await Promise.all([...peers.map(away), ...this.#closing])
   }
 
   /** What connections must have in common to stand for each other; undefined: none may. */
@@ -91,4 +93,9 @@ export class Connector {
     if (carrier !== 'stdio' || options.fresh === true || options.hello === false) return undefined
     return isStateless(revision) ? 'any' : JSON.stringify([options.capabilities, options.extensions, options.live])
   }
+}
+
+/** What cannot even be closed has been judged all the same. */
+async function away(peer: WirePeer): Promise<void> {
+  await peer.close().catch(() => undefined)
 }

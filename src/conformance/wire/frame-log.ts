@@ -7,6 +7,8 @@ import type { Match } from './raw-peer.ts'
 interface Waiter {
   readonly fits: (frame: Frame) => boolean
   done(frame: Frame | undefined): void
+  /** Its own question went wrong: that is told to whoever asked, not to the carrier that brings the frame. */
+  failed(error: unknown): void
 }
 
 export class FrameLog {
@@ -36,13 +38,21 @@ export class FrameLog {
     this.#frames.push(frame)
     this.#onFrame?.(frame)
     if (way === 'out') return frame
-    for (const waiter of this.#waiters) {
-      if (!waiter.fits(frame)) continue
-      this.#waiters.delete(waiter)
-      waiter.done(frame)
-      break
-    }
+    for (const waiter of this.#waiters) if (this.#offered(waiter, frame)) break
     return frame
+  }
+
+  #offered(waiter: Waiter, frame: Frame): boolean {
+    try {
+      if (!waiter.fits(frame)) return false
+    } catch (error) {
+      this.#waiters.delete(waiter)
+      waiter.failed(error)
+      return false
+    }
+    this.#waiters.delete(waiter)
+    waiter.done(frame)
+    return true
   }
 
   /** Nobody waits any longer. */
@@ -75,12 +85,16 @@ export class FrameLog {
   }
 
   #wait(fits: (frame: Frame) => boolean, ms: number): Promise<Frame | undefined> {
-    return new Promise(resolve => {
+    return new Promise((resolve, reject) => {
       const waiter: Waiter = {
         fits,
         done(frame) {
           clearTimeout(timer)
           resolve(frame)
+        },
+        failed(error) {
+          clearTimeout(timer)
+          reject(error)
         },
       }
       const timer = setTimeout(() => {

@@ -26,10 +26,17 @@ export async function sayHello(peer: RawPeer, revision: RevisionId, options: Ope
 
 /** A refusal for want of credentials says nothing about revisions. */
 function letIn(answer: Answer): Answer {
-  const { status } = answer
-  if (status === 401 || status === 403)
-    throw new Guarded(`The server wants credentials: it answered with HTTP status ${status}. Give them as a header`)
+  const guarded = guardedBy(answer.status)
+  if (guarded !== undefined) throw guarded
   return answer
+}
+
+/** What a status says of credentials; undefined: nothing. */
+export function guardedBy(status: number | undefined): Guarded | undefined {
+  if (status !== 401 && status !== 403) return undefined
+  return new Guarded(
+    `The server wants credentials: it answered with HTTP status ${status}. Give them: vivarium test --bearer-env NAME or --header 'Name: value'`,
+  )
 }
 
 async function discover(peer: RawPeer, revision: RevisionId): Promise<Json> {

@@ -1,6 +1,7 @@
 /** One HTTP exchange, as plain as it gets: only the headers that are given, the answer read whole or event by event. */
 import { Agent, type IncomingMessage, request as plainRequest } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
+import { Failed } from '../scenario.ts'
 import { EventReader, type StreamEvent } from './event-reader.ts'
 
 export interface HttpCall {
@@ -50,7 +51,7 @@ export function openSockets(): Sockets {
   }
 }
 
-/** Rejects when nothing was answered at all. */
+/** Rejects when nothing was answered at all: with `Failed` where somebody was there. */
 export function httpCall(call: HttpCall, sockets?: Sockets): Promise<HttpReply> {
   const limit = AbortSignal.timeout(call.ms ?? 10_000)
   const signal = call.signal === undefined ? limit : AbortSignal.any([limit, call.signal])
@@ -71,14 +72,22 @@ export function httpCall(call: HttpCall, sockets?: Sockets): Promise<HttpReply> 
     signal.addEventListener('abort', stop)
     if (signal.aborted) stop()
     request.on('close', () => signal.removeEventListener('abort', stop))
-    request.on('error', reject)
+    request.on('error', error => reject(lost(call, error)))
     request.once('response', response => resolve(readReply(call, response, drop)))
     request.end(call.body)
   })
 }
 
 function late(call: HttpCall): Error {
-  return new Error(`${call.method} ${call.url.pathname} was not answered within ${call.ms ?? 10_000} ms`)
+  return new Failed(`${call.method} ${call.url.pathname} was not answered within ${call.ms ?? 10_000} ms`)
+}
+
+/** A peer that took the request, and hung up or answered with what is no HTTP, is wrong. */
+function lost(call: HttpCall, error: Error): Error {
+  const code = 'code' in error ? String(error.code) : ''
+  if (code !== 'ECONNRESET' && code !== 'EPIPE' && !code.startsWith('HPE_')) return error
+  const how = code.startsWith('HPE_') ? `answered with what is no HTTP (${error.message})` : 'cut off without an answer'
+  return new Failed(`${call.method} ${call.url.pathname} was ${how}`)
 }
 
 async function readReply(call: HttpCall, response: IncomingMessage, drop: () => void): Promise<HttpReply> {

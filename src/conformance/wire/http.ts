@@ -8,6 +8,8 @@ import type { HttpFace, Sent } from './raw-peer.ts'
 import type { HttpPlace } from './sse-pair.ts'
 
 const streamMs = 600_000
+/** A server that does not answer at all when it is listened to need not be waited for. */
+const listenMs = 5_000
 
 export function httpPipe({ url, headers: always }: HttpPlace, revision: RevisionId): Pipe {
   const sockets = openSockets()
@@ -60,20 +62,22 @@ export function httpPipe({ url, headers: always }: HttpPlace, revision: Revision
     send,
     listen: () =>
       new Promise(resolve => {
+        const timer = setTimeout(resolve, listenMs)
+        const heard = (): void => {
+          clearTimeout(timer)
+          resolve()
+        }
         const { 'content-type': _, ...headers } = http.headers()
         const call = http.call({
           method: 'GET',
           headers: { ...headers, accept: 'text/event-stream' },
           signal: gone.signal,
           ms: streamMs,
-          onHead: () => resolve(),
+          onHead: heard,
           onEvent: ({ data }) => data !== '' && sink?.frame(data, 200),
         })
         // A server may offer no such stream, and may end it.
-        call.then(
-          () => resolve(),
-          () => resolve(),
-        )
+        call.then(heard, heard)
       }),
     async close() {
       if (session !== undefined) {

@@ -4,6 +4,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { Failed, type Frame, type Json, type OpenOptions, type RevisionId } from '../scenario.ts'
 import { isStateless, requestMeta } from './envelope.ts'
 import { FrameLog } from './frame-log.ts'
+import { letGo } from './let-go.ts'
 import type { Outward, Pipe } from './pipe.ts'
 import type { Answer, AnswerError, Begun, ChildFace, HttpFace, Match, RawPeer, RequestOptions, Sent } from './raw-peer.ts'
 
@@ -11,10 +12,16 @@ interface Pending {
   readonly id: unknown
   readonly during: Frame[]
   done(frame: Frame): void
+  /** An answer that is meant for it, under what is not quite its id. */
+  strange?: Frame
+  /** Nothing will come any more. */
+  nothing(): void
 }
 
 export const answerMs = 10_000
 const mostRounds = 10
+/** A peer that floods is not written down for ever. */
+const mostFrames = 50_000
 
 /** Refuses what must not be sent, by throwing. */
 export type SendGuard = (message: unknown) => void
@@ -29,6 +36,8 @@ export class WirePeer implements RawPeer {
   readonly #pending = new Map<number, Pending>()
   readonly #waiting = new Set<() => void>()
   readonly #answers = new Map<string, (params: Json) => unknown>()
+  /** What went wrong while a question of the peer was answered: whoever waits for the peer alone would never hear of it. */
+  readonly #faults: { readonly error: unknown }[] = []
   #options: OpenOptions
   #nextId = 1
   #end: (reason: string) => void = () => {}
@@ -67,16 +76,22 @@ export class WirePeer implements RawPeer {
     return this.#ended
   }
 
+  get faults(): readonly { readonly error: unknown }[] {
+    return this.#faults
+  }
+
   async start(): Promise<void> {
     await this.#pipe.start({
       frame: (text, status, exchange) => this.#hear(text, status, exchange),
-      closed: reason => {
-        this.#ended ??= reason
-        this.#log.end(reason)
-        for (const nothing of this.#waiting) nothing()
-        this.#end(reason)
-      },
+      closed: reason => this.#over(reason),
     })
+  }
+
+  #over(reason: string): void {
+    this.#ended ??= reason
+    this.#log.end(reason)
+    for (const nothing of this.#waiting) nothing()
+    this.#end(reason)
   }
 
   listen(): Promise<void> {
@@ -89,6 +104,7 @@ export class WirePeer implements RawPeer {
     this.#log.clear()
     this.#answers.clear()
     this.#pending.clear()
+    this.#faults.length = 0
   }
 
   begin(method: string, params: Json = {}, options: RequestOptions = {}): Begun {
@@ -96,9 +112,7 @@ export class WirePeer implements RawPeer {
     const id = 'id' in options ? options.id : number
     const message = { jsonrpc: '2.0', id, method, ...this.#params(params, options) }
     const dropped = new AbortController()
-    const answer = this.#ask(number, message, options, dropped.signal)
-    // Whoever lets go of it does not look at it any more.
-    answer.catch(() => {})
+    const answer = letGo(this.#ask(number, message, options, dropped.signal))
     return { id, answer, abort: () => dropped.abort() }
   }
 
@@ -106,7 +120,11 @@ export class WirePeer implements RawPeer {
     return this.begin(method, params, options).answer
   }
 
-  async converse(method: string, params: Json = {}, options: RequestOptions = {}): Promise<Answer> {
+  converse(method: string, params: Json = {}, options: RequestOptions = {}): Promise<Answer> {
+    return letGo(this.#converse(method, params, options))
+  }
+
+  async #converse(method: string, params: Json, options: RequestOptions): Promise<Answer> {
     let answer = await this.request(method, params, options)
     for (let round = 0; round < mostRounds; round++) {
       const { result } = answer
@@ -123,33 +141,33 @@ export class WirePeer implements RawPeer {
   notify(method: string, params: Json = {}, options: RequestOptions = {}): Promise<Sent> {
     const meta = options.meta === undefined ? {} : { _meta: options.meta }
     const message = { jsonrpc: '2.0', method, params: { ...params, ...meta } }
-    return this.#send(JSON.stringify(message), message, options)
+    return letGo(this.#send(JSON.stringify(message), message, options))
   }
 
   send(text: string, options: RequestOptions = {}): Promise<Sent> {
     const value = parsed(text)
-    return this.#send(text, isRecord(value) ? value : undefined, options)
+    return letGo(this.#send(text, isRecord(value) ? value : undefined, options))
   }
 
   next(match: Match, ms = 5_000): Promise<Frame> {
-    return this.#log.next(match, ms)
+    return letGo(this.#log.next(match, ms))
   }
 
   heard(match: Match): readonly Frame[] {
     return this.#log.heard(match)
   }
 
-  async hears(match: Match, ms: number): Promise<boolean> {
-    return (await this.#log.find(match, ms)) !== undefined
+  hears(match: Match, ms: number): Promise<boolean> {
+    return letGo(this.#log.find(match, ms).then(frame => frame !== undefined))
   }
 
   onRequest(method: string, answer: (params: Json) => unknown): void {
     this.#answers.set(method, answer)
   }
 
-  async settled(): Promise<void> {
+  settled(): Promise<void> {
     const harmless = isStateless(this.revision) ? 'server/discover' : this.revision === 's3' ? 'tools/list' : 'ping'
-    await this.request(harmless)
+    return letGo(this.request(harmless).then(() => undefined))
   }
 
   async close(): Promise<void> {
@@ -176,7 +194,9 @@ export class WirePeer implements RawPeer {
     const found = Promise.withResolvers<Frame | undefined>()
     const nothing = (): void => found.resolve(undefined)
     const timer = setTimeout(nothing, ms)
-    this.#pending.set(number, { id, during, done: found.resolve })
+    const pending: Pending = { id, during, done: found.resolve, nothing }
+    this.#pending.set(number, pending)
+    const before = this.#log.frames.length
     this.#waiting.add(nothing)
     signal.addEventListener('abort', nothing)
     const onHead = (status: number, headers: Readonly<Record<string, string>>): void =>
@@ -191,7 +211,7 @@ export class WirePeer implements RawPeer {
       if (frame !== undefined) return answerOf(id, frame, during, sent)
       if (sent.status !== undefined && (sent.body !== undefined || sent.status >= 400))
         return { id, frame: undefined, during, ...sent }
-      throw this.#noAnswer(String(message['method']), ms)
+      throw this.#noAnswer(String(message['method']), ms, pending, this.#log.frames.slice(before))
     } finally {
       clearTimeout(timer)
       this.#waiting.delete(nothing)
@@ -204,9 +224,16 @@ export class WirePeer implements RawPeer {
     return this.carrier === 'http' || (sent.status ?? 200) >= 400
   }
 
-  #noAnswer(method: string, ms: number): Failed {
-    const why = this.#ended === undefined ? `within ${ms} ms` : `before the connection ended (${clip(this.#ended)})`
-    return new Failed(`${method} was not answered ${why}`, this.#log.frames.slice(-6))
+  #noAnswer(method: string, ms: number, { id, strange }: Pending, since: readonly Frame[]): Failed {
+    if (strange !== undefined) {
+      const [asked, got] = typeof id === 'number' ? ['a number', 'a string'] : ['a string', 'a number']
+      return new Failed(`the id of a request is ${asked}, and the answer names it as ${got}: it must come back as it was`, [
+        since[0],
+        strange,
+      ])
+    }
+    const why = this.#ended === undefined ? `within ${ms} ms` : `before the connection ended (${clip(this.#ended, 200)})`
+    return new Failed(`${method} was not answered ${why}`, since.slice(0, 6))
   }
 
   async #send(text: string, message: Json | undefined, options: RequestOptions, way: Partial<Outward> = {}): Promise<Sent> {
@@ -222,6 +249,7 @@ export class WirePeer implements RawPeer {
   }
 
   #hear(text: string, status: number | undefined, exchange: number | undefined): void {
+    if (this.#log.frames.length >= mostFrames) return this.#over(`it sent more than ${mostFrames} frames`)
     const frame = this.#log.add('in', text, status)
     const { value } = frame
     if (!isRecord(value)) return
@@ -229,6 +257,7 @@ export class WirePeer implements RawPeer {
     const pending = isCall ? undefined : this.#answered(value, exchange)
     if (pending !== undefined) return pending.done(frame)
     for (const [number, { during }] of this.#pending) if (exchange === undefined || exchange === number) during.push(frame)
+    if (!isCall) this.#missed(value, frame)
     if (isCall && 'id' in value) void this.#answer(value)
   }
 
@@ -240,9 +269,26 @@ export class WirePeer implements RawPeer {
     return undefined
   }
 
+  /** A number that comes back as a text, or the other way round, is an answer that nobody can match: it is not waited for in vain. */
+  #missed(value: Json, frame: Frame): void {
+    const { id } = value
+    if (typeof id !== 'string' && typeof id !== 'number') return
+    for (const pending of this.#pending.values()) {
+      if ((typeof pending.id !== 'string' && typeof pending.id !== 'number') || String(pending.id) !== String(id)) continue
+      pending.strange = frame
+      pending.nothing()
+    }
+  }
+
   async #answer(request: Json): Promise<void> {
     const { id, method, params } = request
-    const response = await this.#response(String(method), isRecord(params) ? params : {})
+    let response: Json
+    try {
+      response = await this.#response(String(method), isRecord(params) ? params : {})
+    } catch (error) {
+      this.#faults.push({ error })
+      response = { error: { code: -32603, message: 'The kit could not answer' } }
+    }
     const message = { jsonrpc: '2.0', id, ...response }
     await this.#send(JSON.stringify(message), message, {}).catch(() => undefined)
   }

@@ -1,11 +1,14 @@
 /** A server behind the old pair: one stream brings all it says, its first event names where to post. */
 import { clip } from '../../jsonrpc/limits.ts'
 import { Failed } from '../scenario.ts'
+import { guardedBy } from './hello.ts'
 import { httpCall, openSockets } from './http-call.ts'
 import type { Pipe, PipeSink } from './pipe.ts'
 import type { HttpFace } from './raw-peer.ts'
 
 const streamMs = 600_000
+/** The longest time until the stream has named where to post. */
+const endpointMs = 10_000
 
 export interface HttpPlace {
   readonly url: URL
@@ -46,6 +49,8 @@ export function ssePipe({ url, headers }: HttpPlace): Pipe {
 function openStream(url: URL, headers: Readonly<Record<string, string>>, signal: AbortSignal, sink: PipeSink): Promise<URL> {
   return new Promise((resolve, reject) => {
     let isFirst = true
+    const late = (): void => reject(new Failed(`The stream has not named where to post within ${endpointMs} ms`))
+    const timer = setTimeout(late, endpointMs)
     const call = httpCall({
       url,
       method: 'GET',
@@ -53,18 +58,23 @@ function openStream(url: URL, headers: Readonly<Record<string, string>>, signal:
       ms: streamMs,
       signal,
       onEvent({ type, data }) {
-        if (isFirst && type === 'endpoint') resolve(new URL(data, url))
-        else if (isFirst) reject(new Failed(`The first event of the stream is "${clip(type)}", not "endpoint"`))
-        else if (data !== '') sink.frame(data, 200)
+        if (!isFirst) return void (data !== '' && sink.frame(data, 200))
         isFirst = false
+        clearTimeout(timer)
+        const named = type === 'endpoint' && URL.canParse(data, url) ? new URL(data, url) : undefined
+        if (named !== undefined) resolve(named)
+        else if (type === 'endpoint') reject(new Failed(`The endpoint "${clip(data)}" is no address`))
+        else reject(new Failed(`The first event of the stream is "${clip(type)}", not "endpoint"`))
       },
     })
     call.then(
       ({ status }) => {
-        reject(new Error(`GET of the stream was answered with HTTP status ${status}`))
+        clearTimeout(timer)
+        reject(guardedBy(status) ?? new Error(`GET of the stream was answered with HTTP status ${status}`))
         sink.closed('the stream ended')
       },
       error => {
+        clearTimeout(timer)
         reject(error)
         sink.closed('the stream was lost')
       },

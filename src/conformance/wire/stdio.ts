@@ -2,11 +2,14 @@
 import { realClock } from '../../core/clock.ts'
 import { within } from '../../transports/framing/within.ts'
 import { type RunningCommand, runCommand } from '../../transports/stdio/command.ts'
-import type { Subject } from '../scenario.ts'
+import { Failed, type Subject } from '../scenario.ts'
 import type { Pipe, PipeSink } from './pipe.ts'
 import type { ChildFace } from './raw-peer.ts'
 
 const stderrLines = 20
+const exitMs = 500
+/** A line that never ends is not kept. */
+const longestLine = 64 * 1024 * 1024
 
 export function stdioPipe(subject: Subject): Pipe {
   const stderr: string[] = []
@@ -14,7 +17,7 @@ export function stdioPipe(subject: Subject): Pipe {
   const write = (bytes: string | Uint8Array): Promise<void> =>
     new Promise((resolve, reject) => {
       if (running === undefined) reject(new Error('The process is not started'))
-      else running.input.write(bytes, error => (error ? reject(error) : resolve()))
+      else running.input.write(bytes, error => (error ? reject(deaf(error)) : resolve()))
     })
   return {
     carrier: 'stdio',
@@ -25,7 +28,7 @@ export function stdioPipe(subject: Subject): Pipe {
       }
       running = runCommand({ ...subject, stderr: keep, closeMs: 1500, killMs: 1500 }, realClock)
       running.input.on('error', () => {})
-      readLines(running, sink)
+      readLines(running, sink, stderr)
       await running.started
     },
     async send(text) {
@@ -41,19 +44,36 @@ export function stdioPipe(subject: Subject): Pipe {
   }
 }
 
-function readLines(running: RunningCommand, sink: PipeSink): void {
+/** It runs, and takes nothing more. */
+function deaf(error: Error): Failed {
+  return new Failed(`The process does not read its standard input any more (${error.message})`)
+}
+
+function readLines(running: RunningCommand, sink: PipeSink, stderr: readonly string[]): void {
   let rest = ''
   running.output.setEncoding('utf8')
   running.output.on('data', (text: string) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) sink.frame(line.endsWith('\r') ? line.slice(0, -1) : line)
+    if (rest.length <= longestLine) return
+    rest = ''
+    sink.closed(`a line is longer than ${longestLine} characters`)
   })
   running.output.once('close', () => {
     if (rest !== '') sink.frame(rest)
-    const { code, signal } = running.status ?? {}
-    sink.closed(signal === undefined ? `the process ended with code ${code ?? 'unknown'}` : `the process was ended by ${signal}`)
+    // Its output may close a little before it has ended.
+    within(running.exited, exitMs, realClock).finally(() => sink.closed(ending(running, stderr)))
   })
+}
+
+/** How it ended, and what it said last: mostly the reason. */
+function ending({ status }: RunningCommand, stderr: readonly string[]): string {
+  const words = stderr.findLast(line => /error|exception|fatal/i.test(line)) ?? stderr.findLast(line => line.trim() !== '')
+  const said = words === undefined ? '' : `; it said: ${words.trim()}`
+  if (status === undefined) return `the process closed its standard output${said}`
+  const { code, signal } = status
+  return `${signal === undefined ? `the process ended with code ${code ?? 'unknown'}` : `the process was ended by ${signal}`}${said}`
 }
 
 function childFace(running: () => RunningCommand | undefined, stderr: readonly string[], write: ChildFace['write']): ChildFace {

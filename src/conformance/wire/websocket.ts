@@ -1,6 +1,7 @@
 /** A server behind a WebSocket: one frame a text message. */
 import { clip } from '../../jsonrpc/limits.ts'
 import { loadWs, type Socket } from '../../transports/websocket/ws.ts'
+import { guardedBy } from './hello.ts'
 import type { Pipe, PipeSink } from './pipe.ts'
 
 export interface WebSocketPlace {
@@ -43,7 +44,7 @@ async function connectSocket({ url, headers }: WebSocketPlace, protocols: readon
         resolve(socket)
       },
       refused(response) {
-        reject(new Error(`The WebSocket was refused with HTTP status ${response.statusCode}`))
+        reject(guardedBy(response.statusCode) ?? new Error(`The WebSocket was refused with HTTP status ${response.statusCode}`))
         socket.terminate()
       },
       message: (data, isText) => sink.frame(isText ? data.toString('utf8') : `(${data.length} bytes that are no text)`),

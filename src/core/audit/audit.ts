@@ -7,6 +7,7 @@ import type { LogEntry, Op, Position, Store } from '../../stores/store.ts'
 import type { Cancel, Clock } from '../clock.ts'
 import { digestText } from '../digest.ts'
 import { lastPosition } from '../feed/last-position.ts'
+import { type AuditFilter, findLines } from './find.ts'
 import { type AuditFacts, type AuditLine, type Link, linkOf, readLine, writeLine } from './line.ts'
 
 export interface AuditOptions {
@@ -18,6 +19,12 @@ export interface AuditOptions {
   readonly keep?: number
   /** Told what keeps lines from being chained; it is tried again with the next ones. */
   readonly failed?: (error: unknown) => void
+}
+
+export interface AuditReadOptions extends AuditFilter {
+  readonly after?: Position
+  /** Default 100, at most 1,000. */
+  readonly limit?: number
 }
 
 /** What a look at the whole log found. */
@@ -59,15 +66,22 @@ export class Audit {
     await this.#options.store.commit([this.line(facts)])
   }
 
-  /** Lines after a position, or from the oldest that is kept. */
-  async read({
-    after = 0,
-    limit = 100,
-  }: {
-    readonly after?: Position
-    readonly limit?: number
-  } = {}): Promise<readonly AuditLine[]> {
-    return (await this.#options.store.read(lines, { after, limit: Math.min(limit, 1_000) })).map(readLine)
+  /** Lines after a position, or from the oldest that is kept, as far as they fit. */
+  async read({ after = 0, limit = 100, ...filter }: AuditReadOptions = {}): Promise<readonly AuditLine[]> {
+    const most = Math.min(limit, 1_000)
+    const { store } = this.#options
+    if (Object.keys(filter).length === 0) return (await store.read(lines, { after, limit: most })).map(readLine)
+    const found: AuditLine[] = []
+    for await (const line of findLines(store, lines, filter, after)) {
+      if (found.length >= most) break
+      found.push(line)
+    }
+    return found
+  }
+
+  /** The same, one after the other and however many. */
+  find(filter: AuditFilter = {}): AsyncIterable<AuditLine> {
+    return findLines(this.#options.store, lines, filter, 0)
   }
 
   /** Chains what is not yet, then computes everything anew. */

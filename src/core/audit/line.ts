@@ -5,12 +5,17 @@ import type { LogEntry, Position } from '../../stores/store.ts'
 
 /** What is written down. */
 export type AuditEvent =
+  /** At a gateway; `call_settled` is that of a call under a key. */
+  | 'call_begun'
+  | 'call_ended'
   | 'call_settled'
   | 'step_ended'
   | 'step_undone'
   | 'transaction_ended'
   | 'confirmation_given'
   | 'confirmation_refused'
+  /** By whoever looks at what stands in line. */
+  | 'confirmation_answered'
   | 'grant_given'
   | 'grant_revoked'
   /** Something that a host did, or would not do. */
@@ -48,6 +53,7 @@ const longest = 512
 /** The JSON of texts that come again and again: names, outcomes, owners. */
 const texts = new Map<string, string>()
 const mostTexts = 1_000
+const mostRepeated = 35
 
 /** One is written for each call of a gateway: put together of what was written before. */
 export function writeLine({ event, correlation, owner, target, outcome, more }: AuditFacts, at: number): string {
@@ -73,7 +79,8 @@ function textOf(value: string): string {
   const known = texts.get(value)
   if (known !== undefined) return known
   const text = JSON.stringify(value)
-  if (value.length > 64) return text
+  // Ids and digests come once each: they would only push out what comes again.
+  if (value.length > mostRepeated) return text
   if (texts.size >= mostTexts) texts.clear()
   texts.set(value, text)
   return text

@@ -1,11 +1,13 @@
 /** What went wrong at one end, in words and numbers for the other. */
 import { type Problem, problem } from '../../core/problem.ts'
-import { quoted } from '../../core/why.ts'
+import { quoted, type Why } from '../../core/why.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { CredentialsNeeded } from '../upstreams/credentials.ts'
+import { newReference, referenceOf } from '../upstreams/reference.ts'
 
 /** A peer's refusal under its own number, where no wire calls it otherwise. */
 const named: ReadonlyMap<number, string> = new Map([
@@ -15,9 +17,14 @@ const named: ReadonlyMap<number, string> = new Map([
   [-32003, 'capability-missing'],
 ])
 
+/** Whether a call failed by what its server said. */
+export function isAnswer(error: unknown): boolean {
+  return error instanceof McpError && error.kind === 'remote'
+}
+
 /** A refusal of one peer as a refusal to the other: the same number, unless the wires have different ones for it. */
 export function passedOn(error: unknown): unknown {
-  if (!(error instanceof McpError) || error.kind !== 'remote') return error
+  if (!(error instanceof McpError) || !isAnswer(error)) return error
   const { code, data, message } = error
   const kind = kindOf(code, data)
   return new McpError(kind, clip(message, 1000), {
@@ -39,7 +46,7 @@ function kindOf(code: number | undefined, data: unknown): string {
 const unreached: ReadonlySet<ConnectionError['kind']> = new Set(['refused', 'session', 'unauthorized'])
 
 /** Why a call of an upstream failed. `harmless`: made again it does no more than made once. */
-export function failureAt(upstream: string, error: unknown, harmless: boolean, { peer, cancelled }: Exchange): unknown {
+export function failureAt(upstream: string, error: unknown, harmless: boolean, { peer, cancelled, engine }: Exchange): unknown {
   // Nobody waits for it any more, and nothing went wrong.
   if (cancelled && !(error instanceof McpError)) return new McpError('cancelled', 'The call was cancelled', { cause: error })
   if (!(error instanceof ConnectionError)) {
@@ -48,25 +55,67 @@ export function failureAt(upstream: string, error: unknown, harmless: boolean, {
     // Session wires have no number for a client that cannot be asked.
     return unable ? problem('UNSUPPORTED', clip(passed.message, 1000), { cause: passed, details: { upstream } }) : passed
   }
-  const said = clip(error.message, 200)
-  const more = { cause: error, details: { upstream } }
+  if (error.cause instanceof CredentialsNeeded) return unwanted(upstream, error.cause)
+  const reference = newReference()
+  engine.trace('upstream-failed', { server: upstream, reference, error })
+  return lostAt(upstream, error, harmless, reference)
+}
+
+/** What a caller is told of a failure below the protocol. The rest is in the log of the gateway, under the reference. */
+function lostAt(upstream: string, error: ConnectionError, harmless: boolean, reference: string): Problem {
+  const { kind, status } = error
+  const more = { cause: error, details: { upstream, reference } }
+  const said = (what: string): string => `The server ${quoted(upstream)} ${what} (reference ${reference})`
+  if (kind === 'too-large')
+    return problem('PAYLOAD_TOO_LARGE', said('answered with more than the gateway takes, limits.frameBytes'), {
+      ...more,
+      category: 'permanent',
+      suggestion: 'It was done. Ask for less at a time, or have limits.frameBytes raised in the file of the gateway',
+    })
   // What stands between may say 502 or 504 of a call that is under way.
-  const refused = error.kind === 'status' && error.status !== undefined && (error.status < 500 || error.status === 503)
-  if (harmless || refused || unreached.has(error.kind))
-    return problem('SERVER_UNAVAILABLE', `The server ${quoted(upstream)} cannot be reached: ${said}`, {
+  const refused = kind === 'status' && status !== undefined && (status < 500 || status === 503)
+  if (harmless || refused || unreached.has(kind))
+    return problem('SERVER_UNAVAILABLE', said('cannot be reached'), {
       ...more,
       suggestion: 'Try again soon; it is connected again by itself',
     })
-  return problem('OUTCOME_UNKNOWN', `The server ${quoted(upstream)} was lost during the call: ${said}`, {
+  return problem('OUTCOME_UNKNOWN', said('was lost during the call'), {
     ...more,
     suggestion: 'Look whether it was done before you call again',
   })
 }
 
+/** The upstream will not have the gateway, or not for this. */
+function unwanted(upstream: string, { why }: CredentialsNeeded): Problem {
+  if (why.code !== 'SCOPE_MISSING') return absent(upstream, why)
+  const message = `The server ${quoted(upstream)} does not let the gateway do this (reference ${referenceOf(why)})`
+  return problem('PERMISSION_DENIED', message, {
+    suggestion: why.fix,
+    actor: 'operator',
+    details: { upstream, reference: referenceOf(why) },
+  })
+}
+
+/** What callers are told of one that is down, by the code of why: without what it said itself. */
+const neutral: ReadonlyMap<string, readonly [what: string, fix: string | undefined]> = new Map([
+  ['SERVER_DOWN', ['is not there', 'Try again soon; it is tried again by itself']],
+  ['SERVER_REFUSED', ['cannot be used', 'Whoever runs the gateway has to correct its entry']],
+  ['CREDENTIALS_REFUSED', ['cannot be shown who the gateway is', undefined]],
+])
+
 /** The upstream is down. */
-export function absent(upstream: string, why: { readonly message: string; readonly fix: string } | undefined): Problem {
-  return problem('SERVER_UNAVAILABLE', why?.message ?? `The server ${quoted(upstream)} is not there`, {
-    suggestion: why?.fix ?? 'Try again soon; it is tried again by itself',
-    details: { upstream },
+export function absent(upstream: string, why: Why | undefined): Problem {
+  if (why === undefined)
+    return problem('SERVER_UNAVAILABLE', `The server ${quoted(upstream)} is not there`, {
+      suggestion: 'Try again soon; it is tried again by itself',
+      details: { upstream },
+    })
+  const [what, fix] = neutral.get(why.code) ?? []
+  const reference = referenceOf(why)
+  const message = what === undefined ? why.message : `The server ${quoted(upstream)} ${what} (reference ${reference})`
+  return problem('SERVER_UNAVAILABLE', message, {
+    suggestion: fix ?? why.fix,
+    ...(why.code !== 'SERVER_DOWN' && { actor: 'operator' }),
+    details: { upstream, reference },
   })
 }

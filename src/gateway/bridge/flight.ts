@@ -8,12 +8,12 @@ import type { Exchange } from '../../engine/exchange.ts'
 import { declared } from '../../engine/extensions.ts'
 import type { Method } from '../../engine/method.ts'
 import { type InputRequest, isInputRequired } from '../../features/mcp/input-required/messages.ts'
-import { tasksExtension } from '../../features/mcp/tasks/messages.ts'
+import { type Task, tasksExtension } from '../../features/mcp/tasks/messages.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { echo } from '../../jsonrpc/limits.ts'
 import { type Awaitable, type Id, isRecord, isThenable, type Params } from '../../jsonrpc/message.ts'
 import { Context } from '../../server/context.ts'
-import { passedOn } from './failures.ts'
+import { isAnswer, passedOn } from './failures.ts'
 import { kindOf, passOn, questionIn } from './questions.ts'
 
 /** What the caller's side carries of a call, from one request to the next. */
@@ -58,6 +58,8 @@ export class Flight implements Between {
   readonly first: Exchange
   /** Its request at the upstream. */
   id: Id | undefined = undefined
+  /** The task that it has become there. */
+  task: string | undefined = undefined
   ended: Ended | undefined = undefined
   /** Its name, once it was parked. */
   name: string | undefined = undefined
@@ -83,17 +85,31 @@ export class Flight implements Between {
     return this.first.conversation
   }
 
-  /** The call is made, for a caller that may go away with its questions and come back; `line` is told of its end. */
-  begin<R>(made: Promise<R>, line: { over(flight: Flight): void }): Promise<R> {
+  /** The call is made; `line` is told of its end. Where questions travel in results its caller may go away with them and come back. */
+  async begin<R>(made: Promise<R>, line: { over(flight: Flight, answered: boolean): void }): Promise<R> {
+    if (this.first.peer.revision.asks === 'result') return this.#away(made, line)
+    try {
+      const result = await made
+      line.over(this, true)
+      return result
+    } catch (error) {
+      line.over(this, isAnswer(error))
+      throw error
+    }
+  }
+
+  #away<R>(made: Promise<R>, line: { over(flight: Flight, answered: boolean): void }): Promise<R> {
     const joined = Promise.withResolvers<unknown>()
     this.#joined = joined
-    const end = (ended: Ended): void => {
-      line.over(this)
-      this.#end(ended)
-    }
     made.then(
-      result => end({ result }),
-      error => end({ error }),
+      result => {
+        line.over(this, true)
+        this.#end({ result })
+      },
+      error => {
+        line.over(this, isAnswer(error))
+        this.#end({ error })
+      },
     )
     return joined.promise as Promise<R>
   }
@@ -153,7 +169,8 @@ export class Flight implements Between {
   }
 
   /** The caller gets a task too, if it takes one. */
-  tasked(): Promise<boolean> {
+  tasked({ taskId }: Task): Promise<boolean> {
+    this.task = taskId
     return this.ctx.background()
   }
 
@@ -207,7 +224,7 @@ export class Flight implements Between {
     const signal = AbortSignal.any([question.signal, exchange.signal])
     passOn(exchange, question.method, question.params, { key: question.key, signal }).then(question.resolve, error => {
       if (error instanceof McpError && error.kind === 'suspended') this.#leave(exchange, error)
-      else question.reject(passedOn(error))
+      else question.reject(exchange.cancelled ? cancelled() : passedOn(error))
     })
   }
 
@@ -239,6 +256,11 @@ export class Flight implements Between {
     if ('result' in ended) joined?.resolve(ended.result)
     else joined?.reject(ended.error)
   }
+}
+
+/** To the one who asks: nobody is there any more who could answer. */
+function cancelled(): McpError {
+  return new McpError('cancelled', 'The call for which this is asked was cancelled')
 }
 
 async function answersOf(

@@ -5,7 +5,7 @@
  * are done, and is refused by name where they are not. From then on callers take turns on that pipe.
  */
 import type { Client } from '../../client/client.ts'
-import type { Relaying } from '../../client/relaying.ts'
+import type { AskedFrom, Relaying } from '../../client/relaying.ts'
 import type { Clock } from '../../core/clock.ts'
 import { quoted } from '../../core/why.ts'
 import type { Method } from '../../engine/method.ts'
@@ -19,6 +19,8 @@ import { Turns } from './turns.ts'
 
 /** How long a question whose caller is not certain waits to become so. */
 const doubtMs = 10_000
+/** How long a server may take to withdraw what it asks for a call that was given up. */
+const withdrawMs = 5_000
 
 export interface LinePort {
   readonly clock: Clock
@@ -34,6 +36,8 @@ export class Line {
   readonly turns: Turns
   readonly #port: LinePort
   readonly #flights = new Map<Id, Flight>()
+  /** Those of them that nobody waits for any more. */
+  readonly #given = new Set<Flight>()
   readonly #doubts = new Set<() => void>()
   /** The least severe level that this upstream was told to send. */
   #level: number = levels.length
@@ -48,7 +52,7 @@ export class Line {
   /** For the connection itself. */
   get relaying(): Relaying {
     return {
-      ask: (method, params, { signal, within }) => this.#ask(method, params, signal, within),
+      ask: (method, params, from) => this.#ask(method, params, from),
       log: ({ level, data, logger }, within) => {
         const flight = this.#flight(within)
         if (typeof flight === 'object') flight.ctx.log(level, data, logger)
@@ -58,17 +62,39 @@ export class Line {
     }
   }
 
+  /** Somebody waits for an answer. */
+  get busy(): boolean {
+    return this.#flights.size > 0
+  }
+
   add(id: Id, flight: Flight): void {
     if (flight.id !== undefined) this.#flights.delete(flight.id)
     flight.id = id
     this.#flights.set(id, flight)
   }
 
-  /** Its call has ended. */
-  over(flight: Flight): void {
+  /**
+   * Its call has ended. One that its server did not answer was given up: what that asks for it before it knows so must not come to
+   * somebody else.
+   */
+  over(flight: Flight, answered: boolean): void {
+    if (answered) this.#forget(flight)
+    else {
+      this.#given.add(flight)
+      this.#port.clock.setTimeout(() => this.#forget(flight), withdrawMs, true)
+    }
+    this.turns.leave(flight.owner)
+  }
+
+  #forget(flight: Flight): void {
+    this.#given.delete(flight)
     if (flight.id !== undefined) this.#flights.delete(flight.id)
     if (this.#doubts.size > 0) for (const look of this.#doubts) look()
-    this.turns.leave(flight.owner)
+  }
+
+  /** Its caller is sent to pages by a refusal. */
+  sent(flight: Flight, pages: readonly Params[]): void {
+    for (const { elicitationId: id } of pages) if (typeof id === 'string') this.#port.pages.sent(this.upstream, id, flight)
   }
 
   /** A session that has a level for all hears the least severe that any caller wants. */
@@ -85,8 +111,8 @@ export class Line {
     return this.#levelling
   }
 
-  async #ask(method: Method, params: Params, signal: AbortSignal, within: Id | undefined): Promise<unknown> {
-    const found = this.#flight(within)
+  async #ask(method: Method, params: Params, { signal, within, task }: AskedFrom): Promise<unknown> {
+    const found = (task === undefined ? undefined : this.#ofTask(task)) ?? this.#flight(within)
     const flight = found === 'several' ? await this.#certain(signal) : found
     if (flight === 'none')
       throw new McpError('invalid-request', `${method.name}: no call is under way for whose caller this could be`)
@@ -101,6 +127,12 @@ export class Line {
     )
   }
 
+  /** A task has no stream of its own: its questions come on that of whoever waits for it, and say whose they are. */
+  #ofTask(task: string): Flight | undefined {
+    for (const flight of this.#flights.values()) if (flight.task === task) return flight
+    return undefined
+  }
+
   #flight(within: Id | undefined): Flight | 'none' | 'several' {
     if (within !== undefined) return this.#flights.get(within) ?? 'none'
     let found: Flight | undefined
@@ -113,7 +145,7 @@ export class Line {
 
   /** A call that ends did not wait for an answer: when one caller is left it is that one's question. */
   #certain(signal: AbortSignal): Promise<Flight | 'none' | 'several'> {
-    this.turns.begin(this.#flights.values())
+    this.turns.begin([...this.#flights.values()].filter(flight => !this.#given.has(flight)))
     this.#port.trace('upstream-question', `The server ${quoted(this.upstream)} asks, and several callers wait for it`)
     return new Promise(resolve => {
       const done = (flight: Flight | 'none' | 'several'): void => {

@@ -8,10 +8,12 @@ import { askRoots } from '../../features/mcp/roots/server.ts'
 import { createMessage, type SamplingParams } from '../../features/mcp/sampling/messages.ts'
 import { sample } from '../../features/mcp/sampling/server.ts'
 import { takingTasks, tasksExtension } from '../../features/mcp/tasks/messages.ts'
+import { mediaExtension } from '../../features/reliability/media/messages.ts'
+import { provenanceExtension } from '../../features/reliability/provenance/messages.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { clip, echo } from '../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
-import type { Capabilities } from '../../revisions/index.ts'
+import type { Capabilities, Peer } from '../../revisions/index.ts'
 
 const methods = new Map<string, Method>([elicit, createMessage, listRoots].map(method => [method.name, method as Method]))
 
@@ -77,26 +79,48 @@ function hasLists(schema: unknown): boolean {
 const declarations: Capabilities[] = []
 
 /**
- * What a caller can be asked, as a request to an upstream declares it. One object for each of the few there can be, so that what is
+ * What a caller can be asked and wants to hear of, as a request to an upstream declares it. One object for each of the few there can be, so that what is
  * written of it is written once.
  */
 export function declaredFor({ peer }: Exchange): Capabilities {
+  const bits = asksOf(peer) + hearsOf(peer)
+  declarations[bits] ??= declarationOf(bits)
+  return declarations[bits]
+}
+
+/** What it can be asked, a bit for each. */
+function asksOf(peer: Peer): number {
   const { capabilities, revision } = peer
+  if (revision.asks === 'none') return 0
   const sampling = capabilities['sampling']
-  const bits =
-    revision.asks === 'none'
-      ? 0
-      : (takesElicitation(peer, 'form') ? 1 : 0) +
-        (takesElicitation(peer, 'url') ? 2 : 0) +
-        (isRecord(sampling) ? 4 : 0) +
-        (isRecord(sampling) && isRecord(sampling['tools']) ? 8 : 0) +
-        (isRecord(capabilities['roots']) ? 16 : 0) +
-        (revision.era === 'request' && declared(peer, tasksExtension) !== undefined ? 32 : 0)
-  declarations[bits] ??= {
+  return (
+    (takesElicitation(peer, 'form') ? 1 : 0) +
+    (takesElicitation(peer, 'url') ? 2 : 0) +
+    (isRecord(sampling) ? 4 : 0) +
+    (isRecord(sampling) && isRecord(sampling['tools']) ? 8 : 0) +
+    (isRecord(capabilities['roots']) ? 16 : 0)
+  )
+}
+
+/** Extensions of which a result speaks only to those who declare them, a bit for each. */
+function hearsOf(peer: Peer): number {
+  return (
+    (peer.revision.era === 'request' && declared(peer, tasksExtension) !== undefined ? 32 : 0) +
+    (declared(peer, provenanceExtension) !== undefined ? 64 : 0) +
+    (declared(peer, mediaExtension) !== undefined ? 128 : 0)
+  )
+}
+
+function declarationOf(bits: number): Capabilities {
+  const heard = {
+    ...((bits & 32) !== 0 && takingTasks.extensions),
+    ...((bits & 64) !== 0 && { [provenanceExtension]: {} }),
+    ...((bits & 128) !== 0 && { [mediaExtension]: {} }),
+  }
+  return {
     ...((bits & 3) !== 0 && { elicitation: { ...((bits & 1) !== 0 && { form: {} }), ...((bits & 2) !== 0 && { url: {} }) } }),
     ...((bits & 4) !== 0 && { sampling: (bits & 8) !== 0 ? { tools: {} } : {} }),
     ...((bits & 16) !== 0 && { roots: {} }),
-    ...((bits & 32) !== 0 && takingTasks),
+    ...(bits >= 32 && { extensions: heard }),
   }
-  return declarations[bits]
 }

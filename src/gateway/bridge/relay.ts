@@ -4,6 +4,7 @@ import { rawResult } from '../../client/tool-calls.ts'
 import type { SendOptions } from '../../engine/calls.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Method } from '../../engine/method.ts'
+import type { Layer } from '../../engine/stages.ts'
 import { type Completion, complete } from '../../features/mcp/completion/messages.ts'
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
 import { isFinal } from '../../features/mcp/input-required/client.ts'
@@ -13,6 +14,9 @@ import { type GetPromptResult, getPrompt } from '../../features/mcp/prompts/mess
 import { type ReadResourceResult, readResource } from '../../features/mcp/resources/messages.ts'
 import type { CallToolResult, Tool } from '../../features/mcp/tools/messages.ts'
 import { type Reply, type ReplyParts, reply } from '../../features/mcp/tools/result.ts'
+import { tellWait } from '../../features/reliability/cost/headers.ts'
+import { fromWire, problemExtension } from '../../features/reliability/problem/messages.ts'
+import { stateExtension } from '../../features/reliability/session-state/messages.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
@@ -20,12 +24,17 @@ import { Context } from '../../server/context.ts'
 import type { Proxied } from '../catalog.ts'
 import type { Around } from '../trust/around.ts'
 import type { GatewayCall } from '../trust/call.ts'
+import { resultMeta } from '../trust/foreign.ts'
 import type { Upstreams, Use } from '../upstreams/upstreams.ts'
 import type { Parking } from './desk.ts'
 import { absent, failureAt } from './failures.ts'
 import { Flight, flightKey } from './flight.ts'
+import type { Line } from './line.ts'
 import { logMeta, passedMeta } from './meta.ts'
+import { pagesIn, visits } from './pages.ts'
 import { declaredFor } from './questions.ts'
+import { plainFor, plainMeta, returned, returnedMessages, returnedMeta } from './returns.ts'
+import type { States } from './states.ts'
 
 /** What one call of an upstream is made with. */
 interface Leg {
@@ -36,15 +45,39 @@ interface Leg {
 
 const read: ReadonlySet<string> = new Set([readResource.name, getPrompt.name, complete.name])
 
-export class Relay {
-  readonly #upstreams: () => Upstreams
-  readonly #parking: Parking
-  readonly #around: Around
+export interface RelayPort {
+  /** The gateway, as it names itself. */
+  readonly name: string
+  readonly parking: Parking
+  readonly around: Around
+  readonly states: States
+  upstreams(): Upstreams
+  /** The address under which a caller reads what an upstream calls so. */
+  address(upstream: string, uri: string, exchange: Exchange): string
+}
 
-  constructor(upstreams: () => Upstreams, parking: Parking, around: Around) {
-    this.#upstreams = upstreams
-    this.#parking = parking
-    this.#around = around
+export class Relay {
+  readonly #port: RelayPort
+  /** What was said in `_meta` of results whose handlers give their content alone. */
+  readonly #told = new WeakMap<Exchange, Params>()
+
+  constructor(port: RelayPort) {
+    this.#port = port
+  }
+
+  /** Adds to a result what its server said in `_meta`. */
+  get layer(): Layer {
+    return {
+      stage: 'enter',
+      methods: [...read],
+      run: async (exchange, next) => {
+        const result = await next()
+        const meta = this.#told.get(exchange)
+        return meta === undefined || !isRecord(result)
+          ? result
+          : { ...result, _meta: { ...meta, ...(metaOf(result) as Params | undefined) } }
+      },
+    }
   }
 
   async call({ upstream, own, exposed }: Proxied, tool: Tool, args: Params, ctx: Context): Promise<Reply | string> {
@@ -52,17 +85,27 @@ export class Relay {
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
     const again = exchange.carried?.[flightKey] !== undefined
     const call: GatewayCall = { upstream, tool: own, exposed, args, ctx, client, again }
-    const result = await this.#around(call, () => this.#call(call, tool))
+    const told = await this.#port.around(call, () => this.#call(call, tool))
+    if (told.isError === true) adviseWait(exchange, told)
+    const result = plainFor(exchange.peer, told)
     return (tool.outputSchema === undefined ? plainText(result) : undefined) ?? asReply(result)
   }
 
-  #call({ upstream, tool: name, args, ctx }: GatewayCall, tool: Tool): Promise<CallToolResult> {
+  async #call({ upstream, tool: name, args, ctx }: GatewayCall, tool: Tool): Promise<CallToolResult> {
+    const [exchange] = Context.parts(ctx)
+    const { states, address } = this.#port
     const { annotations: hints } = tool
     const harmless = hints?.readOnlyHint === true || hints?.idempotentHint === true
     const options = ctx.task === undefined ? plain : asTask
-    return this.#through(upstream, ctx, harmless, ({ client, flight, send }) =>
-      rawResult(Client.caller(client), name, args, options, send, flight),
+    const state = states.given(upstream, exchange)
+    const given = state === undefined ? undefined : await state
+    const raw = await this.#through(upstream, ctx, harmless, ({ client, flight, send }) =>
+      rawResult(Client.caller(client), name, args, options, given === undefined ? send : adding(send, given), flight),
     )
+    const result = returned(raw, uri => address(upstream, uri, exchange))
+    const { _meta: said } = result
+    if (said === undefined || !Object.hasOwn(said, stateExtension)) return result
+    return { ...result, _meta: await states.returned(upstream, said, exchange) }
   }
 
   async read({ upstream, own, exposed }: Proxied, ctx: Context): Promise<readonly ResourceContents[]> {
@@ -73,8 +116,12 @@ export class Relay {
     return prefix === '' ? contents : contents.map(part => ({ ...part, uri: `${prefix}${part.uri}` }))
   }
 
-  prompt({ upstream, own }: Proxied, values: Readonly<Record<string, string>>, ctx: Context): Promise<GetPromptResult> {
-    return this.#ask<GetPromptResult>(upstream, ctx, getPrompt, { name: own, arguments: values })
+  async prompt({ upstream, own }: Proxied, values: Readonly<Record<string, string>>, ctx: Context): Promise<GetPromptResult> {
+    const [exchange] = Context.parts(ctx)
+    const result = await this.#ask<GetPromptResult>(upstream, ctx, getPrompt, { name: own, arguments: values })
+    const { messages } = result
+    if (!Array.isArray(messages)) return result
+    return { ...result, messages: returnedMessages(messages, uri => this.#port.address(upstream, uri, exchange)) }
   }
 
   async complete(
@@ -96,13 +143,17 @@ export class Relay {
     }
   }
 
-  #ask<R>(upstream: string, ctx: Context, method: Method, params: Params): Promise<R> {
-    return this.#through(upstream, ctx, read.has(method.name), async ({ client, flight, send }) => {
+  async #ask<R extends object>(upstream: string, ctx: Context, method: Method, params: Params): Promise<R> {
+    const result = await this.#through(upstream, ctx, read.has(method.name), async ({ client, flight, send }) => {
       const { session } = Client.caller(client)
       const again = (more: Params): Promise<unknown> => session.request(method, { ...params, ...more }, send)
       const first = await (flight.begun() ?? session.request(method, params, send))
       return (isFinal(first) ? first : await flight.drive(first, again)) as R
     })
+    const [exchange] = Context.parts(ctx)
+    const meta = plainMeta(exchange.peer, resultMeta(returnedMeta(metaOf(result)), this.#port.name))
+    if (meta !== undefined) this.#told.set(exchange, meta)
+    return result
   }
 
   /** `harmless`: made again it would do no more than made once. */
@@ -114,23 +165,21 @@ export class Relay {
     const { line } = use
     const turn = line.turns.enter(exchange.conversation, exchange)
     if (turn !== undefined) await turn
-    const flight = new Flight(upstream, ctx, this.#parking, use.waits)
+    const flight = new Flight(upstream, ctx, this.#port.parking, use.waits)
     try {
       const levelled = levelFor(use, exchange)
       if (levelled !== undefined) await levelled
-      const made = start(legOf(use, flight, exchange))
-      return await (exchange.peer.revision.asks === 'result' ? flight.begin(made, line) : made)
+      const made = madeBy(start, legOf(use, flight, exchange), line)
+      return await flight.begin(made, line)
     } catch (error) {
-      if (error instanceof ConnectionError) this.#upstreams().doubt(upstream, use.client, error)
+      if (error instanceof ConnectionError) this.#port.upstreams().doubt(upstream, use.client, error)
       throw failureAt(upstream, error, harmless, exchange)
-    } finally {
-      if (exchange.peer.revision.asks !== 'result') line.over(flight)
     }
   }
 
   async #rejoin(name: string, upstream: string, ctx: Context, harmless: boolean): Promise<unknown> {
     try {
-      return await this.#parking.rejoin(name, ctx)
+      return await this.#port.parking.rejoin(name, ctx)
     } catch (error) {
       throw failureAt(upstream, error, harmless, Context.parts(ctx)[0])
     }
@@ -138,15 +187,47 @@ export class Relay {
 
   /** Why an upstream cannot be called now. It is tried at once. */
   refusal(upstream: string): Error {
-    const use = this.#upstreams().use(upstream)
+    const use = this.#port.upstreams().use(upstream)
     return absent(upstream, 'client' in use ? undefined : use.why)
   }
 
   #use(name: string): Use {
-    const use = this.#upstreams().use(name)
+    const use = this.#port.upstreams().use(name)
     if ('client' in use) return use
     throw absent(name, use.why)
   }
+}
+
+/** So often a caller is sent to pages for one call. */
+const mostVisits = 4
+
+/** Makes a call, and once more when its caller goes to the pages that its server wants visited first: nothing was done before. */
+async function madeBy<R>(start: (leg: Leg) => Promise<R>, leg: Leg, line: Line): Promise<R> {
+  for (let visited = 0; ; visited++) {
+    try {
+      return await start(leg)
+    } catch (error) {
+      const pages = pagesIn(error)
+      if (pages === undefined) throw error
+      line.sent(leg.flight, pages)
+      if (visited === mostVisits || !(await visits(leg.flight, pages))) throw error
+    }
+  }
+}
+
+/** Who is told by its server to wait reads it in a header too, where there are some. */
+function adviseWait(exchange: Exchange, { _meta }: CallToolResult): void {
+  const waitMs = fromWire(_meta?.[problemExtension])?.retryAfter
+  if (waitMs !== undefined) tellWait(exchange, waitMs)
+}
+
+/** What a result says beside itself. */
+function metaOf(result: object): unknown {
+  return '_meta' in result ? result._meta : undefined
+}
+
+function adding(send: SendOptions, meta: Params): SendOptions {
+  return { ...send, meta: { ...send.meta, ...meta } }
 }
 
 const plain = {}

@@ -1,6 +1,7 @@
 /** What the file says of the gateway itself: its name, where it listens, what it keeps. */
 import { type Duration, toMilliseconds } from '../../core/duration.ts'
 import { quoted } from '../../core/why.ts'
+import { type Limits, serverLimits } from '../../engine/limits.ts'
 import type { Placed } from '../../host/config/jsonc.ts'
 import type { TellFault } from './read.ts'
 
@@ -23,7 +24,12 @@ export interface Frame {
   readonly store?: string
   readonly secret?: string
   readonly askTimeout?: Duration
+  readonly startWait?: Duration
+  readonly drain?: Duration
   readonly listen: ListenPlace
+  readonly limits?: Partial<Limits>
+  /** `prefixed`: every name has its server's in front, so that none ever changes. */
+  readonly names?: 'prefixed' | 'short'
 }
 
 const kinds: Readonly<Record<keyof ListenPlace, 'text' | 'port' | 'path' | 'texts'>> = {
@@ -49,18 +55,59 @@ export function readFrame(members: ReadonlyMap<string, Placed>, tell: TellFault)
     ...text('instructions', () => true, 'Give a text'),
     ...text('store', said => /^(memory:$|sqlite:.|postgres(ql)?:\/\/)/.test(said), 'Give memory:, sqlite:PATH or postgres://…'),
     ...text('secret', said => said.length >= 32, 'Give at least 32 characters, best by a variable of the environment'),
-    ...durationIn(members.get('askTimeout'), tell),
+    ...durationIn('askTimeout', members, '10m', tell),
+    ...durationIn('startWait', members, '5s', tell),
+    ...durationIn('drain', members, '30s', tell),
     listen: listenIn(members.get('listen'), tell),
+    ...limitsIn(members.get('limits'), tell),
+    ...namesIn(members.get('names'), tell),
   }
 }
 
-function durationIn(at: Placed | undefined, tell: TellFault): { askTimeout?: Duration } {
+function limitsIn(at: Placed | undefined, tell: TellFault): { limits?: Partial<Limits> } {
   if (at === undefined) return {}
+  if (at.members === undefined) {
+    tell(at, 'gateway.limits', 'limits is no object', 'Write limits: { frameBytes: 33554432 }')
+    return {}
+  }
+  const limits: Record<string, number> = {}
+  for (const [name, member] of at.members) {
+    const { value } = member
+    if (!Object.hasOwn(serverLimits, name))
+      tell(member, 'gateway.limits', `limits has no member ${quoted(name)}`, `There are ${Object.keys(serverLimits).join(', ')}`)
+    else if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) limits[name] = value
+    else
+      tell(
+        member,
+        'gateway.limits',
+        `limits.${name} is no whole number above 0`,
+        `The default is ${serverLimits[name as keyof Limits]}`,
+      )
+  }
+  return { limits }
+}
+
+function namesIn(at: Placed | undefined, tell: TellFault): { names?: 'prefixed' | 'short' } {
+  if (at === undefined) return {}
+  if (at.value === 'prefixed' || at.value === 'short') return { names: at.value }
+  tell(at, 'gateway.names', 'names is neither prefixed nor short', 'Write names: prefixed, or leave it out')
+  return {}
+}
+
+function durationIn<N extends 'askTimeout' | 'startWait' | 'drain'>(
+  name: N,
+  members: ReadonlyMap<string, Placed>,
+  example: string,
+  tell: TellFault,
+): { readonly [K in N]?: Duration } {
+  const at = members.get(name)
+  if (at === undefined) return {}
+  const given = at.value as Duration
   try {
-    toMilliseconds(at.value as Duration, 'askTimeout')
-    return { askTimeout: at.value as Duration }
+    toMilliseconds(given, name)
+    return { [name]: given } as { readonly [K in N]?: Duration }
   } catch {
-    tell(at, 'gateway.askTimeout', 'askTimeout is no span of time', 'Write 10m, or a number of milliseconds')
+    tell(at, `gateway.${name}`, `${name} is no span of time`, `Write ${example}, or a number of milliseconds`)
     return {}
   }
 }

@@ -3,11 +3,11 @@ import { readFile } from 'node:fs/promises'
 import type { Target } from '../../client/target.ts'
 import { quoted } from '../../core/why.ts'
 import { faultText } from '../../host/config/read.ts'
-import type { ServerOption } from '../../host/servers/entry.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { GatewayOptions } from '../options.ts'
 import { readTrust } from '../trust/placed.ts'
 import { type TrustSettings, trustMembers } from '../trust/settings.ts'
+import type { GatewayServer } from '../upstreams/entry.ts'
 import { type FoundServer, type GatewayConfig, readGatewayConfig } from './read.ts'
 
 export interface GatewayFileOptions {
@@ -42,7 +42,13 @@ export function optionsOf({ servers, frame, trust }: GatewayConfig<TrustSettings
   return { ...frame, ...trust, servers: Object.fromEntries(used.map(([name, server]) => [name, optionOf(server)])) }
 }
 
-function optionOf({ target, headers, timeoutMs }: FoundServer): ServerOption {
+function optionOf({ target, headers, timeoutMs, auth, prefix }: FoundServer): GatewayServer {
   const opening: Target = target
-  return { target: opening, ...(headers !== undefined && { headers }), ...(timeoutMs !== undefined && { timeoutMs }) }
+  return {
+    target: opening,
+    ...(headers !== undefined && { headers }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(auth !== undefined && { auth }),
+    ...(prefix !== undefined && { prefix }),
+  }
 }

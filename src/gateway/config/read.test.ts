@@ -107,3 +107,19 @@ test('a gateway is not opened by a file with a mistake in it', async () => {
   const at = await files({ 'gateway.yaml': 'servers: { a: { url: "http://127.0.0.1:9/" } }\nrules: [{ do: perhaps }]\n' })
   await expect(createGateway({ config: at('gateway.yaml') })).rejects.toThrow(/gateway\.yaml:2/)
 })
+
+test('a misspelled member of an entry of its own is a mistake; other programs write what they like into theirs', async () => {
+  const faults = await faultsOf({
+    'gateway.yaml': `
+include: other.json
+servers:
+  web: { url: 'https://example.com/mcp', header: { authorization: x } }
+  both: { url: 'https://example.com/mcp', command: node }
+`,
+    'other.json': '{ "mcpServers": { "notes": { "command": "node", "colour": "red" } } }',
+  })
+  expect(faults.map(text => text.split('. ')[0])).toEqual([
+    'gateway.yaml:4: The server "web" has a member "header" that means nothing here (gateway.entry)',
+    'gateway.yaml:5: The server "both" has a command and a url (gateway.entry)',
+  ])
+})

@@ -6,10 +6,13 @@ import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { quoted, why } from '../../core/why.ts'
+import { entryMembers } from '../../host/config/entry.ts'
 import { expand, type Surroundings } from '../../host/config/expand.ts'
 import type { Placed } from '../../host/config/jsonc.ts'
 import { type ConfigFault, type ConfiguredServer, type ParsedConfig, parseConfig, readParsed } from '../../host/config/read.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import type { UpstreamAuthOption } from '../upstreams/auth.ts'
+import { authAt, readAuth } from './auth.ts'
 import { expanded } from './expanded.ts'
 import { type Frame, readFrame } from './frame.ts'
 
@@ -18,10 +21,16 @@ export type TellFault = (at: { readonly line: number }, rule: string, message: s
 
 export interface FoundServer extends ConfiguredServer {
   readonly file: string
+  /** How the gateway shows there who it is. */
+  readonly auth?: UpstreamAuthOption
+  /** Stands in front of all its names. */
+  readonly prefix?: boolean | string
 }
 
 export interface GatewayConfig<Trust> {
   readonly file: string
+  /** All that it is made of: the file itself, those that it includes, and those that hold variables of its servers. */
+  readonly files: readonly string[]
   readonly servers: ReadonlyMap<string, FoundServer>
   readonly frame: Frame
   readonly trust: Trust
@@ -37,7 +46,7 @@ export interface ReadGatewayOptions<Trust> {
   readonly readTrust: (members: ReadonlyMap<string, Placed>, tell: TellFault) => Trust
 }
 
-const own = ['include', 'servers', 'mcpServers', 'listen', 'store', 'secret', 'name', 'instructions', 'askTimeout']
+const own = 'include servers mcpServers listen store secret name instructions askTimeout startWait drain limits names'.split(' ')
 const mostChars = 1024 * 1024
 
 export async function readGatewayConfig<Trust>(
@@ -60,7 +69,8 @@ export async function readGatewayConfig<Trust>(
         `There are ${known.join(', ')}`,
       )
   }
-  const servers = await serversOf(members, file, around, faults, tell)
+  const files = new Set([resolve(file)])
+  const servers = await serversOf(members, file, around, faults, tell, path => void files.add(path))
   if (servers.size === 0 && faults.length === 0)
     tell(
       { line: 1 },
@@ -70,7 +80,8 @@ export async function readGatewayConfig<Trust>(
     )
   const said = new Map<string, Placed>()
   for (const [name, at] of members) if (!isServers(name)) said.set(name, expanded(at, name, around, tell))
-  return { file, servers, frame: readFrame(said, tell), trust: options.readTrust(said, tell), faults }
+  const trust = options.readTrust(said, tell)
+  return { file, files: [...files], servers, frame: readFrame(said, tell), trust, faults }
 }
 
 async function membersOf(text: string, file: string, tell: TellFault): Promise<ReadonlyMap<string, Placed>> {
@@ -94,14 +105,23 @@ async function serversOf(
   around: Surroundings,
   faults: ConfigFault[],
   tell: TellFault,
+  used: (file: string) => void,
 ): Promise<ReadonlyMap<string, FoundServer>> {
   const found = new Map<string, FoundServer>()
+  const withAuth = (server: FoundServer, parsed: ParsedConfig): FoundServer => {
+    const placed = authAt(parsed, server.name)
+    const folder = dirname(resolve(server.file))
+    const auth = placed && readAuth(placed, server, { ...around, folder }, server.file !== file, tell)
+    const prefix = prefixOf(server, server.file !== file, tell)
+    return { ...server, ...(auth !== undefined && { auth }), ...(prefix !== undefined && { prefix }) }
+  }
   const take = async (parsed: ParsedConfig, from: string, at?: Placed): Promise<void> => {
-    const read = await readParsed(parsed, from, { env: around.env, home: around.home })
+    const read = await readParsed(withoutUnused(parsed), from, { env: around.env, home: around.home })
+    for (const path of envFilesIn(parsed, { ...around, folder: dirname(resolve(from)) })) used(path)
     faults.push(...read.faults)
     for (const [name, server] of read.servers) {
       const before = found.get(name)
-      if (before === undefined) found.set(name, { ...server, file: from })
+      if (before === undefined) found.set(name, withAuth({ ...server, file: from }, parsed))
       else if (before.file !== file && at !== undefined)
         tell(
           at,
@@ -112,6 +132,7 @@ async function serversOf(
     }
   }
   const inline = new Map([...members].filter(([name]) => isServers(name)))
+  for (const at of inline.values()) checkEntries(at, tell)
   if (inline.size > 0) await take({ root: { line: 1, value: {}, members: inline }, faults: [] }, file)
   for (const at of includesIn(members.get('include'), tell)) {
     const named = expand(at.value as string, around)
@@ -120,6 +141,7 @@ async function serversOf(
       continue
     }
     const path = resolve(around.folder, named.text.replace(/^~(?=\/)/, around.home))
+    used(path)
     const text = await readFile(path, 'utf8').catch(() => undefined)
     if (text === undefined || text.length > mostChars)
       tell(
@@ -133,6 +155,61 @@ async function serversOf(
   return found
 }
 
+/** Other programs write what they like into their own files; here a misspelled member would be a server without it. */
+function checkEntries({ members }: Placed, tell: TellFault): void {
+  for (const [name, entry] of members ?? []) {
+    for (const [member, at] of entry.members ?? [])
+      if (!ownMembers.includes(member) && !entryMembers.has(member))
+        tell(
+          at,
+          'gateway.entry',
+          `The server ${quoted(name)} has a member ${quoted(member)} that means nothing here`,
+          `There are ${ownMembers.join(', ')}, ${[...entryMembers].join(', ')}`,
+        )
+    if (entry.members?.has('command') && entry.members.has('url'))
+      tell(entry, 'gateway.entry', `The server ${quoted(name)} has a command and a url`, 'Leave one of them out')
+  }
+}
+
+/** What an entry may say here and not elsewhere. */
+const ownMembers = ['auth', 'prefix']
+
+/** What other programs mean by that word is left to them. */
+function prefixOf({ name, line, more }: FoundServer, included: boolean, tell: TellFault): boolean | string | undefined {
+  const { prefix } = more
+  if (prefix === undefined || prefix === null) return undefined
+  if (typeof prefix === 'boolean' || (typeof prefix === 'string' && /^[A-Za-z0-9_-]{1,32}$/.test(prefix))) return prefix
+  if (!included)
+    tell(
+      { line },
+      'gateway.prefix',
+      `The server ${quoted(name)} has a prefix that is none`,
+      'Write true, or up to 32 letters, digits, _ and -',
+    )
+  return undefined
+}
+
+/**
+ * An entry that is switched off still stands for its name, but is not read any further: what it would need may not be there. Inputs,
+ * which an editor asks for, are told of where they are used.
+ */
+function withoutUnused({ root, faults }: ParsedConfig): ParsedConfig {
+  if (root?.members === undefined) return { root, faults }
+  const members = new Map([...root.members].filter(([name]) => name !== 'inputs'))
+  for (const [name, at] of members)
+    if (isServers(name) && at.members !== undefined) members.set(name, { ...at, members: emptied(at.members) })
+  return { root: { ...root, members }, faults }
+}
+
+function emptied(entries: ReadonlyMap<string, Placed>): Map<string, Placed> {
+  const one = (name: string, entry: Placed): Placed => {
+    const off = entry.members?.get('disabled')
+    if (off?.value !== true) return entry
+    return { ...entry, members: new Map([['disabled', off] as const, ['command', { line: entry.line, value: name }] as const]) }
+  }
+  return new Map([...entries].map(([name, entry]) => [name, one(name, entry)]))
+}
+
 function includesIn(at: Placed | undefined, tell: TellFault): readonly Placed[] {
   const items = at === undefined ? [] : (at.items ?? [at])
   return items.filter(item => {
@@ -144,6 +221,15 @@ function includesIn(at: Placed | undefined, tell: TellFault): readonly Placed[] 
       'Name a file, or a list of files',
     )
     return false
+  })
+}
+
+function envFilesIn({ root }: ParsedConfig, around: Surroundings): readonly string[] {
+  const entries = [...(root?.members ?? [])].flatMap(([name, at]) => (isServers(name) ? [...(at.members?.values() ?? [])] : []))
+  return entries.flatMap(({ members }) => {
+    const said = members?.get('envFile')?.value
+    const path = typeof said === 'string' ? expand(said, around) : undefined
+    return path !== undefined && 'text' in path ? [resolve(around.folder, path.text)] : []
   })
 }
 

@@ -1,10 +1,11 @@
 /** Mistakes in what was said of trust: each names its place, what is wrong there and what would be right. */
 import { oauth } from '../../auth/resource/options.ts'
 import { toMilliseconds } from '../../core/duration.ts'
+import { watchedLength } from '../../features/mcp/resources/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { readRule } from './rules.ts'
-import { type GatewayRule, trustMembers } from './settings.ts'
+import { type GatewayRule, trustMembers, unnamed } from './settings.ts'
 
 export interface TrustFault {
   /** Names of members and places in lists, from the top. */
@@ -24,7 +25,9 @@ export function faultsIn(settings: unknown): readonly TrustFault[] {
   if (settings['auth'] !== undefined) checkAuth(settings['auth'], tell)
   checkClients(settings['clients'] ?? {}, tell)
   checkRules(settings['rules'] ?? [], tell)
+  checkTogether(settings, tell)
   oneOf(settings['otherwise'], ['allow', 'ask', 'deny'], ['otherwise'], tell)
+  oneOf(settings['listed'], ['callable', 'all'], ['listed'], tell)
   oneOf(settings['pins'], ['block', 'warn', 'off'], ['pins'], tell)
   checkAudit(settings['audit'], tell)
   checkApprovals(settings['approvals'], tell)
@@ -69,7 +72,8 @@ function checkTokens(tokens: unknown, tell: Tell): void {
   }
 }
 
-const clientMembers = ['principals', 'oauthClients', 'upstreams', 'tools', 'budget']
+const patternMembers = ['principals', 'oauthClients', 'upstreams', 'tools', 'resources', 'prompts']
+const clientMembers = [...patternMembers, 'budget']
 
 function checkClients(clients: unknown, tell: Tell): void {
   if (!isRecord(clients)) return tell(['clients'], 'clients must be an object', 'Give what holds for each client by its name')
@@ -80,7 +84,15 @@ function checkClients(clients: unknown, tell: Tell): void {
       continue
     }
     known(client, clientMembers, path, tell)
-    for (const member of ['principals', 'oauthClients', 'upstreams', 'tools']) texts(client[member], [...path, member], tell)
+    for (const member of patternMembers) texts(client[member], [...path, member], tell)
+    for (const member of ['tools', 'resources', 'prompts'])
+      for (const pattern of [client[member] ?? []].flat())
+        if (typeof pattern === 'string' && !/[/*]/.test(pattern))
+          tell(
+            [...path, member],
+            `${clip(pattern)} names no server`,
+            `Write it as server/${clip(pattern)}, or */${clip(pattern)}`,
+          )
     const { budget } = client
     const budgets = budget === undefined ? [] : Array.isArray(budget) ? budget : [budget]
     for (const [i, each] of budgets.entries())
@@ -112,10 +124,32 @@ function checkRules(rules: unknown, tell: Tell): void {
   }
 }
 
+/** What is right by itself, and means nothing beside the rest: a rule about nobody, a token of nobody. */
+function checkTogether({ auth, clients, rules }: Readonly<Record<string, unknown>>, tell: Tell): void {
+  const tokens = isRecord(auth) && isRecord(auth['tokens']) ? auth['tokens'] : undefined
+  if (tokens !== undefined && isRecord(auth) && auth['issuer'] !== undefined)
+    tell(['auth'], 'auth has tokens and an issuer: only one of them can count', 'Leave one of them out')
+  const names = [...Object.keys(isRecord(clients) ? clients : {}), ...Object.values(unnamed)]
+  const there = `There are ${names.join(', ')}`
+  if (isRecord(clients))
+    for (const name of Object.keys(tokens ?? {}))
+      if (!names.includes(name)) tell(['auth', 'tokens', name], 'It is the token of no client', there)
+  for (const [i, rule] of Array.isArray(rules) ? rules.entries() : []) {
+    if (!isRecord(rule)) continue
+    if (clients === undefined && auth === undefined) continue
+    for (const client of [rule['client'] ?? []].flat())
+      if (typeof client === 'string' && !client.includes('*') && !names.includes(client))
+        tell(['rules', i, 'client'], `There is no client ${clip(client)}`, there)
+  }
+}
+
 function checkAudit(audit: unknown, tell: Tell): void {
   if (audit === undefined || typeof audit === 'boolean') return
   if (!isRecord(audit)) return tell(['audit'], 'audit must be true, false or an object', 'Give { keep: 90d }')
-  known(audit, ['keep', 'lines'], ['audit'], tell)
+  known(audit, ['keep', 'lines', 'arguments', 'must'], ['audit'], tell)
+  for (const name of ['arguments', 'must'] as const)
+    if (audit[name] !== undefined && typeof audit[name] !== 'boolean')
+      tell(['audit', name], `audit.${name} must be true or false`, 'Write true, or leave it out')
   const { keep } = audit
   if (keep !== undefined) attempt(() => toMilliseconds(keep as never, 'keep'), ['audit', 'keep'], 'Give a time such as 90d', tell)
 }
@@ -133,7 +167,21 @@ function checkEvents(events: unknown, tell: Tell): void {
   if (events === undefined || typeof events === 'boolean') return
   if (!isRecord(events))
     return tell(['events'], 'events must be true, false or an object', 'Give the URIs to watch for each server')
-  for (const [upstream, uris] of Object.entries(events)) texts(uris, ['events', upstream], tell)
+  for (const [upstream, uris] of Object.entries(events)) {
+    const fits = Array.isArray(uris) && uris.length <= mostWatched && uris.every(isAddress)
+    if (!fits)
+      tell(
+        ['events', upstream],
+        `It must be a list of up to ${mostWatched} addresses of resources`,
+        'Give each as that server lists it, such as [note://1]',
+      )
+  }
+}
+
+const mostWatched = 1_000
+
+function isAddress(uri: unknown): boolean {
+  return typeof uri === 'string' && uri.length <= watchedLength && URL.canParse(uri)
 }
 
 function texts(value: unknown, path: readonly (string | number)[], tell: Tell): void {

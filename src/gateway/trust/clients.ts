@@ -1,7 +1,7 @@
 /** Who calls, by a name that rules know; and what of all upstreams that one sees. */
-import { matches } from '../../core/grant/pattern.ts'
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
-import { fits, patternsOf } from './rules.ts'
+import { fitsAll, fitsAny } from './readings.ts'
+import { fits, type Kind, patternsOf } from './rules.ts'
 import { type ClientBudget, type ClientSettings, unnamed } from './settings.ts'
 
 /** A client as callers are held against it. */
@@ -12,22 +12,28 @@ export interface KnownClient {
   readonly free: boolean
   readonly budgets: readonly ClientBudget[]
   seesUpstream(upstream: string): boolean
-  seesTool(upstream: string, tool: string): boolean
+  sees(kind: Kind, upstream: string, name: string): boolean
 }
 
 /** Callers whose names are remembered. */
 const remembered = 10_000
 
 export class Clients {
-  readonly #known: ReadonlyMap<string, KnownClient>
+  #known: ReadonlyMap<string, KnownClient> = new Map()
   readonly #names = new Map<string, string>()
   /** Somebody does not see all. */
-  readonly restricted: boolean
+  restricted = false
   /** Somebody may make only so many calls. */
-  readonly countsCalls: boolean
+  countsCalls = false
 
-  constructor(settings: Readonly<Record<string, ClientSettings>> = {}) {
+  constructor(settings?: Readonly<Record<string, ClientSettings>>) {
+    this.change(settings)
+  }
+
+  /** From now on these are the ones. */
+  change(settings: Readonly<Record<string, ClientSettings>> = {}): void {
     this.#known = new Map(Object.entries(settings).map(([name, client]) => [name, read(name, client)]))
+    this.#names.clear()
     this.restricted = [...this.#known.values()].some(({ free }) => !free)
     this.countsCalls = this.all().some(({ budgets }) => budgets.some(({ calls }) => calls !== undefined))
   }
@@ -71,26 +77,35 @@ export class Clients {
 export const tokenIssuer = 'https://gateway.invalid/tokens'
 
 function read(name: string, settings: ClientSettings): KnownClient {
+  const { tools, resources, prompts } = settings
   const upstreams = patternsOf(settings.upstreams)
-  const tools = patternsOf(settings.tools)
-  const allowed = tools?.filter(pattern => !pattern.startsWith('!')) ?? []
-  const denied = tools?.filter(pattern => pattern.startsWith('!')).map(pattern => pattern.slice(1)) ?? []
-  // Only exceptions, so everything else; an empty list is nothing at all.
-  const noneNamed = tools === undefined || (allowed.length === 0 && denied.length > 0)
-  const seesUpstream = (upstream: string): boolean => fits(upstreams, upstream)
+  const lists: Readonly<Record<Kind, Chosen>> = { tool: chosen(tools), resource: chosen(resources), prompt: chosen(prompts) }
   return {
     name,
     settings,
-    free: upstreams === undefined && tools === undefined,
+    free: upstreams === undefined && [tools, resources, prompts].every(said => said === undefined),
     budgets: budgetsOf(settings),
-    seesUpstream,
-    seesTool: (upstream, tool) => {
-      if (!seesUpstream(upstream)) return false
-      const whole = `${upstream}/${tool}`
-      if (denied.some(pattern => matches(pattern, whole))) return false
-      return noneNamed || allowed.some(pattern => matches(pattern, whole))
+    seesUpstream: upstream => fits(upstreams, upstream),
+    sees: (kind, upstream, own) => {
+      if (!fits(upstreams, upstream)) return false
+      const list = lists[kind]
+      // Whoever is given some tools of a server is not given what else it has; whoever is given all of them is.
+      return list === undefined ? lists.tool?.(upstream, '*') !== false : list(upstream, own)
     },
   }
+}
+
+/** Whether something is among those that are meant; undefined where nothing is said of them. */
+type Chosen = ((upstream: string, own: string) => boolean) | undefined
+
+function chosen(said: ClientSettings['tools']): Chosen {
+  const patterns = patternsOf(said)
+  if (patterns === undefined) return undefined
+  const allowed = patterns.filter(pattern => !pattern.startsWith('!'))
+  const denied = patterns.filter(pattern => pattern.startsWith('!')).map(pattern => pattern.slice(1))
+  // Only exceptions, so everything else; an empty list is nothing at all.
+  const all = allowed.length === 0 && denied.length > 0
+  return (upstream, own) => !fitsAny(denied, own, `${upstream}/`) && (all || fitsAll(allowed, own, `${upstream}/`))
 }
 
 function budgetsOf({ budget = [] }: ClientSettings): readonly ClientBudget[] {

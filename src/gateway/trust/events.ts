@@ -1,8 +1,30 @@
 /** What servers say of their resources and lists, as events that clients subscribe to: one kind of each for every server. */
+import { pause } from '../../client/patience.ts'
+import { type Buckets, createBuckets } from '../../core/bucket.ts'
+import type { Clock } from '../../core/clock.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import type { Server } from '../../server/api.ts'
 import type { EventHandle } from '../../server/events.ts'
+import type { TrustSettings } from './settings.ts'
+import { Voices, type VoicesParts } from './voices.ts'
 
 export type ChangedList = 'tools' | 'resources' | 'prompts'
+
+/** What is told of upstreams, and by whom it is asked for. */
+export interface UpstreamNews {
+  /** Addresses, as their servers know them, that are watched whether a client does or not. */
+  readonly standing: readonly (readonly [upstream: string, uri: string])[]
+  /** The upstream is there: its events can be subscribed to. */
+  offer(upstream: string): void
+  /** It is gone. */
+  gone(upstream: string): void
+  /** A resource is watched there, and no longer. */
+  watched(upstream: string, uri: string, watched: boolean): void
+  /** What is watched, or a part of it, is another one now. */
+  updated(upstream: string, uri: string, part: string): void
+  changed(upstream: string, list: ChangedList): void
+  close(): Promise<void>
+}
 
 const payload = {
   type: 'object',
@@ -12,36 +34,122 @@ const payload = {
 
 type Handle = EventHandle<typeof payload>
 
-export class UpstreamEvents {
-  readonly #server: Server
-  readonly #failed: (error: unknown) => void
-  readonly #handles = new Map<string, Handle>()
+interface Told {
+  readonly upstream: string
+  readonly uri?: string
+  readonly list?: string
+}
 
-  constructor(server: Server, failed: (error: unknown) => void) {
+/** Of one server. */
+const mostPerSecond = 50
+/** Different things that are being told, of all servers. */
+const mostTelling = 10_000
+
+const silent: UpstreamNews = {
+  standing: [],
+  offer: () => {},
+  gone: () => {},
+  watched: () => {},
+  updated: () => {},
+  changed: () => {},
+  close: async () => {},
+}
+
+export function upstreamNews(
+  setting: TrustSettings['events'],
+  server: () => Server | undefined,
+  parts: VoicesParts,
+): UpstreamNews {
+  return setting === undefined || setting === false ? silent : new UpstreamEvents(setting, server, parts)
+}
+
+/** The upstream that an event is about; undefined where it is none of these. */
+export function upstreamOfEvent(name: string): string | undefined {
+  const at = name.lastIndexOf('/')
+  return at > 0 && kinds.has(name.slice(at + 1)) ? name.slice(0, at) : undefined
+}
+
+const kinds: ReadonlySet<string> = new Set(['resource_updated', 'list_changed'])
+
+class UpstreamEvents implements UpstreamNews {
+  readonly standing: UpstreamNews['standing']
+  readonly #server: () => Server | undefined
+  readonly #failed: (error: unknown) => void
+  readonly #voices: Voices
+  readonly #handles = new Map<string, Handle>()
+  readonly #clock: Clock
+  readonly #pace: Buckets
+  readonly #telling = new Map<string, { again: boolean }>()
+  readonly #end = new AbortController()
+
+  constructor(setting: NonNullable<TrustSettings['events']>, server: () => Server | undefined, parts: VoicesParts) {
     this.#server = server
-    this.#failed = failed
+    this.#failed = parts.failed
+    this.#voices = new Voices(parts)
+    this.#clock = parts.clock
+    this.#pace = createBuckets({ perSecond: mostPerSecond, clock: parts.clock })
+    const named = typeof setting === 'object' ? Object.entries(setting) : []
+    this.standing = named.flatMap(([upstream, uris]) => [...new Set(uris)].map(uri => [upstream, uri] as const))
   }
 
-  /** The server is there: its events can be subscribed to. */
   offer(upstream: string): void {
     this.#of(`${upstream}/resource_updated`, `A resource of the server ${upstream} is another one now`)
     this.#of(`${upstream}/list_changed`, `The tools, resources or prompts of the server ${upstream} are others now`)
+    this.#voices.begin(`${upstream}\nlists`)
   }
 
-  updated(upstream: string, uri: string): void {
-    this.#emit(`${upstream}/resource_updated`, { upstream, uri })
+  gone(upstream: string): void {
+    this.#voices.end(`${upstream}\nlists`)
+  }
+
+  watched(upstream: string, uri: string, watched: boolean): void {
+    const name = `${upstream}\nuri ${uri}`
+    if (watched) this.#voices.begin(name)
+    else this.#voices.end(name)
+  }
+
+  updated(upstream: string, uri: string, part: string): void {
+    this.#voices.heard(`${upstream}\nuri ${uri}`, part, () => this.#emit(`${upstream}/resource_updated`, { upstream, uri: part }))
   }
 
   changed(upstream: string, list: ChangedList): void {
-    this.#emit(`${upstream}/list_changed`, { upstream, list })
+    this.#voices.heard(`${upstream}\nlists`, list, () => this.#emit(`${upstream}/list_changed`, { upstream, list }))
   }
 
-  #emit(name: string, told: Readonly<Record<string, string>>): void {
-    this.#handles.get(name)?.emit(told).catch(this.#failed)
+  close(): Promise<void> {
+    this.#end.abort()
+    return this.#voices.close()
+  }
+
+  /** One at a time of each: what is said again before that lasts, or faster than a server may speak, is told by one event after it. */
+  #emit(name: string, told: Told): void {
+    const key = `${name}\n${told.uri ?? told.list}`
+    const state = this.#telling.get(key)
+    if (state !== undefined) {
+      state.again = true
+      return
+    }
+    if (this.#telling.size >= mostTelling) return this.#failed(new Error(`Servers say more than can be told: ${clip(name)}`))
+    const made = { again: false }
+    this.#telling.set(key, made)
+    void this.#tell(name, told).finally(() => {
+      this.#telling.delete(key)
+      if (made.again && !this.#end.signal.aborted) this.#emit(name, told)
+    })
+  }
+
+  async #tell(name: string, told: Told): Promise<void> {
+    const { signal } = this.#end
+    for (let waitMs = this.#pace.take(told.upstream); waitMs > 0; waitMs = this.#pace.take(told.upstream)) {
+      await pause(this.#clock, waitMs, signal, true)
+      if (signal.aborted) return
+    }
+    await this.#handles.get(name)?.emit(told).catch(this.#failed)
   }
 
   #of(name: string, description: string): void {
-    if (this.#handles.has(name) || !/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) return
-    this.#handles.set(name, this.#server.event(name, { description, payload }))
+    const server = this.#server()
+    if (server === undefined || this.#handles.has(name) || !/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) return
+    this.#handles.set(name, server.event(name, { description, payload }))
   }
 }

@@ -4,7 +4,7 @@ import type { Params } from '../../jsonrpc/message.ts'
 import type { Clients } from './clients.ts'
 import { denied } from './gate.ts'
 import type { Policy } from './policy.ts'
-import { unnamed } from './settings.ts'
+import { type TrustSettings, unnamed } from './settings.ts'
 
 /** A call that nobody makes. */
 export interface Explaining {
@@ -21,6 +21,8 @@ export interface Explained {
   readonly do: 'allow' | 'deny' | 'ask' | 'hidden'
   /** The rule that counts; `otherwise` where none is about it, `clients` where that client does not see the tool. */
   readonly rule: string
+  /** False: its caller does not find it in lists. */
+  readonly listed?: false
   /** All rules that are about it. */
   readonly about: readonly string[]
   /** What its caller would read. */
@@ -31,20 +33,24 @@ export interface Explained {
   readonly scopes?: readonly string[]
 }
 
-export function explain(
-  { clients, policy }: { readonly clients: Clients; readonly policy: Policy },
-  call: Explaining,
-): Explained {
+export interface ExplainParts {
+  readonly clients: Clients
+  readonly policy: Policy
+  readonly listed: TrustSettings['listed']
+}
+
+export function explain({ clients, policy, listed }: ExplainParts, call: Explaining): Explained {
   const { upstream, tool, client = unnamed.http, principal, args = {} } = call
   const own = policy.for(upstream, tool)
   const judged = { client, principal, args }
   const about = own.about(judged).map(({ rule }) => rule.name)
-  if (clients.get(client)?.seesTool(upstream, tool) === false) return { do: 'hidden', rule: 'clients', about }
+  if (clients.get(client)?.sees('tool', upstream, tool) === false) return { do: 'hidden', rule: 'clients', listed: false, about }
   const verdict = own.judge(judged)
   const [dedupe, cost, scopes] = [own.say('dedupe', judged), own.say('cost', undefined), own.say('scopes', undefined)]
   return {
     do: verdict.do,
     rule: verdict.by?.name ?? 'otherwise',
+    ...(listed !== 'all' && own.refusesAll(client, principal) && { listed: false as const }),
     about,
     ...(verdict.do === 'deny' && { message: problemText(denied(own, verdict)) }),
     ...(dedupe !== undefined && { dedupe }),

@@ -25,15 +25,22 @@ const byNumber: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>(
 export function categorised({ upstream, tool }: CalledTool, thrown: unknown): unknown {
   if (!(thrown instanceof McpError) || thrown.code === undefined || thrown.cause instanceof Problem) return thrown
   const { kind, message, code, data } = thrown
-  const told = isRecord(data) ? fromWire(data[problemExtension] ?? data) : undefined
+  const told = isRecord(data) ? fromWire(attributed({ upstream, tool }, data[problemExtension] ?? data)) : undefined
   const cause =
     told ?? problem(byNumber.get(code) ?? 'SERVER_ERROR', message, { details: { upstream, tool, code }, cause: thrown })
   return new McpError(kind, message, { code, cause, ...(data !== undefined && { data }) })
 }
 
+/** A problem that a server tells is its own, whatever it says: nobody shall take it for the gateway's. */
+function attributed({ upstream, tool }: CalledTool, said: unknown): unknown {
+  if (!isRecord(said)) return said
+  return { ...said, details: { ...(isRecord(said['details']) && said['details']), upstream, tool } }
+}
+
 /** A result that says only that it failed also says so to programs. */
 export function explained({ upstream, tool }: CalledTool, result: CallToolResult): CallToolResult {
-  if (isRecord(result._meta) && result._meta[problemExtension] !== undefined) return result
+  const said = isRecord(result._meta) ? result._meta[problemExtension] : undefined
+  if (isRecord(said)) return { ...result, _meta: { ...result._meta, [problemExtension]: attributed({ upstream, tool }, said) } }
   const text = result.content?.find(block => block.type === 'text')
   const words = text?.type === 'text' ? clip(text.text, 500) : `${clip(tool)} failed`
   const told = problem('TOOL_FAILED', words, { category: 'permanent', details: { upstream, tool } })

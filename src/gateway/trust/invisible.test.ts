@@ -25,3 +25,9 @@ it('it is found in names, in lists and deep in schemas', () => {
   expect(invisibleIn({ a: [{ 'b\u200b': 1 }] })).toBe('/a/0/(a name) holds U+200B')
   expect(invisibleIn({ inputSchema: { properties: { x: { description: 'x\u2060' } } } })).toContain('U+2060')
 })
+
+it('what is nested so deep that nobody looks there is found for that', () => {
+  let deep: unknown = 'x\u200b'
+  for (let i = 0; i < 40; i++) deep = { a: deep }
+  expect(invisibleIn(deep)).toMatch(/is nested deeper than 32 levels$/)
+})

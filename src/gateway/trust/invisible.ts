@@ -15,7 +15,8 @@ export function invisibleIn(value: unknown, path = '', depth = 0): string | unde
     const found = unseenIn(value)
     return found === undefined ? undefined : `${path || '/'} holds U+${found.toString(16).toUpperCase().padStart(4, '0')}`
   }
-  if (depth > deepest) return undefined
+  // Nobody looks that deep, and somebody may count on it.
+  if (depth > deepest) return `${path.slice(0, 80)} is nested deeper than ${deepest} levels`
   if (Array.isArray(value)) {
     for (const [i, each] of value.entries()) {
       const found = invisibleIn(each, `${path}/${i}`, depth + 1)

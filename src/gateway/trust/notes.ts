@@ -1,18 +1,26 @@
 /**
- * What is written down of calls: one line each on the hash-chained audit log, gathered into few commits. A crash loses at most the
- * lines of the last moment; what was decided (approvals, keys, grants) is written in the commit of the decision.
+ * What is written down of calls: one line each on the hash-chained audit log, gathered into few commits. While the store cannot be
+ * written they are kept, so many, and written later; what is lost is told. A crash loses at most the lines of the last moment; what was
+ * decided (approvals, keys, grants) is written in the commit of the decision.
  */
-import { Audit, type AuditVerdict } from '../../core/audit/audit.ts'
-import type { AuditFacts, AuditLine } from '../../core/audit/line.ts'
+import { Audit, type AuditReadOptions, type AuditVerdict } from '../../core/audit/audit.ts'
+import type { AuditLine } from '../../core/audit/line.ts'
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { toMilliseconds } from '../../core/duration.ts'
+import { problem } from '../../core/problem.ts'
+import type { Exchange } from '../../engine/exchange.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isThenable } from '../../jsonrpc/message.ts'
 import type { Op, Store } from '../../stores/store.ts'
+import type { TellNotice } from '../ops/notices.ts'
+import { factsOf } from './note-facts.ts'
 import type { TrustSettings } from './settings.ts'
 
 export interface NotesParts {
   readonly store: Store
   readonly clock: Clock
   readonly audit: TrustSettings['audit']
+  readonly notice: TellNotice
   failed(error: unknown): void
 }
 
@@ -21,55 +29,100 @@ export interface GatewayNote {
   /** Who it was for. */
   readonly client: string
   readonly upstream: string
+  /** Its own name at its server. */
   readonly tool: string
-  readonly outcome: 'success' | 'failure' | 'refused' | 'held' | 'approved'
+  /** `replayed`: it was done before, and is answered by what came of that. */
+  readonly outcome: 'begun' | 'success' | 'failure' | 'refused' | 'replayed' | 'held' | 'approved'
   readonly ms?: number | undefined
   readonly rule?: string | undefined
   /** The code of the problem. */
   readonly code?: string | undefined
   readonly correlation?: string | undefined
+  /** Who has decided it. */
+  readonly by?: string | undefined
+  /** The address from which it came, and how often, where nobody is known. */
+  readonly from?: string | undefined
+  readonly times?: number | undefined
+  /** The call that it is about: whose it is, by which name, and with what. */
+  readonly exchange?: Exchange | undefined
 }
 
 export interface AuditControl {
-  read(options?: { readonly after?: number; readonly limit?: number }): Promise<readonly AuditLine[]>
+  read(options?: AuditReadOptions): Promise<readonly AuditLine[]>
   verify(): Promise<AuditVerdict>
+}
+
+interface Noted {
+  readonly note: GatewayNote
+  readonly at: number
 }
 
 const gatherMs = 50
 const gathered = 500
-/** Beyond that the oldest are written before anything new is taken. */
+/** That many are kept while they cannot be written. */
 const mostWaiting = 20_000
+/** How soon it is tried again. */
+const againMs = 1_000
+
+/** An audit log as settings say. */
+export function auditIn(store: Store, clock: Clock, said: TrustSettings['audit'], failed: (error: unknown) => void): Audit {
+  const { keep, lines } = typeof said === 'object' ? said : {}
+  return new Audit({
+    store,
+    clock,
+    failed,
+    ...(keep !== undefined && { keepMs: toMilliseconds(keep, 'audit.keep') }),
+    ...(lines !== undefined && { keep: lines }),
+  })
+}
 
 export class Notes {
   readonly #parts: NotesParts
   readonly #audit: Audit | undefined
-  #waiting: Op[] = []
+  readonly #arguments: boolean
+  /** A call begins only when that is written. */
+  readonly must: boolean
+  #waiting: Noted[] = []
+  /** Put together, in their order, and not yet written. */
+  #lines: Op[] = []
   #timer: Cancel | undefined = undefined
   #writing: Promise<void> | undefined = undefined
-  #dropped = 0
+  /** Since the store cannot be written. */
+  #behind = false
+  #lost = 0
 
   constructor(parts: NotesParts) {
     this.#parts = parts
-    if (parts.audit === false) return
-    const { keep, lines } = typeof parts.audit === 'object' ? parts.audit : {}
-    this.#audit = new Audit({
-      store: parts.store,
-      clock: parts.clock,
-      failed: parts.failed,
-      ...(keep !== undefined && { keepMs: toMilliseconds(keep, 'audit.keep') }),
-      ...(lines !== undefined && { keep: lines }),
-    })
+    const { audit } = parts
+    const said = typeof audit === 'object' ? audit : {}
+    this.#arguments = said.arguments === true
+    this.must = said.must === true
+    if (audit !== false) this.#audit = auditIn(parts.store, parts.clock, audit, parts.failed)
   }
 
   note(note: GatewayNote): void {
+    if (this.#audit === undefined) return
+    if (this.#waiting.length + this.#lines.length >= mostWaiting) return this.#lose(1)
+    this.#waiting.push({ note, at: this.#parts.clock.now() })
+    this.#timer ??= this.#parts.clock.setTimeout(() => this.#write(), gatherMs, true)
+  }
+
+  /** Writes that a call begins; throws where that cannot be written, for then it must not. */
+  async begun(note: Omit<GatewayNote, 'outcome'>): Promise<void> {
+    const { store, clock } = this.#parts
     const audit = this.#audit
     if (audit === undefined) return
-    if (this.#waiting.length >= mostWaiting) {
-      this.#dropped++
-      return
+    try {
+      const facts = await factsOf({ ...note, outcome: 'begun' }, this.#arguments)
+      await store.commit([audit.line(facts, clock.now())])
+    } catch (cause) {
+      this.#parts.failed(cause)
+      throw problem('SERVER_UNAVAILABLE', 'The call is not made, because it cannot be written down now', {
+        suggestion: 'Try again soon; if it stays so, tell whoever runs the gateway that its store cannot be written',
+        actor: 'operator',
+        cause,
+      })
     }
-    this.#waiting.push(audit.line(factsOf(note)))
-    this.#timer ??= this.#parts.clock.setTimeout(() => this.#write(), gatherMs, true)
   }
 
   get control(): AuditControl {
@@ -89,15 +142,18 @@ export class Notes {
     }
   }
 
-  /** Resolves when all that was noted lasts. */
+  /** Resolves when all that was noted lasts, or cannot be written now. */
   async flush(): Promise<void> {
+    await this.#writing
     this.#write()
     await this.#writing
   }
 
   async close(): Promise<void> {
     await this.flush()
-    await this.#audit?.close()
+    this.#timer?.()
+    if (this.#lines.length > 0) this.#lose(this.#lines.length, true)
+    await this.#audit?.close().catch(this.#parts.failed)
   }
 
   #write(): void {
@@ -109,22 +165,60 @@ export class Notes {
   }
 
   async #drain(): Promise<void> {
-    const { store, failed } = this.#parts
-    while (this.#waiting.length > 0) {
-      const ops = this.#waiting.length <= gathered ? this.#waiting : this.#waiting.slice(0, gathered)
-      this.#waiting = this.#waiting.length <= gathered ? [] : this.#waiting.slice(gathered)
+    const { store } = this.#parts
+    for (;;) {
+      await this.#assemble()
+      if (this.#lines.length === 0) break
+      const ops = this.#lines.length <= gathered ? this.#lines : this.#lines.slice(0, gathered)
       try {
         await store.commit(ops)
       } catch (error) {
-        failed(error)
+        return this.#fellBehind(error)
       }
+      this.#lines = this.#lines.slice(ops.length)
     }
-    if (this.#dropped > 0) failed(new Error(`${this.#dropped} notes were not written: the store is too slow`))
-    this.#dropped = 0
+    if (this.#behind) this.#caughtUp()
   }
-}
 
-function factsOf({ client, upstream, tool, outcome, ms, rule, code, correlation }: GatewayNote): AuditFacts {
-  const more = rule === undefined && code === undefined ? { client, ms } : { client, ms, rule, code }
-  return { event: 'noted', correlation, owner: upstream, target: tool, outcome, more }
+  /** At once, whether it can be written or not: a line is smaller than what it is about. */
+  async #assemble(): Promise<void> {
+    const audit = this.#audit
+    const waiting = this.#waiting
+    this.#waiting = []
+    if (audit === undefined) return
+    for (const { note, at } of waiting) {
+      const facts = factsOf(note, this.#arguments)
+      this.#lines.push(audit.line(isThenable(facts) ? await facts : facts, at))
+    }
+  }
+
+  #fellBehind(error: unknown): void {
+    const { clock, notice, failed } = this.#parts
+    failed(error)
+    this.#timer ??= clock.setTimeout(() => this.#write(), againMs, true)
+    if (this.#behind) return
+    this.#behind = true
+    const said = clip(error instanceof Error ? error.message : String(error), 200)
+    const message = `The audit log cannot be written: ${said}. Up to ${mostWaiting} lines are kept and written later`
+    notice({ kind: 'audit-behind', message, fix: 'Look at the store' })
+  }
+
+  #caughtUp(): void {
+    const lost = this.#lost
+    this.#behind = false
+    this.#lost = 0
+    const message = `The audit log is written again; ${lost === 0 ? 'nothing of it was lost' : `${lost} lines of it were lost`}`
+    this.#parts.notice({ kind: 'audit-caught-up', message, fix: lost === 0 ? 'Nothing is to be done' : 'Note the gap' })
+  }
+
+  /** Told when it begins, and how many it were when it is over. */
+  #lose(count: number, over = false): void {
+    const first = this.#lost === 0
+    this.#lost += count
+    if (!first && !over) return
+    const message = over
+      ? `The gateway ends, and ${this.#lost} lines of its audit log could not be written: they are lost`
+      : `${mostWaiting} lines of the audit log wait to be written: from now on what is done is not written down`
+    this.#parts.notice({ kind: 'audit-lost', message, fix: 'Look at the store; audit.must refuses calls that cannot be written' })
+  }
 }

@@ -11,27 +11,33 @@ import { offeredCost } from '../../features/reliability/cost/messages.ts'
 import type { Params } from '../../jsonrpc/message.ts'
 import type { ToolOptions } from '../../server/api.ts'
 import type { Clients } from './clients.ts'
-import type { Judged, ToolPolicy } from './policy.ts'
+import type { Decided, Judged, ToolPolicy, Verdict } from './policy.ts'
 import type { TrustSettings } from './settings.ts'
 
 export interface OptionParts {
   readonly settings: TrustSettings
   readonly clients: Clients
+  readonly decided: Decided
+  /** Told of a call that waits for whoever runs the gateway. */
+  readonly waits?: ConfirmFacts['onWait']
 }
 
 export type AddedOptions = Partial<ToolOptions<Schema, Schema>>
 
-export function toolOptions({ settings, clients }: OptionParts, policy: ToolPolicy, tool: Tool): AddedOptions {
+export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool): AddedOptions {
+  const { settings, clients, decided, waits } = parts
   const judged = (args: Params, caller: ConfirmCaller): Judged => judgedOf(clients, caller, args)
   const dedupe = tool.annotations?.readOnlyHint === true ? undefined : dedupeOf(policy, judged)
   const cost = costFor(policy, tool, clients)
+  const { latency } = offeredCost(tool._meta)
   const scopes = policy.say('scopes', undefined)
   const timeout = policy.say('timeout', undefined)
   const idempotent = policy.say('idempotent', undefined)
   return {
-    ...(policy.asks && { confirm: confirmOf(policy, settings, judged) }),
+    ...(policy.asks && { confirm: confirmOf(policy, settings, judged, decided, waits) }),
     ...(dedupe !== undefined && { dedupe }),
     ...(cost !== undefined && { cost }),
+    ...(cost !== undefined && latency !== undefined && { latency }),
     ...(scopes !== undefined && { scopes }),
     ...(timeout !== undefined && { timeout }),
     ...(idempotent !== undefined && { idempotent }),
@@ -49,14 +55,19 @@ function confirmOf(
   policy: ToolPolicy,
   { approvals = {} }: TrustSettings,
   judged: (args: Params, caller: ConfirmCaller) => Judged,
+  decided: Decided,
+  waits: ConfirmFacts['onWait'],
 ): ConfirmFacts {
   return {
-    when: (args, caller) => {
-      const verdict = policy.judge(judged(args, caller))
+    ...(waits !== undefined && { onWait: waits }),
+    when: (args, caller, call) => {
+      const asked = judged(args, caller)
+      const verdict = decided.get(call) ?? policy.judge(asked)
       if (verdict.do !== 'ask') return false
       const { by = 'either', message = shownCall(args), risk, wait = approvals.wait } = verdict.by ?? {}
       const channel = channels[by]
       return {
+        about: aboutCall(policy, verdict, asked),
         ...(message !== undefined && { message }),
         ...(risk !== undefined && { risk }),
         ...(channel !== undefined && { channel }),
@@ -64,6 +75,11 @@ function confirmOf(
       }
     },
   }
+}
+
+/** In the words of the audit log. */
+function aboutCall({ upstream, tool }: ToolPolicy, { by }: Verdict, { client, principal }: Judged) {
+  return { rule: by?.name ?? 'otherwise', server: upstream, tool, client, subject: principal }
 }
 
 const shownArguments = 6

@@ -6,10 +6,9 @@ import type { Clock } from '../../core/clock.ts'
 import { quoted } from '../../core/why.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { type HeldTool, type Looked, Pins } from '../../host/servers/pins.ts'
-import { clip } from '../../jsonrpc/limits.ts'
-import { put } from '../../stores/ops.ts'
 import type { Store } from '../../stores/store.ts'
 import { storeWithin } from '../../stores/within.ts'
+import { HeldTools, idOf, type KeptTool } from './held-tools.ts'
 import { invisibleIn } from './invisible.ts'
 import type { TrustSettings } from './settings.ts'
 
@@ -25,59 +24,68 @@ export interface PinsParts {
   relook(upstream: string): void
 }
 
-const refusedMs = 90 * 86_400_000
-
 export class ToolPins {
   readonly #parts: PinsParts
   readonly #store: Store
   readonly #pins: Pins
+  readonly #kept: HeldTools
   readonly #held = new Map<string, readonly HeldTool[]>()
   readonly #told = new Set<string>()
   readonly #end = new AbortController()
+  #mode: PinsParts['mode'] = 'off'
+  #follows = false
 
   constructor(parts: PinsParts) {
     this.#parts = parts
     this.#store = storeWithin(parts.store, 'gateway/')
     this.#pins = new Pins({ store: this.#store, clock: parts.clock })
-    if (parts.mode !== 'off') void this.#follow()
+    this.#kept = new HeldTools(this.#store, parts.clock)
+    this.change(parts.mode)
+  }
+
+  /** From now on, for what is looked at next. */
+  change(mode: PinsParts['mode']): void {
+    this.#mode = mode
+    if (mode === 'off') this.#held.clear()
+    if (mode === 'off' || this.#follows) return
+    this.#follows = true
+    void this.#follow()
   }
 
   async look(upstream: string, tools: readonly Tool[]): Promise<Looked> {
     for (const tool of tools) this.#flag(upstream, tool)
-    if (this.#parts.mode === 'off') return { offered: tools, held: [] }
+    if (this.#mode === 'off') return { offered: tools, held: [] }
     const { offered, held } = await this.#pins.look(upstream, tools)
+    const before = this.#held.get(upstream)
     this.#held.set(upstream, held)
+    if (held.length > 0 || before?.length !== 0) await this.#kept.keep(upstream, held)
     for (const each of held) {
       const id = idOf(each)
       if (!this.#told.has(id)) this.#parts.held(each)
       this.#told.add(id)
     }
-    return this.#parts.mode === 'warn' ? { offered: tools, held: [] } : { offered, held }
+    return this.#mode === 'warn' ? { offered: tools, held: [] } : { offered, held }
   }
 
-  async approve(held: Pick<HeldTool, 'server' | 'tool'>): Promise<void> {
-    await this.#pins.approve(held)
+  async approve(held: Pick<HeldTool, 'server' | 'tool' | 'digest'>): Promise<void> {
+    await this.#kept.approve(held)
     this.#parts.relook(held.server)
   }
 
   /** Those that wait for a yes, by id. */
-  async waiting(): Promise<ReadonlyMap<string, HeldTool>> {
-    const found = new Map<string, HeldTool>()
-    for (const held of [...this.#held.values()].flat()) {
-      const id = idOf(held)
-      if ((await this.#store.get(`refused/${id}`)) === undefined) found.set(id, held)
-    }
-    return found
+  async waiting(): Promise<ReadonlyMap<string, KeptTool>> {
+    const found = await this.#kept.waiting()
+    return new Map([...found].filter(([, { server }]) => this.#held.has(server)))
   }
 
   /** Undefined where nothing of that name is held. */
-  find(id: string): HeldTool | undefined {
-    return [...this.#held.values()].flat().find(held => idOf(held) === id)
+  find(id: string): Promise<KeptTool | undefined> {
+    return this.#kept.find(id)
   }
 
   /** It stays hidden, and is not asked about again. */
-  async refuse(id: string): Promise<void> {
-    await this.#store.commit([put(`refused/${id}`, '1', { ttl: refusedMs })])
+  refuse(id: string): Promise<void> {
+    return this.#kept.refuse(id)
   }
 
   forget(upstream: string): Promise<void> {
@@ -109,12 +117,7 @@ export class ToolPins {
   }
 }
 
-/** Names a held definition, the same on every process. */
-export function idOf({ server, digest }: HeldTool): string {
-  return `tool.${encodeURIComponent(clip(server))}.${digest.slice(0, 22)}`
-}
-
 /** What is held, in a sentence. */
-export function heldText({ server, tool, before }: HeldTool): string {
+export function heldText({ server, tool, before }: Pick<HeldTool, 'server' | 'tool' | 'before'>): string {
   return `The server ${quoted(server)} ${before === undefined ? 'offers a new tool' : 'changed its tool'} ${quoted(tool.name)}`
 }

@@ -6,6 +6,8 @@ import { type ReadRule as HostRule, readRules } from '../../host/policy/conditio
 import type { Rule, When } from '../../host/policy/rule.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import type { ArgumentRule } from './arguments.ts'
+import { fitsAll, fitsAny } from './readings.ts'
 import type { GatewayRule } from './settings.ts'
 
 type Patterns = readonly string[] | undefined
@@ -17,15 +19,20 @@ export interface ReadRule {
   readonly host: HostRule | undefined
   readonly client: Patterns
   readonly principal: Patterns
-  readonly args: readonly (readonly [path: readonly string[], patterns: readonly string[]])[]
+  readonly args: readonly ArgumentRule[]
   /** It is the same for every call of a client: neither arguments nor time nor counts matter. */
   readonly fixed: boolean
-  aboutTool(upstream: string, tool: string): boolean
+  readonly kinds: readonly Kind[]
+  isAbout(kind: Kind, upstream: string, name: string): boolean
 }
+
+/** What a rule can be about. */
+export type Kind = 'tool' | 'resource' | 'prompt'
+const allKinds = ['tool', 'resource', 'prompt'] as const
 
 const members = new Set<string>(
   [
-    'name upstream tool client principal args hours above until do by message fix risk wait'.split(' '),
+    'name upstream tool resource prompt client principal args hours above until do by message fix risk wait'.split(' '),
     'dedupe cost scopes timeout idempotent'.split(' '),
   ].flat(),
 )
@@ -45,7 +52,7 @@ export function readRule(rule: GatewayRule): ReadRule {
     ...(tool !== undefined && { tool }),
     ...(Object.keys(origin).length > 0 && { origin }),
     ...(hours !== undefined && { hours }),
-    ...(above !== undefined && { above }),
+    ...(above !== undefined && { above: { ...above, by: above.by === 'all' ? 'server' : 'origin' } }),
   }
   const said: Rule = {
     name,
@@ -57,7 +64,9 @@ export function readRule(rule: GatewayRule): ReadRule {
   }
   // Read in any case: it finds what is wrong with the conditions.
   const [host] = readRules([said])
-  const [servers, tools] = [patternsOf(upstream), patternsOf(tool)]
+  const servers = patternsOf(upstream)
+  const kinds = kindsOf(rule)
+  const about = new Map(kinds.map(kind => [kind, patternsOf(rule[kind])]))
   return {
     rule,
     host: rule.do === undefined ? undefined : host,
@@ -65,9 +74,25 @@ export function readRule(rule: GatewayRule): ReadRule {
     principal: patternsOf(principal),
     args: paths,
     fixed: paths.length === 0 && hours === undefined && above === undefined && until === undefined,
-    aboutTool: (server, name) => fits(servers, server) && fits(tools, name),
+    kinds,
+    isAbout: (kind, server, name) => {
+      if (!about.has(kind) || !fits(servers, server)) return false
+      const patterns = about.get(kind)
+      if (kind !== 'resource' || patterns === undefined) return fits(patterns, name)
+      return rule.do === 'allow' ? fitsAll(patterns, name) : fitsAny(patterns, name)
+    },
   }
 }
+
+/** Those that it names; where it names none, all of which what it says can be said. */
+function kindsOf(rule: GatewayRule): readonly Kind[] {
+  const named = allKinds.filter(kind => rule[kind] !== undefined)
+  if (named.length > 0) return named
+  return rule.do === 'ask' || rule.do === undefined || ofTools.some(name => rule[name] !== undefined) ? ['tool'] : allKinds
+}
+
+/** What only calls have. */
+const ofTools = ['args', 'above', 'by', 'risk', 'wait', 'dedupe', 'cost', 'scopes', 'timeout', 'idempotent'] as const
 
 function check(rule: GatewayRule): void {
   const stranger = Object.keys(rule).find(name => !members.has(name))
@@ -76,8 +101,16 @@ function check(rule: GatewayRule): void {
     throw new TypeError(`do is ${clip(String(rule.do))}: give allow, deny or ask`)
   if (rule.by !== undefined && !['client', 'operator', 'either'].includes(rule.by))
     throw new TypeError(`by is ${clip(String(rule.by))}: give client, operator or either`)
+  if (rule.above?.by !== undefined && !['client', 'all'].includes(rule.above.by))
+    throw new TypeError(`above.by is ${clip(String(rule.above.by))}: give client or all`)
   if (rule.risk !== undefined && !isRisk(rule.risk))
     throw new TypeError(`risk is ${clip(String(rule.risk))}: give ${risks.join(', ')}`)
+  const read = (['resource', 'prompt'] as const).find(kind => rule[kind] !== undefined)
+  const called = ofTools.find(name => rule[name] !== undefined)
+  if (read !== undefined && (called !== undefined || rule.do === undefined || rule.do === 'ask'))
+    throw new TypeError(
+      `a ${read} is only allowed or denied: ${called ?? 'do: ask'} is for calls of tools, say it in a rule of its own`,
+    )
   for (const name of ['dedupe', 'timeout', 'wait'] as const) if (rule[name] !== undefined) toMilliseconds(rule[name], name)
   const { cost, args, scopes } = rule
   if (cost !== undefined && !(isRecord(cost) && Number.isFinite(cost.units) && cost.units >= 0))
@@ -85,6 +118,11 @@ function check(rule: GatewayRule): void {
   if (args !== undefined && !isRecord(args)) throw new TypeError('args must be an object of patterns by argument')
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every(scope => typeof scope === 'string')))
     throw new TypeError('scopes must be a list of texts')
+  const general = (['cost', 'scopes', 'timeout', 'idempotent'] as const).find(name => rule[name] !== undefined)
+  const some = (['client', 'principal', 'args', 'hours', 'above', 'until'] as const).find(name => rule[name] !== undefined)
+  // Left out of account it would be a rule that nobody keeps.
+  if (general !== undefined && some !== undefined)
+    throw new TypeError(`${general} holds for all calls of a tool: leave out ${some}, or say it in a rule of its own`)
   const says = ['do', 'dedupe', 'cost', 'scopes', 'timeout', 'idempotent'] as const
   if (says.every(name => rule[name] === undefined)) throw new TypeError(`it says nothing: give ${says.join(', ')}`)
 }
@@ -99,26 +137,4 @@ function list(value: string | readonly string[]): readonly string[] {
 
 export function fits(patterns: Patterns, text: string | undefined): boolean {
   return patterns === undefined || (text !== undefined && patterns.some(pattern => matches(pattern, text)))
-}
-
-/** Whether the arguments are those that a rule is about. What allows must fit all members of a list, what does not one. */
-export function fitsArguments({ args, rule }: ReadRule, given: unknown): boolean {
-  return args.every(([path, patterns]) => {
-    const value = valueAt(given, path)
-    if (!Array.isArray(value)) return fitsValue(patterns, value)
-    return rule.do === 'allow'
-      ? value.length > 0 && value.every(each => fitsValue(patterns, each))
-      : value.some(each => fitsValue(patterns, each))
-  })
-}
-
-function valueAt(given: unknown, path: readonly string[]): unknown {
-  let value = given
-  for (const name of path) value = isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined
-  return value
-}
-
-function fitsValue(patterns: readonly string[], value: unknown): boolean {
-  const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
-  return typeof text === 'string' && fits(patterns, text)
 }

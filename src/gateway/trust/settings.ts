@@ -29,6 +29,10 @@ export interface ClientSettings {
   readonly upstreams?: Some
   /** Tools that it sees, each as `server/tool`; what begins with `!` it does not. Default all. */
   readonly tools?: Some
+  /** Resources that it sees, each as `server/address`, in the same way. Default: all of servers whose every tool it sees. */
+  readonly resources?: Some
+  /** Prompts that it sees, each as `server/prompt`, in the same way. Default: all of servers whose every tool it sees. */
+  readonly prompts?: Some
   readonly budget?: ClientBudget | readonly ClientBudget[]
 }
 
@@ -37,15 +41,19 @@ export interface GatewayRule {
   /** Names it in every refusal, question and note. */
   readonly name: string
   readonly upstream?: Some
-  /** The tool's own name, as its server calls it. */
+  /** The tool's own name, as its server calls it. Of a rule that names no tool, resource or prompt, `allow` and `deny` are about all three. */
   readonly tool?: Some
+  /** Addresses of resources, as their server lists them: reading and watching them. Only allowed or refused. */
+  readonly resource?: Some
+  /** The prompt's own name. Only allowed or refused. */
+  readonly prompt?: Some
   readonly client?: Some
   readonly principal?: Some
   /** Arguments by name; dots lead into objects. Of a list one member must fit, for a rule that allows all of them. */
   readonly args?: Readonly<Record<string, Some>>
   readonly hours?: Hours
-  /** Only what goes beyond it, counted for each upstream by this process. */
-  readonly above?: Omit<Rate, 'by'>
+  /** Only what goes beyond it, counted for each upstream, and there for each client or for all of them together. Default `client`. */
+  readonly above?: Omit<Rate, 'by'> & { readonly by?: 'client' | 'all' }
   /** From then on it counts no more: ISO 8601. */
   readonly until?: string
   readonly do?: 'allow' | 'deny' | 'ask'
@@ -69,16 +77,33 @@ export interface GatewayRule {
   readonly idempotent?: boolean
 }
 
+/** How calls are written down. */
+export interface GatewayAudit {
+  /** How long lines are kept. Default 90 days. */
+  readonly keep?: Duration
+  /** How many at most, roughly. Default 1,000,000. */
+  readonly lines?: number
+  /** Arguments too, as far as a line holds them and without what looks like a secret. Default false: a digest of them. */
+  readonly arguments?: boolean
+  /** A call is made only when it is written that it begins: while nothing can be written, calls are refused. Default false. */
+  readonly must?: boolean
+}
+
 export interface TrustSettings {
   readonly auth?: AuthSettings
   readonly clients?: Readonly<Record<string, ClientSettings>>
   readonly rules?: readonly GatewayRule[]
   /** What happens where no rule says anything. Default `allow`. */
   readonly otherwise?: 'allow' | 'ask' | 'deny'
+  /**
+   * Which tools a caller finds in lists: those that it can call at all, or all that its client sees, also what rules refuse it
+   * always and what needs scopes that its token lacks. Default `callable`.
+   */
+  readonly listed?: 'callable' | 'all'
   /** What becomes of a tool whose definition is not the one that was first seen: hidden until approved, told, or nothing. Default `block`. */
   readonly pins?: 'block' | 'warn' | 'off'
   /** Whether every call is written down. Default true. */
-  readonly audit?: boolean | { readonly keep?: Duration; readonly lines?: number }
+  readonly audit?: boolean | GatewayAudit
   /** How long calls wait for whoever runs the gateway, before they are refused and have to be made again. Default not at all. */
   readonly approvals?: { readonly wait?: Duration }
   /** Whether results say which server and tool they are from, to clients that want to know. Default true. */
@@ -93,12 +118,23 @@ export const trustMembers = [
   'clients',
   'rules',
   'otherwise',
+  'listed',
   'pins',
   'audit',
   'approvals',
   'provenance',
   'events',
 ] as const satisfies readonly (keyof TrustSettings)[]
+
+/** Those that may be others while the gateway runs; of `auth` fixed tokens. */
+export const changeable: ReadonlySet<keyof TrustSettings> = new Set([
+  'clients',
+  'rules',
+  'otherwise',
+  'listed',
+  'pins',
+  'approvals',
+])
 
 /** The names of callers that no client names: on a pipe, over HTTP without a token, and with one. */
 export const unnamed = { pipe: 'local', http: 'anonymous', token: 'unlisted' } as const

@@ -257,9 +257,9 @@ describe('the audit log', () => {
     const lines = await gateway.audit.read()
     expect(lines.map(({ owner, target, outcome, more }) => [owner, target, outcome, more?.['rule'] ?? more?.['client']])).toEqual(
       [
-        ['bank', 'read', 'success', 'local'],
-        ['bank', 'pay', 'refused', 'no'],
-        ['bank', 'bare', 'failure', 'local'],
+        ['~process', 'read', 'success', 'local'],
+        ['~process', 'pay', 'refused', 'no'],
+        ['~process', 'bare', 'failure', 'local'],
       ],
     )
     expect(await gateway.audit.verify()).toMatchObject({ ok: true, lines: 3 })

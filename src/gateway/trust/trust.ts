@@ -7,46 +7,70 @@ import type { Trace } from '../../core/log-trace.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { declaration } from '../../engine/extensions.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
+import type { WaitingCall } from '../../features/reliability/confirmation/queue.ts'
 import type { SharedQuota } from '../../features/reliability/cost/server.ts'
 import { provenanceExtension } from '../../features/reliability/provenance/messages.ts'
+import { Counts } from '../../host/policy/counts.ts'
 import type { Caller } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import type { Server } from '../../server/api.ts'
 import type { Auth } from '../../server/auth.ts'
 import type { ServerOptions } from '../../server/options.ts'
 import type { Store } from '../../stores/store.ts'
+import type { TellNotice } from '../ops/notices.ts'
 import { type Approval, approvalsOf } from './approvals.ts'
 import { type Around, aroundOf, type KnownTool } from './around.ts'
-import { authorizationOf } from './auth.ts'
+import { authorizationOf, FixedTokens } from './auth.ts'
 import { checkTrust } from './check.ts'
 import { Clients } from './clients.ts'
-import { type ChangedList, UpstreamEvents } from './events.ts'
+import { Denials } from './denials.ts'
+import { type UpstreamNews, upstreamNews } from './events.ts'
 import { type Explained, type Explaining, explain } from './explain.ts'
-import { gateSide } from './gate.ts'
+import { decideLayer } from './gate.ts'
+import { idOf } from './held-tools.ts'
+import { invisibleIn } from './invisible.ts'
+import { Launches } from './launches.ts'
 import { type AuditControl, Notes } from './notes.ts'
-import { type AddedOptions, toolOptions } from './options.ts'
-import { ToolPins } from './pins.ts'
-import { Policy, type ToolPolicy, type Verdict } from './policy.ts'
+import { type AddedOptions, judgedOf, toolOptions } from './options.ts'
+import { heldText, ToolPins } from './pins.ts'
+import { type Counting, type Decided, Policy, type ToolPolicy } from './policy.ts'
+import { readingLayer } from './reading.ts'
+import { answeredLayer, failedCall } from './refusals.ts'
+import type { Kind } from './rules.ts'
 import type { TrustSettings } from './settings.ts'
+import { SharedCounts } from './shared-counts.ts'
+import { shows, sightLayers } from './sight.ts'
+import { Views } from './views.ts'
 
 export interface TrustParts {
   /** The gateway, as it names itself. */
   readonly name: string
   readonly store: Store
+  /** Other gateways may be on it. */
+  readonly shared: boolean
   readonly clock: Clock
   readonly trace: Trace
   /** The tools of an upstream should be listed again. */
   relist(upstream: string): void
-  /** The server that a prompt or a resource, by the name or address that clients see, is from. */
-  upstreamOf(kind: 'prompt' | 'resource', exposed: string): string | undefined
+  /** An upstream that was held back may be started. */
+  relaunch(upstream: string): void
+  /** Whoever runs the gateway should hear of it. */
+  readonly notice: TellNotice
+  /** What somebody does who approves something of that id. */
+  approveWith(id: string): string
+  /** What somebody has to do who approves how an upstream is started. */
+  approveBy(upstream: string): string
+  /** Where a prompt or a resource, by the name or address that clients see, is from, and its name there; of a tool one that is down. */
+  originOf(kind: Kind, exposed: string): { readonly upstream: string; readonly own: string } | undefined
 }
 
 /** What whoever runs a gateway can ask and answer. */
 export interface TrustControl {
   /** Calls that wait for a yes, and definitions of tools that are not those that were pinned. */
   approvals(): Promise<readonly Approval[]>
-  /** False where there is nothing of that name, or it was answered before. */
-  approve(id: string): Promise<boolean>
-  refuse(id: string): Promise<boolean>
+  /** False where there is nothing of that name, or it was answered before. `by`: who answers, for the audit log. */
+  approve(id: string, by?: string): Promise<boolean>
+  refuse(id: string, by?: string): Promise<boolean>
   /** What would become of a call, and by which rule. Counts nothing and asks nobody. */
   explain(call: Explaining): Explained
   /** What was written down, and whether anybody changed it. */
@@ -59,6 +83,7 @@ export interface Trust {
   /** For every way of listening. */
   readonly auth: Auth | undefined
   readonly pins: Pick<ToolPins, 'look' | 'approve'>
+  readonly launches: Pick<Launches, 'admit'>
   readonly around: Around
   readonly control: TrustControl
   /** The server exists. */
@@ -67,101 +92,183 @@ export interface Trust {
   options(upstream: string, tool: Tool, exposed: string): AddedOptions
   /** It is offered no more. */
   forget(exposed: string): void
-  updated(upstream: string, uri: string): void
-  changed(upstream: string, list: ChangedList): void
+  /** Looks for text that nobody can see in what is no tool: those are looked at where they are pinned. */
+  inspect(upstream: string, items: readonly { readonly name: string }[]): void
+  /** Whether a caller may read a resource that is in no list. */
+  readable(place: { readonly upstream: string; readonly own: string }, exchange: Exchange): boolean
+  /** What upstreams say of themselves. */
+  readonly news: UpstreamNews
+  /** Somebody's token was not taken. */
+  denied(status: number, address: string | undefined): void
+  /** Other settings, from the next call on. Those that are no part of `changeable` stay as they were. */
+  change(settings: TrustSettings): void
   close(): Promise<void>
 }
 
-export function createTrust(settings: TrustSettings, parts: TrustParts): Trust {
-  checkTrust(settings)
+export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
+  checkTrust(first)
+  let settings = first
   const { store, clock, trace, name } = parts
+  const fixed = new FixedTokens()
   const clients = new Clients(settings.clients)
-  const policy = new Policy(settings.rules ?? [], settings.otherwise ?? 'allow', clock)
-  const failed = (error: unknown): void => trace('gateway-audit', error)
-  const notes = new Notes({ store, clock, audit: settings.audit, failed })
+  const failed = (error: unknown): void => trace('gateway-store', error)
+  const counts: Counting = parts.shared ? new SharedCounts(store, clock, failed) : new Counts(clock)
+  const ruled = (): Policy => new Policy(settings.rules ?? [], settings.otherwise ?? 'allow', clock, counts)
+  let policy = ruled()
+  const notes = new Notes({ store, clock, audit: settings.audit, notice: parts.notice, failed })
+  const denials = new Denials(clock, (from, times, status) =>
+    notes.note({ client: '', upstream: '', tool: '', outcome: 'refused', code: `TOKEN_REFUSED_${status}`, from, times }),
+  )
   const policies = new Map<string, ToolPolicy>()
   const tools = new Map<string, KnownTool>()
+  const decided: Decided = new WeakMap()
+  const noted = new WeakSet<object>()
+  const views = new Views({ clients, policy: () => policy, tools: policies, listed: () => settings.listed })
+  const flagged = (upstream: string, tool: string, found: string): void => {
+    trace('tool-flagged', { upstream, tool, found })
+    notes.note({ client: '', upstream, tool, outcome: 'held', rule: 'invisible-text', code: found })
+  }
+  const inspected = new WeakSet<object>()
   const pins = new ToolPins({
     store,
     clock,
     mode: settings.pins ?? 'block',
-    held: ({ server, tool, why }) => {
+    held: held => {
+      const { server, tool, why } = held
       trace('tool-held', why)
+      const id = idOf(held)
+      const hidden = settings.pins !== 'warn'
+      parts.notice({
+        kind: 'tool-held',
+        id,
+        message: `${heldText(held)}${hidden ? ', which is hidden until somebody approves it' : ''}`,
+        fix: parts.approveWith(id),
+      })
       notes.note({ client: '', upstream: server, tool: tool.name, outcome: 'held', rule: 'pins', code: why.code })
     },
-    flagged: (upstream, tool, found) => {
-      trace('tool-flagged', { upstream, tool, found })
-      notes.note({ client: '', upstream, tool, outcome: 'held', rule: 'invisible-text', code: found })
-    },
+    flagged,
     relook: parts.relist,
   })
+  const launches = new Launches({
+    store,
+    mode: settings.pins ?? 'block',
+    approveBy: parts.approveBy,
+    relaunch: parts.relaunch,
+    held: ({ upstream, why, id }) => {
+      trace('launch-held', why)
+      parts.notice({ kind: 'launch-held', id, message: why.message, fix: why.fix })
+      notes.note({ client: '', upstream, tool: '', outcome: 'held', rule: 'pins', code: why.code })
+    },
+  })
+  const waits = ({ id, tool, principal, about = {} }: WaitingCall): void => {
+    const who = [about['client'], principal].filter(each => each !== undefined).join(', ')
+    const message = `A call of ${clip(tool)} by ${clip(who)} waits for a yes, by the rule ${clip(about['rule'] ?? '')}`
+    parts.notice({ kind: 'call-waits', id, message, fix: parts.approveWith(id) })
+  }
   let face: Server | undefined
-  let events: UpstreamEvents | undefined
+  const news = upstreamNews(settings.events, () => face, { store: parts.shared ? store : undefined, clock, failed })
+  /** From when on somebody does not see all; most gateways never need it. */
+  let hide: () => void = () => {}
   const attach = (server: Server): void => {
     face = server
-    const refused = (asked: ToolPolicy, { caller, correlated }: Exchange, { by }: Verdict): void =>
-      notes.note({
-        client: clients.nameOf(caller),
-        upstream: asked.upstream,
-        tool: asked.tool,
-        outcome: 'refused',
-        rule: by?.name ?? 'otherwise',
-        correlation: correlated,
-      })
-    const gate = gateSide({ clients, tools: policies, upstreamOf: parts.upstreamOf, refused })
+    const sight = {
+      clients,
+      views,
+      tools: policies,
+      originOf: parts.originOf,
+      policy: () => policy,
+      listed: () => settings.listed,
+    }
+    hide = () => {
+      hide = () => {}
+      server.engine.shows = (caller, kind, name) => shows(sight, caller, kind, name)
+      server.engine.extend({ layers: sightLayers(sight) })
+    }
+    if (views.differ) hide()
+    const refusals = { clients, notes, noted, tools, policies }
+    if (settings.audit !== false) server.engine.onFail.add((exchange, error) => failedCall(refusals, exchange, error))
+    const layers = [
+      ...(settings.audit === false ? [] : [answeredLayer(refusals)]),
+      decideLayer({ clients, tools: policies, decided }),
+      readingLayer(sight),
+    ]
     const declares = settings.provenance !== false
-    server.engine.extend({ ...gate, ...(declares && { capabilities: revision => declaration(revision, provenanceExtension) }) })
-    if (settings.events !== undefined && settings.events !== false) events = new UpstreamEvents(server, failed)
+    server.engine.extend({ layers, ...(declares && { capabilities: revision => declaration(revision, provenanceExtension) }) })
   }
   return {
     serverOptions: serverOptionsOf(clients),
-    auth: authorizationOf(settings.auth),
+    auth: authorizationOf(settings.auth, fixed),
     pins,
+    launches,
     around: aroundOf({
       name,
       clock,
       clients,
       notes,
+      noted,
       provenance: settings.provenance !== false,
       tool: exposed => tools.get(exposed),
     }),
     control: {
-      ...approvalsOf({ pins, notes, confirmations: () => face?.confirmations }),
-      explain: call => explain({ clients, policy }, call),
+      ...approvalsOf({ pins, launches, notes, confirmations: () => face?.confirmations }),
+      explain: call => explain({ clients, policy, listed: settings.listed }, call),
       audit: notes.control,
     },
     attach,
     options: (upstream, tool, exposed) => {
       const own = policy.for(upstream, tool.name)
-      const added = toolOptions({ settings, clients }, own, tool)
+      const added = toolOptions({ settings, clients, decided, waits }, own, tool)
       const reports = added.cost !== undefined && own.say('cost', undefined) === undefined
       policies.set(exposed, own)
+      views.reset()
       tools.set(exposed, { upstream, tool: tool.name, reports })
-      events?.offer(upstream)
       return added
     },
     forget: exposed => {
       policies.delete(exposed)
+      views.reset()
       tools.delete(exposed)
     },
-    updated: (upstream, uri) => events?.updated(upstream, uri),
-    changed: (upstream, list) => events?.changed(upstream, list),
+    inspect: (upstream, items) => {
+      for (const item of items) {
+        const found = inspected.has(item) ? undefined : invisibleIn(item)
+        inspected.add(item)
+        if (found !== undefined) flagged(upstream, clip(item.name), found)
+      }
+    },
+    readable: ({ upstream, own }, { caller }) => {
+      if (clients.of(caller)?.sees('resource', upstream, own) === false) return false
+      return policy.reading('resource', upstream, own).judge(judgedOf(clients, caller, {})).do !== 'deny'
+    },
+    news,
+    change: next => {
+      checkTrust(next)
+      settings = next
+      clients.change(next.clients)
+      policy = ruled()
+      views.reset()
+      pins.change(next.pins ?? 'block')
+      launches.change(next.pins ?? 'block')
+      if (next.auth !== undefined && 'tokens' in next.auth) fixed.take(next.auth.tokens)
+      if (views.differ) hide()
+    },
+    denied: (status, address) => denials.add(address, status),
     close: async () => {
+      denials.flush()
       pins.close()
+      launches.close()
+      await news.close()
+      await counts.close?.()
       await notes.close()
     },
   }
 }
 
 function serverOptionsOf(clients: Clients): Trust['serverOptions'] {
-  const quotas = new Map<string, readonly SharedQuota[]>()
-  for (const { name, budgets } of clients.all())
-    if (budgets.length > 0)
-      quotas.set(
-        name,
-        budgets.map((budget, i) => ({ ...budget, name: `${name}.${i}` })),
-      )
-  if (quotas.size === 0) return {}
   const none: readonly SharedQuota[] = []
-  return { cost: { quotasFor: (caller: Caller) => quotas.get(clients.nameOf(caller)) ?? none } }
+  const quotasFor = (caller: Caller): readonly SharedQuota[] => {
+    const { name, budgets } = clients.of(caller) ?? { name: '', budgets: [] }
+    return budgets.length === 0 ? none : budgets.map((budget, i) => ({ ...budget, name: `${name}.${i}` }))
+  }
+  return { cost: { quotasFor } }
 }

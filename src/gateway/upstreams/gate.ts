@@ -2,7 +2,7 @@
 export class Gate {
   readonly #most: number
   readonly #inside = new Set<string>()
-  readonly #waiting: (() => void)[] = []
+  #waiting: { readonly name: string; readonly enter: () => void }[] = []
 
   constructor(most: number) {
     this.#most = most
@@ -10,11 +10,13 @@ export class Gate {
 
   async enter(name: string): Promise<void> {
     while (this.#inside.size >= this.#most && !this.#inside.has(name))
-      await new Promise<void>(resolve => this.#waiting.push(resolve))
+      await new Promise<void>(enter => this.#waiting.push({ name, enter }))
     this.#inside.add(name)
   }
 
+  /** Also of one that has given up waiting. */
   leave(name: string): void {
-    if (this.#inside.delete(name)) this.#waiting.shift()?.()
+    this.#waiting = this.#waiting.filter(each => each.name !== name)
+    if (this.#inside.delete(name)) this.#waiting.shift()?.enter()
   }
 }

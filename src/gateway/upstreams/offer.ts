@@ -1,10 +1,22 @@
 /** What one upstream offers, as it was last listed. */
-import type { Client } from '../../client/client.ts'
+import { Client } from '../../client/client.ts'
+import { quoted, type Why, why } from '../../core/why.ts'
+import { declared } from '../../engine/extensions.ts'
 import type { Prompt } from '../../features/mcp/prompts/messages.ts'
 import type { Resource, ResourceTemplate } from '../../features/mcp/resources/messages.ts'
 import { tasksExtension } from '../../features/mcp/tasks/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
+import { confirmationExtension } from '../../features/reliability/confirmation/messages.ts'
+import { operationalExtension } from '../../features/reliability/cost/messages.ts'
+import { referencesExtension } from '../../features/reliability/data-references/messages.ts'
+import { idempotencyExtension } from '../../features/reliability/idempotency/messages.ts'
+import { mediaExtension } from '../../features/reliability/media/messages.ts'
+import { problemExtension } from '../../features/reliability/problem/messages.ts'
+import { provenanceExtension } from '../../features/reliability/provenance/messages.ts'
+import { stateExtension } from '../../features/reliability/session-state/messages.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import type { Capabilities } from '../../revisions/index.ts'
 
 export interface Offer {
   readonly tools: readonly Tool[]
@@ -15,9 +27,32 @@ export interface Offer {
   readonly completes: boolean
   /** It may answer any call with a task. */
   readonly tasks: boolean
+  /** It keeps state for its callers. */
+  readonly stateful: boolean
+  /** Extensions that only those can use who speak with it directly. */
+  readonly direct: readonly string[]
+  /** The lists that could not be read. */
+  readonly unread: readonly Unread[]
 }
 
-export const nothing: Offer = { tools: [], resources: [], templates: [], prompts: [], completes: false, tasks: false }
+export interface Unread {
+  readonly list: string
+  readonly said: string
+  /** Nothing of it is known. */
+  readonly whole?: true
+}
+
+export const nothing: Offer = {
+  tools: [],
+  resources: [],
+  templates: [],
+  prompts: [],
+  completes: false,
+  tasks: false,
+  stateful: false,
+  direct: [],
+  unread: [],
+}
 
 /** A list that cannot be read is told and counts as empty: the others are of use all the same. */
 export async function readOffer(
@@ -27,26 +62,109 @@ export async function readOffer(
 ): Promise<Offer> {
   const { capabilities, revision } = client
   const has = (name: string): boolean => isRecord(capabilities[name]) || revision === 's3'
-  const list = <T>(name: string, read: () => Promise<readonly T[]>): Promise<readonly T[]> =>
-    read().catch(error => {
+  const unread: Unread[] = []
+  const list = async <T>(name: string, key: keyof T, read: () => Promise<readonly T[]>): Promise<readonly T[]> => {
+    try {
+      const all = await read()
+      const fit = all.filter(item => isNamed(item, key))
+      if (fit.length < all.length) unread.push({ list: name, said: `${all.length - fit.length} have no ${String(key)}` })
+      return fit
+    } catch (error) {
       failed(name, error)
+      unread.push({ list: name, said: clip(error instanceof Error ? error.message : String(error), 300), whole: true })
       return []
-    })
+    }
+  }
   const [offered, resources, templates, prompts] = await Promise.all([
-    has('tools') ? list('tools', tools) : [],
-    has('resources') ? list('resources', () => gathered(client.resources())) : [],
-    has('resources') ? list('resource templates', () => gathered(client.resourceTemplates())) : [],
-    has('prompts') ? list('prompts', () => gathered(client.prompts())) : [],
+    has('tools') ? list('tools', 'name', tools) : [],
+    has('resources') ? list('resources', 'uri', () => gathered(client.resources())) : [],
+    has('resources') ? list('resource templates', 'uriTemplate', () => gathered(client.resourceTemplates())) : [],
+    has('prompts') ? list('prompts', 'name', () => gathered(client.prompts())) : [],
   ])
   // The first wire has the method and no word for it.
   const completes = isRecord(capabilities['completions']) || revision === '2024-11-05'
-  const extensions = capabilities['extensions']
-  const tasks = isRecord(extensions) && isRecord(extensions[tasksExtension])
-  return { tools: offered, resources, templates, prompts, completes, tasks }
+  const { peer } = Client.caller(client).session.opened.conversation
+  const tasks = isRecord(capabilities['extensions']) && isRecord(capabilities['extensions'][tasksExtension])
+  const stateful = peer !== undefined && declared(peer, stateExtension) !== undefined
+  const direct = directIn(capabilities)
+  return { tools: offered, resources, templates, prompts, completes, tasks, stateful, direct, unread }
+}
+
+/** What goes through, or what the gateway does itself. */
+const crossing: ReadonlySet<string> = new Set([
+  tasksExtension,
+  confirmationExtension,
+  idempotencyExtension,
+  mediaExtension,
+  operationalExtension,
+  problemExtension,
+  provenanceExtension,
+  referencesExtension,
+  stateExtension,
+])
+/** So many are named. */
+const mostNamed = 20
+
+function directIn(capabilities: Capabilities): readonly string[] {
+  const { extensions, experimental } = capabilities
+  const ids = [extensions, experimental].flatMap(place => (isRecord(place) ? Object.keys(place) : []))
+  return [...new Set(ids)].filter(id => !crossing.has(id)).slice(0, mostNamed)
+}
+
+/** What has no name cannot be asked for. */
+function isNamed(item: unknown, key: PropertyKey): boolean {
+  if (!isRecord(item)) return false
+  const name = item[String(key)]
+  return typeof name === 'string' && name !== ''
 }
 
 async function gathered<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   const all: T[] = []
   for await (const item of items) all.push(item)
   return all
+}
+
+/** What is listed again and reads the same is the same, and not touched. `up`: it was there all the time. */
+export function laidOver(before: Offer, listed: Offer, up: boolean): Offer {
+  const now = up ? withRead(before, listed) : listed
+  const same = <T>(old: readonly T[], items: readonly T[]): readonly T[] => {
+    const texts = new Map(old.map(item => [JSON.stringify(item), item]))
+    return items.map(item => texts.get(JSON.stringify(item)) ?? item)
+  }
+  return {
+    ...now,
+    tools: same(before.tools, now.tools),
+    resources: same(before.resources, now.resources),
+    templates: same(before.templates, now.templates),
+    prompts: same(before.prompts, now.prompts),
+  }
+}
+
+/** A list that could not be read again is the one that was read before. */
+function withRead(before: Offer, now: Offer): Offer {
+  if (now.unread.length === 0) return now
+  const failed = new Set(now.unread.flatMap(({ list, whole }) => (whole === true ? [list] : [])))
+  return {
+    ...now,
+    ...(failed.has('tools') && { tools: before.tools }),
+    ...(failed.has('resources') && { resources: before.resources }),
+    ...(failed.has('resource templates') && { templates: before.templates }),
+    ...(failed.has('prompts') && { prompts: before.prompts }),
+  }
+}
+
+/** What of it is not there for clients of the gateway, and why. */
+export function leftOf(upstream: string, { unread, direct }: Offer): readonly Why[] {
+  const lists = unread.map(({ list, said }) =>
+    why(
+      'LIST_NOT_READ',
+      'gateway.lists',
+      `The ${list} of ${quoted(upstream)} could not all be listed, and what is not known of them is not offered: ${said}`,
+      'Correct it at its server, or raise connect.limits of its entry where a limit was reached; everything else of it is offered',
+    ),
+  )
+  if (direct.length === 0) return lists
+  const named = direct.map(id => clip(id)).join(', ')
+  const fix = 'Whoever needs them connects to it directly; its tools, resources and prompts are offered'
+  return [...lists, why('NOT_CARRIED', 'gateway.extensions', `Of ${quoted(upstream)} does not cross the gateway: ${named}`, fix)]
 }

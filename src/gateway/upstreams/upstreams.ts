@@ -8,21 +8,34 @@ import type { Clock } from '../../core/clock.ts'
 import { version } from '../../core/version.ts'
 import type { Why } from '../../core/why.ts'
 import { listTools } from '../../features/mcp/tools/messages.ts'
-import { type KnownServer, knownServer, type ServerOption } from '../../host/servers/entry.ts'
+import type { KnownServer } from '../../host/servers/entry.ts'
 import type { HostServer, ServerPort } from '../../host/servers/server.ts'
-import { Servers } from '../../host/servers/servers.ts'
+import { type Applied, Servers } from '../../host/servers/servers.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Flight } from '../bridge/flight.ts'
 import { Line, type LinePort } from '../bridge/line.ts'
+import type { GatewayOptions } from '../options.ts'
+import { LaunchHeld } from '../trust/launches.ts'
+import { CredentialsNeeded, type CredentialsParts, credentialsWhy } from './credentials.ts'
+import { addressOf, type GatewayServer, prefixIn, upstreamEntry } from './entry.ts'
 import { Gate } from './gate.ts'
 import { type Offer, readOffer } from './offer.ts'
+import { referenceOf } from './reference.ts'
+import { same } from './same.ts'
+import { voiceOf } from './voice.ts'
 
 export interface UpstreamsPort extends LinePort {
   readonly clock: Clock
   readonly random: () => number
   readonly pins: ServerPort['pins']
+  readonly credentials: CredentialsParts
+  /** Throws where a server is not to be started, or called, in this way. */
+  admit(upstream: string, target: Target): Promise<void>
   readonly stderr?: ((server: string, line: string) => void) | undefined
+  /** The most bytes of one message of a server. */
+  readonly frameBytes?: number | undefined
+  readonly names?: GatewayOptions['names'] | undefined
   /** The upstream says that one of its lists is another one now. */
   announced(upstream: string, list: ChangeKind): void
   show(upstream: string, offer: Offer): void
@@ -37,15 +50,38 @@ export interface Use {
   readonly waits: (held: boolean, flight: Flight) => void
 }
 
+interface Planned {
+  readonly option: GatewayServer
+  readonly entry: KnownServer
+  /** Of one that is no command. */
+  readonly address: string | undefined
+  /** Takes what it writes on standard error. */
+  readonly voice: (line: string) => void
+}
+
+/** Servers by name, in their order. */
+export type Plan = ReadonlyMap<string, Planned>
+
+const untouched: Applied = { started: [], stopped: [], restarted: [], updated: [] }
+
+function entriesOf(plan: Iterable<readonly [string, Planned]>): ReadonlyMap<string, KnownServer> {
+  return new Map([...plan].map(([name, { entry }]) => [name, entry]))
+}
+
 /** An upstream that is down is tried at once when it is called, but not more often than this. */
 const retryMs = 1_000
 
+/** How long calls that are under way may take when their upstream is to end, and how often it is looked whether they do. */
+const leaveMs = 10_000
+const lookMs = 50
 /** How many are connected to and listed at a time. */
 const atOnce = 16
 /** How long a server may take to show that it is there. */
 const doubtMs = 5_000
 /** An address costs little to try: it is back soon after it is there again. */
 const soonMs = 4_000
+/** Whoever signs in or approves does it beside the gateway, which is to notice soon, but not to ask all the time. */
+const besideMs = 15_000
 /** A call ends by itself when its caller has gone; this only bounds what nobody waits for. */
 const callMs = 600_000
 
@@ -65,6 +101,18 @@ function waitsOn(client: Client): Use['waits'] {
   }
 }
 
+class ServerDown extends Error {
+  override readonly name = 'ServerDown'
+  readonly code: string
+
+  constructor({ code, message, fix }: Why) {
+    super(`${message}. ${fix}`)
+    this.code = code
+    // Where it was noticed says nothing of why.
+    delete this.stack
+  }
+}
+
 export class Upstreams {
   readonly #port: UpstreamsPort
   readonly #servers: Servers
@@ -72,9 +120,16 @@ export class Upstreams {
   readonly #retried = new Map<string, number>()
   readonly #uses = new WeakMap<Client, Use>()
   readonly #gate = new Gate(atOnce)
-  /** Those that are no commands. */
-  readonly #addresses = new Set<string>()
+  #planned: Plan = new Map()
+  /** How many entries were made, so that each is told from those before it. */
+  #made = 0
+  /** Those that are about to end. */
+  readonly #leaving = new Set<string>()
+  #closed = false
+  #applying: Promise<unknown> = Promise.resolve()
   readonly #doubted = new WeakSet<Client>()
+  /** Why each was down the last time, until it is up. */
+  readonly #fell = new Map<string, Why>()
   /** Of the connection that is being opened. */
   readonly #lines = new Map<string, Line>()
 
@@ -86,26 +141,53 @@ export class Upstreams {
       pins: port.pins,
       options: name => this.#options(name),
       changed: server => this.#changed(server),
-      heldBack: held => port.trace('tool-held', held.why),
-      note: (kind, server, outcome, why, detail) => port.trace('upstream', { kind, server, outcome, why, detail }),
-      stderr: port.stderr,
-      mostMs: ({ name }) => (this.#addresses.has(name) ? soonMs : undefined),
+      // Whoever pins them tells of those that are held.
+      heldBack: () => {},
+      note: (kind, server, outcome, why, detail) => this.#note(server, why, { kind, server, outcome, why, detail }),
+      stderr: port.stderr && ((server, line) => this.#planned.get(server)?.voice(line)),
+      explain: ({ name }, reason) => (reason instanceof LaunchHeld ? reason.why : credentialsWhy(name, reason)),
+      mostMs: ({ name }, reason) => {
+        if (reason instanceof LaunchHeld || credentialsWhy(name, reason) !== undefined) return besideMs
+        return this.#planned.get(name)?.address === undefined ? undefined : soonMs
+      },
     })
   }
 
-  async start(servers: Readonly<Record<string, ServerOption>>): Promise<void> {
-    const known = new Map<string, KnownServer>()
+  /** What servers come to, before anything of it is done; throws where one of them is mistaken. What reads as before stays what it is. */
+  plan(servers: Readonly<Record<string, GatewayServer>>): Plan {
+    const plan = new Map<string, Planned>()
     for (const [name, option] of Object.entries(servers)) {
-      const entry = knownServer(name, option)
-      const { target } = entry
-      const gated = async (): Promise<Target> => {
-        await this.#gate.enter(name)
-        return typeof target === 'function' ? target() : target
-      }
-      known.set(name, { ...entry, target: gated })
-      if (typeof target === 'string' || target instanceof URL) this.#addresses.add(name)
+      const before = this.#planned.get(name)
+      if (before !== undefined && same(before.option, option)) plan.set(name, before)
+      else plan.set(name, { option, ...this.#entry(name, option) })
     }
-    await this.#servers.apply(known)
+    return plan
+  }
+
+  /** Makes what runs be what is wanted. Those that leave, or are started anew, are given time to answer what they were asked. */
+  apply(plan: Plan): Promise<Applied> {
+    const applying = this.#apply(plan)
+    this.#applying = applying.catch(() => {})
+    return applying
+  }
+
+  async #apply(plan: Plan): Promise<Applied> {
+    const before = this.#planned
+    this.#planned = plan
+    const leaving = [...before].filter(([name, planned]) => plan.get(name) !== planned)
+    const staying = [...plan].filter(([name]) => !leaving.some(([left]) => left === name))
+    const first = await this.#become([...staying, ...leaving])
+    if (leaving.length === 0) return first
+    await this.#leave(leaving.map(([name]) => name))
+    const then = await this.#become(plan)
+    // Who ends while it is let in by nobody has left all the same.
+    for (const [, { entry }] of leaving) this.#gate.leave(entry.digest)
+    return { ...then, started: [...first.started, ...then.started] }
+  }
+
+  #become(plan: Iterable<readonly [string, Planned]>): Promise<Applied> {
+    // Nothing is started that nobody would end.
+    return this.#closed ? Promise.resolve(untouched) : this.#servers.apply(entriesOf(plan))
   }
 
   /** Settles when each came up once and was listed, or failed once. */
@@ -114,8 +196,9 @@ export class Upstreams {
     await Promise.allSettled(this.#listing.values())
   }
 
+  /** In the order in which they were named. */
   list(): readonly HostServer[] {
-    return this.#servers.list()
+    return [...this.#planned.keys()].flatMap(name => this.#servers.get(name) ?? [])
   }
 
   /** For a call: one that is down is tried again, so that it is back as soon as it is there. */
@@ -132,7 +215,9 @@ export class Upstreams {
   doubt(name: string, client: Client, error: ConnectionError): void {
     const { session } = Client.caller(client)
     if (session.opened.conversation.ended || this.#doubted.has(client)) return
-    if (error.kind === 'refused') return void session.close(error)
+    // A right that one call lacks is that call's matter; who is not let in at all has nothing to offer.
+    const unwanted = error.cause instanceof CredentialsNeeded && error.status !== 403
+    if (error.kind === 'refused' || unwanted) return void session.close(error)
     if (error.kind !== 'lost') return
     this.#doubted.add(client)
     session
@@ -144,8 +229,19 @@ export class Upstreams {
       .finally(() => this.#doubted.delete(client))
   }
 
+  /** Calls are under way. */
+  get busy(): boolean {
+    return !this.#closed && this.list().some(({ client }) => client !== undefined && this.#uses.get(client)?.line.busy === true)
+  }
+
   client(name: string): Client | undefined {
     return this.#servers.get(name)?.client
+  }
+
+  /** What stands in front of all its names. */
+  prefix(name: string): string | undefined {
+    const option = this.#planned.get(name)?.option
+    return option && prefixIn(name, option, this.#port.names)
   }
 
   retry(name: string): void {
@@ -158,7 +254,54 @@ export class Upstreams {
   }
 
   async close(): Promise<void> {
+    this.#closed = true
+    await this.#applying
     await this.#servers.close()
+  }
+
+  #entry(name: string, option: GatewayServer): Omit<Planned, 'option'> {
+    const entry = upstreamEntry(name, option, this.#port.credentials)
+    const { target } = entry
+    const digest = `${this.#made++} ${name}`
+    const gated = async (): Promise<Target> => {
+      await this.#gate.enter(digest)
+      const opening = typeof target === 'function' ? await target() : target
+      await this.#port.admit(name, opening)
+      return opening
+    }
+    const { clock, stderr } = this.#port
+    const voice = voiceOf(option, clock, line => stderr?.(name, line))
+    return { entry: { ...entry, target: gated, digest }, address: addressOf(target), voice }
+  }
+
+  /** Why it is down is told once as trouble, and then no more until it is down for another reason. */
+  #note(server: string, why: Why | undefined, detail: Readonly<Record<string, unknown>>): void {
+    const before = this.#fell.get(server)
+    if (why === undefined) {
+      this.#fell.delete(server)
+      return this.#port.trace('upstream', detail)
+    }
+    const known = before?.message === why.message ? before : undefined
+    const reference = referenceOf(why, known)
+    this.#fell.set(server, why)
+    if (known !== undefined) return this.#port.trace('upstream', { ...detail, reference })
+    this.#port.trace('upstream-down', { server, reference, error: new ServerDown(why) })
+  }
+
+  /** Nobody new is sent to them; who was is waited for, but not for ever. */
+  async #leave(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      this.#leaving.add(name)
+      this.#port.hide(name)
+    }
+    const isBusy = (name: string): boolean => {
+      const client = this.#servers.get(name)?.client
+      return client !== undefined && this.#uses.get(client)?.line.busy === true
+    }
+    const { clock } = this.#port
+    for (let waitedMs = 0; waitedMs < leaveMs && !this.#closed && names.some(isBusy); waitedMs += lookMs)
+      await new Promise<void>(resolve => clock.setTimeout(resolve, lookMs, true))
+    for (const name of names) this.#leaving.delete(name)
   }
 
   #retry(name: string): void {
@@ -171,14 +314,15 @@ export class Upstreams {
   #options(name: string): ConnectOptions {
     const line = new Line(name, this.#port)
     this.#lines.set(name, line)
-    const { clock } = this.#port
-    return { info: { name: 'vivarium-gateway', version }, relay: line.relaying, timeout: callMs, retry: false, clock }
+    const { clock, frameBytes } = this.#port
+    const limits = frameBytes === undefined ? {} : { limits: { ...this.#planned.get(name)?.entry.connect?.limits, frameBytes } }
+    return { info: { name: 'vivarium-gateway', version }, relay: line.relaying, timeout: callMs, retry: false, clock, ...limits }
   }
 
   #changed(server: HostServer): void {
     const { name, client, status } = server
-    if (status === 'down' || status === 'refused') this.#gate.leave(name)
-    if (client === undefined || status !== 'up') return this.#port.hide(name)
+    if (status === 'down' || status === 'refused') this.#passed(name)
+    if (client === undefined || status !== 'up' || this.#leaving.has(name)) return this.#port.hide(name)
     const line = this.#lines.get(name)
     const first = !this.#uses.has(client) && line !== undefined
     if (first) this.#uses.set(client, { client, line, waits: waitsOn(client) })
@@ -197,12 +341,18 @@ export class Upstreams {
       const failed = (list: string, error: unknown): void => this.#port.trace('upstream-list', { server: name, list, error })
       const tools = async () => (await server.tools()).map(({ tool }) => tool)
       const offer = await readOffer(client, tools, failed)
-      if (server.client === client) this.#port.show(name, offer)
+      if (server.client === client && !this.#leaving.has(name)) this.#port.show(name, offer)
     }
     // One that fails must not keep those after it from being tried.
     const listing = before.then(look).catch(error => this.#port.trace('upstream-list', { server: name, error }))
     this.#listing.set(name, listing)
-    listing.finally(() => this.#gate.leave(name))
+    listing.finally(() => this.#passed(name))
+  }
+
+  /** The next one may be let in. */
+  #passed(name: string): void {
+    const entry = this.#planned.get(name)?.entry
+    if (entry !== undefined) this.#gate.leave(entry.digest)
   }
 
   async #follow(server: HostServer, client: Client, kind: ChangeKind, beside: readonly ChangeKind[]): Promise<void> {

@@ -34,7 +34,8 @@ export interface EntryFault {
   readonly why: Why
 }
 
-const known = new Set(
+/** What an entry may say, in all spellings. */
+export const entryMembers: ReadonlySet<string> = new Set(
   'command args env cwd envFile type transport transportType url serverUrl httpUrl headers disabled timeout autoApprove alwaysAllow live'.split(
     ' ',
   ),
@@ -58,7 +59,9 @@ export function readEntry(
     disabled: reader.flag('disabled') ?? false,
     autoApprove: reader.list('autoApprove') ?? reader.list('alwaysAllow') ?? [],
     live: liveOf(reader),
-    more: Object.fromEntries([...placed.members].filter(([key]) => !known.has(key)).map(([key, { value }]) => [key, value])),
+    more: Object.fromEntries(
+      [...placed.members].filter(([key]) => !entryMembers.has(key)).map(([key, { value }]) => [key, value]),
+    ),
   }
   if (reader.faults.length > 0 || target === undefined) return reader.faults
   const { headers, timeoutMs, ...rest } = entry

@@ -19,6 +19,7 @@ import { type Made, TakenBack } from './made.ts'
 import { refusal, whyOf } from './permit.ts'
 import type { LoopAsked, LoopAudit, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import type { CallOutcome, PlannedCall } from './records.ts'
+import type { Refusals } from './refusals.ts'
 import { shorten } from './results.ts'
 import { isOff, type Toolbox } from './toolbox.ts'
 import { callInTransaction, isUndoable } from './undoable-calls.ts'
@@ -36,6 +37,7 @@ export interface CallParts {
   readonly servers: readonly LoopServer[]
   readonly toolbox: Toolbox
   readonly lines: Lines
+  readonly refusals: Refusals
   readonly conversation: string
   readonly inferenceId: string
   readonly onVisit: OnVisit | undefined
@@ -86,10 +88,16 @@ async function onServer(
   const options = optionsFor(parts, server, call, signal)
   const send = (sent: CallToolOptions): Promise<Made> =>
     isUndoable(entry.definition) ? callInTransaction(client, call, sent) : plainly(client, call, sent)
+  const refused = parts.refusals.begin(name)
   try {
-    if (featureSet === undefined || !isStateful(server, featureSet)) return told(await send(options))
-    return await onState(parts, name, featureSet, options, send)
+    const outcome =
+      featureSet === undefined || !isStateful(server, featureSet)
+        ? told(await send(options))
+        : await onState(parts, name, featureSet, options, send)
+    const declined = refused()
+    return declined === undefined || outcome.status !== 'done' ? outcome : { ...outcome, declined }
   } finally {
+    refused()
     for (const leave of leaves) leave?.()
   }
 }

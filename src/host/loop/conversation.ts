@@ -20,7 +20,7 @@ import { runTurn } from './run-turn.ts'
 import { completeCommand } from './slash.ts'
 import { type Answer, Turn, type TurnStatus } from './turn.ts'
 import type { TurnRecord } from './turn-record.ts'
-import { undoTurn } from './undo.ts'
+import { hasLeft, undoTurn } from './undo.ts'
 import { type UndoReport, type UndoStep, undoReport } from './undo-report.ts'
 
 /** An event of a server that is to become a turn. */
@@ -105,9 +105,10 @@ export class Conversation {
     return turn
   }
 
-  /** All turns that count, the oldest first. */
-  async turns(): Promise<readonly Turn[]> {
-    return (await this.#open()).chain.map(record => this.#handle(record))
+  /** All turns that count, the oldest first; with `undone` also those that were taken back. */
+  async turns({ undone = false }: { readonly undone?: boolean } = {}): Promise<readonly Turn[]> {
+    const log = await this.#open()
+    return (undone ? log.turns : log.chain).map(record => this.#handle(record))
   }
 
   /** Goes on with the turns that a stop of the host has cut off, one after the other; gives the last of them. */
@@ -265,7 +266,8 @@ export class Conversation {
 
   /** In line with the turns: nothing is said while something is taken back. */
   #undo(record: TurnRecord): Promise<UndoReport> {
-    for (const [seq, { stop }] of this.#running) if (seq >= record.seq) stop.abort(cancelled('It is being undone'))
+    if (!record.undone)
+      for (const [seq, { stop }] of this.#running) if (seq >= record.seq) stop.abort(cancelled('It is being undone'))
     const undone = this.#tail.then(() => this.#undoNow(record))
     this.#tail = undone.catch(() => undefined)
     return undone
@@ -274,13 +276,18 @@ export class Conversation {
   async #undoNow(record: TurnRecord): Promise<UndoReport> {
     const log = await this.#open()
     const { clock, policy, state, audit, limits } = this.#parts
+    const again = record.undone
+    const concerned = again ? log.turns.filter(hasLeft) : log.chain
+    const turns = concerned.filter(({ seq }) => seq >= record.seq).toReversed()
     const servers = this.#parts.servers()
     const keep = async (step: UndoStep): Promise<void> => void (await log.append(() => [{ type: 'undo', seq: step.seq, step }]))
-    if (record.undone) return undoReport([], [])
-    const turns = log.chain.filter(({ seq }) => seq >= record.seq).toReversed()
     const steps: UndoStep[] = []
-    for (const turn of turns)
-      steps.push(...(await undoTurn({ clock, servers, policy, state, audit, limits, conversation: this.id, keep }, turn)))
+    for (const turn of turns) {
+      const later = again ? log.chain.filter(({ seq }) => seq > turn.seq) : []
+      const parts = { clock, servers, policy, state, audit, limits, conversation: this.id, later, keep }
+      steps.push(...(await undoTurn(parts, turn)))
+    }
+    if (again) return undoReport([], steps)
     const seqs = turns.map(({ seq }) => seq)
     await log.append(() => [{ type: 'undone', seqs, at: clock.now() }])
     return undoReport(seqs, steps)

@@ -7,6 +7,7 @@ import type { HookParts } from './hook-run.ts'
 import type { LoopLimits } from './limits.ts'
 import type { Lines } from './lines.ts'
 import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
+import type { Refusals } from './refusals.ts'
 import type { Turn } from './turn.ts'
 
 /** Told of each turn when it begins, and with what; of turns that servers' events began nothing was said. */
@@ -26,6 +27,7 @@ export interface LoopParts {
   readonly limits: LoopLimits
   readonly hooks: HookParts
   readonly lines: Lines
+  readonly refusals: Refusals
   /** What the model is told first of all. */
   readonly system: string
   readonly newId: () => string

@@ -12,6 +12,7 @@ import { type LoopLimits, loopLimits } from './limits.ts'
 import { createLines } from './lines.ts'
 import type { LoopParts, OnTurn } from './loop-parts.ts'
 import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
+import { createRefusals } from './refusals.ts'
 import { type OfferedPrompt, offeredPrompts } from './slash.ts'
 
 export interface LoopOptions extends AnswersOptions {
@@ -106,6 +107,7 @@ function partsOf(options: LoopOptions): LoopParts {
     hooks: { clock, limits, settings, policy, audit, breaker: createBreaker(clock), onVisit: options.onVisit },
     onVisit: options.onVisit,
     lines: createLines(),
+    refusals: createRefusals(),
     system: options.system ?? '',
     newId: options.newId ?? (() => crypto.randomUUID()),
     onTurn: options.onTurn,

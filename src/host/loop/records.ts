@@ -48,6 +48,8 @@ export interface CallOutcome {
   /** Units, as the server tells them. */
   readonly units?: number
   readonly compensation?: Compensation
+  /** What the server asked before it did anything, and got a no. */
+  readonly declined?: string
   /** The server has taken it back already. */
   readonly rolledBack?: boolean
   /** The state of its set: the checkpoint before it and the one it left. */

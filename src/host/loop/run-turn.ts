@@ -131,10 +131,10 @@ async function shapePrompt(
 }
 
 function callParts(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[], toolbox: Toolbox): CallParts {
-  const { store, clock, limits, policy, state, audit, lines, onVisit } = parts
+  const { store, clock, limits, policy, state, audit, lines, refusals, onVisit } = parts
   const { log, turn, emit } = run
   return {
-    ...{ store, clock, limits, policy, state, audit, lines, servers, toolbox, onVisit },
+    ...{ store, clock, limits, policy, state, audit, lines, refusals, servers, toolbox, onVisit },
     conversation: log.id,
     inferenceId: turn.inferenceId,
     onProgress: (n, step) => emit({ type: 'progress', n, ...step }),

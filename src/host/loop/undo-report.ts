@@ -13,6 +13,8 @@ export interface UndoStep {
   readonly outcome: 'undone' | 'nothing' | 'stays'
   /** By what: the server's own transaction, a call that takes it back, or its state set back. */
   readonly by?: 'transaction' | 'compensation' | 'rollback'
+  /** Why there was nothing to undo: what the user, or a rule, said no to. */
+  readonly declined?: string
   readonly why?: Why
 }
 

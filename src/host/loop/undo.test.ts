@@ -1,9 +1,14 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { problem } from '../../core/problem.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
+import type { Store } from '../../stores/store.ts'
 import { scripted } from '../models/scripted.ts'
-import { openWorld, type World, type WorldOptions } from './world.ts'
+import type { Conversation } from './conversation.ts'
+import { ConversationLog } from './conversation-log.ts'
+import type { LoopPolicy, LoopState } from './ports.ts'
+import { openWorld, stateless, type World, type WorldOptions } from './world.ts'
 
 const worlds: World[] = []
 afterEach(async () => {
@@ -15,6 +20,13 @@ async function world(options: WorldOptions): Promise<World> {
   worlds.push(opened)
   return opened
 }
+
+async function openWorldAgain(store: Store, state: LoopState, server: Server): Promise<Conversation> {
+  const { loop } = await world({ store, state, model: scripted('Yes.'), servers: { notes: server } })
+  return loop.conversation('c')
+}
+
+const why = { code: 'DENIED', rule: 'no-remove', message: 'No removing', fix: 'Allow remove' }
 
 interface Shop {
   readonly server: Server
@@ -154,7 +166,6 @@ describe('undoing a turn', () => {
 
   test('a call that takes back what the policy forbids is not made', async () => {
     const { server, tickets } = shop()
-    const why = { code: 'DENIED', rule: 'no-remove', message: 'No removing', fix: 'Allow remove' }
     const { loop } = await world({
       model: scripted([create('a'), 'One.']),
       servers: { shop: server },
@@ -167,5 +178,146 @@ describe('undoing a turn', () => {
     await turn.done
     expect((await turn.undo()).steps).toMatchObject([{ outcome: 'stays', why }])
     expect(tickets.size).toBe(1)
+  })
+
+  test.each(['2025-06-18', '2026-07-28'] as const)('what the user said no to was not done (%s)', async revision => {
+    const server = createServer({ name: 'shop', version: '1.0.0', secret: 'a-secret-of-thirty-two-characters!', log: 'silent' })
+    const done: string[] = []
+    server.tool('wipe', {}, async (_, ctx) => ((await ctx.confirm('Wipe all?')) ? `${done.push('wipe')}` : 'It stays'))
+    server.tool('book', {}, async (_, ctx) => {
+      await ctx.confirm('Shall I book it?', { key: 'book' })
+      await ctx.confirm('And tell others?', { key: 'tell' })
+      return `${done.push('book')}`
+    })
+    const answers = [false, true, false]
+    const { loop } = await world({
+      model: scripted([{ calls: [{ name: 'wipe' }] }, 'No.', { calls: [{ name: 'book' }] }, 'Booked.']),
+      servers: { shop: server },
+      revision,
+      onElicit: () => (answers.shift() === true ? { action: 'accept', content: { confirm: true } } : { action: 'decline' }),
+    })
+    const talk = loop.conversation('c')
+    const wiped = await talk.send('Wipe')
+    await wiped.done
+    expect(await wiped.undo()).toMatchObject({
+      complete: true,
+      steps: [{ tool: 'wipe', outcome: 'nothing', declined: 'The answer to "Wipe all?" was no' }],
+    })
+    const booked = await talk.send('Book')
+    await booked.done
+    expect(await booked.undo()).toMatchObject({ complete: false, steps: [{ tool: 'book', outcome: 'stays' }] })
+    expect(done).toEqual(['book'])
+  })
+
+  test('what a rule refused was not done, and says so', async () => {
+    const { server } = shop()
+    const why = { code: 'DENIED', rule: 'no-mail', message: 'No mails', fix: 'Allow them' }
+    const { loop } = await world({
+      model: scripted([{ calls: [{ name: 'mail', arguments: { to: 'kim' } }] }, 'No.']),
+      servers: { shop: server },
+      policy: { decide: async () => ({ do: 'deny', why }), approve: async () => ({ yes: true }) },
+    })
+    const turn = await loop.conversation('c').send('Go')
+    await turn.done
+    expect(await turn.undo()).toMatchObject({ complete: true, steps: [{ outcome: 'nothing', declined: 'No mails' }] })
+  })
+
+  test('done again it tries what stayed, and says that it is complete when nothing stays any more', async () => {
+    const { server, tickets, log } = shop()
+    let yes = false
+    const store = memoryStore()
+    const policy: LoopPolicy = {
+      decide: async ({ tool }) =>
+        tool === 'remove' ? { do: 'ask', question: 'May it?', digest: 'd', rule: 'ask' } : { do: 'allow', rule: '' },
+      approve: async () => (yes ? { yes } : { yes, why }),
+    }
+    const first = await openWorld({
+      store,
+      policy,
+      model: scripted([create('a', 'b'), 'Two.', 'Next.']),
+      servers: { shop: server },
+    })
+    const talk = first.loop.conversation('c')
+    const turn = await talk.send('Go')
+    await turn.done
+    await (await talk.send('More')).done
+    for (const turns of [[1, 0], []]) {
+      const report = await turn.undo()
+      expect(report).toMatchObject({ complete: false, turns, steps: [{ outcome: 'stays' }, { outcome: 'stays' }] })
+    }
+    expect(await talk.turns()).toEqual([])
+    await first.close()
+
+    yes = true
+    const { loop } = await world({ store, policy, model: scripted('x'), servers: { shop: server } })
+    const [found] = await loop.conversation('c').turns({ undone: true })
+    expect(await found?.undo()).toMatchObject({ complete: true, steps: [{ outcome: 'undone' }, { outcome: 'undone' }] })
+    expect(tickets.size).toBe(0)
+    expect(await found?.undo()).toEqual({ complete: true, turns: [], steps: [] })
+    expect(log.slice(2)).toEqual(['remove b', 'remove a'])
+  })
+
+  test('a call that failed to take something back is made anew the next time', async () => {
+    const server = createServer({ name: 'shop', version: '1.0.0', store: 'memory:', log: 'silent' })
+    let tries = 0
+    server.tool('create', { undo: { tool: 'remove', arguments: () => ({}) } }, () => 'Made')
+    server.tool('remove', {}, () => {
+      if (++tries === 1) throw problem('LOCKED', 'It is locked')
+      return 'Gone'
+    })
+    const { loop } = await world({ model: scripted([{ calls: [{ name: 'create' }] }, 'One.']), servers: { shop: server } })
+    const turn = await loop.conversation('c').send('Go')
+    await turn.done
+    expect(await turn.undo()).toMatchObject({ complete: false, steps: [{ why: { code: 'UNDO_FAILED' } }] })
+    expect(await turn.undo()).toMatchObject({ complete: true, steps: [{ outcome: 'undone' }] })
+    expect(tries).toBe(2)
+  })
+
+  test('a state that a later turn changed is not set back by undoing an earlier one again', async () => {
+    const server = createServer({ name: 'notes', version: '1.0.0', log: 'silent' })
+    server.tool('write', {}, () => 'Written')
+    const back: (string | null)[] = []
+    let works = false
+    const state: LoopState = {
+      ...stateless,
+      rollback: async (_server, _set, checkpoint) => {
+        back.push(checkpoint)
+        return { success: works }
+      },
+    }
+    const { loop, store } = await world({ state, model: scripted(['One.', 'Two.']), servers: { notes: server } })
+    const talk = loop.conversation('c')
+    const wrote = async (seq: number): Promise<void> => {
+      const call = {
+        id: 'x',
+        n: 0,
+        name: 'write',
+        server: 'notes',
+        tool: 'write',
+        featureSet: 'pad',
+        arguments: {},
+        key: `k${seq}`,
+        readOnly: false,
+      }
+      const outcome = { n: 0, status: 'done', content: [], ms: 0, state: { before: `v${seq}`, after: `v${seq + 1}` } } as const
+      await (await ConversationLog.open(store, 'c')).append(() => [
+        { type: 'step', seq, content: [], calls: [call], usage: { inputTokens: 0, outputTokens: 0 } },
+        { type: 'result', seq, outcome },
+      ])
+    }
+    await (await talk.send('One')).done
+    await wrote(0)
+    const second = await openWorldAgain(store, state, server)
+    const [first] = await second.turns()
+    expect(await first?.undo()).toMatchObject({ complete: false })
+    works = true
+    await (await second.send('Two')).done
+    await wrote(1)
+    const third = await openWorldAgain(store, state, server)
+    const [undone, later] = await third.turns({ undone: true })
+    expect((await undone?.undo())?.steps).toMatchObject([{ outcome: 'stays', why: { code: 'STATE_IN_USE' } }])
+    expect(await later?.undo()).toMatchObject({ complete: true })
+    expect(await undone?.undo()).toMatchObject({ complete: true })
+    expect(back).toEqual(['v0', 'v1', 'v0'])
   })
 })

@@ -3,7 +3,7 @@
  * servers named when they were made, and what neither can do is told as what stays.
  */
 import type { Clock } from '../../core/clock.ts'
-import { type Why, why } from '../../core/why.ts'
+import { quoted, type Why, why } from '../../core/why.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { LoopLimits } from './limits.ts'
@@ -21,8 +21,16 @@ export interface UndoParts {
   readonly audit: LoopAudit
   readonly limits: LoopLimits
   readonly conversation: string
+  /** Turns that came after the undone one and count: nothing of theirs is taken back with it. */
+  readonly later: readonly TurnRecord[]
   /** Keeps each step, so that an undo that is cut off does nothing twice. */
   readonly keep: (step: UndoStep) => Promise<void>
+}
+
+/** Whether something of an undone turn stays, as far as was found out when it was last tried. */
+export function hasLeft({ undone, undoSteps }: TurnRecord): boolean {
+  const last = new Map(undoSteps.map(({ call, outcome }) => [call, outcome]))
+  return undone && [...last.values()].includes('stays')
 }
 
 export async function undoTurn(parts: UndoParts, turn: TurnRecord): Promise<readonly UndoStep[]> {
@@ -40,7 +48,7 @@ export async function undoTurn(parts: UndoParts, turn: TurnRecord): Promise<read
   return steps
 }
 
-type Fate = Pick<UndoStep, 'outcome' | 'by' | 'why'>
+type Fate = Pick<UndoStep, 'outcome' | 'by' | 'why' | 'declined'>
 
 async function undoCall(
   parts: UndoParts,
@@ -52,23 +60,41 @@ async function undoCall(
   if (call.server === undefined || call.readOnly) return { outcome: 'nothing' }
   if (outcome === undefined || outcome.status === 'unknown') return { outcome: 'stays', why: unknownEnd(call) }
   if (outcome.rolledBack === true) return { outcome: 'undone', by: 'transaction' }
+  if (outcome.status === 'refused') return { outcome: 'nothing', ...(outcome.why && { declined: outcome.why.message }) }
   if (outcome.status !== 'done') return { outcome: 'nothing' }
-  if (outcome.state === undefined) return compensate(parts, call, outcome.compensation)
+  if (outcome.state === undefined) {
+    // Who says how it is undone has done something, whatever was said no to.
+    const { declined, compensation } = outcome
+    if (declined !== undefined && compensation?.parameters === undefined)
+      return { outcome: 'nothing', declined: `The answer to ${quoted(declined)} was no` }
+    return compensate(parts, turn, call, compensation)
+  }
   const set = call.featureSet ?? ''
   const place = `${call.server}\u0000${set}`
-  const back = states.get(place) ?? rollBack(parts, call.server, set, earliest(turn, call))
+  const back = states.get(place) ?? setBack(parts, turn, call.server, call)
   states.set(place, back)
   const failed = await back
   if (failed === undefined) return { outcome: 'undone', by: 'rollback' }
-  return outcome.compensation === undefined ? { outcome: 'stays', why: failed } : compensate(parts, call, outcome.compensation)
+  return outcome.compensation === undefined
+    ? { outcome: 'stays', why: failed }
+    : compensate(parts, turn, call, outcome.compensation)
 }
 
-/** The checkpoint before the first call of the turn on the same state; null: there was none yet. */
-function earliest(turn: TurnRecord, { server, featureSet }: PlannedCall): string | null {
+/** A state that other turns have changed since holds their effects too, and is left as it is. */
+async function setBack(parts: UndoParts, turn: TurnRecord, server: string, call: PlannedCall): Promise<Why | undefined> {
+  const { featureSet: set = '' } = call
+  const other = parts.later.find(one => earliest(one, call) !== undefined)
+  if (other === undefined) return rollBack(parts, server, set, earliest(turn, call) ?? null)
+  const said = `Turn ${other.seq} changed ${set} of ${server} since`
+  return why('STATE_IN_USE', 'undo.rollback', said, `Undo turn ${other.seq} first`)
+}
+
+/** The checkpoint before the first call of the turn on the same state; null: there was none yet. Undefined without such a call. */
+function earliest(turn: TurnRecord, { server, featureSet }: PlannedCall): string | null | undefined {
   const first = turn.calls.find(
     other => other.server === server && other.featureSet === featureSet && turn.outcomes.get(other.n)?.state !== undefined,
   )
-  return first === undefined ? null : (turn.outcomes.get(first.n)?.state?.before ?? null)
+  return first === undefined ? undefined : (turn.outcomes.get(first.n)?.state?.before ?? null)
 }
 
 async function rollBack(parts: UndoParts, server: string, set: string, checkpoint: string | null): Promise<Why | undefined> {
@@ -82,9 +108,9 @@ async function rollBack(parts: UndoParts, server: string, set: string, checkpoin
   }
 }
 
-async function compensate(parts: UndoParts, call: PlannedCall, way: Compensation | undefined): Promise<Fate> {
+async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall, way: Compensation | undefined): Promise<Fate> {
   if (way?.parameters === undefined) return { outcome: 'stays', why: noWay(call, way) }
-  const { server = '', key } = call
+  const { server = '' } = call
   const client = parts.servers.find(({ name }) => name === server)?.client
   if (client === undefined)
     return { outcome: 'stays', why: why('SERVER_UNAVAILABLE', 'servers', `${server} is down`, `Undo again when ${server} is up`) }
@@ -92,7 +118,7 @@ async function compensate(parts: UndoParts, call: PlannedCall, way: Compensation
   if (said !== undefined) return { outcome: 'stays', why: said }
   try {
     const result = await client.callTool(way.tool, way.parameters, {
-      idempotencyKey: `undo-${key}`,
+      idempotencyKey: undoKey(turn, call),
       conversation: parts.conversation,
       timeout: parts.limits.callMs,
     })
@@ -104,6 +130,12 @@ async function compensate(parts: UndoParts, call: PlannedCall, way: Compensation
   } catch (error) {
     return { outcome: 'stays', why: whyOf(classify(error), 'undo.compensation') }
   }
+}
+
+/** The same while nobody knows how it ended; another after a failure, which the server would only repeat. */
+function undoKey({ undoSteps }: TurnRecord, { n, key }: PlannedCall): string {
+  const failures = undoSteps.filter(step => step.call === n && step.why?.code === 'UNDO_FAILED').length
+  return failures === 0 ? `undo-${key}` : `undo-${key}-${failures}`
 }
 
 function facts({ server, tool, featureSet }: PlannedCall): Pick<UndoStep, 'server' | 'tool' | 'featureSet'> {

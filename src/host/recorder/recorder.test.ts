@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import type { Connection } from '../../jsonrpc/connection.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import { createHost } from '../create.ts'
 import { allowing, openWorld, type WorldOptions } from '../loop/world.ts'
@@ -111,6 +112,32 @@ test('a host records by a file name, also what goes over HTTP, and the recording
   const deny = { rules: [{ name: 'no', do: 'deny', when: { kind: 'tool' } }] } as const
   const { differences } = await replay(file, { open: given => createHost({ ...given, policy: deny }) })
   expect(differences).toContainEqual({ where: 'turn 0 of c1', what: 'calls[0].status', before: 'done', after: 'refused' })
+})
+
+test('a host whose servers push events replays clean where it is opened as it was', async () => {
+  const server = createServer({ name: 'door', version: '1.0.0' })
+  const bell = server.featureSet('door.bell', { description: 'Rings', uses: ['pushEvents'] })
+  const { url, close } = await server.listen()
+  const live = { enable: ['door.*'] }
+  const host = await createHost({
+    model: scripted(['Hello.', 'I open.', 'Bye.']),
+    servers: { door: { target: url, live } },
+    record: file,
+  })
+  await host.open()
+  await (await host.conversation('c').send('Hello')).done
+  const rung = await bell.push({ content: 'Somebody rang' })
+  await rung.answered
+  while ((await host.inbox.get('door', rung.eventId))?.state !== 'done') await new Promise(resolve => setTimeout(resolve, 5))
+  await (await host.conversation('c').send('Bye')).done
+  await host.close()
+  await close()
+  const open = async ({ servers, ...given }: ReplayGiven) => {
+    const again = await createHost({ ...given, servers: { door: { target: servers['door'] as () => Connection, live } } })
+    await again.open()
+    return again
+  }
+  expect(await replay(file, { open })).toEqual({ differences: [], turns: 3 })
 })
 
 test('a file that is no recording is refused', () => {

@@ -120,11 +120,13 @@ function isSame(recorded: unknown, sent: Frame): boolean {
 }
 
 /** Members that name a process or a moment, and not what is asked. */
-const passing: ReadonlySet<string> = new Set(['_meta', 'hostId', 'after'])
+const passing: ReadonlySet<string> = new Set(['_meta', 'hostId', 'after', 'inferenceId'])
 
 function plain(params: unknown): unknown {
   if (!isRecord(params)) return params ?? null
-  return Object.fromEntries(Object.entries(params).filter(([name]) => !passing.has(name)))
+  const kept = Object.entries(params).filter(([name]) => !passing.has(name))
+  // An answer that is a request of its own carries its result.
+  return Object.fromEntries(kept.map(([name, value]) => [name, name === 'result' ? plain(value) : value]))
 }
 
 function isRequest(frame: unknown): frame is Frame {

@@ -144,11 +144,27 @@ function strange(name: string): string {
 const mostChanges = 20
 
 function changesOf(before: Tool, after: Tool): readonly string[] {
+  const text = (value: unknown): string => clip(JSON.stringify(value) ?? '', 200)
   const lines = difference(before, after).map(step => {
-    const value = 'value' in step ? ` ${clip(JSON.stringify(step.value) ?? '', 200)}` : ''
-    return `${step.op} ${clip(step.path, 120)}${value}`
+    const value = 'value' in step ? text(step.value) : ''
+    const old = step.op === 'replace' || step.op === 'remove' ? text(at(before, step.path)) : ''
+    return [step.op, clip(step.path, 120), old, old !== '' && value !== '' ? '→' : '', value]
+      .filter(part => part !== '')
+      .join(' ')
   })
   return lines.length <= mostChanges ? lines : [...lines.slice(0, mostChanges), `… and ${lines.length - mostChanges} more`]
+}
+
+/** What stood at a place of a document. */
+function at(document: unknown, path: string): unknown {
+  let value = document
+  for (const part of path.split('/').slice(1)) {
+    const name = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    if (Array.isArray(value)) value = value[Number(name)]
+    else if (isRecord(value) && Object.hasOwn(value, name)) value = value[name]
+    else return undefined
+  }
+  return value
 }
 
 async function keyOf(name: string): Promise<string> {

@@ -7,11 +7,12 @@ import { connect } from '../../client/connect.ts'
 import type { LiveConnection } from '../../client/live-handlers.ts'
 import type { ConnectOptions } from '../../client/options.ts'
 import type { Target } from '../../client/target.ts'
+import { unlessAborted } from '../../core/abort.ts'
 import type { Clock } from '../../core/clock.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
+import { type Awaitable, isRecord } from '../../jsonrpc/message.ts'
 import type { NoteOutcome } from '../audit/note.ts'
 import { reviveDelay, reviving } from './backoff.ts'
 import type { KnownServer } from './entry.ts'
@@ -52,7 +53,9 @@ export interface ServerPort {
   /** What connections to a server are made with: who answers it, and how. */
   options(server: string): ConnectOptions
   /** The longest pause before a server is tried again. Default: a minute. */
-  mostMs?(entry: KnownServer): number | undefined
+  mostMs?(entry: KnownServer, reason: unknown): number | undefined
+  /** Why a server is not up, where somebody knows that better. It is tried again all the same. */
+  explain?(entry: KnownServer, reason: unknown): Why | undefined
   /** Told that a server came up, went down, or has other tools. */
   changed(server: HostServer): void
   /** Told of tools that are held for the first time. */
@@ -181,7 +184,7 @@ export class ServerLine implements HostServer {
       const reason = await this.#once()
       if (signal.aborted) break
       failures = this.#lastedMs > reviving.steadyMs ? 1 : failures + 1
-      const waitMs = reviveDelay(failures, this.#port.random, this.#port.mostMs?.(this.entry))
+      const waitMs = reviveDelay(failures, this.#port.random, this.#port.mostMs?.(this.entry, reason))
       this.#fall(reason, waitMs)
       if (this.#status === 'refused') break
       await this.#pause(waitMs)
@@ -222,14 +225,16 @@ export class ServerLine implements HostServer {
     const late = new AbortController()
     const cancel = this.#port.clock.setTimeout(() => late.abort(tooLate()), connectMs, true)
     try {
-      const target = typeof entry.target === 'function' ? await entry.target() : entry.target
+      const signal = AbortSignal.any([this.#stop.signal, late.signal])
+      // Also one that never says what it is ends when it is told to.
+      const target = typeof entry.target === 'function' ? await unlessAborted(openingOf(entry.target), signal) : entry.target
       return await connect(this.#quiet(target), {
         ...(overHttp(target) && { healthCheck }),
         ...entry.connect,
         ...options,
         ...(entry.headers !== undefined && { headers: entry.headers }),
         ...(entry.timeoutMs !== undefined && { timeout: entry.timeoutMs }),
-        signal: AbortSignal.any([this.#stop.signal, late.signal]),
+        signal,
       })
     } finally {
       cancel()
@@ -261,7 +266,11 @@ export class ServerLine implements HostServer {
 
   #fall(reason: unknown, waitMs: number): void {
     const said = clip(reason instanceof Error ? reason.message : String(reason ?? 'it closed the connection'), 300)
-    if (reason instanceof TypeError) {
+    const known = this.#port.explain?.(this.entry, reason)
+    if (known !== undefined) {
+      this.#why = known
+      this.#become('down')
+    } else if (reason instanceof TypeError) {
       this.#why = why(
         'SERVER_REFUSED',
         'servers.target',
@@ -304,6 +313,10 @@ function overHttp(target: Target): boolean {
 function announcesTools({ capabilities }: Client): boolean {
   const { tools } = capabilities
   return isRecord(tools) && tools['listChanged'] === true
+}
+
+async function openingOf(open: () => Awaitable<Target>): Promise<Target> {
+  return open()
 }
 
 function tooLate(): Error {

@@ -1,4 +1,5 @@
 /** One open file: answers what came together, all its commits in one transaction, so that they share one sync to disk. */
+import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { type Committed, type Conflict, messageOf, type Op } from '../store.ts'
 import type { Answer, Batch, Reply, Request } from './protocol.ts'
@@ -6,6 +7,16 @@ import { prepare } from './schema.ts'
 import { Tables } from './tables.ts'
 
 const SWEEP_EVERY_MS = 10_000
+
+/** A new file is its owner's alone: it holds results, questions and keys. SQLite gives those beside it the same rights. */
+function keepPrivate(path: string): void {
+  if (path === ':memory:' || path === '') return
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch {
+    // It is there already, with the rights that somebody gave it; or it cannot be, which is told when it is opened.
+  }
+}
 
 export class Database {
   readonly #database: DatabaseSync
@@ -15,10 +26,13 @@ export class Database {
   readonly #savepoint: StatementSync
   readonly #undo: StatementSync
   readonly #release: StatementSync
+  /** Another number whenever another process has written. */
+  readonly #others: StatementSync
   #sweptAt = 0
   #transactions = 0
 
   constructor(path: string) {
+    keepPrivate(path)
     this.#database = new DatabaseSync(path)
     prepare(this.#database)
     this.#tables = new Tables(this.#database)
@@ -27,6 +41,7 @@ export class Database {
     this.#savepoint = this.#database.prepare('SAVEPOINT one')
     this.#undo = this.#database.prepare('ROLLBACK TO one')
     this.#release = this.#database.prepare('RELEASE one')
+    this.#others = this.#database.prepare('PRAGMA data_version')
   }
 
   /** Gives one answer to each request, in order. An answer to a commit is given once it is on disk. */
@@ -86,6 +101,8 @@ export class Database {
         return this.#tables.scan(request.prefix, request.after, request.before, request.limit)
       case 'read':
         return this.#tables.read(request.log, request.after, request.limit)
+      case 'others':
+        return Number(this.#others.get()?.data_version)
       case 'pragmas':
         return {
           journalMode: String(this.#database.prepare('PRAGMA journal_mode').get()?.journal_mode),

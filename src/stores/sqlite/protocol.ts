@@ -16,6 +16,7 @@ export type Request =
   | { readonly ask: 'read'; readonly log: string; readonly after: number; readonly limit: number }
   | { readonly ask: 'commit'; readonly ops: readonly Op[] }
   | { readonly ask: 'pragmas' }
+  | { readonly ask: 'others' }
 
 export interface Pragmas {
   readonly journalMode: string
@@ -24,7 +25,7 @@ export interface Pragmas {
   readonly transactions: number
 }
 
-export type Reply = Entry | undefined | readonly Entry[] | readonly LogEntry[] | Committed | Conflict | Pragmas
+export type Reply = Entry | undefined | readonly Entry[] | readonly LogEntry[] | Committed | Conflict | Pragmas | number
 
 /** Requests that came together, with the time at which they did. */
 export interface Batch {

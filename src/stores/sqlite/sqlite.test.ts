@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -57,6 +57,14 @@ test('what was committed is there when the file is opened again, versions and po
   await second.close()
 })
 
+test("a new file, and those beside it, are their owner's alone", async () => {
+  const path = fresh()
+  const store = await sqliteStore({ path })
+  await store.commit([put('a', '1')])
+  for (const end of ['', '-wal', '-shm']) expect(statSync(`${path}${end}`).mode & 0o777).toBe(0o600)
+  await store.close()
+})
+
 test('a file of a later version is refused in words, and left as it is', async () => {
   const path = fresh()
   const database = new DatabaseSync(path)
@@ -87,4 +95,16 @@ test('a scan walks the index from the first key that it may find to the last, an
   const plan = database.prepare(`EXPLAIN QUERY PLAN ${scanText}`).all('a', 'b', null, 0, 10)
   expect(plan.map(({ detail }) => detail)).toEqual([expect.stringContaining('(key>? AND key<?)')])
   database.close()
+})
+
+test('what another process writes into the file wakes who watches', async () => {
+  const path = fresh()
+  const [here, there] = [await sqliteStore({ path }), await sqliteStore({ path })]
+  const ending = new AbortController()
+  const woken = here.watch(['a'], ending.signal)[Symbol.asyncIterator]().next()
+  await here.get('a')
+  await there.commit([put('a', '1')])
+  expect(await woken).toMatchObject({ done: false })
+  ending.abort()
+  await Promise.all([here.close(), there.close()])
 })

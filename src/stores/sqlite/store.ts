@@ -42,6 +42,9 @@ export async function sqliteStore(options: SqliteStoreOptions): Promise<SqliteSt
 /** Messages to the thread at once: it takes all that are there as one batch. */
 const mostSent = 16
 
+/** How often it is looked whether another process has written, while anybody watches. */
+const othersMs = 1_000
+
 interface Waiter {
   resolve(value: Reply): void
   reject(error: StoreError): void
@@ -59,6 +62,8 @@ export class SqliteStore implements Store {
   /** The last request of each message that is not answered yet. */
   readonly #sent: number[] = []
   #id = 0
+  #looking: NodeJS.Timeout | undefined
+  #others: number | undefined
   #ended: StoreError | undefined
 
   constructor(options: SqliteStoreOptions) {
@@ -112,7 +117,13 @@ export class SqliteStore implements Store {
   }
 
   watch(prefixes: readonly string[], signal: AbortSignal): AsyncIterable<void> {
-    return this.#watchers.watch(prefixes, signal)
+    const watch = this.#watchers.watch(prefixes, signal)
+    if (this.#looking === undefined && this.#ended === undefined) {
+      this.#others = undefined
+      void this.#look()
+      this.#looking = setInterval(() => void this.#look(), othersMs).unref()
+    }
+    return watch
   }
 
   /** What was asked before is answered first. */
@@ -126,6 +137,19 @@ export class SqliteStore implements Store {
       this.#worker.postMessage(closeWord)
     }
     await this.#exited
+  }
+
+  /** The file does not tell what other processes do with it, only that they did something: all who watch are to look. */
+  async #look(): Promise<void> {
+    if (this.#watchers.size === 0 || this.#ended !== undefined) {
+      clearInterval(this.#looking)
+      this.#looking = undefined
+      return
+    }
+    const now = (await this.#ask({ ask: 'others' }).catch(() => this.#others)) as number | undefined
+    const changed = this.#others !== undefined && now !== this.#others
+    this.#others = now
+    if (changed) this.#watchers.all()
   }
 
   #ask(request: Request): Promise<Reply> {

@@ -88,7 +88,8 @@ export class HttpConversation implements Connection {
   async close(): Promise<void> {
     if (this.ended) return
     this.ended = true
-    for (const { lane } of new Set(this.#exchanges.values())) lane.end({ status: 502 })
+    const gone = { status: 502, headers: { connection: 'close' } }
+    for (const { lane } of new Set(this.#exchanges.values())) lane.end(gone)
     this.#exchanges.clear()
     this.#listener?.end()
     for (const fn of this.#closers) fn()

@@ -4,6 +4,7 @@
  */
 import { type Clock, realClock } from '../../core/clock.ts'
 import { canonicalJson } from '../../core/digest.ts'
+import { redacted } from '../../core/redact.ts'
 import { type Id, isId, isRecord } from '../../jsonrpc/message.ts'
 import type { TapedFrame } from './tape.ts'
 
@@ -52,7 +53,8 @@ export class Script {
   /** Says what was said to this; false where the tape does not know it. `again`: only what is asked, nothing unasked. */
   play(asking: Asking, again = false): boolean {
     const key = keyOf(asking.method, asking.params)
-    const meant = (slot: Slot): boolean => slot.from === 'client' && slot.key === key
+    const meant = (slot: Slot): boolean =>
+      slot.from === 'client' && (slot.key === key || (isRedacted(slot) && asksFor(slot.message, asking)))
     const fresh = this.#slots.findIndex(slot => meant(slot) && !slot.used)
     const at = fresh !== -1 ? fresh : this.#slots.findLastIndex(meant)
     const slot = this.#slots[at]
@@ -204,9 +206,33 @@ const madeUp: readonly string[] = ['hostId', 'after', 'transaction_id', 'subscri
 /** What is asked, without what names a client, a process or a moment. */
 export function keyOf(method: string, params: unknown): string {
   if (opening.has(method)) return method
-  if (!isRecord(params)) return `${method} {}`
-  const plain = Object.entries(params).filter(([name]) => name !== '_meta' && !madeUp.includes(name))
-  return `${method} ${canonicalJson(Object.fromEntries(plain))}`
+  return `${method} ${canonicalJson(plain(params))}`
+}
+
+function plain(params: unknown): Readonly<Record<string, unknown>> {
+  if (!isRecord(params)) return {}
+  return Object.fromEntries(Object.entries(params).filter(([name]) => name !== '_meta' && !madeUp.includes(name)))
+}
+
+function isRedacted({ key }: Slot): boolean {
+  return key?.includes(redacted) === true
+}
+
+/** The same question, as far as it was kept: what was left out of the tape may be anything. */
+function asksFor(taped: Readonly<Record<string, unknown>>, { method, params }: Asking): boolean {
+  return taped['method'] === method && covers(plain(taped['params']), plain(params))
+}
+
+function covers(taped: unknown, given: unknown): boolean {
+  if (taped === redacted) return true
+  if (Array.isArray(taped))
+    return Array.isArray(given) && taped.length === given.length && taped.every((item, at) => covers(item, given[at]))
+  if (!isRecord(taped) || !isRecord(given)) return taped === given
+  const names = Object.keys(taped)
+  return (
+    names.length === Object.keys(given).length &&
+    names.every(name => Object.hasOwn(given, name) && covers(taped[name], given[name]))
+  )
 }
 
 function memberOf(params: unknown, name: string): unknown {

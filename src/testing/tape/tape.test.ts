@@ -184,6 +184,28 @@ describe('faults', () => {
     expect(await price(await faulty(['cut@tools/call']))).toMatch(/clos|lost|end/i)
   })
 
+  test('cut the connection over HTTP, its socket too', async () => {
+    await recorded({ revisions: ['2026-07-28'] })
+    const mock = await serveTape(await openTape(file), { faults: ['cut@tools/call'] })
+    onTestFinished(() => mock.close())
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'x', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
+    const params = { name: 'price', arguments: { of: 'tea' }, _meta }
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'price',
+    }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+    const answer = await fetch(mock.url ?? '', { method: 'POST', headers, body })
+    expect([answer.status, answer.headers.get('connection')]).toEqual([502, 'close'])
+  })
+
   test('send bytes that are no message', async () => {
     expect(await price(await faulty(['garbage@tools/call']))).not.toBe('ok')
   })
@@ -268,4 +290,12 @@ describe('the file', () => {
     expect((await stat(file)).size).toBeLessThanOrEqual(4_000)
     expect((await openTape(file)).cut).toBe(true)
   })
+})
+
+test('a value that was left out of a tape matches any, and the others only themselves', async () => {
+  await recorded({}, shop(), ['params.arguments.of'])
+  const mcp = await connect((await openTape(file)).target(), asking)
+  onTestFinished(() => mcp.close())
+  expect((await mcp.callTool('price', { of: 'coffee' })).structured).toMatchObject({ price: 3 })
+  await expect(mcp.callTool('price', { of: 'coffee', more: 1 })).rejects.toThrow()
 })

@@ -160,3 +160,50 @@ describe('Lines', () => {
     expect(frames).toEqual(['1', '2', '3'])
   })
 })
+
+describe('Lines: whose answer a line was that is refused', () => {
+  const refusedBy = (line: string, cut: number): unknown => {
+    const faults: unknown[] = []
+    const lines = new Lines({ frame: () => {}, fault: ({ answers }) => faults.push(answers ?? 'nobody') }, 100, true)
+    const bytes = Buffer.from(`${line}\n{"next":1}\n`)
+    for (let at = 0; at < bytes.length; at += cut) lines.push(bytes.subarray(at, at + cut))
+    return faults
+  }
+  const long = 'x'.repeat(300)
+  const cases: readonly (readonly [string, string, unknown])[] = [
+    ['an id before the result', `{"jsonrpc":"2.0","id":7,"result":{"text":"${long}"}}`, { id: 7 }],
+    ['an id that is a text', ` { "id" : "a\\"b" , "result":{"id":9,"text":"${long}"}}`, { id: 'a"b' }],
+    ['an id behind the result', `{"result":{"text":"\\"id\\":1}${long}"},"jsonrpc":"2.0","id":12}`, { id: 12 }],
+    ['an id behind it, but not last', `{"result":{"text":"${long}"},"id":"x", "jsonrpc":"2.0" }`, { id: 'x' }],
+    ['an id inside the result alone', `{"result":{"text":"${long}","id":3}}`, 'any'],
+    ['a batch', `[{"id":1,"result":{"text":"${long}"}}]`, 'any'],
+    ['a notification', `{"jsonrpc":"2.0","method":"notifications/message","params":{"text":"${long}"}}`, 'nobody'],
+    ['a request of its own', `{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{"text":"${long}"}}`, 'nobody'],
+    ['noise', long, 'nobody'],
+  ]
+  it.each(cases)('is told of %s, however the bytes come', (_, line, answers) => {
+    for (const cut of [1, 7, 64, 150, 100_000]) expect([cut, refusedBy(line, cut)]).toEqual([cut, [answers]])
+  })
+
+  it('is told before the end of a line that has none', () => {
+    const faults: unknown[] = []
+    const lines = new Lines({ frame: () => {}, fault: ({ answers }) => faults.push(answers) }, 100, true)
+    for (let at = 0; at < 20; at++) lines.push(Buffer.from(`{"result":"${long}`))
+    expect(faults).toEqual(['any'])
+  })
+
+  it('is told of a line that is not UTF-8', () => {
+    const faults: unknown[] = []
+    const lines = new Lines({ frame: () => {}, fault: ({ kind, answers }) => faults.push([kind, answers]) }, 100, true)
+    lines.push(Buffer.concat([Buffer.from('{"id":4,"result":"'), Buffer.of(0xc3, 0x28), Buffer.from('"}\n')]))
+    expect(faults).toEqual([['not-utf8', { id: 4 }]])
+  })
+
+  it('is told to the end that serves by the id of the request', () => {
+    const requests: unknown[] = []
+    const lines = new Lines({ frame: () => {}, fault: ({ request, answers }) => requests.push(request, answers) }, 100)
+    lines.push(Buffer.from(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"id":9,"text":"${long}"}}\n`))
+    lines.push(Buffer.from(`{"jsonrpc":"2.0","method":"tools/call","params":{"id":9,"text":"${long}`))
+    expect(requests).toEqual([7, undefined, undefined, undefined])
+  })
+})

@@ -5,6 +5,7 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import type { FrameFault, Sink } from '../../jsonrpc/connection.ts'
+import { lookBytes, requestIn, type Whose, whoseByHead, whoseByTail } from './whose.ts'
 
 const newline = 0x0a
 const carriageReturn = 0x0d
@@ -14,6 +15,8 @@ const tab = 0x09
 const looseChunks = 256
 /** So many that are delivered may stand before those that are not. */
 const mostDone = 1_024
+/** A line that is too long is waited for up to so many times its limit, where only its end says whose answer it is. */
+const patience = 8
 
 /** Cuts a stream of bytes into lines. It can be paused at any time, also from within the sink. */
 export class Lines {
@@ -23,6 +26,7 @@ export class Lines {
   readonly #limit: number
   /** Made once: there may be one in every few bytes. */
   readonly #tooLarge: FrameFault
+  readonly #asks: boolean
   /** What is ready for the sink, from `#first` on: whole lines as text, and faults, in their order. `#at` is how far the first text is delivered. */
   readonly #ready: (string | FrameFault)[] = []
   #first = 0
@@ -33,13 +37,17 @@ export class Lines {
   #loose = 0
   /** In a line that was refused as too long, up to its end. */
   #skipping = false
+  /** The last bytes of that line, while it is not told yet whose answer it is, and how many there were in all. */
+  #ending: Buffer | undefined = undefined
+  #skipped = 0
   #paused = false
   #delivering = false
 
-  /** `limit` is the most bytes of one line, its line break not counted. */
-  constructor(sink: Pick<Sink, 'frame' | 'fault'>, limit: number) {
+  /** `limit` is the most bytes of one line, its line break not counted; `asks`: this is the end whose requests are answered. */
+  constructor(sink: Pick<Sink, 'frame' | 'fault'>, limit: number, asks = false) {
     this.#sink = sink
     this.#limit = limit
+    this.#asks = asks
     this.#tooLarge = tooLarge(limit)
   }
 
@@ -50,7 +58,7 @@ export class Lines {
 
   /** The stream has ended; a last line without a line break counts too. */
   end(): void {
-    if (this.#tail.length > 0) this.push(Buffer.of(newline))
+    if (this.#tail.length > 0 || this.#ending !== undefined) this.push(Buffer.of(newline))
   }
 
   get paused(): boolean {
@@ -70,13 +78,15 @@ export class Lines {
   #take(chunk: Buffer): void {
     const last = chunk.lastIndexOf(newline)
     if (last === -1) {
-      if (!this.#skipping) this.#keep(chunk)
+      if (this.#skipping) this.#skip(chunk)
+      else this.#keep(chunk)
       return
     }
     let start = 0
     if (this.#skipping || this.#tail.length > 0) {
       start = chunk.indexOf(newline) + 1
-      if (!this.#skipping) this.#decode(Buffer.concat([...this.#tail, chunk.subarray(0, start)]))
+      if (this.#skipping) this.#skipLast(chunk.subarray(0, start))
+      else this.#decode(Buffer.concat([...this.#tail, chunk.subarray(0, start)]))
       this.#skipping = false
       this.#dropTail()
     }
@@ -86,17 +96,40 @@ export class Lines {
 
   #keep(part: Buffer): void {
     this.#tailBytes += part.length
-    if (this.#tailBytes > this.#limit) {
-      this.#dropTail()
-      this.#skipping = true
-      this.#ready.push(this.#tooLarge)
-      return
-    }
+    if (this.#tailBytes > this.#limit) return this.#refuse(part)
     this.#tail.push(part)
     if (++this.#loose === looseChunks) {
       this.#tail.push(Buffer.concat(this.#tail.splice(-looseChunks)))
       this.#loose = 0
     }
+  }
+
+  /** The line is too long, by this part of it at the latest. */
+  #refuse(part: Buffer): void {
+    const head = beginning([...this.#tail, part])
+    const whose = this.#asks ? whoseByHead(head) : 'none'
+    this.#dropTail()
+    this.#skipping = true
+    this.#skipped = 0
+    if (!this.#asks) this.#ready.push(requested(this.#tooLarge, head))
+    else if (whose !== 'any') this.#ready.push(named(this.#tooLarge, whose))
+    else this.#ending = Buffer.from(part.subarray(-lookBytes))
+  }
+
+  #skip(part: Buffer): void {
+    if (this.#ending === undefined) return
+    this.#skipped += part.length
+    this.#ending = Buffer.concat([this.#ending, part.subarray(-lookBytes)]).subarray(-lookBytes)
+    if (this.#skipped <= this.#limit * patience) return
+    this.#ending = undefined
+    this.#ready.push(named(this.#tooLarge, 'any'))
+  }
+
+  #skipLast(part: Buffer): void {
+    this.#skip(part)
+    if (this.#ending === undefined) return
+    this.#ready.push(named(this.#tooLarge, whoseByTail(this.#ending)))
+    this.#ending = undefined
   }
 
   #dropTail(): void {
@@ -121,7 +154,9 @@ export class Lines {
       else {
         if (good !== '') this.#ready.push(good)
         good = ''
-        this.#ready.push(end - start > this.#limit ? this.#tooLarge : notUtf8)
+        const fault = end - start > this.#limit ? this.#tooLarge : notUtf8
+        const line = region.subarray(start, end)
+        this.#ready.push(this.#asks ? named(fault, whose(line)) : requested(fault, line))
       }
     }
     if (good !== '') this.#ready.push(good)
@@ -167,6 +202,33 @@ export class Lines {
       this.#sink.frame(text.slice(start, stop))
     }
   }
+}
+
+/** Enough of the first bytes to tell whose answer it is. */
+function beginning(parts: readonly Buffer[]): Buffer {
+  const [first = Buffer.alloc(0), ...others] = parts
+  if (first.length >= lookBytes) return first
+  const heads: Buffer[] = [first]
+  for (let bytes = first.length, at = 0; bytes < lookBytes && at < others.length; at++) {
+    const head = (others[at] as Buffer).subarray(0, lookBytes)
+    heads.push(head)
+    bytes += head.length
+  }
+  return Buffer.concat(heads)
+}
+
+function whose(line: Buffer): Whose {
+  const told = whoseByHead(line)
+  return told === 'any' ? whoseByTail(line) : told
+}
+
+function requested(fault: FrameFault, head: Buffer): FrameFault {
+  const request = requestIn(head)
+  return request === undefined ? fault : { ...fault, request }
+}
+
+function named(fault: FrameFault, of: Whose): FrameFault {
+  return of === 'none' ? fault : { ...fault, answers: of }
 }
 
 /** ASCII is by far the most frequent, and the cheapest to decode. Undefined when the bytes are not UTF-8. */

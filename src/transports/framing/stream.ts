@@ -84,7 +84,7 @@ export class StreamConnection implements Connection {
           () => this.#rest(),
           () => this.#goOn(),
         )
-    this.#lines = new Lines(turns, this.#options.limits.frameBytes)
+    this.#lines = new Lines(turns, this.#options.limits.frameBytes, !serving)
     input.on('data', this.#read).on('end', this.#readEnd).on('close', this.#readEnd).on('error', this.#readFailed)
     // A stream that was over before has no events left to tell it.
     if (input.readableEnded || input.destroyed) queueMicrotask(this.#readEnd)

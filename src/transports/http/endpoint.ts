@@ -23,6 +23,8 @@ export interface HttpOptions extends GuardOptions {
   readonly identify?: Identify
   /** The same with what belongs to it: challenges, and the document that says where tokens are had. */
   readonly authorizer?: Authorizer
+  /** Told of each request whose token is not taken: by which status, and from which address. */
+  readonly onDenied?: ((status: number, address: string | undefined) => void) | undefined
   /** A document beside the endpoint, for whoever may call. */
   readonly document?: OwnDocument | undefined
   /** Contents beside the endpoint, by signed addresses. */
@@ -47,6 +49,7 @@ export interface Endpoint {
   readonly streams: Streams
   readonly identify: Identify | undefined
   readonly authorizer: Authorizer | undefined
+  readonly onDenied: HttpOptions['onDenied']
   readonly document: OwnDocument | undefined
   readonly downloads: Downloads | undefined
   /** What the Accept header lets through, remembering the last one: callers seldom change theirs. */
@@ -67,6 +70,7 @@ export function createEndpoint(door: HttpDoor, options: HttpOptions = {}): Endpo
     streams: options.streams ?? new Streams({ limits }),
     identify: options.identify ?? authorizer?.identify.bind(authorizer),
     authorizer,
+    onDenied: options.onDenied,
     document: options.document,
     downloads: options.downloads,
     takes(accept) {

@@ -11,6 +11,7 @@ import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
 import type { HttpLimits } from './limits.ts'
 import { type NodeHttpHandler, nodeFace } from './node.ts'
 import { NodeExchange } from './node-exchange.ts'
+import { type OpenPage, pageHandler } from './open-page.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
 import { inTurn, invite } from './turns.ts'
 
@@ -31,6 +32,8 @@ export interface ListenOptions extends HttpOptions {
   /** Where WebSockets are taken, by `onUpgrade`. Default: nowhere. */
   readonly wsPath?: string
   readonly onUpgrade?: UpgradeHandler
+  /** Pages beside the endpoint, by their paths, that whoever reaches the listener may read. */
+  readonly pages?: ReadonlyMap<string, OpenPage>
   /** How long close() waits for answers under way. Default 5 s. */
   readonly closeMs?: number
   /** Hears of failures that concern no single request, such as running out of file handles. */
@@ -48,7 +51,7 @@ export async function listenHttp(door: Door, options: ListenOptions = {}): Promi
   const { port = 0, host = '127.0.0.1', path = '/mcp', closeMs = 5_000, onError = () => undefined } = options
   checkPaths(path, options)
   const endpoint = createEndpoint(door, { ...options, host })
-  const handle = inTurn(endpoint, route(endpoint, routes(endpoint, path, options.ssePath), path))
+  const handle = inTurn(endpoint, route(endpoint, routes(endpoint, path, options), path))
   const server = createServer(serverOptions(endpoint.limits), handle)
   server.on('checkContinue', invite(endpoint, handle))
   server.maxConnections = endpoint.limits.connections
@@ -88,8 +91,14 @@ function serverOptions({ headersMs, requestMs }: HttpLimits): ServerOptions {
   }
 }
 
-function routes(endpoint: Endpoint, path: string, ssePath: string | undefined): ReadonlyMap<string, NodeHttpHandler> {
-  const table = new Map([[path, nodeFace(endpoint)]])
+function routes(
+  endpoint: Endpoint,
+  path: string,
+  { ssePath, pages = new Map() }: ListenOptions,
+): ReadonlyMap<string, NodeHttpHandler> {
+  const table = new Map<string, NodeHttpHandler>()
+  for (const [beside, page] of pages) table.set(beside, pageHandler(endpoint, page))
+  table.set(path, nodeFace(endpoint))
   const { document } = endpoint
   if (document !== undefined)
     table.set(`${path}${document.path}`, (req, res) => new NodeExchange(endpoint, req, res).own(document))

@@ -159,8 +159,11 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   }
 
   #identified(found: Principal | Refusal | undefined, parsedBody: unknown): void {
-    if (found !== undefined && isRefusal(found)) this.refuse(found)
-    else {
+    if (found !== undefined && isRefusal(found)) {
+      // Who brings no token only asks where to get one.
+      if (this.header('authorization') !== undefined) this.#endpoint.onDenied?.(found.status, this.#req.socket.remoteAddress)
+      this.refuse(found)
+    } else {
       this.principal = found
       this.#route(parsedBody)
     }

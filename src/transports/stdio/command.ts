@@ -63,7 +63,7 @@ export function runCommand(options: CommandOptions, clock: Clock): RunningComman
     return how
   })
   const over = new Promise<void>(done => child.once('close', () => done()))
-  const stderr = new Stderr(typeof destination === 'function' ? destination : undefined)
+  const stderr = new Stderr(clock, typeof destination === 'function' ? destination : undefined)
   child.stderr.on('data', chunk => stderr.push(chunk)).on('end', () => stderr.end())
   if (destination === 'inherit') forward(child.stderr)
 

@@ -307,6 +307,14 @@ export const webMutations: readonly Mutation[] = [
       },
     }),
   }),
+  stateless('rate-headers-missing', 'Who calls too often gets no headers RateLimit and RateLimit-Policy', ['ext/E3-5'], {
+    web: () => ({
+      head: web => {
+        const { ratelimit: _, 'ratelimit-policy': _policy, ...headers } = web.headers
+        return { ...web, headers }
+      },
+    }),
+  }),
   session('idempotency-header-ignored', 'The header Idempotency-Key is not looked at', ['ext/E5-2h'], {
     web: () => ({ incoming: (_, { 'idempotency-key': _k, ...headers }) => headers }),
   }),

@@ -15,6 +15,7 @@ import {
 import { playHost } from '../host-driver.ts'
 import { clientFaults, type Mutation } from './client-faults.ts'
 import { hostFaults } from './host-faults.ts'
+import { faultySignIn, type SignInMutation, signInFaults } from './sign-in-faults.ts'
 import { faulty } from './wrapping.ts'
 
 async function judged({ caught, fault, revision = '2025-11-25', carrier = 'stdio' }: Mutation, isHost: boolean): Promise<Report> {
@@ -27,13 +28,25 @@ async function judged({ caught, fault, revision = '2025-11-25', carrier = 'stdio
   return judgeClient(client, options)
 }
 
+/** At the newest wire over HTTP, where all of them can be seen. */
+const signInCell = { revision: '2026-07-28', carrier: 'http' } as const
+
+function judgedSigningIn({ caught, signIn }: SignInMutation): Promise<Report> {
+  const scenarios = clientScenarios.filter(({ id }) => id === caught)
+  const client = (target: ClientTarget, { version, context, signal }: Told) => {
+    const way = context.answers?.signIn
+    return playSteps(target, version, context, signal, way === undefined ? {} : faultySignIn(signIn, way))
+  }
+  return judgeClient(client, { revisions: [signInCell.revision], carriers: [signInCell.carrier], scenarios })
+}
+
 function failures({ results }: Report): readonly string[] {
   return results.filter(({ status }) => status === 'failed').map(({ test_id }) => test_id)
 }
 
 const page = fileURLToPath(new URL('../../../docs/conformance-client-mutations.md', import.meta.url))
 
-function rows(role: string, faults: readonly Mutation[]): string {
+function rows(role: string, faults: readonly Pick<Mutation, 'says' | 'caught' | 'revision' | 'carrier'>[]): string {
   const lines = faults.map(
     ({ says, caught, revision = '2025-11-25', carrier = 'stdio' }) => `| ${says} | ${revision}, ${carrier} | \`${caught}\` |`,
   )
@@ -48,9 +61,9 @@ function pageOf(): string {
     'it fails then, and passes without. `npm test` tries each one. This file is written by',
     '`VIVARIUM_WRITE=1 npx vitest run test/conformance/mutations/callers.test.ts`.',
     '',
-    `${clientFaults.length} faults of clients, ${hostFaults.length} of hosts.`,
+    `${clientFaults.length + signInFaults.length} faults of clients, ${hostFaults.length} of hosts.`,
     '',
-    rows('client', clientFaults),
+    rows('client', [...clientFaults, ...signInFaults.map(one => ({ ...one, ...signInCell }))]),
     rows('host', hostFaults),
   ].join('\n')
 }
@@ -66,6 +79,13 @@ test('E12-6: what catches them is written down', () => {
 describe('E12-6: a client that', () => {
   test.each(clientFaults.map(mutation => [mutation.says, mutation] as const))('%s is caught', async (_, mutation) => {
     const report = await judged(mutation, false)
+    expect(failures(report), JSON.stringify(report.results, undefined, 1)).toContain(mutation.caught)
+  })
+})
+
+describe('E12-6: a client that signs in and', () => {
+  test.each(signInFaults.map(mutation => [mutation.says, mutation] as const))('%s is caught', async (_, mutation) => {
+    const report = await judgedSigningIn(mutation)
     expect(failures(report), JSON.stringify(report.results, undefined, 1)).toContain(mutation.caught)
   })
 })

@@ -1,6 +1,7 @@
 /** Mutations of the extensions by which servers explain themselves: manifest, cost, intent, provenance, streaming, references, media, problems, events. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { digestOf } from '../../../src/conformance/extensions/manifest.ts'
 import { isRecord } from '../../../src/jsonrpc/message.ts'
 import type { Box, Json } from './box.ts'
 import { done, objectIn, own, problem, request, result, saying, toolIn, unsaid, waved, wishIn } from './faults.ts'
@@ -34,6 +35,27 @@ export const describedMutations: readonly Mutation[] = [
   ),
   session('manifest-revision', 'The revision of the manifest is not its digest', ['ext/E1-3'], () =>
     result('manifest/get', given => ({ ...given, revision: 'sha256:abc' })),
+  ),
+  session('manifest-revision-of-connection', 'Each connection has a revision of its own', ['ext/E1-3r'], () => {
+    let asked = 0
+    return {
+      incoming: message => {
+        if (message['method'] === 'initialize') asked++
+        return message
+      },
+      answer: (answer, { method }) => {
+        if (method !== 'manifest/get' || !isRecord(answer['result']) || answer['result']['manifest'] === undefined) return answer
+        const manifest = { ...objectIn(answer['result'], 'manifest'), started: asked }
+        return { ...answer, result: { ...answer['result'], manifest, revision: digestOf(manifest) } }
+      },
+    }
+  }),
+  session('manifest-says-free', 'What says nothing of its cost is free in the manifest', ['ext/E3-7'], () =>
+    result('manifest/get', given => {
+      const tools = manifestTools(given).map(tool => ({ cost: { category: 'free', estimated_units: 0 }, ...tool }))
+      const manifest = { ...objectIn(given, 'manifest'), tools }
+      return given['manifest'] === undefined ? given : { ...given, manifest, revision: digestOf(manifest) }
+    }),
   ),
   session('manifest-always-whole', 'Who has the manifest already gets it again', ['ext/E1-4'], () =>
     request('manifest/get', ({ if_revision: _, ...params }) => params),
@@ -100,6 +122,17 @@ function costs(): readonly Mutation[] {
     session('wait-unsaid', 'Who calls too often is not told how long to wait', ['ext/E3-5'], () => ({
       answer: answer => JSON.parse(JSON.stringify(answer), (name, value) => (name === 'retry_after_seconds' ? undefined : value)),
     })),
+    session('replay-limited', 'A replay is refused when nothing is left of the quota', ['ext/X1l'], () => {
+      let exhausted: Json | undefined
+      return result('tools/call', (given, asked) => {
+        const code = objectIn(given, '_meta', 'dev.vivarium/problem')['code']
+        if (code === 'QUOTA_EXHAUSTED') exhausted = given
+        const replayed = objectIn(given, '_meta', 'dev.vivarium/idempotency')['was_replay'] === true
+        return replayed && exhausted !== undefined && wishIn(asked, 'idempotency')['idempotency_key'] !== undefined
+          ? exhausted
+          : given
+      })
+    }),
     session('list-counts', 'The list of tools has counters', ['ext/E3-0'], () =>
       result('tools/list', given => ({
         ...given,

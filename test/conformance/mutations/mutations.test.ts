@@ -1,4 +1,7 @@
-/** E12-6: a kit that cannot fail proves nothing. Each mutation is caught by the scenarios that it names, which pass without it. */
+/**
+ * E12-6: a kit that cannot fail proves nothing. Each mutation is caught by the scenarios that it names, which pass without it
+ * (`without.test.ts`).
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -19,19 +22,6 @@ it('E12-6: what catches them is written down', () => {
     readFileSync(page, 'utf8'),
     'Write it anew: VIVARIUM_WRITE=1 npx vitest run test/conformance/mutations/mutations.test.ts',
   ).toBe(pageOf(mutations))
-})
-
-/** Cells in which mutations are tried, with all scenarios that are named there. */
-const cells = [...Map.groupBy(mutations, ({ revision, web }) => `${revision} over ${web === undefined ? 'memory' : 'http'}`)]
-
-describe('E12-6: without a mutation', () => {
-  it.each(cells)('the scenarios of %s pass', { timeout: 300_000 }, async (_, group) => {
-    const [{ revision, web }] = group as [(typeof mutations)[number]]
-    const ids = [...new Set(group.flatMap(({ caughtBy }) => caughtBy))]
-    const results = await tried({ revision, overHttp: web !== undefined }, ids)
-    expect(results.filter(({ status }) => status !== 'passed').map(one => [one.test_id, one.message])).toEqual([])
-    expect(results.map(({ test_id }) => test_id).sort()).toEqual(ids.sort())
-  })
 })
 
 describe.concurrent('E12-6: with a mutation its scenarios fail', () => {

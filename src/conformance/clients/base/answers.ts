@@ -138,7 +138,7 @@ function bothWork(id: string, title: string, play: Play, statement: string): Cli
 
 export const answering: readonly ClientScenario[] = [
   scenario('client/answers/matched', 'Answers in another order come to those who asked', twoCalls, {
-    proves: ['rev §1.1 request id'],
+    proves: ['MCP basic#requests'],
     revisions: EVERY,
     needs: reports,
     check: ({ reported }, { expect }) => {
@@ -153,10 +153,15 @@ export const answering: readonly ClientScenario[] = [
       }
     },
   }),
-  bothWork('client/answers/noise', 'Strange notifications and answers that nobody waits for do no harm', noise, 'rev §1.1'),
-  bothWork('client/answers/garbage', 'Frames that are no messages do no harm', garbage, 'rev §1.3'),
+  bothWork(
+    'client/answers/noise',
+    'Strange notifications and answers that nobody waits for do no harm',
+    noise,
+    'MCP basic#messages',
+  ),
+  bothWork('client/answers/garbage', 'Frames that are no messages do no harm', garbage, 'JSON-RPC 5.1'),
   scenario('client/answers/huge', 'A huge answer is taken or refused, and the client goes on', huge, {
-    proves: ['rev §1.2'],
+    proves: ['MCP basic/transports'],
     revisions: EVERY,
     check: (seen, { expect }) => {
       expect(!seen.end.timedOut, 'The client hangs after a frame of 20 MiB')
@@ -167,7 +172,7 @@ export const answering: readonly ClientScenario[] = [
     },
   }),
   scenario('client/answers/refused', 'An error is an error, and is not asked for again', refused, {
-    proves: ['rev 2026-07-28 §2.4'],
+    proves: ['MCP 2026-07-28 basic#results'],
     revisions: EVERY,
     check: (seen, { expect }) => {
       const calls = seen.calls('test-tool')
@@ -177,7 +182,7 @@ export const answering: readonly ClientScenario[] = [
     },
   }),
   scenario('client/answers/tool-error', 'A tool that failed is told from one that worked', toolError, {
-    proves: ['rev §1.5 tool input invalid'],
+    proves: ['MCP server/tools#error-handling'],
     revisions: EVERY,
     needs: reports,
     check: (seen, { expect }) => {
@@ -187,7 +192,7 @@ export const answering: readonly ClientScenario[] = [
     },
   }),
   scenario('client/answers/structured', 'Structured content that breaks its schema is noticed', structured, {
-    proves: ['rev §1.5 structuredContent'],
+    proves: ['MCP server/tools#structured-content'],
     revisions: ['2025-06-18', '2025-11-25', '2026-07-28'],
     needs: reports,
     check: (seen, { warn }) => {
@@ -195,7 +200,7 @@ export const answering: readonly ClientScenario[] = [
     },
   }),
   scenario('client/answers/batch', 'Answers that come gathered in an array are taken apart', batch, {
-    proves: ['rev 2025-03-26 §1.1 batching'],
+    proves: ['MCP 2025-03-26 basic#batching'],
     revisions: ['2025-03-26'],
     check: (seen, { expect }) => {
       expect(!seen.end.timedOut, 'The client waits for an answer that came in an array')

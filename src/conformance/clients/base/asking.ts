@@ -170,7 +170,7 @@ function needing(path: string): (seen: Seen) => string | undefined {
 
 export const asking: readonly ClientScenario[] = [
   scenario('client/asked/ping', 'A ping is answered with an empty result, under its own id', strangers, {
-    proves: ['rev §1.1 ping'],
+    proves: ['MCP basic/utilities/ping'],
     revisions: SESSIONS,
     needs: wasAsked,
     check: (seen, { expect }) => {
@@ -186,7 +186,7 @@ export const asking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/asked/unknown', 'A method that the client does not have is answered -32601', strangers, {
-    proves: ['rev §1.3'],
+    proves: ['JSON-RPC 5.1'],
     revisions: SESSIONS,
     needs: wasAsked,
     check: (seen, { expect }) => {
@@ -202,7 +202,7 @@ export const asking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/asked/undeclared', 'What the client does not declare it refuses, and does not do', undeclared, {
-    proves: ['rev §1.3 undeclared client capability'],
+    proves: ['MCP basic/lifecycle#capability-negotiation'],
     revisions: SESSIONS,
     needs: wasAsked,
     check: (seen, { expect, skip }) => {
@@ -215,7 +215,7 @@ export const asking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/asked/form', 'A form is answered with what it asks for', formPlay, {
-    proves: ['rev §1.5 elicitation'],
+    proves: ['MCP client/elicitation'],
     revisions: ELICITS,
     needs: needing('elicitation'),
     check: (seen, { expect }) => {
@@ -232,7 +232,7 @@ export const asking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/asked/decline', 'A refused form carries nothing that was typed', declined, {
-    proves: ['rev §1.5 elicitation'],
+    proves: ['MCP client/elicitation'],
     revisions: ELICITS,
     needs: needing('elicitation'),
     check: (seen, { expect, skip }) => {
@@ -243,7 +243,7 @@ export const asking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/asked/defaults', 'What the user leaves open is filled with the defaults of the form', defaults, {
-    proves: ['rev §1.5 elicitation'],
+    proves: ['MCP client/elicitation'],
     revisions: URLS,
     needs: needing('elicitation'),
     check: (seen, { expect, skip }) => {
@@ -256,7 +256,7 @@ export const asking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/asked/page', 'A page is consented to, never fetched by the client itself', page, {
-    proves: ['rev §1.6', 'E4-10'],
+    proves: ['JSON-RPC 5.1', 'E4-10'],
     revisions: URLS,
     needs: wasAsked,
     check: (seen, { expect, skip }) => {
@@ -277,7 +277,7 @@ export const asking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/asked/sample', 'A question to the model is answered with a message, its model and its role', sampling, {
-    proves: ['rev §1.5 sampling content'],
+    proves: ['MCP client/sampling'],
     revisions: SAMPLES,
     needs: needing('sampling'),
     check: (seen, { expect, skip }) => {
@@ -292,7 +292,7 @@ export const asking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/asked/sample-tools', 'A model that is given tools uses only those', samplingTools, {
-    proves: ['rev §1.5 sampling content'],
+    proves: ['MCP client/sampling'],
     revisions: URLS,
     needs: needing('sampling.tools'),
     check: (seen, { expect, skip }) => {
@@ -311,7 +311,7 @@ export const asking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/asked/roots', 'Roots are file URIs', roots, {
-    proves: ['rev §1.5 roots'],
+    proves: ['MCP client/roots'],
     revisions: SAMPLES,
     needs: needing('roots'),
     check: (seen, { expect }) => {
@@ -321,7 +321,7 @@ export const asking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/asked/roots-changed', 'Other roots are announced, and given when asked again', rootsChanged, {
-    proves: ['rev §1.4 roots/list_changed'],
+    proves: ['MCP client/roots#root-list-changes'],
     revisions: SESSIONS,
     needs: declares('roots.listChanged'),
     check: (seen, { expect, skip }) => {

@@ -76,7 +76,7 @@ function listens(seen: Seen): readonly Said[] {
 
 export const changing: readonly ClientScenario[] = [
   scenario('client/changes/lists-again', 'A list that was announced as changed is read again', changed, {
-    proves: ['rev §1.4 list_changed'],
+    proves: ['MCP server/tools#list-changed-notification'],
     revisions: EVERY,
     check: (seen, { expect, skip }) => {
       const announced = seen.book.said.find(
@@ -90,7 +90,7 @@ export const changing: readonly ClientScenario[] = [
     },
   }),
   scenario('client/changes/listen', 'A listen says what it wants to hear, and ends with its stream', changed, {
-    proves: ['rev 2026-07-28 §2.2'],
+    proves: ['MCP 2026-07-28 basic/versioning'],
     revisions: STATELESS,
     check: (seen, { expect, skip }) => {
       const [listen] = listens(seen)
@@ -107,7 +107,7 @@ export const changing: readonly ClientScenario[] = [
     'A resource that is watched is subscribed to, and read again when it was updated',
     updated,
     {
-      proves: ['rev §1.5 resource subscriptions'],
+      proves: ['MCP server/resources#subscriptions'],
       revisions: EVERY,
       check: (seen, { expect, skip }) => {
         const asked = seen.stateless ? listens(seen) : seen.requests('resources/subscribe')
@@ -124,7 +124,7 @@ export const changing: readonly ClientScenario[] = [
     },
   ),
   scenario('client/changes/unsubscribes', 'A resource that is no longer watched is given up', updated, {
-    proves: ['rev §1.5 resource subscriptions'],
+    proves: ['MCP server/resources#subscriptions'],
     revisions: SESSIONS,
     check: (seen, { warn, skip }) => {
       if (seen.requests('resources/subscribe').length === 0) skip('the client did not watch the resource')

@@ -76,7 +76,7 @@ function leftOn({ book }: Pick<Call, 'book'>, on: number): 'left' | undefined {
 
 export const during: readonly ClientScenario[] = [
   scenario('client/progress/token', 'Who wants progress names a token of its own for each call', progress, {
-    proves: ['rev §1.5 progress'],
+    proves: ['MCP basic/utilities/progress'],
     revisions: EVERY,
     check: (seen, { expect, skip }) => {
       const calls = seen.calls('test-tool')
@@ -91,7 +91,7 @@ export const during: readonly ClientScenario[] = [
     },
   }),
   scenario('client/progress/heard', 'Progress comes to the call that it belongs to', progress, {
-    proves: ['rev §1.5 progress'],
+    proves: ['MCP basic/utilities/progress'],
     revisions: EVERY,
     check: (seen, { expect, skip, warn }) => {
       const first = seen.reported.get('first')
@@ -105,7 +105,7 @@ export const during: readonly ClientScenario[] = [
     },
   }),
   scenario('client/cancel/said', 'A call that is given up is cancelled as the wire and the carrier say', cancel, {
-    proves: ['rev §1.4 cancelled', 'rev §1.2 client disconnect'],
+    proves: ['MCP basic/utilities/cancellation', 'MCP basic/transports#sending-messages-to-the-server'],
     revisions: ALL,
     check: (seen, { expect, skip }) => {
       const slow = seen.calls('test-tool').find(call => argumentsOf(call)['slow'] === true)
@@ -128,7 +128,7 @@ export const during: readonly ClientScenario[] = [
     },
   }),
   scenario('client/cancel/late', 'An answer that comes after the cancel confuses nobody', cancel, {
-    proves: ['rev §1.5 cancellation answer'],
+    proves: ['MCP basic/utilities/cancellation#behavior-requirements'],
     revisions: ALL,
     check: (seen, { expect, skip }) => {
       const calls = seen.calls('test-tool')

@@ -67,7 +67,7 @@ export const headers: readonly ClientScenario[] = [
     'Marked arguments are in headers, encoded where they have to be, and left out where they are null',
     mirrored,
     {
-      proves: ['rev 2026-07-28 §2.5'],
+      proves: ['MCP 2026-07-28 basic/transports/streamable-http'],
       revisions: ['2026-07-28'],
       carriers: ['http'],
       check: (seen, { expect, skip }) => {
@@ -83,7 +83,7 @@ export const headers: readonly ClientScenario[] = [
     },
   ),
   scenario('client/headers/impossible', 'A tool whose marks cannot be headers is not offered, the others are', impossible, {
-    proves: ['rev 2026-07-28 §2.5'],
+    proves: ['MCP 2026-07-28 basic/transports/streamable-http'],
     revisions: ['2026-07-28'],
     carriers: ['http'],
     check: (seen, { expect, skip }) => {

@@ -49,7 +49,7 @@ const remote: Play = {
 
 export const listing: readonly ClientScenario[] = [
   scenario('client/lists/pages', 'Every page is asked for, with the cursor as it was given', pages, {
-    proves: ['rev §1.5 pagination'],
+    proves: ['MCP server/utilities/pagination'],
     revisions: EVERY,
     check: (seen, { expect }) => {
       const asked = seen.requests('tools/list')
@@ -61,7 +61,7 @@ export const listing: readonly ClientScenario[] = [
     },
   }),
   scenario('client/lists/empty-cursor', 'An empty cursor is a cursor: only its absence ends a list', emptyCursor, {
-    proves: ['rev 2026-07-28 §1.5 pagination'],
+    proves: ['MCP 2026-07-28 server/utilities/pagination'],
     revisions: STATELESS,
     check: (seen, { expect }) => {
       const asked = seen.requests('tools/list')
@@ -73,7 +73,7 @@ export const listing: readonly ClientScenario[] = [
     },
   }),
   scenario('client/lists/endless', 'A list that gives the same cursor for ever is given up', endless, {
-    proves: ['rev §1.5 pagination'],
+    proves: ['MCP server/utilities/pagination'],
     revisions: EVERY,
     check: (seen, { expect }) => {
       const asked = seen.requests('tools/list').length
@@ -81,7 +81,7 @@ export const listing: readonly ClientScenario[] = [
     },
   }),
   scenario('client/lists/no-dereference', 'A schema is not looked up on the network', remote, {
-    proves: ['rev §1.5 JSON Schema dialect'],
+    proves: ['MCP basic#json-schema-usage'],
     revisions: EVERY,
     check: (seen, { expect }) => {
       expect(seen.requests('tools/list').length > 0, 'The client did not list the tools')

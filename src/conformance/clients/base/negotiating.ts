@@ -60,7 +60,7 @@ const both: Play = {
 
 export const negotiating: readonly ClientScenario[] = [
   scenario('client/versions/offers', 'The client offers a version that exists', old, {
-    proves: ['rev §1.1 version negotiation'],
+    proves: ['MCP basic/lifecycle#version-negotiation'],
     revisions: SESSIONS,
     check: (seen, { expect, skip }) => {
       const [first] = seen.requests('initialize')
@@ -72,7 +72,7 @@ export const negotiating: readonly ClientScenario[] = [
     },
   }),
   scenario('client/versions/accepts', 'A counter-offer is taken, or the client leaves', old, {
-    proves: ['rev §1.1 version negotiation'],
+    proves: ['MCP basic/lifecycle#version-negotiation'],
     revisions: SESSIONS,
     check: (seen, { expect, skip }) => {
       const [first] = seen.requests('initialize')
@@ -89,7 +89,7 @@ export const negotiating: readonly ClientScenario[] = [
     },
   }),
   scenario('client/versions/falls-back', 'A server that does not know the modern first message is met with a handshake', old, {
-    proves: ['rev 2026-07-28 §2.6'],
+    proves: ['MCP 2026-07-28 basic/versioning'],
     revisions: SESSIONS,
     check: (seen, { expect, skip }) => {
       const probes = seen.requests('server/discover')
@@ -98,7 +98,7 @@ export const negotiating: readonly ClientScenario[] = [
     },
   }),
   scenario('client/versions/leaves', 'A version that the client does not speak ends the session', nonsense, {
-    proves: ['rev §1.1 version negotiation'],
+    proves: ['MCP basic/lifecycle#version-negotiation'],
     revisions: [OLDEST, '2025-11-25'],
     check: (seen, { expect, skip }) => {
       const [first] = seen.requests('initialize')
@@ -108,7 +108,7 @@ export const negotiating: readonly ClientScenario[] = [
     },
   }),
   scenario('client/versions/counter-offer', 'A refused version is followed by one that the server named', counter, {
-    proves: ['rev 2026-07-28 §2.6'],
+    proves: ['MCP 2026-07-28 basic/versioning'],
     revisions: [MODERN],
     check: (seen, { expect }) => {
       const modern = seen.requests().filter(said => metaIn(said)['io.modelcontextprotocol/protocolVersion'] !== undefined)
@@ -117,7 +117,7 @@ export const negotiating: readonly ClientScenario[] = [
     },
   }),
   scenario('client/versions/both', 'With a server of both eras the client stays in one', both, {
-    proves: ['rev 2026-07-28 §2.6'],
+    proves: ['MCP 2026-07-28 basic/versioning'],
     revisions: [MODERN],
     check: (seen, { expect }) => {
       const used = seen.requests().filter(({ frame }) => ['tools/list', 'tools/call'].includes(String(frame?.['method'])))

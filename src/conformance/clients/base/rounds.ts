@@ -75,7 +75,7 @@ const elicits = (seen: Seen): string | undefined =>
 
 export const questioning: readonly ClientScenario[] = [
   scenario('client/rounds/state', 'The state comes back byte for byte, under a new id', rounds, {
-    proves: ['rev 2026-07-28 §2.3'],
+    proves: ['SEP-2322'],
     revisions: STATELESS,
     needs: elicits,
     check: (seen, { expect, fail }) => {
@@ -89,7 +89,7 @@ export const questioning: readonly ClientScenario[] = [
     },
   }),
   scenario('client/rounds/answers', 'Answers are bare results under the keys of their questions', rounds, {
-    proves: ['rev 2026-07-28 §2.3'],
+    proves: ['SEP-2322'],
     revisions: STATELESS,
     needs: elicits,
     check: (seen, { expect, fail }) => {
@@ -110,7 +110,7 @@ export const questioning: readonly ClientScenario[] = [
     },
   }),
   scenario('client/rounds/no-state', 'Where no state was given none is sent, and none of another call', rounds, {
-    proves: ['rev 2026-07-28 §2.3'],
+    proves: ['SEP-2322'],
     revisions: STATELESS,
     needs: elicits,
     check: (seen, { expect, fail }) => {
@@ -120,7 +120,7 @@ export const questioning: readonly ClientScenario[] = [
     },
   }),
   scenario('client/rounds/twice', 'Each round has the newest state and answers only the last questions', rounds, {
-    proves: ['rev 2026-07-28 §2.3'],
+    proves: ['SEP-2322'],
     revisions: STATELESS,
     needs: elicits,
     check: (seen, { expect }) => {
@@ -139,7 +139,7 @@ export const questioning: readonly ClientScenario[] = [
     },
   }),
   scenario('client/rounds/state-only', 'A state without questions is brought back at once', stateOnly, {
-    proves: ['rev 2026-07-28 §2.3'],
+    proves: ['SEP-2322'],
     revisions: STATELESS,
     check: (seen, { expect, skip }) => {
       if (seen.calls('test-tool').length === 0) skip('the client did not call the tool')
@@ -151,7 +151,7 @@ export const questioning: readonly ClientScenario[] = [
     },
   }),
   scenario('client/rounds/strange', 'A result of an unknown type is no result, and not asked for again', strange, {
-    proves: ['rev 2026-07-28 §2.3'],
+    proves: ['SEP-2322'],
     revisions: STATELESS,
     check: (seen, { expect, skip }) => {
       if (seen.calls('test-tool').length === 0) skip('the client did not call the tool')

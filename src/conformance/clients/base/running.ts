@@ -26,7 +26,7 @@ const UNDECLARED = /^(resources|prompts|logging|completion|tasks)\//
 
 export const running: readonly ClientScenario[] = [
   scenario('client/run/lists-and-calls', 'The run ends with the tools listed and the tool called', run, {
-    proves: ['rev §1.4'],
+    proves: ['MCP basic#messages'],
     revisions: ALL,
     check: (seen, { expect, fail }) => {
       expect(seen.requests('tools/list').length > 0, 'The client did not list the tools', seen.fromClient.slice(-4))
@@ -37,7 +37,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/ends', 'The client ends by itself and takes what it has opened with it', run, {
-    proves: ['rev §1.1 shutdown'],
+    proves: ['MCP basic/lifecycle#shutdown'],
     revisions: ALL,
     check: (seen, { expect, warn }) => {
       expect(!seen.end.timedOut, 'The client had to be ended')
@@ -48,7 +48,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/initialize', 'A session begins with a whole initialize', run, {
-    proves: ['rev §1.1 opening'],
+    proves: ['MCP basic/lifecycle#initialization'],
     revisions: SESSIONS,
     check: (seen, { expect, fail }) => {
       const [first] = seen.requests('initialize')
@@ -61,7 +61,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/offers', 'The client offers the version that it was told to speak', run, {
-    proves: ['rev §1.1 version negotiation'],
+    proves: ['MCP basic/lifecycle#version-negotiation'],
     revisions: SESSIONS,
     check: (seen, { warn }) => {
       const { protocolVersion } = paramsOf(seen.requests('initialize')[0])
@@ -69,7 +69,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/initialized', 'Nothing is asked before the session is announced as open', run, {
-    proves: ['rev §1.1 before ready'],
+    proves: ['MCP basic/lifecycle#initialization'],
     revisions: [...SESSIONS, 's3'],
     check: (seen, { expect, fail }) => {
       const ready = seen.notices(seen.revision === 's3' ? 'initialized' : 'notifications/initialized')[0]
@@ -79,7 +79,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/ids', 'Ids are strings or integers, and none is used twice', run, {
-    proves: ['rev §1.1 request id'],
+    proves: ['MCP basic#requests'],
     revisions: ALL,
     check: (seen, { expect }) => {
       const used = new Map<string, Said>()
@@ -94,7 +94,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/envelopes', 'Every message is one whole JSON-RPC 2.0 object', run, {
-    proves: ['rev §1.1 batching'],
+    proves: ['MCP basic#messages'],
     revisions: ALL,
     check: (seen, { expect }) => {
       for (const said of seen.fromClient) {
@@ -105,7 +105,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/words', 'The client uses only words that the revision has', run, {
-    proves: ['rev §1.4'],
+    proves: ['MCP basic#messages'],
     revisions: EVERY,
     check: (seen, { expect }) => {
       const known = new Set([...COMMON, ...(seen.stateless ? NEW : OLD), ...(seen.revision === '2025-11-25' ? TASKS : [])])
@@ -119,7 +119,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/undeclared', 'What the server did not declare is not asked for', run, {
-    proves: ['rev §1.1 server caps'],
+    proves: ['MCP basic/lifecycle#capability-negotiation'],
     revisions: EVERY,
     check: (seen, { expect }) => {
       const odd = seen.requests().filter(({ frame }) => UNDECLARED.test(String(frame?.['method'])))
@@ -127,7 +127,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/meta', 'Every request names its version, its sender and what the sender can do', run, {
-    proves: ['rev 2026-07-28 §2.1'],
+    proves: ['MCP 2026-07-28 basic'],
     revisions: STATELESS,
     check: (seen, { expect, warn }) => {
       for (const request of seen.requests().filter(({ frame }) => frame?.['method'] !== 'initialize')) {
@@ -146,7 +146,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/one-way', 'The client sends requests only: no handshake, no answers, no notifications over HTTP', run, {
-    proves: ['rev 2026-07-28 §2.2'],
+    proves: ['MCP 2026-07-28 basic/versioning'],
     revisions: STATELESS,
     check: (seen, { expect }) => {
       expect(seen.answers.length === 0, 'Answers are not sent on this wire', seen.answers.slice(0, 2))
@@ -161,7 +161,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/http-accept', 'Every POST takes JSON and streams, and says that it brings JSON', run, {
-    proves: ['rev §1.2 Accept on POST'],
+    proves: ['MCP basic/transports#sending-messages-to-the-server'],
     revisions: [...HTTP_SESSIONS, ...STATELESS],
     carriers: ['http'],
     check: (seen, { expect }) => {
@@ -174,7 +174,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/http-version', 'Every request after the opening carries the version it was settled on', run, {
-    proves: ['rev §1.2 MCP-Protocol-Version'],
+    proves: ['MCP basic/transports#protocol-version-header'],
     revisions: ['2025-06-18', '2025-11-25', ...STATELESS],
     carriers: ['http'],
     check: (seen, { expect }) => {
@@ -185,7 +185,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/http-session', 'Every request of a session carries its id, and the opening carries none', run, {
-    proves: ['rev §1.2 session header'],
+    proves: ['MCP basic/transports#session-management'],
     revisions: HTTP_SESSIONS,
     carriers: ['http'],
     check: (seen, { expect }) => {
@@ -198,7 +198,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/http-routing', 'Mcp-Method and Mcp-Name say what the body says', run, {
-    proves: ['rev 2026-07-28 §2.5'],
+    proves: ['MCP 2026-07-28 basic/transports/streamable-http'],
     revisions: STATELESS,
     carriers: ['http'],
     check: (seen, { expect }) => {
@@ -211,7 +211,7 @@ export const running: readonly ClientScenario[] = [
     },
   }),
   scenario('client/run/declares', 'What the client declares are objects', run, {
-    proves: ['rev §1.1 client caps'],
+    proves: ['MCP basic/lifecycle#capability-negotiation'],
     revisions: EVERY,
     check: (seen, { expect }) => {
       const declared = Object.entries(seen.capabilities)

@@ -76,7 +76,7 @@ const elsewhere: Play = {
 
 export const streams: readonly ClientScenario[] = [
   scenario('client/http/retry', 'A stream that the server lets go of is taken up after the time it named', retried, {
-    proves: ['rev 2025-11-25 §1.2 resumability'],
+    proves: ['MCP 2025-11-25 basic/transports#resumability-and-redelivery'],
     revisions: ['2025-11-25'],
     carriers: ['http'],
     check: (seen, { expect, skip }) => {
@@ -95,7 +95,7 @@ export const streams: readonly ClientScenario[] = [
     },
   }),
   scenario('client/http/resume', 'A stream that breaks is resumed behind the last event', resumed, {
-    proves: ['rev §1.2 resumability'],
+    proves: ['MCP basic/transports#resumability-and-redelivery'],
     revisions: HTTP_SESSIONS,
     carriers: ['http'],
     check: (seen, { expect, skip, warn }) => {
@@ -107,7 +107,7 @@ export const streams: readonly ClientScenario[] = [
     },
   }),
   scenario('client/http/session-lost', 'A session that the server no longer knows is opened anew, without its id', lostSession, {
-    proves: ['rev §1.2 session header'],
+    proves: ['MCP basic/transports#session-management'],
     revisions: HTTP_SESSIONS,
     carriers: ['http'],
     check: (seen, { expect, skip }) => {
@@ -121,7 +121,7 @@ export const streams: readonly ClientScenario[] = [
     },
   }),
   scenario('client/http/no-stream', 'A server without a stream of its own is served as well', deaf, {
-    proves: ['rev §1.2 GET stream'],
+    proves: ['MCP basic/transports#listening-for-messages-from-the-server'],
     revisions: HTTP_SESSIONS,
     carriers: ['http'],
     check: (seen, { expect }) => {
@@ -129,7 +129,7 @@ export const streams: readonly ClientScenario[] = [
     },
   }),
   scenario('client/http/no-get', 'There is nothing to GET, to DELETE or to resume', run, {
-    proves: ['rev 2026-07-28 §1.2'],
+    proves: ['MCP 2026-07-28 basic/transports/streamable-http'],
     revisions: STATELESS,
     carriers: ['http'],
     check: (seen, { expect }) => {
@@ -140,7 +140,7 @@ export const streams: readonly ClientScenario[] = [
     },
   }),
   scenario('client/http/streamed', 'An answer is taken from a stream as from a body', streamed, {
-    proves: ['rev §1.2 answer to a request'],
+    proves: ['MCP basic/transports#sending-messages-to-the-server'],
     revisions: [...HTTP_SESSIONS, ...STATELESS],
     carriers: ['http'],
     check: (seen, { expect }) => {
@@ -150,7 +150,7 @@ export const streams: readonly ClientScenario[] = [
     },
   }),
   scenario('client/sse/foreign-endpoint', 'An endpoint on another origin gets nothing', elsewhere, {
-    proves: ['rev 2024-11-05 §1.2 HTTP kind'],
+    proves: ['MCP 2024-11-05 basic/transports#http-with-sse'],
     revisions: [OLDEST],
     carriers: ['sse'],
     check: (seen, { expect }) => {

@@ -64,7 +64,7 @@ const decided: Play = {
 
 export const tasking: readonly ClientScenario[] = [
   scenario('client/tasks/chosen', 'A task is followed until its end, and its result is fetched', chosen, {
-    proves: ['rev 2025-11-25 §1.6 tasks'],
+    proves: ['MCP 2025-11-25 basic/utilities/tasks'],
     revisions: ['2025-11-25'],
     check: (seen, { expect, skip }) => {
       const call = seen.calls('test-tool').find(one => isRecord(paramsOf(one)['task']))
@@ -80,7 +80,7 @@ export const tasking: readonly ClientScenario[] = [
     },
   }),
   scenario('client/tasks/decided', 'A call that has become a task is asked after until it is done', decided, {
-    proves: ['rev 2026-07-28 §2.3'],
+    proves: ['SEP-2322'],
     revisions: ['2026-07-28'],
     needs: seen => (seen.extension(TASKS) ? undefined : `the client does not declare ${TASKS}`),
     check: (seen, { expect }) => {

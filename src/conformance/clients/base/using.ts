@@ -37,7 +37,7 @@ const everything: Play = {
 
 export const using: readonly ClientScenario[] = [
   scenario('client/uses/resources', 'A resource is read by its URI as it was listed', everything, {
-    proves: ['rev §1.4'],
+    proves: ['MCP basic#messages'],
     revisions: EVERY,
     check: (seen, { expect, skip }) => {
       const [read] = seen.requests('resources/read')
@@ -52,7 +52,7 @@ export const using: readonly ClientScenario[] = [
     },
   }),
   scenario('client/uses/prompts', 'A prompt is asked for by its name, with arguments that are texts', everything, {
-    proves: ['rev §1.4'],
+    proves: ['MCP basic#messages'],
     revisions: EVERY,
     check: (seen, { expect, skip }) => {
       const [get] = seen.requests('prompts/get')
@@ -66,7 +66,7 @@ export const using: readonly ClientScenario[] = [
     },
   }),
   scenario('client/uses/completion', 'A completion names what it completes and how far one has typed', everything, {
-    proves: ['rev §1.5 completion/complete'],
+    proves: ['MCP server/utilities/completion'],
     revisions: EVERY,
     check: (seen, { expect, skip }) => {
       const [asked] = seen.requests('completion/complete')

@@ -4,6 +4,7 @@ import { createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Connection } from '../../../jsonrpc/connection.ts'
 import { memoryPair } from '../../../transports/memory.ts'
+import { promised } from '../../wire/let-go.ts'
 import type { Book } from './book.ts'
 import type { Way } from './script.ts'
 
@@ -95,7 +96,10 @@ export async function stdioStage(stage: DuplexStage): Promise<Duplex> {
       sockets.delete(socket)
       line.ended()
     })
-    createInterface({ input: socket }).on('line', text => line.heard(text))
+    createInterface({ input: socket })
+      .on('line', text => line.heard(text))
+      // It repeats the errors of its socket, which are heard there.
+      .on('error', () => {})
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -114,10 +118,11 @@ export async function stdioStage(stage: DuplexStage): Promise<Duplex> {
 /** What a connection brings, said line by line. */
 export function attach(connection: Connection, lines: Lines): void {
   const line = lines.add(
-    text => void Promise.resolve(connection.send(text)).catch(() => {}),
-    () => void connection.close(),
+    text => void promised(() => connection.send(text)).catch(() => {}),
+    () => void promised(() => connection.close()).catch(() => {}),
   )
-  void connection.start({ frame: text => line.heard(text), fault: () => {}, closed: () => line.ended() })
+  const sink = { frame: (text: string) => line.heard(text), fault: () => {}, closed: () => line.ended() }
+  promised(() => connection.start(sink)).catch(() => line.ended())
 }
 
 export function memoryStage(stage: DuplexStage): { target: Connection; lines: Lines } {

@@ -19,6 +19,8 @@ export interface HttpStage {
   readonly endpoint: string | undefined
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
   take(text: string, way: Way, http: Http): void
+  /** The script itself went wrong. */
+  fault(error: unknown): void
 }
 
 export interface Listening {
@@ -51,11 +53,16 @@ export async function listen(stage: HttpStage): Promise<Listening> {
       if (!response.writableFinished) book.left(line)
     })
     reading++
-    void bodyOf(request).then(body => {
-      reading--
-      book.stir()
-      answer(stage, request, response, body, line, streams)
-    })
+    bodyOf(request)
+      .then(body => {
+        reading--
+        book.stir()
+        answer(stage, request, response, body, line, streams)
+      })
+      .catch((error: unknown) => {
+        stage.fault(error)
+        response.destroy()
+      })
   })
   if (stage.upgrade !== undefined) server.on('upgrade', stage.upgrade)
   server.listen(0, '127.0.0.1')

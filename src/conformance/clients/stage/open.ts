@@ -51,11 +51,12 @@ export async function openStage(play: Play, revision: RevisionId, carrier: Carri
   const script = new Script({ book, revision, handlers, patienceMs: play.patienceMs ?? 2_000 })
   const faults: unknown[] = []
   book.notes.set('faults', faults)
+  const fault = (error: unknown): void => {
+    faults.push(error)
+    book.stir()
+  }
   const take = (text: string, way: Way, http?: Http): void => {
-    script.take(book.heard(text, way.line, http), way).catch((error: unknown) => {
-      faults.push(error)
-      book.stir()
-    })
+    script.take(book.heard(text, way.line, http), way).catch(fault)
   }
   const stage: { mouth?: Mouth } = {}
   const mouth = (): Mouth => {
@@ -79,9 +80,12 @@ export async function openStage(play: Play, revision: RevisionId, carrier: Carri
     ask: (method, params, id) => script.ask({ write: text => void mouth().unasked(text) }, method, params, id),
     hangUp: () => mouth().hangUp(),
     quiet: () => mouth().quiet(QUIET_MS),
-    close: () => mouth().close(),
+    close: async () => {
+      await Promise.all([mouth().close(), beside?.close()])
+    },
   }
-  stage.mouth = await openMouth(self, take)
+  stage.mouth = await openMouth(self, take, fault)
+  const beside = await play.beside?.(self)
   fill(handlers, self)
   return self
 }
@@ -105,13 +109,13 @@ function fill(handlers: Map<string, Handler>, stage: Stage): void {
 
 type Take = (text: string, way: Way, http?: Http) => void
 
-async function openMouth(stage: Stage, take: Take): Promise<Mouth> {
+async function openMouth(stage: Stage, take: Take, fault: (error: unknown) => void): Promise<Mouth> {
   const { book, carrier } = stage
-  if (carrier === 'http' || carrier === 'sse') return httpMouth(stage, take)
+  if (carrier === 'http' || carrier === 'sse') return httpMouth(stage, take, fault)
   // Addresses that nobody may visit are at an HTTP server of their own.
-  const trap = await listen(trapFor(stage))
+  const trap = await listen({ ...trapFor(stage), fault })
   const origin = `http://127.0.0.1:${trap.port}`
-  if (carrier === 'websocket') return webSocketMouth(stage, take)
+  if (carrier === 'websocket') return webSocketMouth(stage, take, fault)
   const duplex =
     carrier === 'stdio' ? await stdioStage({ book, take }) : { ...memoryStage({ book, take }), close: async () => {} }
   const { lines } = duplex
@@ -136,7 +140,7 @@ function trapFor({ book }: Stage) {
   return { book, pair: false, listens: false, streams: false, before, endpoint: undefined, take: () => {} }
 }
 
-async function httpMouth(stage: Stage, take: Take): Promise<Mouth> {
+async function httpMouth(stage: Stage, take: Take, fault: (error: unknown) => void): Promise<Mouth> {
   const { book, play, carrier, revision } = stage
   const { http } = play
   const before = http === undefined ? undefined : http(stage)
@@ -151,12 +155,13 @@ async function httpMouth(stage: Stage, take: Take): Promise<Mouth> {
       return play.endpoint?.(stage)
     },
     take,
+    fault,
   })
   const origin = `http://127.0.0.1:${server.port}`
   return { ...server, target: `${origin}/mcp`, origin }
 }
 
-async function webSocketMouth({ book }: Stage, take: Take): Promise<Mouth> {
+async function webSocketMouth({ book }: Stage, take: Take, fault: (error: unknown) => void): Promise<Mouth> {
   const lines = new Lines({ book, take })
   const upgrade = await webSocketUpgrade(connection => attach(connection, lines))
   const server = await listen({
@@ -168,6 +173,7 @@ async function webSocketMouth({ book }: Stage, take: Take): Promise<Mouth> {
     endpoint: undefined,
     upgrade,
     take: () => {},
+    fault,
   })
   return {
     target: `ws://127.0.0.1:${server.port}`,

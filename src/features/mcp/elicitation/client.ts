@@ -1,10 +1,11 @@
 /** The client's side of being asked: a form to fill in or a page to visit goes to the host's handler. */
 import type { Exchange } from '../../../engine/exchange.ts'
+import { answerOf, byHandler } from '../../../engine/own-handler.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
-import { type ElicitResult, elicit, elicitationComplete, elicitationErrors } from './messages.ts'
+import { type ElicitResult, elicit, elicitationComplete, elicitationErrors, isElicitResult } from './messages.ts'
 
 /** A question for the user. */
 export type Question =
@@ -36,7 +37,8 @@ export function elicitationClient(options: ElicitationClientOptions): Elicitatio
     const question = questionOf(params)
     if (question.mode === 'url' && !options.url)
       throw new McpError('invalid-params', 'This client declared forms only, not pages')
-    const result = await onElicit(question, { signal })
+    const given = await onElicit(question, { signal })
+    const result = answerOf('onElicit', given, isElicitResult, "{ action: 'accept'|'decline'|'cancel' }")
     if (result.action !== 'accept') return { action: result.action }
     return question.mode === 'form'
       ? { action: 'accept', content: withDefaults(question.schema, result.content ?? {}) }
@@ -47,7 +49,7 @@ export function elicitationClient(options: ElicitationClientOptions): Elicitatio
     answer,
     side: {
       handlers: [
-        [elicit, { offered, execute: (exchange: Exchange) => answer(exchange.params, exchange.signal) }],
+        [elicit, { offered, execute: byHandler('onElicit', answer) }],
         [elicitationComplete, ({ params }: Exchange) => options.onComplete(params['elicitationId'] as string)],
       ],
       capabilities: revision => (onElicit === undefined ? {} : declared(revision, options.url)),

@@ -13,6 +13,10 @@ export interface ElicitResult {
   readonly content?: Readonly<Record<string, ElicitValue>>
 }
 
+export function isElicitResult(value: unknown): value is ElicitResult {
+  return isRecord(value) && (value['action'] === 'accept' || value['action'] === 'decline' || value['action'] === 'cancel')
+}
+
 export const elicit = request<ElicitResult>()({
   name: 'elicitation/create',
   to: 'client',

@@ -4,9 +4,10 @@ import type { Courier } from '../../../engine/asking.ts'
 import type { CallOptions } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, isThenable } from '../../../jsonrpc/message.ts'
 import type { TaskWish } from '../tasks/messages.ts'
-import { type ElicitResult, elicit, elicitationComplete, takesElicitation } from './messages.ts'
+import { type ElicitResult, elicit, elicitationComplete, isElicitResult, takesElicitation } from './messages.ts'
 
 export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
   readonly message: string
@@ -50,12 +51,14 @@ export async function elicitForm<S extends Schema>(
       by,
       requires: { elicitation: {} },
       allowed,
-      accepts: value => isAnswer(value) && (value.action !== 'accept' || fits(compiled, value.content)),
+      accepts: value => isElicitResult(value) && misfit(compiled, value) === undefined,
+      fault: value => (isElicitResult(value) ? misfit(compiled, value) : undefined),
     },
   )
   if (answer.action !== 'accept') return { action: answer.action }
   const checked = await compiled?.validate(answer.content ?? {})
-  if (checked?.ok === false) throw new McpError('invalid-answer', 'The answer to the form does not fit its schema')
+  if (checked?.ok === false)
+    throw new McpError('invalid-answer', `The client's answer to the form does not fit its schema: ${issueText(checked.issues)}`)
   return { action: 'accept', content: (checked?.value ?? {}) as InferOutput<S> }
 }
 
@@ -76,7 +79,7 @@ export async function elicitUrl(
       by,
       requires: { elicitation: { url: {} } },
       allowed: takesElicitation(exchange.peer, 'url'),
-      accepts: isAnswer,
+      accepts: isElicitResult,
     },
   )
   return { action: answer.action, elicitationId }
@@ -87,15 +90,17 @@ export function completeElicitation(exchange: Exchange, elicitationId: string): 
   return exchange.notify(elicitationComplete, { elicitationId })
 }
 
-function isAnswer(value: unknown): value is ElicitResult {
-  return isRecord(value) && (value['action'] === 'accept' || value['action'] === 'decline' || value['action'] === 'cancel')
+/** An asynchronous check can not be waited for here; it is made again before the handler sees the answer. */
+function misfit(schema: Compiled | undefined, { action, content }: ElicitResult): string | undefined {
+  if (schema === undefined || action !== 'accept') return undefined
+  const checked = schema.validate(content ?? {})
+  return isThenable(checked) || checked.ok ? undefined : issueText(checked.issues)
 }
 
-/** An asynchronous check can not be waited for here; it is made again before the handler sees the answer. */
-function fits(schema: Compiled | undefined, content: unknown): boolean {
-  if (schema === undefined) return true
-  const checked = schema.validate(content ?? {})
-  return isThenable(checked) || checked.ok
+/** Which field it is, and what is wrong with it. */
+function issueText([first]: readonly { readonly path: string; readonly message: string }[]): string {
+  const { path = '', message = 'it does not fit' } = first ?? {}
+  return path === '' ? clip(message, 200) : `${clip(path)}: ${clip(message, 200)}`
 }
 
 /** Forms are flat and carry no schema name: clients draw them, they do not resolve references. */

@@ -162,7 +162,7 @@ class Replay implements Asking {
       this.#answers.set(key, [question, response])
       return response
     }
-    if (response !== undefined && asked === question) this.#misfit(key, request)
+    if (response !== undefined && asked === question) this.#misfit(key, request, options.fault?.(response))
     this.#pending.set(key, { request, question })
     await Promise.all(this.#digests)
     await new Promise<void>(resolve => this.#options.clock.setTimeout(resolve, 0))
@@ -172,13 +172,13 @@ class Replay implements Asking {
     )
   }
 
-  #misfit(key: string, request: InputRequest): void {
+  #misfit(key: string, request: InputRequest, fault: string | undefined): void {
     const count = (this.#misfits.get(key) ?? 0) + 1
     this.#misfits.set(key, count)
     if (count >= mostMisfits)
       throw new McpError(
         'invalid-answer',
-        `The answer to ${request.method} "${clip(key)}" did not fit its question ${count} times`,
+        `The answer to ${request.method} "${clip(key)}" did not fit its question ${count} times${fault === undefined ? '' : `: ${fault}`}`,
       )
   }
 

@@ -58,14 +58,16 @@ export interface PromptsServer<C> {
 }
 
 export interface PromptsOptions<C> {
+  /** There will be some: clients are told so before the first one is there. Default false. */
+  readonly expected?: boolean
   readonly paging: Paging
   /** The author's context of a call. */
   readonly context: (exchange: Exchange) => C
 }
 
-export function promptsServer<C>({ paging, context }: PromptsOptions<C>): PromptsServer<C> {
+export function promptsServer<C>({ expected = false, paging, context }: PromptsOptions<C>): PromptsServer<C> {
   const catalog = createCatalog<PromptEntry<C>>({ noun: 'prompt', key: ({ name }) => name, facts: ({ prompt }) => prompt })
-  let everOffered = false
+  let everOffered = expected
   catalog.onChange(() => {
     everOffered = true
   })

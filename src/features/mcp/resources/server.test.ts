@@ -140,6 +140,15 @@ describe('resources/read', () => {
     })
   })
 
+  it('names the list that can help where there are templates only', async () => {
+    const server = createServer({ name: 'pages', version: '1.0.0' })
+    server.resource('page://{n}', { name: 'page' }, () => undefined)
+    for (const uri of ['page://1', 'book://1']) {
+      const answer = await ask(server, '2025-11-25', 'resources/read', { uri })
+      expect(answer['error']).toMatchObject({ message: expect.stringContaining('resources/templates/list names') })
+    }
+  })
+
   it('takes an exact URI before any template, and templates in the order in which they came', async () => {
     const server = library()
     server.resource('page://{+rest}', { name: 'rest' }, () => 'the rest')

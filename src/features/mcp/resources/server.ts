@@ -33,6 +33,8 @@ import {
 import { createSubscribers, type Subscribers, type SubscribersOptions } from './subscribers.ts'
 
 export interface ResourcesOptions<C> {
+  /** There will be some: clients are told so before the first one is there. Default false. */
+  readonly expected?: boolean
   readonly paging: Paging
   /** How long what was read may be kept, unless the resource says otherwise. */
   readonly cache: CacheHint
@@ -74,7 +76,7 @@ export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServe
     facts: ({ shown }) => shown,
   })
   const subscribers = createSubscribers({ limit: options.subscriptions, watched: options.watched, ...options.lapsing })
-  let everOffered = false
+  let everOffered = options.expected === true
   const offer = (): void => {
     everOffered = true
   }
@@ -167,11 +169,17 @@ interface Found<C> {
 
 const noVariables = {}
 
-function find<C>(catalogs: Catalogs<C>, { params, engine }: Exchange): Found<C> {
+function find<C>(catalogs: Catalogs<C>, exchange: Exchange): Found<C> {
+  const { params, engine } = exchange
   const uri = params['uri'] as string
   const found = search(catalogs, uri)
-  if (found === undefined) throw engine.absent?.(uri) ?? notFound(uri)
-  return found
+  if (found !== undefined) return found
+  const handler = engine.unlisted?.(uri, exchange) as ResourceHandler<C> | undefined
+  if (handler === undefined) {
+    const [resources, templates] = [catalogs.resources.snapshot.entries, catalogs.templates.snapshot.entries]
+    throw engine.absent?.(uri) ?? notFound(uri, missing(uri, resources.length === 0 && templates.length > 0))
+  }
+  return { entry: { handler, mimeType: undefined, cache: undefined, scopes: undefined }, variables: noVariables }
 }
 
 function search<C>({ resources, templates }: Catalogs<C>, uri: string): Found<C> | undefined {
@@ -184,7 +192,17 @@ function search<C>({ resources, templates }: Catalogs<C>, uri: string): Found<C>
   return undefined
 }
 
-function notFound(uri: string, message = `There is no resource "${clip(uri)}"; resources/list names those there are`): McpError {
+/** `templated`: there are templates only, and what they stand for is nowhere listed. */
+function missing(uri: string, templated: boolean): string {
+  const list = templated ? 'resources/templates/list names the templates' : 'resources/list names those'
+  return `There is no resource "${clip(uri)}"; ${list} there are`
+}
+
+function isUnlisted<C>(entry: Readable<C> & Partial<TemplateEntry<C>>): boolean {
+  return entry.template !== undefined && entry.list === undefined
+}
+
+function notFound(uri: string, message: string): McpError {
   return new McpError('resource-not-found', message, { data: { uri: clip(uri) } })
 }
 
@@ -208,13 +226,13 @@ function execute<C>(exchange: Exchange, options: ResourcesOptions<C>): Awaitable
 function finish<C>(entry: Readable<C>, value: unknown, { params }: Exchange, options: ResourcesOptions<C>): ReadResourceResult {
   const uri = params['uri'] as string
   const contents = toContents(value, uri, entry.mimeType)
-  if (contents === undefined) throw notFound(uri)
+  if (contents === undefined) throw notFound(uri, missing(uri, isUnlisted(entry)))
   const retried = params['requestState'] !== undefined || params['inputResponses'] !== undefined
   return { contents, ...(retried ? unkept : (entry.cache ?? options.cache)) }
 }
 
 /** An author may also say in words that it is not there. */
 function failure(error: unknown, { params }: Exchange): unknown {
-  const missing = error instanceof Problem && error.code === 'RESOURCE_NOT_FOUND'
-  return missing ? notFound(params['uri'] as string, error.message) : error
+  const absent = error instanceof Problem && error.code === 'RESOURCE_NOT_FOUND'
+  return absent ? notFound(params['uri'] as string, error.message) : error
 }

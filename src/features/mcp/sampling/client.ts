@@ -1,10 +1,18 @@
 /** The client's side of sampling: the server's messages go to the host's model. */
-import type { Exchange } from '../../../engine/exchange.ts'
+
+import { answerOf, byHandler } from '../../../engine/own-handler.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
-import { createMessage, type SamplingMessage, type SamplingParams, type SamplingResult, samplingErrors } from './messages.ts'
+import {
+  createMessage,
+  isSamplingResult,
+  type SamplingMessage,
+  type SamplingParams,
+  type SamplingResult,
+  samplingErrors,
+} from './messages.ts'
 
 export type OnSample = (params: SamplingParams, context: { readonly signal: AbortSignal }) => Awaitable<SamplingResult>
 
@@ -31,13 +39,13 @@ export function samplingClient(options: SamplingClientOptions): SamplingClient {
     }
     const asked = params as unknown as SamplingParams
     checkToolResults(asked.messages)
-    return onSample(asked, { signal })
+    return answerOf('onSample', await onSample(asked, { signal }), isSamplingResult, '{ role, content, model }')
   }
   const offered = (): boolean => onSample !== undefined
   return {
     answer,
     side: {
-      handlers: [[createMessage, { offered, execute: (exchange: Exchange) => answer(exchange.params, exchange.signal) }]],
+      handlers: [[createMessage, { offered, execute: byHandler('onSample', answer) }]],
       capabilities: revision => (onSample === undefined ? {} : { sampling: declared(revision, options.tools) }),
       errors: samplingErrors,
     },

@@ -68,6 +68,12 @@ export interface SamplingResult {
   readonly stopReason?: string
 }
 
+export function isSamplingResult(value: unknown): value is SamplingResult {
+  if (!isRecord(value)) return false
+  const { role, content, model } = value
+  return typeof role === 'string' && typeof model === 'string' && (isRecord(content) || Array.isArray(content))
+}
+
 export const createMessage = request<SamplingResult>()({
   name: 'sampling/createMessage',
   to: 'client',

@@ -41,10 +41,10 @@ export function dialectChanges(offered: Offered): DialectChanges {
       stage: 'execute',
       methods: [listTools.name, listResources.name],
       in: ['s3'],
-      run: ({ route, conversation }, next) => {
+      run: ({ engine, route, conversation }, next) => {
         const isTools = route.method.name === listTools.name
-        const current = isTools ? undefined : byUri(offered.resources())
-        const tools = isTools ? byName(offered.tools()) : undefined
+        const current = isTools ? undefined : resourcesFor(engine, conversation, offered)
+        const tools = isTools ? toolsFor(engine, conversation, offered) : undefined
         const result = next()
         const told = conversation.recall(memory)
         if (tools !== undefined) told.tools = tools
@@ -72,7 +72,7 @@ function tellTools(engine: Engine, conversation: Conversation, offered: Offered)
   const told = conversation.remembered(memory)
   const before = told?.tools
   if (told === undefined || before === undefined) return
-  const after = byName(offered.tools())
+  const after = toolsFor(engine, conversation, offered)
   // A tool that is another one under its old name must be looked at again, like a new one.
   const added = [...after.values()].filter(tool => before.get(tool.name) !== tool)
   const removed = [...before.keys()].filter(name => !after.has(name))
@@ -88,7 +88,7 @@ function tellResources(engine: Engine, conversation: Conversation, offered: Offe
   const told = conversation.remembered(memory)
   const before = told?.resources
   if (told === undefined || before === undefined) return
-  const after = byUri(offered.resources())
+  const after = resourcesFor(engine, conversation, offered)
   const changed = [...after.values()].filter(resource => before.get(resource.uri) !== resource)
   const removed = [...before.values()].filter(({ uri }) => !after.has(uri))
   told.resources = after
@@ -102,6 +102,15 @@ function tellResources(engine: Engine, conversation: Conversation, offered: Offe
 function idOf({ uri, name }: Named, known: Iterable<Named>): string {
   for (const other of known) if (other.name === name && other.uri !== uri) return uri
   return name
+}
+
+/** What of all tools this client hears of. */
+function toolsFor({ shows }: Engine, { caller }: Conversation, { tools }: Offered): ReadonlyMap<string, Tool> {
+  return byName(shows === undefined ? tools() : tools().filter(({ name }) => shows(caller, 'tool', name)))
+}
+
+function resourcesFor({ shows }: Engine, { caller }: Conversation, { resources }: Offered): ReadonlyMap<string, Resource> {
+  return byUri(shows === undefined ? resources() : resources().filter(({ uri }) => shows(caller, 'resource', uri)))
 }
 
 function byName(tools: readonly Tool[]): ReadonlyMap<string, Tool> {

@@ -6,7 +6,7 @@
 import type { Duration } from '../../../core/duration.ts'
 import { notification, request } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { RevisionId, Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
@@ -17,6 +17,12 @@ import { type CallToolResult, callTool, type TaskSupport } from '../tools/messag
 export const tasksExtension = 'io.modelcontextprotocol/tasks'
 /** The `_meta` key that says which task a message belongs to (core form). */
 export const relatedTaskKey = 'io.modelcontextprotocol/related-task'
+
+/** The task that a message says it belongs to. */
+export function relatedTask(meta: Params | undefined): string | undefined {
+  const named = meta?.[relatedTaskKey]
+  return isRecord(named) && typeof named['taskId'] === 'string' ? named['taskId'] : undefined
+}
 
 const statuses = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const
 export type TaskStatus = (typeof statuses)[number]

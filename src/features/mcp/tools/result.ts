@@ -4,6 +4,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import { type ContentBlock, isWholeBlock, type TextContent } from '../content/messages.ts'
 import { type CallToolResult, showsContent } from './messages.ts'
+import { checkWritten, looksSpelledOut, Misreturned } from './misreturned.ts'
 
 export interface ReplyParts {
   readonly content?: readonly ContentBlock[]
@@ -53,7 +54,7 @@ export function toResult(value: unknown, valued = false): CallToolResult {
   if (!(value instanceof Reply)) {
     if (isWholeBlock(value)) return { content: [value] }
     if (!valued && looksSpelledOut(value))
-      throw new TypeError('To spell out a result return reply({ content: […] }), not a plain object with content')
+      throw new Misreturned('to spell out a result return reply({ content: […] }), not a plain object with content')
     return { content: jsonText(value), structuredContent: value }
   }
   const { content, structured, isError, meta } = value.parts
@@ -71,19 +72,7 @@ function withText(content: readonly ContentBlock[], structured: unknown): readon
   return [...content, ...jsonText(structured)]
 }
 
-/** The shape that other libraries return, which would go out as JSON inside JSON. */
-function looksSpelledOut(value: unknown): boolean {
-  const content = isRecord(value) ? value['content'] : undefined
-  return (
-    Array.isArray(content) &&
-    content.length > 0 &&
-    content.every(block => isRecord(block) && blockTypes.has(String(block['type'])))
-  )
-}
-
-const blockTypes = new Set(['text', 'image', 'audio', 'resource', 'resource_link'])
-
 /** Readers that know no structured content get the same value as text. */
 function jsonText(value: unknown): readonly TextContent[] {
-  return [{ type: 'text', text: JSON.stringify(value) ?? 'null' }]
+  return [{ type: 'text', text: checkWritten(value, JSON.stringify(value)) }]
 }

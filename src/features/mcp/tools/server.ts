@@ -28,6 +28,7 @@ import {
   toolErrors,
   wraps,
 } from './messages.ts'
+import { looksSpelledOut, Misreturned, misreturned } from './misreturned.ts'
 import { toResult } from './result.ts'
 import { isObjectSchema } from './schemas.ts'
 
@@ -306,7 +307,7 @@ function within(timeoutMs: number, name: string, exchange: Exchange, out: Promis
 }
 
 function finish(entry: ToolEntry<never>, value: unknown): Awaitable<CallToolResult> {
-  const result = toResult(value, entry.output !== undefined)
+  const result = resultOf(entry, value)
   if (entry.output === undefined || result.isError === true) return result
   // What older wires wrap in the schema they must wrap in the value, whatever the value is.
   if (!isObjectSchema(entry.output.json)) Object.assign(result, { [wraps]: true })
@@ -314,13 +315,20 @@ function finish(entry: ToolEntry<never>, value: unknown): Awaitable<CallToolResu
   return isThenable(checked) ? checked.then(done => checkedOutput(entry, result, done)) : checkedOutput(entry, result, checked)
 }
 
+function resultOf({ name, output }: ToolEntry<never>, value: unknown): CallToolResult {
+  try {
+    return toResult(value, output !== undefined)
+  } catch (error) {
+    throw misreturned(name, error)
+  }
+}
+
 /** The value goes out as the handler returned it: transforms of an output schema describe what readers make of it. */
 function checkedOutput(entry: ToolEntry<never>, result: CallToolResult, checked: Checked): CallToolResult {
   if (checked.ok) return result
-  throw new McpError(
-    'internal',
-    `Tool ${entry.name} returned something else than its output schema says: ${issueText(checked.issues)}`,
-  )
+  const fix = looksSpelledOut(result.structuredContent) ? '. To spell out a result return reply({ content, structured })' : ''
+  const message = `Tool ${entry.name} returned something else than its output schema says: ${issueText(checked.issues)}${fix}`
+  throw new McpError('internal', message, { cause: new Misreturned(message) })
 }
 
 /** Protocol failures pass; what else a handler throws is the tool's failure, told without its stack. */

@@ -29,13 +29,13 @@ export interface Approvals {
   find(id: string): Promise<PendingApproval | undefined>
   /**
    * The person at the page, or whoever looks at what stands in line, has agreed. False where there is no such request, it is over,
-   * or was answered before.
+   * or was answered before. `by`: who, for the audit log.
    */
-  approve(id: string): Promise<boolean>
+  approve(id: string, by?: string): Promise<boolean>
   /** Calls that stand in line for an approval, on all processes of the store. */
   waiting(): Promise<readonly WaitingCall[]>
   /** One that stands in line shall not be made. False where there is none such. */
-  refuse(id: string): Promise<boolean>
+  refuse(id: string, by?: string): Promise<boolean>
   /** The user has agreed to these calls of a tool. */
   allow(owner: string, tool: string, approved: ApprovedCalls): Promise<void>
 }
@@ -51,6 +51,10 @@ export function createApprovals(parts: ConfirmationParts): Approvals {
     if (handle === undefined || !isRecord(handle.data) || (await (await parts.spending()).isSpent(handle))) return undefined
     return { handle, page: handle.data as unknown as Page }
   }
+  const answered = async (id: string, yes: boolean, by: string | undefined): Promise<boolean> => {
+    const [store, audit] = await Promise.all([parts.store(), parts.audit()])
+    return answer(store, id, yes, { clock: parts.clock, by, audit })
+  }
   return {
     find: async id => {
       const found = await open(id)
@@ -58,16 +62,16 @@ export function createApprovals(parts: ConfirmationParts): Approvals {
       const { tool, message, risk } = found.page
       return { tool, message, risk }
     },
-    approve: async id => {
+    approve: async (id, by) => {
       const found = await open(id)
-      if (found === undefined) return answer(await parts.store(), id, true)
+      if (found === undefined) return answered(id, true, by)
       if (!(await (await parts.spending()).spend(found.handle))) return false
       const { owner, tool, binding: bound } = found.page
       await (await parts.grants()).issue(owner, { ...fulfils(tool), bound: [bound], source: 'page' }, approvalMs)
       return true
     },
     waiting: async () => waiting(await parts.store()),
-    refuse: async id => answer(await parts.store(), id, false),
+    refuse: (id, by) => answered(id, false, by),
     allow: async (owner, tool, approved) => {
       if (isNobody(owner))
         throw problem('UNSUPPORTED', 'An approval of many calls needs somebody whose it is', {

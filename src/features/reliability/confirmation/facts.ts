@@ -5,6 +5,7 @@ import type { Caller } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { confirmationExtension, isRisk, type Risk, risks, type WireConfirmation } from './messages.ts'
+import type { WaitingCall } from './queue.ts'
 
 /** An approval that a page of yours is to ask for. */
 export interface PageRequest {
@@ -20,8 +21,11 @@ export interface PageRequest {
 export type ConfirmCaller = Pick<Caller, 'principal' | 'carrier'>
 
 export interface ConfirmFacts {
-  /** Of which calls, by their arguments as they came and by who calls; it may say otherwise how one is asked about. Default all. */
-  readonly when?: (args: Params, caller: ConfirmCaller) => boolean | Omit<ConfirmFacts, 'when'>
+  /**
+   * Of which calls, by their arguments as they came and by who calls; it may say otherwise how one is asked about. Asked more than
+   * once of a call: `call` is the same each time, and another one's is another. Default all.
+   */
+  readonly when?: (args: Params, caller: ConfirmCaller, call: object) => boolean | Omit<ConfirmFacts, 'when'>
   /** What the user is asked. `{name}` stands for that argument. Default: whether to call the tool. */
   readonly message?: string
   /** The worst that can come of a call. Default `destructive`. */
@@ -37,6 +41,10 @@ export interface ConfirmFacts {
   readonly url?: (request: PageRequest) => string
   /** Of what stands in line: how long a call waits for the answer before it is refused, to be made again. Default not at all. */
   readonly wait?: Duration
+  /** What is told beside it to whoever looks at what stands in line, and written into the audit log. */
+  readonly about?: Readonly<Record<string, string | undefined>>
+  /** Told of a call that has begun to stand in line. */
+  readonly onWait?: (call: WaitingCall) => void
 }
 
 /** The option of a tool. */
@@ -55,6 +63,8 @@ const confirmKinds: KindsOf<ConfirmFacts> = {
   channel: 'string',
   url: 'function',
   wait: 'any',
+  about: 'object',
+  onWait: 'function',
 }
 const asked = 'Shall it be called?'
 
@@ -80,11 +90,11 @@ export function checkConfirm(tool: string, { confirm }: Confirmable): void {
 }
 
 /** What holds for one call; undefined where it needs no yes. Whatever fails here must not let a call through. */
-export function confirmedAs(facts: ConfirmFacts, args: Params, caller: ConfirmCaller): ConfirmFacts | undefined {
+export function confirmedAs(facts: ConfirmFacts, args: Params, caller: ConfirmCaller, call: object): ConfirmFacts | undefined {
   if (facts.when === undefined) return facts
   let said: boolean | ConfirmFacts
   try {
-    said = facts.when(args, caller)
+    said = facts.when(args, caller, call)
   } catch {
     said = true
   }

@@ -16,14 +16,14 @@ import { approvalMs, callOf, declined, type ObligedCall, obligation, required } 
 import type { ConfirmFacts } from './facts.ts'
 import { confirmationExtension, type WireRequired } from './messages.ts'
 import { byPage } from './page.ts'
-import { byQueue } from './queue.ts'
+import { type Answered, byQueue } from './queue.ts'
 import { approvedRound, keepApproved } from './rounds.ts'
 import type { ConfirmationParts } from './server.ts'
 
 export async function obliged(parts: ConfirmationParts, exchange: Exchange, facts: ConfirmFacts, next: Next): Promise<unknown> {
   const call = await callOf(parts, exchange, facts)
   if (await approvedRound(parts, exchange, call)) return next()
-  const audit = await auditOf(parts, exchange, call)
+  const audit = await auditOf(parts, exchange, call, facts)
   try {
     const by = await agreed(parts, exchange, call, facts, audit)
     if (by === undefined) return await offerToken(parts, exchange, call)
@@ -44,20 +44,21 @@ async function agreed(
   facts: ConfirmFacts,
   audit: ObligedAudit,
 ): Promise<'grant' | 'page' | 'queue' | 'token' | 'form' | undefined> {
+  const byWhom = (answered: Answered): readonly Op[] => audit.given('queue', answered)
   const before = (): Promise<boolean> => approvedBefore(parts, call, audit.given('grant'))
   if (await before()) return 'grant'
   if (facts.channel === 'url') {
     await byPage(parts, exchange, call, facts, before)
     return 'page'
   }
-  if (facts.channel === 'queue') return byQueue(parts, exchange, call, facts, audit.given('queue'))
+  if (facts.channel === 'queue') return byQueue(parts, exchange, call, facts, byWhom)
   if (await approvedByToken(parts, exchange, call, audit.given('token'))) return 'token'
   if (await askForm(parts, exchange, call)) {
     await audit.agreed('form')
     return 'form'
   }
   if (parts.toEveryone === true || declared(exchange.peer, confirmationExtension) !== undefined) return undefined
-  if (facts.channel === 'either') return byQueue(parts, exchange, call, facts, audit.given('queue'))
+  if (facts.channel === 'either') return byQueue(parts, exchange, call, facts, byWhom)
   throw required(call, 'this client has no way to ask', 'Use a client that can ask its user (elicitation)')
 }
 

@@ -2,6 +2,7 @@
  * Approval by whoever runs the server: a call that needs it stands in line on the store until somebody answers, on any process.
  * An answer is good for exactly this call of this caller, once. What stands in line is one entry a call, however often it is made.
  */
+import type { Audit } from '../../../core/audit/audit.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { digestText } from '../../../core/digest.ts'
 import { toMilliseconds } from '../../../core/duration.ts'
@@ -27,13 +28,33 @@ export interface WaitingCall {
   readonly arguments?: Params
   /** Who calls, where that is known. */
   readonly principal?: string
+  /** What its tool says beside it. */
+  readonly about?: Readonly<Record<string, string>>
   /** Milliseconds since the epoch. */
   readonly askedAt: number
   readonly expires: number
 }
 
-interface Record extends Omit<WaitingCall, 'id'> {
+interface Kept extends Omit<WaitingCall, 'id'> {
   readonly status: 'waiting' | 'approved' | 'refused'
+  /** Who has answered, as that one is called, and when. */
+  readonly by?: string
+  readonly answeredAt?: number
+}
+
+/** Who answers. */
+export interface Answerer {
+  readonly clock: Clock
+  /** As whoever reads the audit log knows him. */
+  readonly by?: string | undefined
+  readonly audit?: Audit | undefined
+}
+
+/** What came of standing in line. */
+export interface Answered {
+  readonly by: string | undefined
+  /** Milliseconds since the epoch. */
+  readonly at: number | undefined
 }
 
 /** How long a call stands in line, and a no is remembered. */
@@ -44,13 +65,13 @@ const mostArguments = 16 * 1024
 const lookEveryMs = 250
 const prefix = 'approval/'
 
-/** Returns once it is approved; throws where it is not, or not yet. */
+/** Returns once it is approved; throws where it is not, or not yet. `told` gives what is written with the use of a yes, or for a no. */
 export async function byQueue(
   parts: ConfirmationParts,
   exchange: Exchange,
   call: ObligedCall,
   facts: ConfirmFacts,
-  also: readonly Op[],
+  told: (answered: Answered) => readonly Op[],
 ): Promise<'queue'> {
   const store = await parts.store()
   const hash = (await digestText(call.binding)).slice(0, 22)
@@ -60,11 +81,12 @@ export async function byQueue(
     const entry = await store.get(key)
     const record = entry === undefined ? undefined : readRecord(entry)
     if (entry === undefined || record === undefined) {
-      await enqueue(parts, store, key, exchange, call)
+      await enqueue(parts, store, key, exchange, call, facts)
       continue
     }
     if (record.status === 'refused') throw declined(call)
     if (record.status === 'approved') {
+      const also = told({ by: record.by, at: record.answeredAt })
       if ((await store.commit([remove(key, entry.version), ...also])).ok) return 'queue'
       continue
     }
@@ -82,7 +104,7 @@ export async function waiting(store: Store, owner?: string): Promise<readonly Wa
     for (const entry of page) {
       const record = readRecord(entry)
       if (record?.status !== 'waiting') continue
-      const { status: _, ...rest } = record
+      const { status: _, by: __, answeredAt: ___, ...rest } = record
       found.push({ ...rest, id: idOf(entry.key) })
     }
     after = page.at(-1)?.key
@@ -92,14 +114,18 @@ export async function waiting(store: Store, owner?: string): Promise<readonly Wa
 }
 
 /** False where nothing of that name waits: it is over, or was answered before. */
-export async function answer(store: Store, id: string, yes: boolean): Promise<boolean> {
+export async function answer(store: Store, id: string, yes: boolean, { clock, by, audit }: Answerer): Promise<boolean> {
   const at = id.lastIndexOf('.')
   const entry = at <= 0 || id.length > 200 ? undefined : await store.get(`${prefix}${id.slice(0, at)}/${id.slice(at + 1)}`)
   const record = entry === undefined ? undefined : readRecord(entry)
   if (entry === undefined || record?.status !== 'waiting') return false
-  const told: Record = { ...record, status: yes ? 'approved' : 'refused' }
+  const outcome = yes ? 'approved' : 'refused'
+  const told: Kept = { ...record, status: outcome, answeredAt: clock.now(), ...(by !== undefined && { by }) }
+  const more = { ...record.about, by, approval: id }
+  const line = audit?.line({ event: 'confirmation_answered', owner: id.slice(0, at), target: record.tool, outcome, more })
   const ttl = yes ? approvalMs : queueMs
-  return (await store.commit([put(entry.key, JSON.stringify(told), { ifVersion: entry.version, ttl })])).ok
+  const answering = put(entry.key, JSON.stringify(told), { ifVersion: entry.version, ttl })
+  return (await store.commit(line === undefined ? [answering] : [answering, line])).ok
 }
 
 async function enqueue(
@@ -108,6 +134,7 @@ async function enqueue(
   key: string,
   { caller }: Exchange,
   call: ObligedCall,
+  { about, onWait }: ConfirmFacts,
 ): Promise<void> {
   if ((await waiting(store, call.owner)).length >= mostWaiting)
     throw problem('RATE_LIMIT_EXCEEDED', `${mostWaiting} calls of this caller wait for approval`, {
@@ -116,18 +143,22 @@ async function enqueue(
     })
   const now = clock.now()
   const subject = caller.principal?.subject ?? caller.principal?.id
-  const record: Record = {
+  const record: Kept = {
     status: 'waiting',
     tool: call.tool,
     message: call.text,
     risk: call.risk,
     ...(JSON.stringify(call.args).length <= mostArguments && { arguments: call.args }),
     ...(subject !== undefined && { principal: subject }),
+    // What is undefined is left out as it is written.
+    ...(about !== undefined && { about: about as Readonly<Record<string, string>> }),
     askedAt: now,
     expires: now + queueMs,
   }
   // Where somebody else was faster, it is the same call.
-  await store.commit([put(key, JSON.stringify(record), { ifAbsent: true, ttl: queueMs })])
+  const { ok } = await store.commit([put(key, JSON.stringify(record), { ifAbsent: true, ttl: queueMs })])
+  const { status: _, ...shown } = record
+  if (ok) onWait?.({ ...shown, id: idOf(key) })
 }
 
 /** Whether the entry is another one now, before the time is over or the caller has gone. */
@@ -177,9 +208,9 @@ async function sooner(clock: Clock, change: Promise<unknown>, signal: AbortSigna
   }
 }
 
-function readRecord({ value }: Entry): Record | undefined {
+function readRecord({ value }: Entry): Kept | undefined {
   const record: unknown = JSON.parse(value)
-  return isRecord(record) && typeof record['status'] === 'string' ? (record as unknown as Record) : undefined
+  return isRecord(record) && typeof record['status'] === 'string' ? (record as unknown as Kept) : undefined
 }
 
 function idOf(key: string): string {

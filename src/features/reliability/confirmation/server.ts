@@ -105,8 +105,9 @@ function asksLater(parts: ConfirmationParts, exchange: Exchange): boolean {
 }
 
 /** What this very call needs. */
-function factsFor(parts: ConfirmationParts, { params, caller }: Exchange): ConfirmFacts | undefined {
+function factsFor(parts: ConfirmationParts, exchange: Exchange): ConfirmFacts | undefined {
+  const { params, caller } = exchange
   const facts = parts.facts(params['name'] as string)
   if (facts?.when === undefined) return facts
-  return confirmedAs(facts, (params['arguments'] ?? {}) as Params, caller)
+  return confirmedAs(facts, (params['arguments'] ?? {}) as Params, caller, exchange)
 }

@@ -17,7 +17,7 @@ import { because, type CallToolResult, type FailedResult } from '../../mcp/tools
 import { transactionsExtension } from '../transactions/messages.ts'
 import { estimateOf, type Priced, quotaOf } from './facts.ts'
 import { tellLimit, tellWait } from './headers.ts'
-import { isCount, operationalExtension, type WireUsage } from './messages.ts'
+import { isCount, operationalExtension, usageIn, type WireUsage } from './messages.ts'
 import { Meter } from './meter.ts'
 import type { CostParts } from './server.ts'
 
@@ -87,7 +87,8 @@ export async function stamped(parts: CostParts, meters: Meters, exchange: Exchan
 function stamp<R extends CallToolResult>(parts: CostParts, exchange: Exchange, meter: Meter, result: R): R {
   if (declared(exchange.peer, operationalExtension) === undefined) return result
   const label = parts.facts(exchange.params['name'] as string)?.cost?.unitLabel ?? parts.unitLabel
-  const { quota } = meter
+  // Where nothing is limited here, it may be behind the tool, and its handler has said so.
+  const quota = meter.quota ?? quotaBehind(result)
   const usage: WireUsage = {
     units_used: meter.before + (meter.used ?? 0),
     ...(label === undefined ? {} : { unit_label: label }),
@@ -95,6 +96,11 @@ function stamp<R extends CallToolResult>(parts: CostParts, exchange: Exchange, m
     ...(quota === undefined ? {} : { quota: { remaining: quota.remaining, resets_at: new Date(quota.resetsAt).toISOString() } }),
   }
   return { ...result, _meta: { ...result._meta, [operationalExtension]: usage } }
+}
+
+function quotaBehind({ _meta }: CallToolResult): Pick<QuotaStatus, 'remaining' | 'resetsAt'> | undefined {
+  const said = usageIn(_meta)?.quota
+  return said === undefined ? undefined : { remaining: said.remaining, resetsAt: said.resetsAt.getTime() }
 }
 
 async function reserve(parts: CostParts, exchange: Exchange, tool: string, priced: Priced, units: number) {

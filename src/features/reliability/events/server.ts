@@ -69,6 +69,8 @@ export interface EventsParts {
   readonly clock: Clock
   readonly trace: Trace
   readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
+  /** To whom it is not shown, for him it is not there. */
+  readonly shows: (asker: Asker, name: string) => boolean
   /** Runs something as a part of a step of a unit of work, and tells in which step something runs. */
   readonly steps: Steps
   /** The content of these resources is another one now. */

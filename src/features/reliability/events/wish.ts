@@ -20,6 +20,8 @@ export interface Hearing {
 export interface WishParts {
   readonly events: Catalog<EventEntry>
   readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
+  /** To whom it is not shown, for him it is not there. */
+  readonly shows: (asker: Asker, name: string) => boolean
   readonly settings: { readonly ttlMs: number }
   readonly now: () => number
 }
@@ -58,7 +60,7 @@ export async function readWish(
   wire: WireSubscription,
 ): Promise<Granted | { readonly denied: WireSubscribed }> {
   const id = wire.subscription_id ?? crypto.randomUUID()
-  const supported = parts.events.snapshot.entries.map(({ name }) => name)
+  const supported = parts.events.snapshot.entries.map(({ name }) => name).filter(name => parts.shows(asker, name))
   const deny = (reason: string): { readonly denied: WireSubscribed } => ({ denied: denial(id, supported, reason) })
   if (id.length === 0 || id.length > idLength) return deny(`subscription_id: give 1 to ${idLength} characters`)
   if (wire.events.length > mostEvents) return deny(`events: ${wire.events.length} are named; the limit is ${mostEvents}`)
@@ -101,7 +103,7 @@ export async function hearable(parts: WishParts, asker: Asker, names: readonly s
   const reasons: string[] = []
   let guarded = false
   for (const name of new Set(names)) {
-    const entry = parts.events.get(name)
+    const entry = parts.shows(asker, name) ? parts.events.get(name) : undefined
     const hearing = entry === undefined ? undefined : await parts.may(asker, entry)
     if (entry !== undefined && hearing?.refusal === undefined) {
       heard.push(entry)

@@ -8,7 +8,15 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { without } from '../../mcp/content/messages.ts'
 import type { CallToolResult } from '../../mcp/tools/messages.ts'
-import { faultIn, provenanceExtension, provenanceLimit, recordsIn, toWireStamp, type WireProvenance } from './messages.ts'
+import {
+  faultIn,
+  provenanceExtension,
+  provenanceLimit,
+  recordsIn,
+  toWireStamp,
+  type WireProvenance,
+  type WireStamp,
+} from './messages.ts'
 import type { ProvenanceParts } from './server.ts'
 
 export async function stamped(parts: ProvenanceParts, exchange: Exchange, result: unknown): Promise<unknown> {
@@ -24,14 +32,26 @@ export async function stamped(parts: ProvenanceParts, exchange: Exchange, result
     operationId: exchange.correlation,
     inputDigest: `sha256:${await digest(exchange.params['arguments'] ?? {})}`,
   })
-  const own: WireProvenance = { source, retrieved_at: new Date(clock.now()).toISOString(), stamp }
+  const own = { source, retrieved_at: new Date(clock.now()).toISOString(), stamp }
+  const { result: sourced, omitted, fault } = under(result, own)
+  if (omitted > 0) parts.trace('provenance-omitted', { tool, omitted, ...(fault === undefined ? {} : { fault }) })
+  return sourced
+}
+
+/** A result with a stamp after all that it claims, and how many of the claims found no room or were none. */
+export function under<R extends CallToolResult>(result: R, own: WireProvenance & { readonly stamp: WireStamp }): Under<R> {
   const room = new Room(provenanceLimit - sizeOf(own) - markerSize)
   const claims = room.take(recordsIn(result._meta) ?? [])
   const content = result.content.map(block => withRoom(block, room))
   const { omitted, fault } = room
-  if (omitted > 0) parts.trace('provenance-omitted', { tool, omitted, ...(fault === undefined ? {} : { fault }) })
-  const last = omitted === 0 ? own : { ...own, stamp: { ...stamp, omitted } }
-  return { ...result, content, _meta: { ...result._meta, [provenanceExtension]: [...claims, last] } }
+  const last = omitted === 0 ? own : { ...own, stamp: { ...own.stamp, omitted } }
+  return { result: { ...result, content, _meta: { ...result._meta, [provenanceExtension]: [...claims, last] } }, omitted, fault }
+}
+
+interface Under<R> {
+  readonly result: R
+  readonly omitted: number
+  readonly fault: string | undefined
 }
 
 /** The result without a word of it, for peers that did not ask. */

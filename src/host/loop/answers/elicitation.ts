@@ -13,20 +13,30 @@ export type OnServerQuestion = (question: ServerQuestion, context: { readonly si
 export function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion): OnElicit {
   return async (question, { signal }) => {
     const told = noted(parts, { server, kind: 'elicit', began: parts.clock.now() })
+    const say = (answer: ElicitResult): ElicitResult => {
+      parts.refusals.answered(server, question.message, isYes(answer))
+      return answer
+    }
     const verdict = await parts.policy.decide({ kind: 'elicit', server, payload: { mode: question.mode } })
     if (verdict.do === 'deny' || verdict.do === 'hold') {
       told('refused', verdict.why)
-      return { action: 'decline' }
+      return say({ action: 'decline' })
     }
     const domain = question.mode === 'url' ? domainOf(question.url) : undefined
     if (question.mode === 'url' && domain === undefined) {
       told('refused', unfit(server))
-      return { action: 'decline' }
+      return say({ action: 'decline' })
     }
     const answer = await ask({ ...question, server, ...(domain !== undefined && { domain }) }, { signal })
     told('success')
-    return answer
+    return say(answer)
   }
+}
+
+/** A form that asks for a yes alone is accepted with a no in it, too. */
+function isYes({ action, content = {} }: ElicitResult): boolean {
+  const values = Object.values(content)
+  return action === 'accept' && !(values.length === 1 && values[0] === false)
 }
 
 /** Only what a browser opens as a page; undefined for anything else. */

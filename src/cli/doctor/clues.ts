@@ -1,0 +1,189 @@
+/** What programs say when they fail, and what helps against it. */
+import { isAbsolute } from 'node:path'
+import { clip } from '../../jsonrpc/limits.ts'
+import { brief } from '../terminal/paint.ts'
+import { type Finding, fail } from './finding.ts'
+
+/** What is known of the program that failed. */
+export interface Suspect {
+  /** The version of the Node that runs it, where one does. */
+  readonly node: string | undefined
+  /** It was typed, and so gets all variables of this shell; else a config names those that it gets. */
+  readonly typed: boolean
+  /** Variables by which this shell reaches the network, and a program that has to be fetched does not get. */
+  readonly unnamed: readonly string[]
+  /** Whether this shell has the variable. */
+  has(variable: string): boolean
+}
+
+interface Clue {
+  readonly says: RegExp
+  tell(found: RegExpExecArray, suspect: Suspect): Finding
+}
+
+const needs = 'required|missing|not set|not defined|undefined|must be set|must be provided|unset|not provided|not found'
+/** The name of a variable; codes of errors look alike. */
+const variable = '(?!ERR_|ENV_|NODE_MODULE)([A-Z][A-Z0-9]*_[A-Z0-9_]+)'
+
+/** The first that fits is told; so what is surest comes first. */
+const clues: readonly Clue[] = [
+  {
+    says: /Cannot find (?:package|module) '([^']+)'/,
+    tell: ([, name = '']) =>
+      name.startsWith('.') || isAbsolute(name)
+        ? fail('start', `It imports ${clip(name)}, which is not there`, 'Build it, or correct the path', 4)
+        : fail('start', `The package ${clip(name)} is not installed`, `npm install ${clip(name)}`, 4),
+  },
+  {
+    says: /ModuleNotFoundError: No module named '([^']+)'/,
+    tell: ([, name = '']) =>
+      fail('start', `The Python module ${clip(name)} is not installed`, `pip install ${clip(name)}, or start it with uvx`, 4),
+  },
+  {
+    says: /EBADENGINE[\s\S]*?required: \{ node: '([^']+)' \}/,
+    tell: ([, wanted = ''], { node }) => newer(`It wants Node ${clip(wanted)}, and gets ${node ?? 'another'}`),
+  },
+  {
+    says: /(?:requires|needs) (Node(?:\.js)? ?[v>=^~ ]*\d[\w.]*)/i,
+    tell: ([, wanted = ''], { node }) => newer(`It wants ${clip(wanted)}, and gets ${node ?? 'another'}`),
+  },
+  {
+    says: /No such built-in module: (node:\S+)/,
+    tell: ([, module = ''], { node = 'this Node' }) => newer(`${node} has no module ${clip(module)}`),
+  },
+  {
+    says: /ERR_UNKNOWN_FILE_EXTENSION[^\n]*"\.([cm]?tsx?)"/,
+    tell: ([, extension = ''], { node = 'this Node' }) => newer(`${node} does not run .${extension} files`),
+  },
+  {
+    says: /SyntaxError: Cannot use import statement outside a module|Warning: To load an ES module/,
+    tell: () =>
+      fail(
+        'start',
+        'It is an ES module, and Node takes it for CommonJS',
+        'Add "type": "module" to its package.json, or name it .mjs',
+        4,
+      ),
+  },
+  { says: /\bKeyError: '([A-Z][A-Z0-9_]+)'/, tell: missingVariable },
+  { says: new RegExp(`\\b${variable}\\b[^\\n]*\\b(?:${needs})`), tell: missingVariable },
+  {
+    says: new RegExp(`\\b(?:[Rr]equired|[Mm]issing|[Ss]et|[Pp]rovide|[Nn]o)\\b[^\\n]*?\\b${variable}\\b`),
+    tell: missingVariable,
+  },
+  { says: /\benv(?:ironment)?(?: variable| var)\b[^\n]*?\b([A-Z][A-Z0-9_]{2,})\b/, tell: missingVariable },
+  {
+    says: /^vivarium: (.+)(?:\n\s*→ (.+))?$/m,
+    tell: ([, message = '', fix]) => fail('start', brief(message, 300), brief(fix ?? 'Correct the file', 200), 4),
+  },
+  {
+    says: /EADDRINUSE|address already in use/i,
+    tell: ({ input }) => portTaken(/(?:EADDRINUSE|already in use)[^\n]*?[:\s(](\d{2,5})\b|\bport:? (\d{2,5})\b/i.exec(input)),
+  },
+  {
+    says: /(?:404 Not Found|E404)[^\n]*?(?:'([^']+)')?/,
+    tell: () => fail('start', 'The registry has no such package', 'Correct the name of the package', 4),
+  },
+  {
+    says: /could not determine executable to run/,
+    tell: () => fail('start', 'The package has no command', 'It is no server by itself: look into its description', 4),
+  },
+  {
+    says: /npm (?:error|ERR!)[^\n]*\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ECONNRESET)\b/,
+    tell: ([, code = '']) =>
+      fail('start', `npm does not reach the registry (${code})`, 'Look at your network, or install the package first', 4),
+  },
+  {
+    says: /Cannot connect to the Docker daemon|docker daemon is not running/i,
+    tell: () => fail('start', 'Docker does not run', 'Start it', 4),
+  },
+  {
+    says: /pull access denied for (\S+)|manifest for (\S+) not found/i,
+    tell: ([, denied, missing]) =>
+      fail(
+        'start',
+        `There is no image ${clip((denied ?? missing ?? '').replace(/[,.]$/, ''))}`,
+        'Correct its name, or docker login',
+        4,
+      ),
+  },
+  {
+    says: /https?:\/\/[\w.:-]*:\d+\S*/,
+    tell: ([url]) =>
+      fail(
+        'start',
+        'It serves HTTP, and says nothing on standard output',
+        `Use its address: ${clip(url)}; or tell it to speak on stdio`,
+        4,
+      ),
+  },
+  {
+    says: /EACCES|permission denied/i,
+    tell: ({ input }) =>
+      fail(
+        'start',
+        `It was not allowed to open something: ${brief(lineWith(input, /EACCES|permission denied/i), 160)}`,
+        'Give it the right, or another path',
+        4,
+      ),
+  },
+  {
+    says: /^[Uu]sage:? .+/m,
+    tell: ([usage]) => fail('start', `It wants other arguments: ${brief(usage, 160)}`, 'Correct "args"', 4),
+  },
+]
+
+/** The first clue in what was said. */
+export function clueIn(said: string, suspect: Suspect): Finding | undefined {
+  for (const { says, tell } of clues) {
+    const found = says.exec(said)
+    if (found !== null) return tell(found, suspect)
+  }
+  return crashIn(said)
+}
+
+/** Whether it told an address at which it serves; then nothing will come on its output. */
+export function servesHttp(line: string): boolean {
+  return /\b(?:listen|running|serv|start|available|ready)\w*\b[^\n]*https?:\/\/[\w.[\]:-]*:\d+/i.test(line)
+}
+
+/** An uncaught error by its first line, and the place in code that is not Node's own. */
+function crashIn(said: string): Finding | undefined {
+  const [, what] = /^(?:Uncaught )?((?:[A-Z]\w*)?(?:Error|Exception)\b(?: \[\w+\])?: .+)$/m.exec(said) ?? []
+  if (what === undefined) return undefined
+  const [, place] =
+    /^\s+at [^\n]*?\(?(?:file:\/\/)?([^\s()]+:\d+):\d+\)?$/m.exec(said.replace(/^\s+at [^\n]*node:internal[^\n]*$/gm, '')) ??
+    /^\s*File "([^"]+", line \d+)[\s\S]*$/m.exec(said) ??
+    []
+  const where = place === undefined ? '' : ` at ${brief(place.replace('", line ', ':'), 120)}`
+  return fail('start', `It fails as it starts: ${brief(what, 200)}`, `Mend it${where}`, 4)
+}
+
+function missingVariable([, name = '']: RegExpExecArray, { typed, has }: Suspect): Finding {
+  const shown = clip(name)
+  const fix = typed
+    ? `Set it: export ${shown}=…; in a config it belongs in "env"`
+    : has(name)
+      ? `This shell has it, but a program of a config gets only what that names: "env": { "${shown}": "\${${shown}}" }`
+      : `Write it in "env" of its config: "env": { "${shown}": "…" }`
+  return fail('env', `It misses the variable ${shown}`, fix, 4)
+}
+
+function newer(what: string): Finding {
+  return fail('node', what, 'Install a newer Node; or where there is one, write its whole path as the command', 4)
+}
+
+function portTaken(found: RegExpExecArray | null): Finding {
+  const port = found?.[1] ?? found?.[2]
+  if (port === undefined) return fail('start', 'It wants a port that is taken', 'End what has it, or give it another', 4)
+  return fail(
+    'start',
+    `It wants port ${port}, which is taken`,
+    `End what has it (lsof -i :${port} shows it), or give it another`,
+    4,
+  )
+}
+
+function lineWith(text: string, words: RegExp): string {
+  return text.split('\n').find(line => words.test(line)) ?? ''
+}

@@ -1,0 +1,68 @@
+/** What is waited for, told while one waits: in the line of a spinner, or where there is no terminal in a line each. */
+import { durationText } from '../../core/duration.ts'
+import type { Io } from '../io.ts'
+import { brief, safe } from '../terminal/paint.ts'
+import { Screen } from '../terminal/screen.ts'
+
+/** One of those that are waited for. */
+export interface Wait {
+  readonly name: string
+  readonly limitMs: number
+  /** What it said last, where it said something. */
+  said(): string | undefined
+}
+
+/** Who waits longer than this wants to know for what. */
+const tellMs = 3_000
+
+export class Waits {
+  readonly #screen: Screen
+  readonly #drawn: boolean
+  readonly #quiet: boolean
+  readonly #errors: Io['errors']
+  readonly #under: Wait[] = []
+  #stop: () => void = () => {}
+
+  constructor({ errors, env }: Pick<Io, 'errors' | 'env'>, quiet: boolean) {
+    this.#screen = new Screen({ output: errors, env })
+    this.#errors = errors
+    this.#quiet = quiet
+    this.#drawn = errors.isTTY === true && env['TERM'] !== 'dumb'
+  }
+
+  /** What is returned ends the waiting. */
+  add(wait: Wait): () => void {
+    this.#under.push(wait)
+    this.#draw()
+    const timer = setTimeout(() => this.#tell(wait), tellMs)
+    return () => {
+      clearTimeout(timer)
+      this.#under.splice(this.#under.indexOf(wait), 1)
+      this.#draw()
+    }
+  }
+
+  /** Makes room for lines; the rest is drawn again with the next change. */
+  aside(write: () => void): void {
+    this.#stop()
+    write()
+    this.#draw()
+  }
+
+  #draw(): void {
+    this.#stop()
+    if (this.#quiet || this.#under.length === 0) return
+    this.#stop = this.#screen.work(`waiting for ${safe(brief(this.#under.map(({ name }) => name).join(', '), 80))}`)
+  }
+
+  #tell(wait: Wait): void {
+    if (this.#quiet) return
+    const { name, limitMs } = wait
+    const said = wait.said()
+    const last = said === undefined ? 'it has said nothing yet' : `it said "${safe(brief(said, 100))}"`
+    const text = `${name} does not answer yet: ${last}. Waiting up to ${durationText(limitMs)}`
+    if (!this.#drawn) return void this.#errors.write(`${safe(text)}\n`)
+    this.#stop()
+    this.#stop = this.#screen.work(safe(text))
+  }
+}

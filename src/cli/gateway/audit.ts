@@ -1,0 +1,74 @@
+/** `vivarium gateway audit`: who did what, and whether anybody changed what was written down of it. */
+import type { AuditFilter } from '../../core/audit/find.ts'
+import type { AuditLine } from '../../core/audit/line.ts'
+import { realClock } from '../../core/clock.ts'
+import type { GatewayConfig } from '../../gateway/index.ts'
+import { auditIn } from '../../gateway/trust/notes.ts'
+import type { TrustSettings } from '../../gateway/trust/settings.ts'
+import type { Io } from '../io.ts'
+import { type Printer, printerOf } from '../print.ts'
+import { safe } from '../terminal/paint.ts'
+import { neededStore } from './store.ts'
+
+export interface AuditOptions {
+  readonly since: number
+  readonly until?: number
+  readonly client?: string
+  readonly subject?: string
+  readonly server?: string
+  readonly tool?: string
+  readonly outcome?: string
+  readonly limit: number
+  readonly verify?: boolean
+  readonly format: 'text' | 'json'
+}
+
+export async function showAudit(config: GatewayConfig<TrustSettings>, options: AuditOptions, io: Io): Promise<number> {
+  const { limit, verify, format, ...filter } = options
+  const store = await neededStore(config)
+  const audit = auditIn(store, realClock, config.trust.audit, () => {})
+  const print = printerOf(io)
+  try {
+    if (verify === true) {
+      const verdict = await audit.verify()
+      if (format === 'json') print.json(verdict, true)
+      else if (verdict.ok) print.line(`${verdict.lines} lines are as they were written. Head of the chain: ${verdict.head}`)
+      else print.line(print.paint.bad(`After line ${verdict.after}: ${verdict.why}`))
+      return verdict.ok ? 0 : 1
+    }
+    // The last ones, in their order.
+    const last: AuditLine[] = []
+    for await (const line of audit.find(filterOf(filter))) if (last.push(line) > limit) last.shift()
+    for (const line of last) {
+      if (format === 'json') print.json({ ...line, at: new Date(line.at).toISOString() }, true)
+      else print.line(lineText(line, print.paint))
+    }
+    return 0
+  } finally {
+    await audit.close()
+    await store.close()
+  }
+}
+
+function filterOf(options: Omit<AuditOptions, 'limit' | 'verify' | 'format'>): AuditFilter {
+  const { since, until, client, subject, server, tool, outcome } = options
+  return {
+    since,
+    ...(until !== undefined && { until }),
+    ...(client !== undefined && { client }),
+    ...(subject !== undefined && { subject }),
+    ...(server !== undefined && { server }),
+    ...(tool !== undefined && { tool }),
+    ...(outcome !== undefined && { outcome }),
+  }
+}
+
+function lineText({ at, event, outcome, target, more = {}, correlation }: AuditLine, paint: Printer['paint']): string {
+  const { client, subject, server, tool, ...rest } = more
+  const who = [client, subject].filter(Boolean).join('/')
+  const what = server === undefined ? target : `${target} (${tool === target ? server : `${tool} of ${server}`})`
+  const small = Object.entries({ ...rest, correlation }).flatMap(([name, value]) =>
+    value === undefined ? [] : `${name}=${value}`,
+  )
+  return `${new Date(at).toISOString()} ${safe(event)} ${paint.name(safe(outcome ?? ''))} ${safe(what)} ${safe(who)} ${paint.dim(safe(small.join(' ')))}`
+}

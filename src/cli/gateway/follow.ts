@@ -1,0 +1,142 @@
+/**
+ * Keeps a gateway to what its file says: when that, a file that it includes, or one with variables changes, or when it is told so by a
+ * signal. What is wrong is told, and the gateway goes on with what was right.
+ */
+import { readFile } from 'node:fs/promises'
+import { isatty } from 'node:tty'
+import { realClock } from '../../core/clock.ts'
+import type { Gateway, GatewayConfig, Reloaded } from '../../gateway/index.ts'
+import { readGatewayFile } from '../../gateway/index.ts'
+import { faultText } from '../../host/config/read.ts'
+import { watchText } from '../../host/config/watch.ts'
+
+export interface FollowOptions {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Told what came of it, a line each. */
+  readonly tell: (line: string, kind: 'done' | 'warning' | 'mistake') => void
+}
+
+type Reloading = Pick<Gateway, 'reload'>
+
+export class Following {
+  readonly #file: string
+  readonly #options: FollowOptions
+  /** By path: the way to stop. */
+  readonly #watched = new Map<string, () => Promise<void>>()
+  readonly #opened = Promise.withResolvers<Reloading | undefined>()
+  readonly #deaf: () => void
+  #wanted = false
+  #closed = false
+  #working: Promise<void> = Promise.resolve()
+
+  constructor(file: string, options: FollowOptions) {
+    this.#file = file
+    this.#options = options
+    this.#deaf = onHangup(() => this.#changed())
+  }
+
+  /** These are to be watched, and no others. */
+  async watch(paths: readonly string[]): Promise<void> {
+    for (const [path, stop] of this.#watched) {
+      if (paths.includes(path)) continue
+      this.#watched.delete(path)
+      await stop()
+    }
+    for (const path of paths) if (!this.#watched.has(path)) this.#watched.set(path, await watching(path, () => this.#changed()))
+  }
+
+  /** The gateway is there. What has changed until now is looked at. */
+  open(gateway: Reloading): void {
+    this.#opened.resolve(gateway)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#deaf()
+    for (const stop of this.#watched.values()) await stop()
+    this.#opened.resolve(undefined)
+    await this.#working
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #changed(): void {
+    if (this.#wanted) return
+    this.#wanted = true
+    const { tell } = this.#options
+    this.#working = this.#working
+      .then(() => this.#look())
+      .catch(error => tell(error instanceof Error ? error.message : String(error), 'mistake'))
+  }
+
+  async #look(): Promise<void> {
+    const gateway = await this.#opened.promise
+    if (gateway === undefined || this.#closed) return
+    // What changes from here on is one more.
+    this.#wanted = false
+    await this.watch(await reloaded(this.#file, gateway, this.#options))
+  }
+}
+
+/** To be begun before the gateway reads its file, so that no change is missed. */
+export async function followFile(
+  { file, files }: Pick<GatewayConfig<unknown>, 'file' | 'files'>,
+  options: FollowOptions,
+): Promise<Following> {
+  const following = new Following(file, options)
+  await following.watch(files)
+  return following
+}
+
+async function watching(path: string, changed: () => void): Promise<() => Promise<void>> {
+  const text = (): Promise<string> => readFile(path, 'utf8').catch(() => '')
+  let gone = false
+  const failed = (): void => {
+    // Told when the file is read as a whole, and once.
+    if (!gone) changed()
+    gone = true
+  }
+  const told = async (): Promise<void> => {
+    gone = false
+    changed()
+  }
+  return watchText(path, await text(), { clock: realClock, changed: told, failed })
+}
+
+/** Gives the files that are to be watched from now on. */
+async function reloaded(
+  file: string,
+  gateway: Pick<Gateway, 'reload'>,
+  { env, tell }: FollowOptions,
+): Promise<readonly string[]> {
+  const { faults, files } = await readGatewayFile(file, { env })
+  for (const fault of faults) tell(faultText(fault), 'mistake')
+  if (faults.length > 0) tell(`${file} is wrong: what it said before goes on`, 'mistake')
+  else report(file, await gateway.reload(), tell)
+  return files
+}
+
+function report(file: string, { started, stopped, restarted, pending }: Reloaded, tell: FollowOptions['tell']): void {
+  const parts = Object.entries({ started, ended: stopped, restarted }).flatMap(([what, names]) =>
+    names.length === 0 ? [] : `${what} ${names.join(', ')}`,
+  )
+  tell(`${file} was read again${parts.length === 0 ? '' : `: ${parts.join('; ')}`}`, 'done')
+  if (pending.length > 0)
+    tell(
+      `${pending.join(', ')}: changed in ${file}, but ${pending.length === 1 ? 'it counts' : 'they count'} only after a restart`,
+      'warning',
+    )
+}
+
+/** A terminal that is closed ends what runs in it by the same signal by which others say: read it again. */
+function onHangup(changed: () => void): () => void {
+  const inTerminal = isatty(0)
+  const heard = (): void => {
+    if (inTerminal && !isatty(0)) process.kill(process.pid, 'SIGTERM')
+    else changed()
+  }
+  process.on('SIGHUP', heard)
+  return () => void process.off('SIGHUP', heard)
+}

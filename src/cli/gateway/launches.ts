@@ -1,0 +1,73 @@
+/** Servers of a gateway's file whose command or address is not the one that its store knows as right. */
+import type { GatewayConfig } from '../../gateway/index.ts'
+import { type HeldLaunch, Launches } from '../../gateway/trust/launches.ts'
+import type { TrustSettings } from '../../gateway/trust/settings.ts'
+import { approveBy } from '../../gateway/upstreams/entry.ts'
+import type { Store } from '../../stores/store.ts'
+import { CliError } from '../exit.ts'
+import type { Io } from '../io.ts'
+import { printerOf } from '../print.ts'
+import { safe } from '../terminal/paint.ts'
+import { serverNamed } from './named.ts'
+import { storeIn } from './store.ts'
+
+type Config = GatewayConfig<TrustSettings>
+
+/** By name. Nothing is started for it, and nothing is kept. */
+export async function heldLaunches(config: Config, known?: Launches): Promise<ReadonlyMap<string, HeldLaunch>> {
+  const found = new Map<string, HeldLaunch>()
+  if ((config.trust.pins ?? 'block') !== 'block') return found
+  const look = async (launches: Launches): Promise<void> => {
+    for (const [name, { target, disabled }] of config.servers) {
+      const held = disabled ? undefined : await launches.peek(name, target)
+      if (held !== undefined) found.set(name, held)
+    }
+  }
+  if (known === undefined) await within(config, look)
+  else await look(known)
+  return found
+}
+
+export async function approveLaunch(config: Config, name: string, io: Io): Promise<number> {
+  const { target } = serverNamed(config, name)
+  const { line } = printerOf(io)
+  const known = await within(config, async launches => {
+    const held = await launches.peek(name, target)
+    if (held === undefined)
+      return line(safe(`The entry of ${name} is the one that is known, or will be when it is first started`))
+    for (const change of held.changes) line(safe(`  ${change}`))
+    await launches.take(name, target)
+    line(safe(`${name} may be started so from now on`))
+  })
+  if (known) return 0
+  throw new CliError(
+    1,
+    `${config.file} keeps nothing that could be approved: it has no store, or nothing was kept there yet`,
+    'Start the gateway: what it sees first is the right one. Add store: sqlite:PATH to keep that',
+  )
+}
+
+/** What is known of launches there. */
+export function launchesOn(store: Store, { file, frame }: Pick<Config, 'file' | 'frame'>): Launches {
+  return new Launches({
+    store,
+    mode: 'off',
+    approveBy: upstream => approveBy({ config: file, ...(frame.store !== undefined && { store: frame.store }) }, upstream),
+    held: () => {},
+    relaunch: () => {},
+  })
+}
+
+/** False where there is no store to look into. */
+async function within(config: Config, work: (launches: Launches) => Promise<void>): Promise<boolean> {
+  const store = await storeIn(config)
+  if (store === undefined) return false
+  const launches = launchesOn(store, config)
+  try {
+    await work(launches)
+    return true
+  } finally {
+    launches.close()
+    await store.close()
+  }
+}

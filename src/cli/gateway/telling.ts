@@ -1,0 +1,26 @@
+/** What `vivarium gateway` tells beside its work, on standard error: lines for people, or records where its log is JSON. */
+import { createLog } from '../../core/log.ts'
+import type { Io } from '../io.ts'
+import { printerOf } from '../print.ts'
+import { safe } from '../terminal/paint.ts'
+
+export interface Telling {
+  readonly tell: (text: string, kind: 'done' | 'warning' | 'mistake') => void
+  readonly stderr: (server: string, line: string) => void
+}
+
+const severities = { done: 'info', warning: 'warn', mistake: 'error' } as const
+
+export function tellingTo(io: Io): Telling {
+  const { aside } = printerOf(io)
+  if (/,json$/.test(io.env['VIVARIUM_LOG'] ?? '')) {
+    const log = createLog({ format: 'json', write: line => aside.line(line) })
+    return {
+      tell: (text, kind) => log[severities[kind]]('gateway', { message: text }),
+      stderr: (server, line) => log.info('stderr', { server, line }),
+    }
+  }
+  const paints = { done: aside.paint.dim, warning: aside.paint.warn, mistake: aside.paint.bad }
+  const tell: Telling['tell'] = (text, kind) => aside.line(paints[kind](safe(text)))
+  return { tell, stderr: (server, line) => tell(`${server}: ${line}`, 'done') }
+}

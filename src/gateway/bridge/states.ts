@@ -1,0 +1,67 @@
+/**
+ * State that servers keep for their callers. A client has one token of the gateway's, in which those of all its servers are, sealed for
+ * this client alone: a server sees only its own, and of another client it is worth nothing.
+ */
+import type { Clock } from '../../core/clock.ts'
+import type { Seal } from '../../core/handle.ts'
+import { problem } from '../../core/problem.ts'
+import type { Exchange } from '../../engine/exchange.ts'
+import { declared } from '../../engine/extensions.ts'
+import { ownerOf } from '../../engine/owner.ts'
+import { readState, stateExtension, stateIn } from '../../features/reliability/session-state/messages.ts'
+import { isRecord, type Params } from '../../jsonrpc/message.ts'
+
+/** By server, the token that it gave last. */
+type Tokens = Readonly<Record<string, string>>
+
+const kind = 'gateway-state'
+/** Where a server does not say how long its own is good. */
+const lastsMs = 86_400_000
+
+export class States {
+  readonly #seal: Seal
+  readonly #clock: Clock
+
+  constructor(seal: Seal, clock: Clock) {
+    this.#seal = seal
+    this.#clock = clock
+  }
+
+  /** What goes on to this server of the token that came with a call. Undefined, and at once, where none came. */
+  given(upstream: string, exchange: Exchange): Promise<Params | undefined> | undefined {
+    if (stateIn(exchange.meta) === undefined) return undefined
+    return this.#opened(exchange).then(tokens => {
+      const token = Object.hasOwn(tokens, upstream) ? tokens[upstream] : undefined
+      return token === undefined ? undefined : { [stateExtension]: { session_state: token } }
+    })
+  }
+
+  /** The `_meta` of a result, with the client's token in the place of the server's. */
+  async returned(upstream: string, meta: Params, exchange: Exchange): Promise<Params> {
+    const { [stateExtension]: said, ...rest } = meta
+    const state = readState(said)
+    if (state === undefined || declared(exchange.peer, stateExtension) === undefined) return rest
+    const { session_state: token, expires_at: until } = state
+    if (token === undefined) return Object.keys(state).length === 0 ? rest : { ...rest, [stateExtension]: state }
+    const expiresAt = Date.parse(until ?? '') || this.#clock.now() + lastsMs
+    const purpose = { kind, principal: await ownerOf(exchange), expiresAt }
+    const others = stateIn(exchange.meta) === undefined ? {} : await this.#opened(exchange)
+    const all = { ...others, [upstream]: token }
+    // Too much to be kept by the client: the newest is the one that it comes back with next.
+    const sealed = await this.#seal
+      .seal({ ...purpose, data: all })
+      .catch(() => this.#seal.seal({ ...purpose, data: { [upstream]: token } }))
+    return { ...rest, [stateExtension]: { ...state, session_state: sealed } }
+  }
+
+  async #opened(exchange: Exchange): Promise<Tokens> {
+    const token = readState(stateIn(exchange.meta))?.session_state
+    const purpose = { kind, principal: await ownerOf(exchange) }
+    const data = await this.#seal.open(token, purpose).catch(() => undefined)
+    if (isRecord(data)) return data as Tokens
+    throw problem('STATE_INVALID', 'This state is not one that was given to this client, or no longer', {
+      suggestion: 'Call again without it',
+      details: { recovery: 'restart' },
+    })
+  }
+}

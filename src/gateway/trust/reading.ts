@@ -1,0 +1,27 @@
+/** What rules refuse of resources and prompts: reading them, watching them, and having their arguments completed. */
+import type { Exchange } from '../../engine/exchange.ts'
+import type { Layer } from '../../engine/stages.ts'
+import { denied } from './gate.ts'
+import { judgedOf } from './options.ts'
+import type { ToolPolicy, Verdict } from './policy.ts'
+import { aimOf, readingOf, type SightParts } from './sight.ts'
+
+export function readingLayer(parts: SightParts): Layer {
+  return {
+    stage: 'decide',
+    methods: ['resources/read', 'resources/subscribe', 'prompts/get', 'completion/complete'],
+    when: exchange => parts.policy().decidesReading && verdictOn(parts, exchange)?.[1].do === 'deny',
+    run: (exchange, next) => {
+      const said = verdictOn(parts, exchange)
+      if (said?.[1].do === 'deny') throw denied(...said)
+      return next()
+    },
+  }
+}
+
+function verdictOn(parts: SightParts, exchange: Exchange): readonly [ToolPolicy, Verdict] | undefined {
+  const [kind, name] = aimOf(exchange) ?? []
+  if (kind === undefined || name === undefined || kind === 'tool') return undefined
+  const policy = readingOf(parts, kind, name)
+  return policy && [policy, policy.judge(judgedOf(parts.clients, exchange.caller, {}))]
+}

@@ -1,0 +1,43 @@
+/** Texts that may be paths or addresses, against patterns: with their detours and escapes, as whoever gets them may understand them. */
+import { matches } from '../../core/grant/pattern.ts'
+
+/** In one of the ways in which whoever gets it may understand it. `before` stands before each of them. */
+export function fitsAny(patterns: readonly string[], text: string, before = ''): boolean {
+  return patterns.some(pattern => readings(pattern, text).some(reading => matches(pattern, before + reading)))
+}
+
+/** In all of them: what lies in one folder as it is written, and in another one as it is meant, is in the other one. */
+export function fitsAll(patterns: readonly string[], text: string, before = ''): boolean {
+  return patterns.some(pattern => readings(pattern, text).every(reading => matches(pattern, before + reading)))
+}
+
+/** How often what is escaped may be escaped once more. */
+const mostEscapes = 3
+
+/** A text, and where the pattern speaks of a path or an address, what becomes of its dots and escapes. */
+function readings(pattern: string, text: string): readonly string[] {
+  if (!/[/\\]/.test(pattern) || !/[\\%]|\.\.|\/\.?\//.test(text)) return [text]
+  const found = [text, straight(text)]
+  let plain = text
+  for (let i = 0; i < mostEscapes && plain.includes('%'); i++) {
+    // One by one: what cannot be read whole is perhaps read so.
+    plain = plain.replace(/%[0-9a-f]{2}/gi, code => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+    found.push(plain, straight(plain))
+  }
+  return found
+}
+
+/** Without detours: `/a/./b//../c` is `/a/c`. */
+function straight(text: string): string {
+  const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(text)?.[0] ?? ''
+  const parts: string[] = []
+  const rest = text.slice(scheme.length).split(/[/\\]/)
+  for (const [at, part] of rest.entries()) {
+    if (part === '.' || (part === '' && at > 0 && at < rest.length - 1)) continue
+    if (part === '..' && parts.length > 0 && parts.at(-1) !== '..') {
+      // Above the root there is nothing.
+      if (parts.length > 1 || parts[0] !== '') parts.pop()
+    } else parts.push(part)
+  }
+  return scheme + parts.join('/')
+}

@@ -1,0 +1,173 @@
+/**
+ * Credentials of the gateway's own for the servers behind it. Nobody is there to be asked: where a person has to sign in, that is said,
+ * with the way to do it. What a caller shows to the gateway is not known here at all.
+ */
+import { readFile } from 'node:fs/promises'
+import {
+  type Authorization,
+  type AuthorizationContext,
+  AuthorizationError,
+  type AuthorizationRule,
+  type Browser,
+  clientCredentials,
+  oauth,
+  type TokenStorage,
+} from '../../auth/client/index.ts'
+import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
+import { quoted, type Why, why } from '../../core/why.ts'
+import { ConnectionError } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { UpstreamAuth } from './auth.ts'
+
+export interface CredentialsParts {
+  /** Where the tokens of those who signed in are. */
+  tokens(): TokenStorage
+  /** What somebody has to do to sign in at a server. */
+  signInBy(upstream: string, server: URL): string
+}
+
+/** The server will not have the gateway as it is now. */
+export class CredentialsNeeded extends Error {
+  override readonly name = 'CredentialsNeeded'
+  readonly why: Why
+
+  constructor(said: Why, cause: unknown) {
+    super(said.message, { cause })
+    this.why = said
+  }
+}
+
+class SignInNeeded extends AuthorizationError {
+  constructor() {
+    super('browser', 'it asks for a sign-in, and here is nobody who could')
+  }
+}
+
+const unseen = (): Promise<never> => Promise.reject(new SignInNeeded())
+/** So no client is registered for a sign-in that cannot be. Tokens that are kept are used and renewed. */
+const nobody: Browser = { redirectUri: unseen, authorize: unseen }
+
+export function credentialsFor(upstream: string, auth: UpstreamAuth | Authorization, parts: CredentialsParts): Authorization {
+  const told = (error: unknown, { server }: AuthorizationContext): unknown => {
+    if (!(error instanceof AuthorizationError)) return error
+    const signIn = error instanceof SignInNeeded ? parts.signInBy(upstream, server) : undefined
+    return new CredentialsNeeded(signIn === undefined ? refused(upstream, error) : unsigned(upstream, signIn), error)
+  }
+  return {
+    authorizer: context => {
+      const made = 'authorizer' in auth ? auth.authorizer(context) : undefined
+      const load = async (): Promise<Credentials> =>
+        made ?? (await authorizationBy(auth as UpstreamAuth, parts.tokens, nobody)).authorizer(context)
+      return new UpstreamCredentials(made, load, error => told(error, context))
+    },
+  }
+}
+
+/** The way that the settings stand for. Files are read now, so that what was put in their place since counts. */
+export async function authorizationBy(auth: UpstreamAuth, tokens: () => TokenStorage, browser: Browser): Promise<Authorization> {
+  const { signIn = false, clientId, clientSecretFile, privateKeyFile, algorithm, keyId, clientMetadataUrl } = auth
+  const clientSecret = auth.clientSecret ?? (await contentOf(clientSecretFile))
+  const { scopes, issuer, allow, dpop } = auth
+  const common = {
+    ...(scopes !== undefined && { scopes }),
+    ...(issuer !== undefined && { issuer }),
+    ...(allow !== undefined && { allow }),
+    ...(dpop !== undefined && { dpop }),
+    ...(clientSecret !== undefined && { clientSecret }),
+  }
+  if (signIn)
+    return oauth({
+      ...common,
+      ...(clientId !== undefined && { clientId }),
+      ...(clientMetadataUrl !== undefined && { clientMetadataUrl }),
+      storage: tokens(),
+      browser,
+    })
+  const privateKey = auth.privateKey ?? (await contentOf(privateKeyFile))
+  return clientCredentials({
+    ...common,
+    clientId: clientId ?? '',
+    ...(privateKey !== undefined && { privateKey }),
+    ...(algorithm !== undefined && { algorithm }),
+    ...(keyId !== undefined && { keyId }),
+  })
+}
+
+/** Why a server is not up, where that is a matter of credentials. */
+export function credentialsWhy(upstream: string, reason: unknown): Why | undefined {
+  if (!(reason instanceof ConnectionError)) return undefined
+  if (reason.cause instanceof CredentialsNeeded) return reason.cause.why
+  if (reason.status !== 401) return undefined
+  const fix = 'Give its entry auth: sign-in, auth: { clientId, clientSecret } or headers'
+  return why('SIGN_IN_NEEDED', 'upstream.auth', `The server ${quoted(upstream)} wants to know who calls (HTTP 401)`, fix)
+}
+
+/** Codes of those whys. */
+export const credentialCodes: ReadonlySet<string> = new Set(['SIGN_IN_NEEDED', 'CREDENTIALS_REFUSED'])
+
+async function contentOf(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined) return undefined
+  try {
+    return (await readFile(file, 'utf8')).trim()
+  } catch {
+    throw new AuthorizationError('options', `the file ${quoted(file)} cannot be read`)
+  }
+}
+
+function unsigned(upstream: string, by: string): Why {
+  return why('SIGN_IN_NEEDED', 'upstream.auth', `The server ${quoted(upstream)} needs a sign-in`, by)
+}
+
+/** What is wrong with the settings, and not with what they lead to. */
+const ownRules: ReadonlySet<AuthorizationRule> = new Set(['options', 'address', 'issuer-mismatch', 'registration', 'token-type'])
+
+function refused(upstream: string, { rule, code, message }: AuthorizationError): Why {
+  const said = clip(message, 200)
+  if (rule === 'scope')
+    return why(
+      'SCOPE_MISSING',
+      'upstream.auth',
+      `The server ${quoted(upstream)} does not let the gateway do this: ${said}`,
+      'Give scopes in auth of its entry, or let the gateway have them at the authorization server',
+    )
+  const fix = 'orrect auth in its entry'
+  return why(
+    'CREDENTIALS_REFUSED',
+    'upstream.auth',
+    `The server ${quoted(upstream)} cannot be shown who the gateway is: ${said}`,
+    code !== undefined || ownRules.has(rule) ? `C${fix}` : `It is tried again by itself; c${fix} if that does not help`,
+  )
+}
+
+/** Credentials that are got ready when the server first asks for them, and whose failures say what to do. */
+class UpstreamCredentials implements Credentials {
+  readonly #load: () => Promise<Credentials>
+  readonly #told: (error: unknown) => unknown
+  #loading: Promise<Credentials> | undefined = undefined
+  #inner: Credentials | undefined
+
+  constructor(inner: Credentials | undefined, load: () => Promise<Credentials>, told: (error: unknown) => unknown) {
+    this.#inner = inner
+    this.#load = load
+    this.#told = told
+  }
+
+  headers(method: string, url: URL): CredentialHeaders | undefined | Promise<CredentialHeaders | undefined> {
+    return this.#inner?.headers(method, url)
+  }
+
+  async refused(refusal: CredentialRefusal): Promise<void> {
+    try {
+      this.#loading ??= this.#load()
+      this.#inner = await this.#loading
+      await this.#inner.refused(refusal)
+    } catch (error) {
+      if (this.#inner === undefined) this.#loading = undefined
+      throw this.#told(error)
+    }
+  }
+
+  answered(header: (name: string) => string | undefined): void {
+    this.#inner?.answered?.(header)
+  }
+}

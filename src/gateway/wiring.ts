@@ -1,0 +1,173 @@
+/** The parts of a gateway and who knows whom. None of them is asked for anything before all of them are there. */
+import { type Clock, realClock } from '../core/clock.ts'
+import { toMilliseconds } from '../core/duration.ts'
+import { createSeal } from '../core/handle.ts'
+import { logFrom, type Trace } from '../core/log-trace.ts'
+import { version } from '../core/version.ts'
+import { declaration } from '../engine/extensions.ts'
+import { stateExtension } from '../features/reliability/session-state/messages.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import { revisions } from '../revisions/index.ts'
+import type { Context } from '../server/context.ts'
+import type { ServerOptions } from '../server/options.ts'
+import { createServer, type Server } from '../server/server.ts'
+import type { Store } from '../stores/store.ts'
+import { Aliases } from './aliases.ts'
+import { Parking } from './bridge/desk.ts'
+import { Pages } from './bridge/pages.ts'
+import { Relay } from './bridge/relay.ts'
+import { SharedDesk } from './bridge/shared-desk.ts'
+import { States } from './bridge/states.ts'
+import { Catalog } from './catalog.ts'
+import type { Kept } from './kept.ts'
+import { Links } from './links.ts'
+import { FirstLook } from './ops/first-look.ts'
+import { approveWith, noticesTo } from './ops/notices.ts'
+import type { GatewayOptions } from './options.ts'
+import { followRoots } from './roots.ts'
+import { SessionNews } from './session-news.ts'
+import { type TrustSettings, trustMembers } from './trust/settings.ts'
+import { createTrust, type Trust } from './trust/trust.ts'
+import { approveBy, credentialsParts } from './upstreams/entry.ts'
+import { Upstreams } from './upstreams/upstreams.ts'
+import { Watches } from './watches.ts'
+
+export interface Parts {
+  readonly server: Server
+  readonly trust: Trust
+  readonly catalog: Catalog
+  readonly upstreams: Upstreams
+  readonly firstLook: FirstLook
+  readonly store: Store
+  /** In the order in which they end: whoever asks others ends before them. */
+  readonly ends: readonly (() => Awaitable<void>)[]
+}
+
+export function wire(options: GatewayOptions, kept: Kept): Parts {
+  const { clock = realClock, name = 'vivarium-gateway', store } = options
+  const trace: Trace = (event, detail) => server.engine.trace(event, detail)
+  const trust = createTrust(trustOf(options), {
+    name,
+    store: kept.store,
+    shared: store !== undefined,
+    clock,
+    trace,
+    relist: upstream => upstreams.relist(upstream),
+    relaunch: upstream => upstreams.retry(upstream),
+    notice: noticesTo(options),
+    approveWith: id => approveWith(options, id),
+    approveBy: upstream => approveBy(options, upstream),
+    originOf: (kind, exposed) => catalog.originOf(kind, exposed),
+  })
+  const server = createServer(faceOptions(options, name, clock, kept, trust))
+  const aliases = new Aliases()
+  // Before all others: rules and clients are asked about what is meant.
+  server.engine.extend({ layers: [aliases.layer] })
+  trust.attach(server)
+  const news = store === undefined ? undefined : new SessionNews(server, kept.store)
+  const parking = parkingOf(options, clock, kept)
+  const relay = new Relay({
+    name,
+    parking,
+    around: trust.around,
+    states: new States(createSeal({ secrets: options.secret, clock }), clock),
+    upstreams: () => upstreams,
+    address: (upstream, uri, exchange) => links.address(upstream, uri, exchange),
+  })
+  const naming = { aliases, prefixes: (upstream: string) => upstreams.prefix(upstream) }
+  const catalog = new Catalog(server, relay, trust, clock, () => watches.look(), naming)
+  const links = new Links(catalog)
+  extendFace(server, relay, catalog, links, trust)
+  server.engine.absent = exposed => {
+    const upstream = catalog.absent(exposed)
+    return upstream === undefined ? undefined : relay.refusal(upstream)
+  }
+  const client: Upstreams['client'] = upstream => upstreams.client(upstream)
+  const upstreams = upstreamsOf({ options, clock, trace, trust, catalog, rooted: followRoots(server, client) })
+  const watches = new Watches({ server, catalog, clock, news: trust.news, client })
+  const waitMs = toMilliseconds(options.startWait ?? '5s', 'startWait')
+  const firstLook = new FirstLook({ engine: server.engine, clock, waitMs, knows: (kind, shown) => catalog.knows(kind, shown) })
+  const ends: Parts['ends'] = [
+    () => firstLook.finish(),
+    () => parking.close(),
+    () => watches.close(),
+    () => catalog.close(),
+    () => news?.close(),
+    () => server.close(),
+    () => upstreams.close(),
+    () => trust.close(),
+    () => kept.close(),
+  ]
+  return { server, trust, catalog, upstreams, firstLook, store: kept.store, ends }
+}
+
+/** What crosses beside results: what servers said in `_meta`, state that they keep, and what only a link names. */
+function extendFace({ engine }: Server, relay: Relay, catalog: Catalog, links: Links, trust: Trust): void {
+  engine.extend({
+    layers: [relay.layer],
+    capabilities: revision => (catalog.stateful ? declaration(revision, stateExtension) : {}),
+  })
+  engine.unlisted = (uri, exchange) => {
+    const place = links.find(uri, exchange)
+    if (place === undefined || !trust.readable(place, exchange)) return undefined
+    return (_: unknown, ctx: Context) => relay.read({ ...place, exposed: uri }, ctx)
+  }
+}
+
+function faceOptions(options: GatewayOptions, name: string, clock: Clock, { store }: Kept, trust: Trust): ServerOptions {
+  return {
+    ...trust.serverOptions,
+    name,
+    // Whatever is up: clients look once at what is declared.
+    offers: ['tools', 'prompts', 'resources', 'completions'],
+    version: options.version ?? version,
+    revisions: options.revisions ?? revisions.map(({ id }) => id),
+    clock,
+    ...(options.instructions !== undefined && { instructions: options.instructions }),
+    ...(options.secret !== undefined && { secret: options.secret }),
+    ...(options.store !== undefined && { store }),
+    ...(options.askTimeout !== undefined && { askTimeout: options.askTimeout }),
+    ...(options.limits !== undefined && { limits: options.limits }),
+    // What callers are not told is to be found somewhere.
+    log: logFrom(options.log, options.onTrace === undefined ? 'warn' : 'silent'),
+    ...(options.onTrace !== undefined && { onTrace: options.onTrace }),
+  }
+}
+
+function parkingOf({ store, askTimeout = '10m' }: GatewayOptions, clock: Clock, kept: Kept): Parking {
+  const shared = store === undefined ? undefined : new SharedDesk(kept.store, clock)
+  return new Parking({ clock, askMs: toMilliseconds(askTimeout), shared })
+}
+
+interface UpstreamsParts {
+  readonly options: GatewayOptions
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly trust: Trust
+  readonly catalog: Catalog
+  readonly rooted: ReturnType<typeof followRoots>
+}
+
+function upstreamsOf({ options, clock, trace, trust, catalog, rooted }: UpstreamsParts): Upstreams {
+  return new Upstreams({
+    clock,
+    random: Math.random,
+    pins: trust.pins,
+    admit: (upstream, target) => trust.launches.admit(upstream, target),
+    credentials: credentialsParts(options),
+    stderr: options.onStderr,
+    frameBytes: options.limits?.frameBytes,
+    names: options.names,
+    trace,
+    pages: new Pages(),
+    rooted: (upstream, { owner }) => rooted(upstream, owner),
+    announced: (upstream, list) => trust.news.changed(upstream, list),
+    show: (upstream, offer) => catalog.show(upstream, offer),
+    hide: upstream => catalog.hide(upstream),
+  })
+}
+
+/** What of the options is about trust. */
+export function trustOf(options: GatewayOptions): TrustSettings {
+  return Object.fromEntries(trustMembers.flatMap(name => (options[name] === undefined ? [] : [[name, options[name]]])))
+}
