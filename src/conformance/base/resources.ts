@@ -74,7 +74,7 @@ export const resourceScenarios: readonly Scenario[] = [
     ],
     async run(bench) {
       const contents = await read(bench, 'test://template/123/data')
-      bench.expect(JSON.stringify(contents).includes('123'), 'the contents must be those of the id')
+      bench.expect(JSON.stringify(contents ?? []).includes('123'), 'the contents must be those of the id')
     },
   }),
   scenario('base/resources/read-listed', {

@@ -220,9 +220,11 @@ export const roundScenarios: readonly Scenario[] = [
       const peer = await bench.open({ capabilities: all })
       peer.onRequest('elicitation/create', () => ({ action: 'accept', content: { context: 'vivarium-context' } }))
       const answer = await peer.converse('prompts/get', { name: fixture('prompt') })
-      bench.expect(JSON.stringify(resultIn(answer)['messages']).includes('vivarium-context'), 'the prompt must see the answer', [
-        answer.frame,
-      ])
+      bench.expect(
+        JSON.stringify(resultIn(answer)['messages'] ?? []).includes('vivarium-context'),
+        'the prompt must see the answer',
+        [answer.frame],
+      )
     },
   }),
   scenario('base/rounds/no-requests', {

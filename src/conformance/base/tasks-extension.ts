@@ -150,6 +150,8 @@ export const taskExtensionScenarios: readonly Scenario[] = [
     const answer = await peer.converse('tools/call', { name: 'test_tool_with_task' })
     bench.expect(resultIn(answer)['resultType'] === 'task', 'after the answer it must become a task', [answer.frame])
     const done = await until(bench, peer, String(resultIn(answer)['taskId']), ['completed'])
-    bench.expect(JSON.stringify(resultIn(done)['result']).includes('Ada'), 'the result must name what was answered', [done.frame])
+    bench.expect(JSON.stringify(resultIn(done)['result'] ?? {}).includes('Ada'), 'the result must name what was answered', [
+      done.frame,
+    ])
   }),
 ]
