@@ -16,15 +16,19 @@ export interface LimitState {
 /** Several limits are named side by side. Where the carrier has no headers nothing is written. */
 export function tellLimit(exchange: Exchange, { name, most, periodMs, remaining, resetMs, unit }: LimitState): void {
   if (exchange.caller.carrier !== 'http') return
-  const { advice = {} } = exchange
+  const { advice } = exchange
   const label = quoted(name)
   const counted = unit === undefined ? '' : `;qu=${quoted(unit)}`
   const policy = `${label};q=${Math.floor(most)};w=${seconds(periodMs)}${counted}`
-  exchange.advice = {
-    ...advice,
-    'ratelimit-policy': joined(advice['ratelimit-policy'], policy),
-    ratelimit: joined(advice['ratelimit'], `${label};r=${Math.max(0, Math.floor(remaining))};t=${seconds(resetMs)}`),
-  }
+  const state = `${label};r=${Math.max(0, Math.floor(remaining))};t=${seconds(resetMs)}`
+  exchange.advice =
+    advice === undefined
+      ? { 'ratelimit-policy': policy, ratelimit: state }
+      : {
+          ...advice,
+          'ratelimit-policy': joined(advice['ratelimit-policy'], policy),
+          ratelimit: joined(advice['ratelimit'], state),
+        }
 }
 
 export function tellWait(exchange: Exchange, waitMs: number): void {
@@ -35,9 +39,17 @@ function joined(before: string | undefined, more: string): string {
   return before === undefined ? more : `${before}, ${more}`
 }
 
+/** Names of limits are few, and told with each call. */
+const quotes = new Map<string, string>()
+const mostQuotes = 1_000
+
 /** A string of structured fields (RFC 9651): printable ASCII. */
 function quoted(text: string): string {
-  return `"${text.replace(/[^\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')}"`
+  const known = quotes.get(text)
+  if (known !== undefined) return known
+  const made = `"${text.replace(/[^\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')}"`
+  if (quotes.size < mostQuotes) quotes.set(text, made)
+  return made
 }
 
 function seconds(ms: number): number {
