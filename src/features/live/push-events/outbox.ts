@@ -117,15 +117,15 @@ export class Outbox {
     this.#timer?.()
     this.#timer = undefined
     this.#expire()
-    for (const host of hosts()) if (host.reachable) this.#serve(host)
+    // One moment for all: what becomes due between two looks at the clock would be neither sent nor waited for.
     const now = clock.now()
+    for (const host of hosts()) if (host.reachable) this.#serve(host, now)
     let next = Number.POSITIVE_INFINITY
     for (const { notBefore } of this.#waiting.values()) if (notBefore > now && notBefore < next) next = notBefore
     if (next < Number.POSITIVE_INFINITY) this.#timer = clock.setTimeout(() => this.pump(), next - now, true)
   }
 
-  #serve(host: LiveHost): void {
-    const now = this.#options.clock.now()
+  #serve(host: LiveHost, now: number): void {
     const busy = new Set<string>()
     let flying = 0
     for (const waiting of this.#waiting.values()) {
