@@ -11,6 +11,9 @@ const maxWorkers = 2 * Math.max(2, availableParallelism() - 1)
 
 const all = ['{src,test,scripts,examples}/**/*.test.ts']
 
+/** The runtimes have packages of their own, this one among them. */
+const foreign = '**/node_modules/**'
+
 /**
  * Rooms whose tests leave nothing behind in their process share it: a new one for each file, which has to load everything again,
  * costs more than most of the tests do.
@@ -36,7 +39,7 @@ function project(test: TestProjectInlineConfiguration['test']): TestProjectInlin
       testTimeout: 30_000,
       hookTimeout: 60_000,
       expect: { poll: { timeout: 20_000 } },
-      setupFiles: ['test/oracle/setup.ts'],
+      setupFiles: ['test/oracle/setup.ts', 'test/log-lines/setup.ts'],
       ...test,
     },
   }
@@ -45,13 +48,13 @@ function project(test: TestProjectInlineConfiguration['test']): TestProjectInlin
 export default defineConfig({
   test: {
     projects: [
-      project({ name: 'alone', include: all, exclude: together }),
-      project({ name: 'together', include: together, isolate: false }),
+      project({ name: 'alone', include: all, exclude: [foreign, ...together] }),
+      project({ name: 'together', include: together, exclude: [foreign], isolate: false }),
     ],
     maxWorkers,
     teardownTimeout: 5_000,
     globalSetup: ['test/oracle/announce.ts', 'test/shared-postgres.ts'],
     sequence: { sequencer: LongestFirst },
-    reporters: ['default', './scripts/lib/cells-reporter.ts'],
+    reporters: ['default', './scripts/lib/cells-reporter.ts', './scripts/lib/proofs-reporter.ts'],
   },
 })

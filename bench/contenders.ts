@@ -16,6 +16,8 @@ export interface Contender {
   /** The revision it is really asked for in the 2025-11-25 rows, where it knows only older ones. */
   readonly handshake?: string
   readonly accept?: string
+  /** Flags of Node that its process is started with. */
+  readonly flags?: readonly string[]
   script(carrier: Carrier): string
   args(carrier: Carrier, mode: Mode, revision: Revision): string[]
 }

@@ -28,6 +28,15 @@ import { measureStreaming } from './sections/streaming.ts'
 const options = readOptions(process.argv.slice(2))
 guard(options.timing.watchdogMs)
 
+if (options.against !== undefined) {
+  const { runAgainst } = await import('./against/run.ts')
+  const fine = await runAgainst(options, options.against).catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : String(error))
+    return false
+  })
+  process.exit(fine ? 0 : 1)
+}
+
 const contenders = chooseContenders(options)
 const started = performance.now()
 const results: Results = {

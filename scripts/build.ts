@@ -7,9 +7,10 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { type RolldownOutput, rolldown } from 'rolldown'
-import { COMMANDS, EXAMPLES, PUBLIC, present, WORKERS } from './lib/entries.ts'
+import { COMMANDS, EXAMPLES, PUBLIC, present, WEB, WORKERS } from './lib/entries.ts'
 import { listBuilt, root } from './lib/files.ts'
 import { readImports } from './lib/source.ts'
+import { webFaces } from './lib/web-faces.ts'
 import { writeSchemas } from './schemas/write.ts'
 
 const dist = join(root, 'dist')
@@ -33,7 +34,7 @@ const groups = [
 const started = performance.now()
 const skip = (file: string) => console.error(`build: ${file} does not exist yet, left out`)
 const entries = Object.assign({}, ...[PUBLIC, WORKERS, COMMANDS, EXAMPLES].map(each => present(each, skip)))
-const written = replaceOutput(await bundle())
+const written = replaceOutput([...(await bundle()), ...(await bundleWeb())])
 await writeSchemas()
 const declared = process.argv.includes('--js') || writeDeclarations()
 console.error(`build: ${Object.keys(entries).length} entries, ${written} files, ${Math.round(performance.now() - started)} ms`)
@@ -61,8 +62,29 @@ async function bundle(): Promise<RolldownOutput['output']> {
   return output
 }
 
+/** The same sources with the faces that need nothing of Node. Bundlers take them further, so that there are no maps. */
+async function bundleWeb(): Promise<RolldownOutput['output'][number][]> {
+  const input = Object.fromEntries(Object.entries(present(PUBLIC)).filter(([name]) => WEB.includes(name)))
+  const build = await rolldown({
+    cwd: root,
+    input,
+    platform: 'neutral',
+    transform: { target: 'es2022' },
+    plugins: [webFaces],
+  })
+  const { output } = await build.generate({
+    format: 'esm',
+    entryFileNames: 'web/[name].js',
+    chunkFileNames: 'web/chunks/[name]-[hash].js',
+    minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
+    codeSplitting: { groups: groups.slice(0, 1) },
+  })
+  await build.close()
+  return output
+}
+
 /** Writes what changed, then removes what is stale, so that a process running from dist/ is not pulled from under its feet. */
-function replaceOutput(files: RolldownOutput['output']): number {
+function replaceOutput(files: readonly RolldownOutput['output'][number][]): number {
   for (const file of files) {
     const path = join(dist, file.fileName)
     const contents = file.type === 'chunk' ? file.code : file.source
@@ -85,13 +107,17 @@ function writeDeclarations(): boolean {
   return status === 0
 }
 
-/** In words that compilers since 5.4 know: imports of what is there when it runs, and byte arrays without a parameter. */
+/**
+ * In words that compilers since 5.4 know: imports of what is there when it runs, and byte arrays without a parameter. What is
+ * disposable brings the library that says so, because `lib` of most projects does not.
+ */
 function plainDeclarations(path: string): void {
   const text = readFileSync(path, 'utf8')
   const plain = text
     .replaceAll(/((?:from|import)\s*\(?\s*['"]\.{1,2}\/[^'"]+)(?<!\.d)\.ts(?=['"])/g, '$1.js')
     .replaceAll(/\bUint8Array<ArrayBuffer(?:Like)?>/g, 'Uint8Array')
-  if (plain !== text) writeFileSync(path, plain)
+  const disposable = /\b(?:asyncDispose|(?:Async)?Disposable)\b/.test(plain) ? '/// <reference lib="esnext.disposable" />\n' : ''
+  if (disposable + plain !== text) writeFileSync(path, disposable + plain)
 }
 
 /** Removes the declarations that no public entry leads to: they are nobody's business, and some belong to test helpers. */

@@ -4,7 +4,8 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { PUBLIC, present } from './lib/entries.ts'
+import { findUndocumented } from './lib/documented.ts'
+import { PUBLIC, present, WEB } from './lib/entries.ts'
 import { readExports } from './lib/exports.ts'
 import { root } from './lib/files.ts'
 import { runCheck } from './lib/report.ts'
@@ -48,13 +49,19 @@ function readText(path: string): string {
   }
 }
 
+/** Bun and Deno say `node` too. Whatever says neither has nothing but web standards, or must be taken to have no more. */
+function facesOf(name: string): Record<string, string> {
+  if (!WEB.includes(name)) return { default: `./dist/${name}.js` }
+  return { browser: `./dist/web/${name}.js`, node: `./dist/${name}.js`, default: `./dist/web/${name}.js` }
+}
+
 function findEntryProblems(entries: ReadonlyMap<string, string>): string[] {
   const stars = [...entries].flatMap(([name, source]) =>
     readExports(source).stars.map(line => `${PUBLIC[name]}:${line}: \`export *\` hides what is public; name each export`),
   )
   const faces = Object.entries(PUBLIC).map(([name, file]) => [
     `./${name}`,
-    { types: `./dist/types/${file.replace(/^src\//, '').replace(/\.ts$/, '.d.ts')}`, default: `./dist/${name}.js` },
+    { types: `./dist/types/${file.replace(/^src\//, '').replace(/\.ts$/, '.d.ts')}`, ...facesOf(name) },
   ])
   // Tools ask a package for its version that way.
   const documents = [
@@ -77,6 +84,20 @@ function findEntryProblems(entries: ReadonlyMap<string, string>): string[] {
   ]
 }
 
+/** The entries whose options an author, a caller or an operator writes by hand, and what such options are called. */
+const WRITTEN = ['server', 'client', 'host']
+const OPTIONS = /(?:Options|Settings|Section|Limits?|Rules?|When|Rate|Hours|Hooks)$|^Server$/
+
+/** What is written by hand is explained where it is written: in the editor. */
+function findSilentOptions(entries: ReadonlyMap<string, string>): string[] {
+  const seen = new Set<string>()
+  return WRITTEN.flatMap(name =>
+    readExports(entries.get(name) ?? '')
+      .types.filter(type => OPTIONS.test(type))
+      .flatMap(type => findUndocumented(type, PUBLIC[name] ?? '', file => readText(file) || undefined, seen)),
+  )
+}
+
 if (import.meta.main) {
   const entries = new Map(Object.entries(present(PUBLIC)).map(([name, file]) => [name, readText(file)]))
   const list = writeList(entries)
@@ -88,5 +109,5 @@ if (import.meta.main) {
     readText(FILE) === list
       ? []
       : [...diffLists(readText(FILE), list), `${FILE} is not up to date; run \`npm run fix\` and review the change`]
-  runCheck('api', () => [...findEntryProblems(entries), ...stale])
+  runCheck('api', () => [...findEntryProblems(entries), ...findSilentOptions(entries), ...stale])
 }

@@ -1,5 +1,5 @@
 /**
- * package-lock.json names every optional platform package (a binary for macOS, Windows, musl …), also those that the
+ * Each lock file names every optional platform package (a binary for macOS, Windows, musl …), also those that the
  * registry of the machine that wrote the lock did not offer. npm drops those silently, and then `npm ci` refuses the
  * lock everywhere. `--write` completes it: version from the package that asks, platform from the name, so that
  * npm skips them where they do not fit and finds them by name and version where they do.
@@ -20,6 +20,8 @@ interface LockEntry {
 type Packages = Record<string, LockEntry>
 
 const OS = ['android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32', 'aix']
+/** Words of other makers for the same. */
+const SAME: Readonly<Record<string, string>> = { windows: 'win32', aarch64: 'arm64', '64': 'x64' }
 const CPU = ['arm64', 'x64', 'arm', 'ia32', 'ppc64', 's390x', 'riscv64', 'loong64', 'mips64el', 'wasm32']
 
 /** The entries a lock lacks, by their path in it. */
@@ -56,26 +58,29 @@ function holds(packages: Packages, path: string, name: string, version: string):
 }
 
 function platform(name: string): { cpu: string[]; libc: string | undefined; os: string[] } {
-  const words = name.split('/').at(-1)?.split('-') ?? []
+  const words = (name.split('/').at(-1)?.split('-') ?? []).map(word => SAME[word] ?? word)
   const cpu = CPU.filter(word => words.includes(word))
   if (cpu.length === 0) throw new Error(`${name}: no platform in its name; add its lock entry by hand`)
   const libc = words.includes('musl') ? 'musl' : words.some(word => word.startsWith('gnu')) ? 'glibc' : undefined
   return { cpu, libc, os: OS.filter(word => words.includes(word)) }
 }
 
+/** The second one is for the runtimes that `npm run runtimes` installs. */
+const LOCKS = ['package-lock.json', 'test/runtimes/package-lock.json']
+
 if (import.meta.main) {
-  const text = readFileSync('package-lock.json', 'utf8')
-  const lock = JSON.parse(text) as { packages: Packages }
-  const missing = missingEntries(lock.packages)
-  if (process.argv.includes('--write') && Object.keys(missing).length > 0) {
-    const [root, ...rest] = Object.entries({ ...lock.packages, ...missing })
-    lock.packages = Object.fromEntries([root, ...rest.sort(([a], [b]) => a.localeCompare(b, 'en'))] as [string, LockEntry][])
-    writeFileSync('package-lock.json', `${JSON.stringify(lock, null, 2)}\n`)
-  } else {
-    runCheck('lock', () =>
-      Object.keys(missing).map(
-        path => `package-lock.json: no entry for ${path}, so \`npm ci\` would refuse it; run \`npm run fix\``,
-      ),
-    )
-  }
+  const writing = process.argv.includes('--write')
+  const problems = LOCKS.flatMap(path => {
+    const lock = JSON.parse(readFileSync(path, 'utf8')) as { packages: Packages }
+    const missing = missingEntries(lock.packages)
+    if (!writing)
+      return Object.keys(missing).map(name => `${path}: no entry for ${name}, so \`npm ci\` would refuse it; run \`npm run fix\``)
+    if (Object.keys(missing).length > 0) {
+      const [root, ...rest] = Object.entries({ ...lock.packages, ...missing })
+      lock.packages = Object.fromEntries([root, ...rest.sort(([a], [b]) => a.localeCompare(b, 'en'))] as [string, LockEntry][])
+      writeFileSync(path, `${JSON.stringify(lock, null, 2)}\n`)
+    }
+    return []
+  })
+  runCheck('lock', () => problems)
 }

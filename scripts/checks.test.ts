@@ -4,6 +4,7 @@ import { findBrokenLinks, findDecisionProblems } from './check-docs.ts'
 import { writeFull, writeIndex } from './check-llms.ts'
 import { missingEntries } from './check-lock.ts'
 import { findSizeProblems } from './check-size.ts'
+import { findUndocumented } from './lib/documented.ts'
 
 describe('check-size', () => {
   it('stops source at 400 lines and tests at 600', () => {
@@ -126,5 +127,35 @@ describe('check-llms', () => {
     expect(full).toContain('<!-- docs/guide/b.md -->\n\n# Bees\n\nThey [fly](docs/guide/a.md#x).')
     expect(full).toContain('[the web](https://example.com)')
     expect(full).not.toContain('0001')
+  })
+})
+
+describe('check-api, of options', () => {
+  const files: Readonly<Record<string, string>> = {
+    'src/a/index.ts': "export type { AOptions } from './options.ts'\nexport type { Alias } from './options.ts'\n",
+    'src/a/options.ts': [
+      "import type { Base } from '../b/base.ts'",
+      'export interface AOptions extends Omit<Base, "x"> {',
+      '  /** Told. */',
+      '  readonly told?: string',
+      '  readonly silent?: { readonly inner: string }',
+      '  /** Both. */',
+      '  call(a: string): void',
+      '  call(a: number): void',
+      '}',
+      'export type Alias = Base & string',
+      '',
+    ].join('\n'),
+    'src/b/base.ts': 'export interface Base {\n  readonly inherited?: string\n}\n',
+  }
+
+  it('finds members without a comment through re-exports, aliases and what is extended, each with its line', () => {
+    const read = (file: string): string | undefined => files[file]
+    expect(findUndocumented('AOptions', 'src/a/index.ts', read).map(line => line.split(' has ')[0])).toEqual([
+      'src/b/base.ts:2: Base.inherited',
+      'src/a/options.ts:5: AOptions.silent',
+    ])
+    expect(findUndocumented('Alias', 'src/a/index.ts', read)).toHaveLength(1)
+    expect(findUndocumented('Missing', 'src/a/index.ts', read)).toEqual([])
   })
 })

@@ -145,7 +145,7 @@ describe.each([
     const look = async (): Promise<Frame> => resultOf(await modern(other, 'tasks/get', { taskId }))
     while ((await look())['status'] === 'working') await new Promise(setImmediate)
     const [key = ''] = Object.keys((await look())['inputRequests'] as Frame)
-    await modern(other, 'tasks/update', { taskId, inputResponses: { [key]: { action: 'accept', content: {} } } })
+    await modern(other, 'tasks/update', { taskId, inputResponses: { [key]: { action: 'accept', content: { confirm: true } } } })
     while ((await look())['status'] !== 'completed') await new Promise(setImmediate)
     expect(await look()).toMatchObject({ result: { content: [{ text: 'sure: true' }] } })
   })

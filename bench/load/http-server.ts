@@ -21,7 +21,7 @@ export async function startHttp(
   revision: Revision,
   flags: readonly string[] = SIDE_CHANNEL_FLAGS,
 ): Promise<HttpServer> {
-  const child = launch(contender.script('http'), contender.args('http', mode, revision), flags)
+  const child = launch(contender.script('http'), contender.args('http', mode, revision), [...(contender.flags ?? []), ...flags])
   const announced = new Promise<number>(resolve => {
     let text = ''
     child.process.stdout.on('data', (chunk: Buffer) => {

@@ -10,7 +10,7 @@ import { Template } from './template.ts'
 
 /** Starts a contender over stdio and does the handshake its revision asks for. */
 export async function openStdio(contender: Contender, mode: Mode, revision: Revision): Promise<Target> {
-  const child = launch(contender.script('stdio'), contender.args('stdio', mode, revision))
+  const child = launch(contender.script('stdio'), contender.args('stdio', mode, revision), contender.flags)
   const { stdin, stdout } = child.process
   let receive: (lines: Buffer[]) => void = () => {}
   stdout.on(

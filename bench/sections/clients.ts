@@ -11,13 +11,13 @@ import { type ClientRow, failure } from '../results.ts'
 import { median } from '../stats.ts'
 import type { Revision } from '../work.ts'
 
-interface ClientRound {
+export interface ClientRound {
   calls: number
   cpuMicros: number
   ms: number
 }
 
-interface Client {
+export interface MeasuredClient {
   name: string
   round?: (inFlight: number, ms: number) => Promise<ClientRound>
   child: Child
@@ -53,8 +53,8 @@ export async function measureClients(options: Options, done: (row: ClientRow) =>
 const present = (options: Options, name: string): boolean =>
   name === 'raw' || (wanted(options, name) && (name !== 'vivarium' || built()))
 
-async function openClient(name: string, place: object): Promise<Client> {
-  const child = launch(`clients/${name}.mjs`, [JSON.stringify(place)])
+export async function openClient(name: string, place: object, flags?: readonly string[]): Promise<MeasuredClient> {
+  const child = launch(`clients/${name}.mjs`, [JSON.stringify(place)], flags)
   let receive: (line: string) => void = () => {}
   child.process.stdout.on(
     'data',
@@ -87,7 +87,7 @@ async function openClient(name: string, place: object): Promise<Client> {
   }
 }
 
-async function takeTurns(clients: readonly Client[], inFlight: number, options: Options): Promise<void> {
+async function takeTurns(clients: readonly MeasuredClient[], inFlight: number, options: Options): Promise<void> {
   const { clientRounds, clientRoundMs, clientWarmMs } = options.timing
   for (const client of clients) client.results = []
   for (let turn = 0; turn <= clientRounds; turn++) {
@@ -104,7 +104,7 @@ async function takeTurns(clients: readonly Client[], inFlight: number, options: 
   }
 }
 
-function summarise(clients: readonly Client[]): ClientRow['cells'] {
+function summarise(clients: readonly MeasuredClient[]): ClientRow['cells'] {
   const cost = (round: ClientRound | undefined): number => (round === undefined ? Number.NaN : round.cpuMicros / round.calls)
   const raw = clients[0]?.results ?? []
   const cells: ClientRow['cells'] = {}

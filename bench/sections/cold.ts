@@ -4,7 +4,7 @@ import { HttpConnection } from '../load/http-connection.ts'
 import { greet, startHttp } from '../load/http-server.ts'
 import { lineReader } from '../load/lines.ts'
 import { type Options, wanted } from '../options.ts'
-import { launch, STEP_MS, within } from '../processes.ts'
+import { cpuMicros, launch, STEP_MS, within } from '../processes.ts'
 import { type ColdRow, failure } from '../results.ts'
 import { median } from '../stats.ts'
 import { FIRST_ID, opening, type Revision } from '../work.ts'
@@ -30,8 +30,7 @@ export async function measureColdStart(
     for (let turn = 0; turn < options.timing.coldStarts; turn++) {
       for (const contender of entered) {
         try {
-          const time = row.carrier === 'stdio' ? coldStdio : coldHttp
-          times.get(contender.name)?.push(await time(contender, row.revision))
+          times.get(contender.name)?.push((await coldStart(row.carrier, contender, row.revision)).ms)
         } catch (error) {
           failed.set(contender.name, failure(error).failed)
         }
@@ -51,33 +50,43 @@ function summarise(times: Map<string, number[]>, failed: Map<string, string>): C
   return cells
 }
 
-async function coldStdio(contender: Contender, revision: Revision): Promise<number> {
+/** From its spawning to its first answer. */
+export interface ColdStart {
+  readonly ms: number
+  readonly cpuMicros: number
+}
+
+export function coldStart(carrier: Carrier, contender: Contender, revision: Revision): Promise<ColdStart> {
+  return carrier === 'stdio' ? coldStdio(contender, revision) : coldHttp(contender, revision)
+}
+
+async function coldStdio(contender: Contender, revision: Revision): Promise<ColdStart> {
   const started = performance.now()
-  const child = launch(contender.script('stdio'), contender.args('stdio', 'tools', revision))
+  const child = launch(contender.script('stdio'), contender.args('stdio', 'tools', revision), contender.flags)
   try {
-    const answered = new Promise<number>(resolve => {
+    const answered = new Promise<ColdStart>(resolve => {
       child.process.stdout.on(
         'data',
-        lineReader(() => resolve(performance.now())),
+        lineReader(() => resolve({ ms: performance.now() - started, cpuMicros: cpuMicros(child.pid) })),
       )
     })
     child.process.stdin.write(`${JSON.stringify(opening(revision, FIRST_ID, contender.handshake))}\n`)
-    return (await within(STEP_MS, contender.name, Promise.race([answered, child.gone]))) - started
+    return await within(STEP_MS, contender.name, Promise.race([answered, child.gone]))
   } finally {
     await child.stop()
   }
 }
 
-async function coldHttp(contender: Contender, revision: Revision): Promise<number> {
+async function coldHttp(contender: Contender, revision: Revision): Promise<ColdStart> {
   const started = performance.now()
   // No side channel: importing it would be timed too.
   const { child, port } = await startHttp(contender, 'tools', revision, [])
   try {
     const connection = await HttpConnection.open(port)
     await greet(connection, { port, contender, revision })
-    const elapsed = performance.now() - started
+    const cold = { ms: performance.now() - started, cpuMicros: cpuMicros(child.pid) }
     connection.close()
-    return elapsed
+    return cold
   } finally {
     child.process.kill('SIGKILL')
     await child.stop()

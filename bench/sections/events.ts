@@ -81,13 +81,13 @@ async function measured(
   revision: Revision,
   subscribers: number,
 ): Promise<EventFigures> {
-  const servers: Server[] = []
+  const servers: EventServer[] = []
   const readers: EventReader[] = []
   try {
     // One after the other: the first makes the tables.
-    for (const { script, args } of started) servers.push(await start(script, args))
+    for (const { script, args } of started) servers.push(await startEventServer(script, args))
     for (let at = 0; at < subscribers; at++) {
-      const { url } = servers[at % servers.length] as Server
+      const { url } = servers[at % servers.length] as EventServer
       readers.push(await readEvents(url, revision))
     }
     const bench = rounds(servers, readers)
@@ -102,7 +102,7 @@ async function measured(
   }
 }
 
-function rounds(servers: readonly Server[], readers: readonly EventReader[]): (ms: number) => Promise<EventFigures> {
+function rounds(servers: readonly EventServer[], readers: readonly EventReader[]): (ms: number) => Promise<EventFigures> {
   let emitted = 0
   const window = readers.length === 1 ? WINDOW : 1
   const arrived = async (): Promise<void> => {
@@ -114,7 +114,7 @@ function rounds(servers: readonly Server[], readers: readonly EventReader[]): (m
     const [began, used, before] = [performance.now(), cpu(), emitted]
     while (performance.now() - began < ms) {
       emitted += window
-      await within(STEP_MS, 'emit', (servers[0] as Server).emit(window))
+      await within(STEP_MS, 'emit', (servers[0] as EventServer).emit(window))
       await within(STEP_MS, 'deliver', arrived())
     }
     const count = emitted - before
@@ -129,14 +129,14 @@ function rounds(servers: readonly Server[], readers: readonly EventReader[]): (m
   }
 }
 
-interface Server {
+export interface EventServer {
   readonly child: Child
   readonly url: string
   emit(count: number): Promise<void>
 }
 
-async function start(script: string, args: readonly string[]): Promise<Server> {
-  const child = launch(script, args)
+export async function startEventServer(script: string, args: readonly string[], flags?: readonly string[]): Promise<EventServer> {
+  const child = launch(script, args, flags)
   const lines: ((line: string) => void)[] = []
   const line = (): Promise<string> => Promise.race([new Promise<string>(resolve => void lines.push(resolve)), child.gone])
   let text = ''

@@ -44,7 +44,7 @@ async function measured(store: string, row: (row: KeyRow) => void, measure: () =
 }
 
 async function one(options: Options, url: string | undefined, keyed: boolean): Promise<Omit<KeyRow, 'store'>> {
-  const bench = await open(url)
+  const bench = await openKeyedCalls(url)
   try {
     return { cells: { fresh: summary(await rounds(options, () => bench.round(options.timing.roundMs, keyed, false))) } }
   } finally {
@@ -53,7 +53,7 @@ async function one(options: Options, url: string | undefined, keyed: boolean): P
 }
 
 async function both(options: Options, url: string): Promise<Omit<KeyRow, 'store'>> {
-  const bench = await open(url)
+  const bench = await openKeyedCalls(url)
   try {
     const fresh = await rounds(options, () => bench.round(options.timing.roundMs, true, false))
     const replay = await rounds(options, () => bench.round(options.timing.roundMs, true, true))
@@ -93,7 +93,7 @@ function summary(all: readonly Round[]) {
 }
 
 /** A server, and somebody who speaks to it in frames, without a client between. */
-async function open(url: string | undefined) {
+export async function openKeyedCalls(url: string | undefined) {
   const { createServer } = await import('vivarium/server')
   const { openStore } = await import('vivarium/stores')
   const store = url === undefined ? undefined : await openStore(url)

@@ -4,18 +4,17 @@
  */
 import { AnswerCheck } from '../answers.ts'
 import type { Contender } from '../contenders.ts'
-import type { RoundResult } from '../load/round.ts'
 import { openStdio } from '../load/stdio.ts'
 import type { Target } from '../load/target.ts'
 import { type Options, wanted } from '../options.ts'
 import { failure, type PlainRow } from '../results.ts'
 import { median } from '../stats.ts'
+import { sampleOf, turns } from '../turns.ts'
 import { buildVariants } from '../variants/build.ts'
 import { type Revision, type Work, works } from '../work.ts'
 
 const IN_FLIGHT = 32
 const ROUNDS = 7
-/** Each round is shared out in short turns, so that whatever else the machine does hits all alike. */
 const SLICES = 12
 
 export async function measurePlain(options: Options, row: (row: PlainRow) => void): Promise<void> {
@@ -47,7 +46,8 @@ async function measureOne({ timing }: Options, contenders: readonly Contender[],
     const order = [...targets]
     for (const [, target] of order) await target.run(work, check, IN_FLIGHT, timing.warmMs)
     for (let round = 0; round < ROUNDS; round++) {
-      const spent = await turns(order, target => target.run(work, check, IN_FLIGHT, timing.roundMs / SLICES))
+      const slice = (target: Target) => target.run(work, check, IN_FLIGHT, timing.roundMs / SLICES)
+      const spent = await turns(order, SLICES, async target => sampleOf(await slice(target)))
       for (const [name, cost] of spent) costs.get(name)?.push(cost)
     }
     const [one = [], two = []] = [costs.get('none'), costs.get('none again')]
@@ -57,25 +57,6 @@ async function measureOne({ timing }: Options, contenders: readonly Contender[],
   } finally {
     await Promise.all([...targets.values()].map(target => target.stop()))
   }
-}
-
-/** The cost of a call by name, over one round. Each begins as often as the others, and nobody has two turns in a row. */
-async function turns(
-  order: readonly (readonly [string, Target])[],
-  measure: (target: Target) => Promise<RoundResult>,
-): Promise<Map<string, number>> {
-  const sums = new Map(order.map(([name]) => [name, { cpu: 0, requests: 0 }]))
-  for (let slice = 0; slice < SLICES; slice++) {
-    const first = slice % order.length
-    for (const [name, target] of [...order.slice(first), ...order.slice(0, first)]) {
-      const { cpuMicros, requests } = await measure(target)
-      const sum = sums.get(name)
-      if (sum === undefined) continue
-      sum.cpu += cpuMicros
-      sum.requests += requests
-    }
-  }
-  return new Map([...sums].map(([name, { cpu, requests }]) => [name, cpu / requests]))
 }
 
 function figuresOf(mine: readonly number[], yardstick: readonly number[]) {

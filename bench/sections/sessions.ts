@@ -24,7 +24,7 @@ export async function measureSessions(
     // The schema language makes no difference to a session.
     if (!contender.http.includes('2025-11-25') || contender.name === 'vivarium-json') continue
     try {
-      cells[contender.name] = await measure(contender, sessions)
+      cells[contender.name] = await measureContender(contender, sessions)
     } catch (error) {
       cells[contender.name] = failure(error)
     }
@@ -32,7 +32,7 @@ export async function measureSessions(
   done({ sessions, cells })
 }
 
-async function measure(contender: Contender, sessions: number): Promise<SessionFigures> {
+export async function measureContender(contender: Contender, sessions: number): Promise<SessionFigures> {
   const server = await startHttp(contender, 'tools', '2025-11-25', ['--expose-gc', ...SIDE_CHANNEL_FLAGS])
   try {
     // The first ones also pay for compiled code and tables, which do not grow with sessions.

@@ -16,16 +16,26 @@ type Caller = () => Promise<Times>
 
 export async function measureStreaming({ quick }: Options, row: (row: StreamRow) => void): Promise<void> {
   const calls = quick ? 10 : 100
-  const kinds = { floor: floorCaller, '2025-11-25': ours('2025-11-25'), '2026-07-28': ours('2026-07-28') }
+  const kinds = { floor: floorCaller, '2025-11-25': streamingCaller('2025-11-25'), '2026-07-28': streamingCaller('2026-07-28') }
   for (const [way, open] of Object.entries(kinds))
     row({ way, cells: { streaming: await measured(way === 'floor' ? 'floor' : 'vivarium', open, calls).catch(failure) } })
 }
 
+/** A server of streams, and its address. */
+export async function startStreaming(
+  kind: string,
+  pauseMs: number,
+  flags?: readonly string[],
+): Promise<{ child: Child; url: string }> {
+  const child: Child = launch('servers/streaming.mjs', [kind, String(CHUNKS), String(pauseMs)], flags)
+  const [said] = await within(STEP_MS, kind, Promise.race([once(child.process.stdout, 'data'), child.gone]))
+  return { child, url: `http://127.0.0.1:${/\d+/.exec(String(said))?.[0]}/mcp` }
+}
+
 async function measured(kind: string, open: (url: string) => Promise<Opened>, calls: number) {
-  const child: Child = launch('servers/streaming.mjs', [kind, String(CHUNKS), String(PAUSE_MS)])
+  const { child, url } = await startStreaming(kind, PAUSE_MS)
   try {
-    const [said] = await within(STEP_MS, kind, Promise.race([once(child.process.stdout, 'data'), child.gone]))
-    const { call, close } = await open(`http://127.0.0.1:${/\d+/.exec(String(said))?.[0]}/mcp`)
+    const { call, close } = await open(url)
     for (let warm = 0; warm < 10; warm++) await call()
     const times: Times[] = []
     for (let at = 0; at < calls; at++) times.push(await within(STEP_MS, kind, call()))
@@ -41,12 +51,12 @@ async function measured(kind: string, open: (url: string) => Promise<Opened>, ca
   }
 }
 
-interface Opened {
+export interface Opened {
   readonly call: Caller
   close(): Promise<void>
 }
 
-function ours(revision: '2025-11-25' | '2026-07-28'): (url: string) => Promise<Opened> {
+export function streamingCaller(revision: '2025-11-25' | '2026-07-28'): (url: string) => Promise<Opened> {
   return async url => {
     const mcp = await connect(url, { revisions: [revision] })
     const call = async (): Promise<Times> => {

@@ -16,6 +16,7 @@ export function reliability(): Reliability {
     audit: { read: absent, verify: absent },
     judgeHearing: () => undefined,
     store: absent,
+    ready: async () => {},
     runners: absent,
     declare: () => {},
     allow: absent,

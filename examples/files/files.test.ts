@@ -87,9 +87,9 @@ describe.each(wires)('a live host on %s', revision => {
     const { mcp, live, main, root } = await hosted({ revision })
     const first = await mcp.callTool('edit_file', { path: 'src/main.ts', find: '1', replace: '2' })
     const one = checkpointOf(first)
-    expect(first.live).toEqual({ checkpoint: one, parent: null })
+    expect(first.live).toEqual({ featureSet: 'files.edit', checkpoint: one, parent: null })
     const made = await mcp.callTool('write_file', { path: 'b.txt', content: 'b' }, { live: { checkpoint: one } })
-    expect(made.live).toEqual({ checkpoint: checkpointOf(made), parent: one })
+    expect(made.live).toEqual({ featureSet: 'files.edit', checkpoint: checkpointOf(made), parent: one })
     expect(await live.rollback('files.edit', one)).toMatchObject({ success: true })
     expect([readFileSync(main, 'utf8'), existsSync(join(root, 'b.txt'))]).toEqual(['let a = 2\n', false])
     const other = await mcp.callTool('write_file', { path: 'src/main.ts', content: 'other' }, { live: { checkpoint: one } })
@@ -252,7 +252,7 @@ test('a plain host reads, has its user asked before edits, and takes them back b
   let action: 'accept' | 'decline' = 'accept'
   const onElicit = ({ message }: { message: string }) => {
     questions.push(message)
-    return { action }
+    return action === 'accept' ? { action, content: { confirm: true } } : { action }
   }
   const mcp = await connectInMemory(await opened({ journal }), { roots, onElicit })
   onTestFinished(() => mcp.close())

@@ -10,7 +10,7 @@ await using mcp = await connect(
   {
     onElicit: ({ message }) => {
       asked.push(message)
-      return { action: 'accept' }
+      return { action: 'accept', content: { confirm: true } }
     },
   },
 )

@@ -40,8 +40,13 @@ describe.each(wires)('a live host on %s', revision => {
     const first = book.head
     expect((await book.call('extend_note', { name: 'shopping', line: 'Honey' })).text).toBe('2 lines')
     expect(book.reports).toEqual([
-      { checkpoint: first, parent: null, data: { shopping: 'Bread' } },
-      { checkpoint: book.head, parent: first, patch: [{ op: 'add', path: '/shopping', value: 'Bread\nHoney' }] },
+      { featureSet: 'notes.edit', checkpoint: first, parent: null, data: { shopping: 'Bread' } },
+      {
+        featureSet: 'notes.edit',
+        checkpoint: book.head,
+        parent: first,
+        patch: [{ op: 'add', path: '/shopping', value: 'Bread\nHoney' }],
+      },
     ])
     expect(book.state).toEqual({ shopping: 'Bread\nHoney' })
     expect((await book.call('find_notes', { text: 'Honey' })).structured).toEqual({ names: ['shopping'] })
@@ -49,7 +54,10 @@ describe.each(wires)('a live host on %s', revision => {
   })
 
   test('goes back to an earlier version, from which another branch grows', async () => {
-    const { mcp, live } = await liveHost(createNotes(), { revision, onElicit: () => ({ action: 'accept' }) })
+    const { mcp, live } = await liveHost(createNotes(), {
+      revision,
+      onElicit: () => ({ action: 'accept', content: { confirm: true } }),
+    })
     const book = keeper(mcp)
     await book.call('write_note', { name: 'a', text: '1' })
     const first = book.head ?? ''

@@ -92,6 +92,11 @@ function addGuarded(server: Server): void {
     ({ id }) => `Archived ${id}`,
   )
   server.tool(
+    'read_archive',
+    { description: 'Reads the archive', scopes: ['tickets:write'], annotations: { readOnlyHint: true } },
+    () => 'Nothing yet',
+  )
+  server.tool(
     'empty_archive',
     { description: 'Needs more than anybody has', scopes: ['tickets:write', 'tickets:admin'] },
     () => 'Empty',

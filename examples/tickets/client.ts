@@ -106,7 +106,7 @@ async function ended(mcp: Client, id: string): Promise<TransactionReport> {
 async function goingOn(mcp: Client): Promise<void> {
   console.log('The client goes on where it was')
   // A key of its own: whoever is not sure whether a call arrived makes it again, and it is done once.
-  const once = { idempotencyKey: 'login-fails-again' }
+  const once = { idempotencyKey: crypto.randomUUID() }
   const [first, second] = [
     await mcp.callTool('create_ticket', { title: 'Login fails' }, once),
     await mcp.callTool('create_ticket', { title: 'Login fails' }, once),

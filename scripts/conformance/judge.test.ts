@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Check, judge, judgeClientEnd, judgeOffer, summarise } from './judge.ts'
-import { planLines } from './plan.ts'
+import { leftOut, planLines } from './plan.ts'
 
 const check = (id: string, status: Check['status'], more: Partial<Check> = {}): Check => ({ id, status, ...more })
 
@@ -75,5 +75,17 @@ it('a client is held against the authorization scenarios of its revision, and th
   expect(lines.filter(({ scenarios }) => scenarios.length > 0).map(({ title, scenarios }) => [title, scenarios])).toEqual([
     ['client 2025-11-25', ['auth/metadata-default']],
     ['client 2026-07-28 auth extensions', ['auth/dpop']],
+  ])
+})
+
+it('what no line runs is named with its reason, and what has none stands out', () => {
+  const scenario = (name: string) => ({ name, revisions: [] })
+  const server = [scenario('tasks-lifecycle'), scenario('tasks-status-notifications'), scenario('sep-2640-skills-manifest')]
+  const client = [scenario('auth/dpop'), scenario('sep-2640-client-no-prefetch'), scenario('something-new')]
+  expect(leftOut({ server, client })).toEqual([
+    { side: 'server', name: 'tasks-status-notifications', why: 'the suite skips it itself, always' },
+    { side: 'server', name: 'sep-2640-skills-manifest', why: expect.stringContaining('skills (SEP-2640)') },
+    { side: 'client', name: 'sep-2640-client-no-prefetch', why: expect.stringContaining('skills (SEP-2640)') },
+    { side: 'client', name: 'something-new', why: undefined },
   ])
 })

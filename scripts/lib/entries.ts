@@ -17,6 +17,9 @@ export const PUBLIC: Readonly<Record<string, string>> = {
   hono: 'src/server/hono.ts',
 }
 
+/** Those that are also built for platforms with nothing but web standards, into dist/web. */
+export const WEB: readonly string[] = ['server', 'client', 'stores', 'hono']
+
 /** Threads: started by their file, which lies beside the chunk that starts it. */
 export const WORKERS: Readonly<Record<string, string>> = {
   'chunks/sqlite-worker': 'src/stores/sqlite/worker.ts',

@@ -34,6 +34,26 @@ test('a form is filled in field by field', async () => {
   expect(await answer).toEqual({ action: 'accept', content: { name: 'Kim', age: 7 } })
 })
 
+test('a form that asks for a password says so before anybody types one, and a page says where it leads', async () => {
+  const { io, type } = terminal(true)
+  const asks = createAsks(io, {})
+  onTestFinished(() => asks.close())
+  const question = { mode: 'form', message: 'Who are you?', schema: form, secrets: ['name'] } as const
+  const first = asks.options.onElicit?.(question, { signal })
+  await type(/Careful: it asks for what looks like a password or key \(name\)[\s\S]*declines/, '/no\r')
+  expect(await first).toEqual({ action: 'decline' })
+  const page = {
+    mode: 'url',
+    message: 'Sign',
+    url: 'https://x.example/bank',
+    host: 'x.example',
+    elicitationId: undefined,
+  } as const
+  const second = asks.options.onElicit?.(page, { signal })
+  await type(/It leads to x\.example[\s\S]*\[N\]o/, '\r')
+  expect(await second).toEqual({ action: 'decline' })
+})
+
 test('a confirmation is a yes only where somebody says yes', async () => {
   const { io, type } = terminal(true)
   const asks = createAsks(io, {})
@@ -60,6 +80,20 @@ test('a form without fields is accepted only where somebody says yes, and declin
   expect(await second).toEqual({ action: 'accept' })
 })
 
+test('a form that asks for nothing but a yes is a question of yes or no, and declined by Enter', async () => {
+  const { io, type } = terminal(true)
+  const asks = createAsks(io, {})
+  onTestFinished(() => asks.close())
+  const schema = { type: 'object', properties: { confirm: { type: 'boolean', title: 'Proceed?' } }, required: ['confirm'] }
+  const question = { mode: 'form', message: 'Delete it?', schema } as const
+  const first = asks.options.onElicit?.(question, { signal })
+  await type(/Ctrl-C leaves it unanswered[\s\S]*\[N\]o/, '\r')
+  expect(await first).toEqual({ action: 'decline' })
+  const second = asks.options.onElicit?.(question, { signal })
+  await type(/\[N\]o[\s\S]*\[N\]o/, 'yes\r')
+  expect(await second).toEqual({ action: 'accept', content: { confirm: true } })
+})
+
 test('without a terminal options answer, and what they do not answer is declined by name', async () => {
   const { io } = terminal(false)
   const given = createAsks(io, { yes: true, answer: ['name=Ann', 'age=3'] })
@@ -75,7 +109,7 @@ test('without a terminal options answer, and what they do not answer is declined
   })
   expect(
     await none.options.onElicit?.(
-      { mode: 'url', message: 'Sign', url: 'https://x.example', elicitationId: undefined },
+      { mode: 'url', message: 'Sign', url: 'https://x.example', host: 'x.example', elicitationId: undefined },
       { signal },
     ),
   ).toEqual({ action: 'decline' })

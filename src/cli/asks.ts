@@ -4,15 +4,16 @@
  */
 import type { ConnectOptions } from '../client/options.ts'
 import type { ElicitResult, ElicitValue } from '../features/mcp/elicitation/messages.ts'
-import { isRecord } from '../jsonrpc/message.ts'
 import { missingArguments, readArguments } from './arguments.ts'
 import type { Io } from './io.ts'
 import type { CommandLike } from './program.ts'
 import { propertiesOf } from './signature.ts'
-import { fillForm } from './terminal/form.ts'
+import { fillForm, wantsOnlyYes } from './terminal/form.ts'
 import { brief } from './terminal/paint.ts'
+import { QuestionQueue } from './terminal/question-queue.ts'
 import { Reader } from './terminal/reader.ts'
 import { Screen } from './terminal/screen.ts'
+import { foreign, foreignMark, say } from './terminal/text.ts'
 
 export interface AskOptions {
   readonly yes?: boolean
@@ -52,14 +53,22 @@ export function createAsks(io: Io, given: AskOptions): Asks {
     })
     return reader
   }
+  const queue = new QuestionQueue()
   const confirm = async (message: string, signal: AbortSignal | undefined): Promise<boolean> => {
     if (given.yes === true) return true
     if (!io.interactive) {
       declined.push(`${brief(message, 200)} → --yes says yes, or run it in a terminal`)
       return false
     }
-    screen.line(` ${screen.paint.warn('?')} ${screen.paint.bold(brief(message, 600))}`)
-    return /^y(es)?$/i.test((await open().ask('   [y]es · [N]o › ', signal))?.trim() ?? '')
+    return queue.ask(
+      signal ?? new AbortController().signal,
+      () => false,
+      async shown => {
+        screen.line(say` ${screen.paint.warn('?')} ${shown.number}. ${screen.paint.dim('the server asks for your yes:')}`)
+        screen.line(foreign(message.slice(0, 4_000), `   ${foreignMark}`))
+        return isYes(await open().ask(`${shown.label(message)}[y]es · [N]o › `, signal))
+      },
+    )
   }
   const elicit: NonNullable<ConnectOptions['onElicit']> = async (question, { signal }) => {
     const answered = question.mode === 'form' ? fromOptions(question.schema, given) : undefined
@@ -68,11 +77,19 @@ export function createAsks(io: Io, given: AskOptions): Asks {
       declined.push(`the server asks: ${brief(question.message, 200)} → ${remedyOf(question)}`)
       return { action: 'decline' }
     }
-    screen.line(` ${screen.paint.warn('?')} ${screen.paint.bold(question.message)}`)
-    if (question.mode === 'form') return fillForm(screen, open(), question.schema, signal)
-    screen.line(`   ${screen.paint.plain(question.url)}`)
-    const opened = await open().ask('   Have you opened it? [y]es · [N]o › ', signal)
-    return { action: /^y(es)?$/i.test(opened?.trim() ?? '') ? 'accept' : 'decline' }
+    return queue.ask<ElicitResult>(
+      signal,
+      () => ({ action: 'cancel' }),
+      async shown => {
+        screen.line(say` ${screen.paint.warn('?')} ${shown.number}. ${screen.paint.dim('the server asks:')}`)
+        screen.line(foreign(question.message, `   ${foreignMark}`))
+        if (question.mode === 'form') return fillForm(screen, open(), { ...question, server: 'the server' }, signal, shown)
+        screen.line(say`   ${screen.paint.plain(question.url)}`)
+        screen.line(say`   ${screen.paint.dim('It leads to')} ${screen.paint.warn(question.host)}`)
+        const opened = await open().ask(`${shown.label(question.host)}have you opened it? [y]es · [N]o › `, signal)
+        return { action: isYes(opened) ? 'accept' : 'decline' }
+      },
+    )
   }
   return {
     screen,
@@ -86,11 +103,15 @@ export function createAsks(io: Io, given: AskOptions): Asks {
   }
 }
 
+function isYes(line: string | undefined): boolean {
+  return /^y(es)?$/i.test(line?.trim() ?? '')
+}
+
 /** Only what fills in the whole form: half an answer is none. */
 function fromOptions(schema: Form, { answer = [], yes }: AskOptions): ElicitResult | undefined {
   const fields = propertiesOf(schema)
   const own = answer.filter(word => Object.hasOwn(fields, word.split('=')[0]?.replace(/:$/, '') ?? ''))
-  if (yes === true && own.length === 0 && wantsOnlyYes(fields)) return { action: 'accept', content: { confirm: true } }
+  if (yes === true && own.length === 0 && wantsOnlyYes(schema)) return { action: 'accept', content: { confirm: true } }
   const content = readArguments(own, schema)
   if (missingArguments(schema, content).length > 0) return undefined
   // A form without fields wants a yes, and so does one that asks only that.
@@ -98,18 +119,12 @@ function fromOptions(schema: Form, { answer = [], yes }: AskOptions): ElicitResu
   return { action: 'accept', content: content as Readonly<Record<string, ElicitValue>> }
 }
 
-/** The question of a server whose client has no other way to be asked for a confirmation. */
-function wantsOnlyYes(fields: Form): boolean {
-  const { confirm } = fields
-  return Object.keys(fields).length === 1 && isRecord(confirm) && confirm['type'] === 'boolean'
-}
-
 function remedyOf(
   question: { readonly mode: 'form'; readonly schema: Form } | { readonly mode: 'url'; readonly url: string },
 ): string {
   if (question.mode === 'url') return `open ${brief(question.url, 200)}, and run it in a terminal`
   const fields = Object.keys(propertiesOf(question.schema))
-  if (fields.length === 0 || wantsOnlyYes(propertiesOf(question.schema))) return '--yes says yes, or run it in a terminal'
+  if (fields.length === 0 || wantsOnlyYes(question.schema)) return '--yes says yes, or run it in a terminal'
   return `run it in a terminal, or give ${fields
     .slice(0, 6)
     .map(name => `--answer ${brief(name, 40)}=…`)

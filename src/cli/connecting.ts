@@ -6,12 +6,16 @@ import { type RevisionId, revisions } from '../revisions/index.ts'
 import { authorizationOf, headersOf } from './credentials.ts'
 import { unreachable } from './failures.ts'
 import type { Io } from './io.ts'
+import { missingLists } from './lists.ts'
+import { aside } from './print.ts'
 import type { Call, CommandLike } from './program.ts'
+import { watchForHttp } from './serves-http.ts'
 import { type Resolved, resolveTarget, splitTarget } from './target.ts'
-import { safe } from './terminal/paint.ts'
 import { Screen } from './terminal/screen.ts'
+import { foreign } from './terminal/text.ts'
+import { type TrustOption, trustOption } from './trust/ask.ts'
 
-export interface ConnectingOptions {
+export interface ConnectingOptions extends TrustOption {
   readonly header?: readonly string[]
   readonly bearerEnv?: string
   readonly auth: boolean
@@ -26,7 +30,7 @@ export interface ConnectingOptions {
 
 /** The options of every verb that speaks with a server. */
 export function connectingOptions(command: CommandLike): CommandLike {
-  return command
+  return trustOption(command)
     .option('--config <file>', 'Look the name up in this config file')
     .option('--header <line>', `A header of every request: 'X-Key: \${KEY}'; variables are filled in here, not by the shell`, {
       repeated: true,
@@ -36,7 +40,11 @@ export function connectingOptions(command: CommandLike): CommandLike {
     .option('--env <NAME>', 'A variable for the program, by its name', { repeated: true })
     .option('--cwd <folder>', 'The folder in which the program is started')
     .option('--revision <id>', 'Speak this revision of the protocol only', { choices: revisions.map(({ id }) => id) })
-    .option('--timeout <time>', 'How long to wait for an answer: 500ms, 30s, 5m (default: 60s)', { parse: milliseconds })
+    .option(
+      '--timeout <time>',
+      'How long to wait for an answer: 500ms, 30s, 5m (default: 60s; 3m to open a package that is fetched first)',
+      { parse: milliseconds },
+    )
     .option('--verbose', 'Show what the server says on its standard error, and its log')
 }
 
@@ -57,11 +65,16 @@ export interface OpenedTarget {
   readonly target: Resolved['target']
   /** What a verb was given beside its target. */
   readonly rest: readonly string[]
+  /** The methods of lists that the server declares and does not know, as far as they were asked for. */
+  readonly missing: ReadonlySet<string>
+  /** How long it took to open. */
+  readonly openedMs: number
+  readonly options: ConnectOptions
   close(): Promise<void>
 }
 
-/** How long a server may take to open; one that is fetched first takes longer. */
-const openMs = 30_000
+/** How long a server may take to open, as the help says; one that is fetched first takes longer. */
+const openMs = 60_000
 const fetchMs = 180_000
 
 /** Ends with a CliError where the target cannot be reached. */
@@ -72,28 +85,37 @@ export async function openClient(
 ): Promise<OpenedTarget> {
   const { target: words, rest } = splitTarget(call)
   const resolved = await resolveTarget(words, io, call.options)
-  const { label, target } = resolved
+  const { label } = resolved
   const said: string[] = []
   const waited = new Screen({ output: io.errors, env: io.env }).work(`waiting for ${label}`)
+  const watch = watchForHttp(probeMs(resolved.target))
+  const target = targetFor(resolved, call.options, io, said, watch.line)
+  const { missing, onTrace } = missingLists()
+  const options = optionsFor(resolved, call.options, io)
+  const begun = performance.now()
   try {
     const patience = AbortSignal.timeout(patienceMs(resolved, call.options))
-    const client = await connect(targetFor(resolved, call.options, io, said), {
+    const client = await connect(target, {
       // Its first answer may take as long as fetching it does.
       ...(isFetched(target) && { timeout: fetchMs }),
       probeTimeout: probeMs(target),
-      ...optionsFor(resolved, call.options, io),
+      onTrace,
+      ...options,
       ...more,
-      signal: AbortSignal.any([io.signal, patience]),
+      wrap: connection => watch.wrap(more.wrap?.(connection) ?? connection),
+      signal: AbortSignal.any([io.signal, patience, watch.signal]),
     })
     const close = async (): Promise<void> => {
       await client.close()
       await resolved.close()
     }
-    return { client, label, again: resolved.again, target, rest, close }
+    const openedMs = performance.now() - begun
+    return { client, label, again: resolved.again, target, rest, missing, openedMs, options, close }
   } catch (error) {
     await resolved.close()
     throw unreachable(error, label, said, resolved.again)
   } finally {
+    watch.end()
     waited()
   }
 }
@@ -141,10 +163,12 @@ export function targetFor(
   { verbose = false }: Pick<ConnectingOptions, 'verbose'>,
   io: Io,
   said: string[] = [],
+  onLine: (line: string) => void = () => {},
 ): Resolved['target'] {
   if (typeof target !== 'object' || !('command' in target)) return target
   const heard = (line: string): void => {
-    if (verbose) io.errors.write(`│ ${safe(line)}\n`)
+    if (verbose) aside(io, foreign(line))
+    onLine(line)
     said.push(line)
     if (said.length > keptLines) said.shift()
   }
@@ -164,7 +188,7 @@ export function optionsFor(resolved: Resolved, options: ConnectingOptions, io: I
     ...(revision !== undefined && { revisions: [revision] }),
     ...(verbose && {
       logLevel: 'debug',
-      onLog: ({ level, data }) => void io.errors.write(`│ ${level}: ${safe(JSON.stringify(data))}\n`),
+      onLog: ({ level, data }) => aside(io, foreign(`${level}: ${JSON.stringify(data)}`)),
     }),
   }
 }

@@ -5,26 +5,28 @@ import { dataReference } from '../client/index.ts'
 import type { ContentBlock, ResourceContents } from '../features/mcp/content/messages.ts'
 import { CliError } from './exit.ts'
 import { type Printer, sizeText } from './print.ts'
+import { say, type TerminalText } from './terminal/text.ts'
 
 /** A block as lines. */
-export function blockText(block: ContentBlock, { paint }: Printer): string {
+export function blockText(block: ContentBlock, printer: Printer): TerminalText {
+  const { paint } = printer
   switch (block.type) {
     case 'text':
-      return paint.plain(block.text)
+      return printer.foreign(block.text)
     case 'image':
     case 'audio':
       return paint.dim(`[${block.type} ${block.mimeType}, ${sizeText(bytesIn(block.data))}]`)
     case 'resource':
-      return contentsText(block.resource, paint)
+      return contentsText(block.resource, printer)
     case 'resource_link':
-      return `${paint.dim('→')} ${paint.name(block.uri)} ${paint.dim([block.name, block.mimeType].filter(Boolean).join(', '))}`
+      return say`${paint.dim('→')} ${paint.name(block.uri)} ${paint.dim([block.name, block.mimeType].filter(Boolean).join(', '))}`
     default:
       return paint.dim(JSON.stringify(block))
   }
 }
 
-export function contentsText({ uri, mimeType, text, blob }: ResourceContents, paint: Printer['paint']): string {
-  if (text !== undefined) return paint.plain(text)
+export function contentsText({ uri, mimeType, text, blob }: ResourceContents, { paint, foreign }: Printer): TerminalText {
+  if (text !== undefined) return foreign(text)
   return paint.dim(`[${uri}: ${mimeType ?? 'bytes'}, ${sizeText(bytesIn(blob ?? ''))}]`)
 }
 

@@ -1,4 +1,5 @@
 /** How the command ends: one number for scripts, one sentence and its remedy for people, one line of JSON for programs. */
+import { drawn, harmlessJson, say } from './terminal/text.ts'
 
 /** 0 is success. 1: the words were wrong, or what was wanted failed. 3: sign in first. 4: nobody there. 5: the tool says no. */
 export type Exit = 1 | 3 | 4 | 5
@@ -22,13 +23,13 @@ export class CliError extends Error {
 /** What failed, as it is told: words of others are one line long and without control characters. */
 export function failureText(error: unknown): string {
   const { message, fix } = failureOf(error)
-  return `vivarium: ${message}\n${fix === undefined ? '' : `  → ${fix}\n`}`
+  return drawn(fix === undefined ? say`vivarium: ${message}\n` : say`vivarium: ${message}\n  → ${fix}\n`)
 }
 
 /** The same for programs: one line of JSON. */
 export function failureJson(error: unknown): string {
   const { exit, message, fix } = failureOf(error)
-  return `${JSON.stringify({ error: { code: names[exit], message, ...(fix !== undefined && { fix }), exit } })}\n`
+  return `${harmlessJson(JSON.stringify({ error: { code: names[exit], message, ...(fix !== undefined && { fix }), exit } }))}\n`
 }
 
 interface Failure {
@@ -40,10 +41,11 @@ interface Failure {
 /** Everything that is thrown, as a failure; what nobody foresaw counts as 1. */
 export function failureOf(error: unknown): Failure {
   const message = plain(error instanceof Error ? error.message : String(error))
-  return error instanceof CliError ? { exit: error.exit, message, fix: error.fix } : { exit: 1, message, fix: undefined }
+  if (!(error instanceof CliError)) return { exit: 1, message, fix: undefined }
+  return { exit: error.exit, message, fix: error.fix === undefined ? undefined : plain(error.fix) }
 }
 
-/** Control characters could write over what the user reads. */
+/** One line each, whoever's words stand in it. */
 function plain(text: string): string {
-  return text.replace(/\s*\n\s*/g, ' ').replace(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
+  return text.replace(/\s*\n\s*/g, ' ')
 }

@@ -5,7 +5,9 @@ import { manifestExtension } from '../features/reliability/manifest/messages.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { revisionById } from '../revisions/index.ts'
 import { tapConnection } from '../testing/tap.ts'
-import { type Lists, listsOf } from './commands/list.ts'
+import { errorWords } from './failures.ts'
+import { Interrupted } from './io.ts'
+import { type FailedList, type Lists, listsOf } from './lists.ts'
 import { liveGuest } from './live-guest.ts'
 import type { Resolved } from './target.ts'
 
@@ -32,11 +34,16 @@ export interface ServerFacts {
   readonly extensions: readonly string[]
   readonly live: LiveFacts | undefined
   readonly lists: Lists
+  /** What could not be had of all this, and why. */
+  readonly failed: readonly FailedFact[]
   readonly manifest: Manifest | undefined
   /** The median of a few pings or lists. */
   readonly roundTripMs: number | undefined
   readonly openedMs: number
 }
+
+/** A list, the manifest, or the connection of MCP Live. */
+export type FailedFact = Omit<FailedList, 'kind'> & { readonly kind: FailedList['kind'] | 'manifest' | 'live' }
 
 /** What the connection itself tells, heard in passing. */
 interface Overheard {
@@ -75,12 +82,36 @@ function versionsIn(text: string): readonly string[] {
   }
 }
 
+/** Everything that can be had; what fails is told beside it. */
 export async function factsOf(
   client: Client,
-  heard: Overheard,
-  openedMs: number,
-  live: LiveFacts | undefined,
+  {
+    heard,
+    openedMs,
+    live,
+    missing,
+  }: {
+    readonly heard: Overheard
+    readonly openedMs: number
+    readonly live: LiveFacts | { readonly failed: string } | undefined
+    readonly missing: ReadonlySet<string>
+  },
 ): Promise<ServerFacts> {
+  const failed: FailedFact[] = []
+  const had = async <T>(kind: FailedFact['kind'], asked: Promise<T>): Promise<T | undefined> => {
+    try {
+      return await asked
+    } catch (error) {
+      if (error instanceof Interrupted) throw error
+      failed.push({ kind, message: errorWords(error), unknown: false })
+      return undefined
+    }
+  }
+  if (live !== undefined && 'failed' in live) failed.push({ kind: 'live', message: live.failed, unknown: false })
+  const listed = await had('tools', listsOf(client, missing))
+  failed.push(...(listed?.failed ?? []))
+  const brokenTools = failed.some(({ kind, unknown }) => kind === 'tools' && !unknown)
+  const manifest = hasManifest(client) && !brokenTools ? await had('manifest', client.manifest()) : undefined
   return {
     server: client.server,
     instructions: client.instructions,
@@ -90,9 +121,10 @@ export async function factsOf(
     carrier: heard.carrier,
     capabilities: client.capabilities,
     extensions: extensionsIn(client.capabilities),
-    live,
-    lists: await listsOf(client),
-    manifest: hasManifest(client) ? await client.manifest() : undefined,
+    live: live !== undefined && 'failed' in live ? undefined : live,
+    lists: listed?.lists ?? {},
+    failed,
+    manifest,
     roundTripMs: await roundTrip(client, heard),
     openedMs: Math.round(openedMs),
   }

@@ -7,6 +7,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import { CliError } from './exit.ts'
 import { Interrupted } from './io.ts'
 import { nearest } from './nearest.ts'
+import { ServesHttp } from './serves-http.ts'
 import { brief } from './terminal/paint.ts'
 
 const signIn = 'Run it in a terminal to sign in with the browser, or give --bearer-env NAME or --header'
@@ -15,6 +16,13 @@ const secure = 'Use its https address, or do not sign in: --no-auth'
 /** Whatever was thrown while speaking with a server, and what that said on standard error. What is told already stays as it is. */
 export function unreachable(error: unknown, label: string, said: readonly string[] = [], again = label): unknown {
   if (error instanceof CliError || error instanceof Interrupted) return error
+  if (error instanceof ServesHttp)
+    return new CliError(
+      4,
+      `${label} serves HTTP at ${clip(error.url)}, and says nothing on its standard output`,
+      `Start it by itself and name its address, or give it the argument with which it speaks on stdio`,
+      { cause: error },
+    )
   const needs = authorizationIn(error)
   if (needs !== undefined)
     return new CliError(3, `${label} wants to know who calls: ${needs.message}`, isAddress(needs) ? secure : signIn, {
@@ -58,6 +66,12 @@ export async function orMeant(
 
 function isTimeout(error: unknown): boolean {
   return error instanceof McpError ? error.kind === 'timeout' : error instanceof Error && error.name === 'TimeoutError'
+}
+
+/** What failed, in a line, for whoever goes on all the same. */
+export function errorWords(error: unknown): string {
+  if (error instanceof McpError) return told(error)
+  return error instanceof Error ? error.message : String(error)
 }
 
 function told({ message, data, code }: McpError): string {

@@ -5,10 +5,14 @@ import type { PushEvent } from '../features/live/push-events/messages.ts'
 
 const only = why('UNSUPPORTED', 'cli.guest', 'This host only listens', 'Connect a host that does more: vivarium up')
 
-/** Enables every feature set where events are wanted, else none. */
+/** Enables every feature set where events are wanted, else none. Events are only shown, so sets that declare too little are heard, too. */
 export function liveGuest(onPush?: (event: PushEvent) => void): LiveHandlers {
   return {
-    select: declared => ({ enabled: onPush === undefined ? [] : [...declared.keys()], disabled: [], canEnable: () => false }),
+    select: declared => {
+      const enabled = onPush === undefined ? [] : [...declared.keys()]
+      const uses = Object.fromEntries(enabled.map(name => [name, ['pushEvents', 'channels', 'channels.incoming'] as const]))
+      return { enabled, disabled: [], canEnable: () => false, uses }
+    },
     onPush: async event => {
       if (onPush === undefined) return { accepted: false, reason: only.message, data: only }
       onPush(event)

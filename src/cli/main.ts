@@ -13,6 +13,13 @@ const io = processIo(process)
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 // Not awaited at the top: what the verbs share with this file would wait for it.
 void main()
+// A promise that nobody waits for must not end the process with a stack; but whoever serves a file wants to see the one of its code.
+if (args[0] !== 'serve')
+  process.on('unhandledRejection', error => {
+    if (error instanceof Interrupted) process.exit(error.exit)
+    io.errors.write(wantsJson(args) ? failureJson(error) : failureText(error))
+    process.exit(failureOf(error).exit)
+  })
 
 async function main(): Promise<void> {
   try {

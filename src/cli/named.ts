@@ -8,46 +8,58 @@ import { nearest } from './nearest.ts'
 import { shellWord } from './shell.ts'
 import { type Places, readNamed, readSource, sourcesOf } from './sources.ts'
 import type { Resolved } from './target.ts'
+import type { FileToUse } from './trust/file-to-use.ts'
 
 interface Candidate {
   readonly source: string
-  readonly config: HostConfig
+  readonly file: FileToUse
 }
 
+/** Fills in the variables of a file that may be used; throws for any other. */
+export type UseFile = (file: FileToUse) => Promise<HostConfig>
+
 /** Undefined: no file knows the name. Throws where several know it differently, and where the one that does has a mistake. */
-export async function findNamed(word: string, places: Places, file: string | undefined): Promise<Resolved | undefined> {
+export async function findNamed(
+  word: string,
+  places: Places,
+  file: string | undefined,
+  use: UseFile,
+): Promise<Resolved | undefined> {
   const [, source, own] = /^([a-z-]+):(.+)$/.exec(word) ?? []
   if (file !== undefined) {
-    const config = await readFileNamed(file, places)
+    const named = await readFileNamed(file, places)
     const again = `${shellWord(clip(word))} --config ${shellWord(clip(file, 200))}`
-    return pick(word, [{ source: file, config }], places, again) ?? fail(word, file, config)
+    const found = pick(word, [{ source: file, file: named }], places)
+    return found === undefined ? fail(word, file, named.written) : resolved(found, word, again, await use(found.file))
   }
-  const found = await candidates(places)
-  const exact = pick(word, found, places)
-  if (exact !== undefined || source === undefined || own === undefined) return exact
-  return pick(
+  const all = await candidates(places)
+  const exact = pick(word, all, places)
+  if (exact !== undefined) return resolved(exact, word, shellWord(clip(word)), await use(exact.file))
+  if (source === undefined || own === undefined) return undefined
+  const found = pick(
     own,
-    found.filter(candidate => candidate.source === source),
+    all.filter(candidate => candidate.source === source),
     places,
-    shellWord(clip(word)),
   )
+  return found && resolved(found, own, shellWord(clip(word)), await use(found.file))
 }
 
 async function candidates(places: Places): Promise<readonly Candidate[]> {
   const found: Candidate[] = []
   for (const each of sourcesOf(places)) {
-    const config = await readSource(each, places)
-    if (config !== undefined) found.push({ source: each.name, config })
+    const file = await readSource(each, places)
+    if (file !== undefined) found.push({ source: each.name, file })
   }
   return found
 }
 
 /** The servers of all config files, by name. */
 export async function knownNames(places: Places): Promise<readonly string[]> {
-  return [...new Set((await candidates(places)).flatMap(({ config }) => [...config.servers.keys(), ...config.refused.keys()]))]
+  const all = await candidates(places)
+  return [...new Set(all.flatMap(({ file: { written } }) => [...written.servers.keys(), ...written.refused.keys()]))]
 }
 
-async function readFileNamed(file: string, places: Places): Promise<HostConfig> {
+async function readFileNamed(file: string, places: Places): Promise<FileToUse> {
   try {
     return await readNamed(file, places)
   } catch (error) {
@@ -69,41 +81,49 @@ function fail(word: string, file: string, { servers, faults }: HostConfig): neve
   )
 }
 
-/** `again` is how it is named again. */
-function pick(name: string, found: readonly Candidate[], places: Places, again = shellWord(clip(name))): Resolved | undefined {
-  const knowing = found.filter(({ config }) => config.servers.has(name) || config.refused.has(name))
-  const [first] = knowing
-  if (first === undefined) return undefined
-  const different = new Set(knowing.map(({ config }) => config.servers.get(name)?.digest))
+/** The nearest file that knows the name, by what is written there: nothing is filled in for those that are not used. */
+function pick(name: string, found: readonly Candidate[], places: Places): Candidate | undefined {
+  const knowing = found.filter(({ file: { written } }) => written.servers.has(name) || written.refused.has(name))
+  const different = new Set(knowing.map(({ file }) => file.written.servers.get(name)?.digest))
   if (different.size > 1) throw ambiguous(name, knowing, places)
-  const server = first.config.servers.get(name)
-  if (server !== undefined) return resolved(first, again, server)
-  const why = first.config.refused.get(name)
-  throw new CliError(1, `${first.config.file}: ${why?.message}`, why?.fix)
+  return knowing[0]
 }
 
 /** Two files of one program cannot be told apart by its name: there the file is named. */
 function ambiguous(name: string, knowing: readonly Candidate[], { cwd }: Places): CliError {
   const sources = knowing.map(({ source }) => source)
-  const ways = knowing.map(({ source, config }) =>
+  const ways = knowing.map(({ source, file: { file } }) =>
     sources.indexOf(source) === sources.lastIndexOf(source)
       ? `${source}:${name}`
-      : `${name} --config ${relative(cwd, config.file).startsWith('..') ? config.file : relative(cwd, config.file)}`,
+      : `${name} --config ${relative(cwd, file).startsWith('..') ? file : relative(cwd, file)}`,
   )
   return new CliError(1, `Several programs have another server called ${quoted(name)}`, `Say which: ${ways.join(' · ')}`)
 }
 
-function resolved(
-  { source, config }: Candidate,
+/** `again` is how it is named again. */
+function resolved({ source }: Candidate, name: string, again: string, config: HostConfig): Resolved {
+  const server = config.servers.get(name)
+  if (server !== undefined) return targetOf(server, source, again, config.file)
+  const why = config.refused.get(name)
+  throw new CliError(1, `${config.file}: ${why?.message}`, why?.fix)
+}
+
+function targetOf(
+  { name, target, headers, timeoutMs, startTimeoutMs }: ConfiguredServer,
+  source: string,
   again: string,
-  { name, target, headers, timeoutMs }: ConfiguredServer,
+  file: string,
 ): Resolved {
   return {
-    folder: dirname(resolve(config.file)),
+    folder: dirname(resolve(file)),
     label: `${clip(name)} (${clip(source)})`,
     again,
     target,
-    options: { ...(headers !== undefined && { headers }), ...(timeoutMs !== undefined && { timeout: timeoutMs }) },
+    options: {
+      ...(headers !== undefined && { headers }),
+      ...(timeoutMs !== undefined && { timeout: timeoutMs }),
+      ...(startTimeoutMs !== undefined && { startTimeout: startTimeoutMs }),
+    },
     close: async () => {},
   }
 }

@@ -1,37 +1,39 @@
 /** Writing results: JSON as one value, and for people lines whose foreign words cannot command a terminal. */
 import type { Io } from './io.ts'
 import { type Paint, painter, wantsColours } from './terminal/paint.ts'
+import { drawn, foreign, foreignMark, harmlessJson, type TerminalText, type Words } from './terminal/text.ts'
 
 export interface Printer {
   readonly paint: Paint
-  line(text?: string): void
+  line(text?: Words): void
+  /** Several lines that a server wrote: marked where a person reads them, as they are in a pipe. */
+  foreign(text: string): TerminalText
   /** One JSON value, or one line of many where `compact`. */
   json(value: unknown, compact?: boolean): void
   /** Beside the result: on standard error. */
-  readonly aside: { readonly paint: Paint; line(text: string): void }
+  readonly aside: { readonly paint: Paint; line(text: Words): void }
+}
+
+/** A line on standard error, for whoever has no printer. */
+export function aside({ errors }: Pick<Io, 'errors'>, text: Words): void {
+  errors.write(`${drawn(text)}\n`)
 }
 
 export function printerOf({ output, errors, colour, env }: Io): Printer {
+  const mark = output.isTTY === true ? foreignMark : ''
   return {
     paint: painter(colour),
-    line: (text = '') => void output.write(`${text}\n`),
+    line: (text = '') => void output.write(`${drawn(text)}\n`),
+    foreign: text => foreign(text, mark),
     json: (value, compact = false) =>
-      void output.write(`${harmless(compact ? JSON.stringify(value) : JSON.stringify(value, null, 2))}\n`),
-    aside: { paint: painter(wantsColours(errors, env)), line: text => void errors.write(`${text}\n`) },
+      void output.write(`${harmlessJson(compact ? JSON.stringify(value) : JSON.stringify(value, null, 2))}\n`),
+    aside: { paint: painter(wantsColours(errors, env)), line: text => aside({ errors }, text) },
   }
 }
 
-/** The same JSON, also for a terminal: what could command one, and JSON lets stand, is written as an escape. */
-function harmless(json: string): string {
-  return json.replace(
-    /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
-    char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-}
-
-/** Lines of at most so many columns, broken between words and indented alike. */
-export function wrapped(text: string, width: number, indent: string): string {
-  const room = Math.max(20, width - indent.length)
+/** Lines of at most so many columns, broken between words, each behind the same mark. */
+export function wrapped(text: string, width: number, mark: string): TerminalText {
+  const room = Math.max(20, width - mark.length)
   const lines: string[] = []
   for (const paragraph of text.split('\n')) {
     let line = ''
@@ -43,7 +45,7 @@ export function wrapped(text: string, width: number, indent: string): string {
     }
     lines.push(line)
   }
-  return lines.map(line => `${indent}${line}`).join('\n')
+  return foreign(lines.join('\n'), mark)
 }
 
 export function widthOf({ output }: Io): number {

@@ -1,7 +1,9 @@
 /** How far something is, on standard error: a bar that is drawn over where that is a terminal, else a line now and then. */
 import { durationText } from '../core/duration.ts'
 import type { Io } from './io.ts'
-import { brief, painter, safe, wantsColours } from './terminal/paint.ts'
+import { brief, painter, wantsColours } from './terminal/paint.ts'
+import { Screen } from './terminal/screen.ts'
+import { escaped } from './terminal/text.ts'
 
 export interface Step {
   readonly progress: number
@@ -47,11 +49,21 @@ export function createProgress(
   }
 }
 
+/** Shows in a terminal what is waited for, until it is there or has failed. */
+export async function whileWaiting<T>({ errors, env }: Pick<Io, 'errors' | 'env'>, label: string, work: Promise<T>): Promise<T> {
+  const done = new Screen({ output: errors, env }).work(label)
+  try {
+    return await work
+  } finally {
+    done()
+  }
+}
+
 export function stepText({ progress, total, message, remainingMs }: Step): string {
   const share = total !== undefined && total > 0 ? Math.min(1, Math.max(0, progress / total)) : undefined
   const bar = share === undefined ? `${Number(progress.toFixed(2))}` : `${barOf(share)} ${Math.round(share * 100)} %`
   const left = remainingMs === undefined ? '' : ` · ${durationText(remainingMs)} left`
-  return `${bar}${message === undefined ? '' : ` ${safe(brief(message, 80))}`}${left}`
+  return `${bar}${message === undefined ? '' : ` ${escaped(brief(message, 80))}`}${left}`
 }
 
 function barOf(share: number): string {

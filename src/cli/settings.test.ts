@@ -9,7 +9,7 @@ import { readSettings } from './settings.ts'
 const read = (host: unknown, env = {}) => readSettings(JSON.stringify({ mcpServers: {}, host }), '/config/mcp.json', env)
 
 test('a file without a section about the host says nothing of it', () => {
-  expect(readSettings('{ "mcpServers": {} }', 'mcp.json', {})).toEqual({ host: {}, roots: [], examples: [] })
+  expect(readSettings('{ "mcpServers": {} }', 'mcp.json', {})).toEqual({ host: {}, roots: [], examples: [], written: {} })
 })
 
 test('roots are paths from the folder of the file, with its variables', () => {

@@ -18,6 +18,8 @@ export interface Settings {
   readonly roots: readonly string[]
   /** Lines worth trying, for whoever is here for the first time. */
   readonly examples: readonly string[]
+  /** The section as it is written, to be compared with another one. */
+  readonly written: Readonly<Record<string, unknown>>
 }
 
 const known = new Set(['policy', 'hooks', 'budgets', 'extract', 'roots', 'system', 'remember', 'try'])
@@ -28,7 +30,7 @@ export function readSettings(text: string, file: string, env: Readonly<Record<st
   const [fault] = faults
   if (fault !== undefined) throw new TypeError(`${file}:${fault.line}: ${fault.message}`)
   const section = isRecord(root?.value) ? root.value['host'] : undefined
-  if (section === undefined) return { host: {}, roots: [], examples: [] }
+  if (section === undefined) return { host: {}, roots: [], examples: [], written: {} }
   if (!isRecord(section)) throw new TypeError(`${file}: "host" is no object`)
   for (const [name, value] of Object.entries(section)) check(file, name, value)
   const { try: examples, roots: folders, extract, ...host } = section
@@ -48,6 +50,7 @@ export function readSettings(text: string, file: string, env: Readonly<Record<st
     },
     roots,
     examples: texts(examples),
+    written: section,
   }
 }
 

@@ -7,6 +7,7 @@ test('words that a shell would read otherwise stand in quotes, and others as the
   expect(shellWords(['node', '-e', 'setInterval(()=>{},1e3)', "it's", ''])).toBe(
     `node -e 'setInterval(()=>{},1e3)' 'it'\\''s' ''`,
   )
+  expect(shellWords(['~', '~/notes', 'a=b', '=ls'])).toBe(`'~' '~/notes' a=b '=ls'`)
 })
 
 test('a shell reads a word back as it was', () => {

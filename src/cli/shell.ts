@@ -2,7 +2,8 @@
 
 /** A word as a shell takes it: in quotes where it would be read as something else. */
 export function shellWord(word: string): string {
-  return /^[\w@%+=:,./~-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+  // A tilde is a home wherever a shell finds it, and zsh reads an equals sign in front as the path of a program.
+  return /^(?!=)[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }
 
 export function shellWords(words: readonly string[]): string {

@@ -6,6 +6,11 @@ import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { findNamed } from './named.ts'
 import type { Places } from './sources.ts'
+import { trusted } from './trust/decide.ts'
+
+/** With a yes to every file. */
+const find = (word: string, places: Places, file: string | undefined) =>
+  findNamed(word, places, file, each => each.filled(trusted(each)))
 
 const entry = (word: string) => ({ command: 'node', args: [word] })
 
@@ -46,14 +51,14 @@ const cases: readonly (readonly [source: string, file: string, content: unknown]
 test.each(cases)('%s keeps servers in %s', async (source, file, content) => {
   const places = await home({ [file]: content })
   for (const word of ['it', `${source}:it`]) {
-    const found = await findNamed(word, places, undefined)
+    const found = await find(word, places, undefined)
     expect(found?.target).toMatchObject({ command: 'node', args: ['a'] })
     expect(found?.label).toBe(`it (${source})`)
     // A name that needed its source is no name without it.
     expect(found?.again).toBe(word)
   }
-  expect(await findNamed('other', places, undefined)).toBeUndefined()
-  expect(await findNamed('nobody:it', places, undefined)).toBeUndefined()
+  expect(await find('other', places, undefined)).toBeUndefined()
+  expect(await find('nobody:it', places, undefined)).toBeUndefined()
 })
 
 test('the servers of one project in the file of Claude Code belong to that folder alone', async () => {
@@ -64,8 +69,8 @@ test('the servers of one project in the file of Claude Code belong to that folde
       projects: { [places.cwd]: { mcpServers: { it: entry('local') } }, '/other': { mcpServers: { that: entry('x') } } },
     }),
   )
-  expect((await findNamed('it', places, undefined))?.target).toMatchObject({ args: ['local'] })
-  expect(await findNamed('that', places, undefined)).toBeUndefined()
+  expect((await find('it', places, undefined))?.target).toMatchObject({ args: ['local'] })
+  expect(await find('that', places, undefined)).toBeUndefined()
 })
 
 test('addresses by the words of each client', async () => {
@@ -74,12 +79,12 @@ test('addresses by the words of each client', async () => {
     '.codeium/windsurf/mcp_config.json': { mcpServers: { w: { serverUrl: 'https://w.example/mcp' } } },
     '.config/goose/config.yaml': 'extensions:\n  o: { type: streamable_http, uri: "https://o.example/mcp", enabled: true }\n',
   })
-  expect(await findNamed('g', places, undefined)).toMatchObject({
+  expect(await find('g', places, undefined)).toMatchObject({
     target: 'https://g.example/mcp',
     options: { headers: { A: 'b' } },
   })
-  expect((await findNamed('w', places, undefined))?.target).toBe('https://w.example/mcp')
-  expect((await findNamed('o', places, undefined))?.target).toBe('https://o.example/mcp')
+  expect((await find('w', places, undefined))?.target).toBe('https://w.example/mcp')
+  expect((await find('o', places, undefined))?.target).toBe('https://o.example/mcp')
 })
 
 test('a name that two programs have for different servers is answered with both', async () => {
@@ -87,8 +92,8 @@ test('a name that two programs have for different servers is answered with both'
     '.cursor/mcp.json': { mcpServers: { it: entry('a') } },
     '.gemini/settings.json': { mcpServers: { it: entry('b') } },
   })
-  await expect(findNamed('it', places, undefined)).rejects.toMatchObject({ exit: 1, fix: 'Say which: cursor:it · gemini:it' })
-  expect((await findNamed('gemini:it', places, undefined))?.target).toMatchObject({ args: ['b'] })
+  await expect(find('it', places, undefined)).rejects.toMatchObject({ exit: 1, fix: 'Say which: cursor:it · gemini:it' })
+  expect((await find('gemini:it', places, undefined))?.target).toMatchObject({ args: ['b'] })
 })
 
 test('the same server in two places is one, and two files of one program are told apart by their names', async () => {
@@ -96,22 +101,22 @@ test('the same server in two places is one, and two files of one program are tol
     '.cursor/mcp.json': { mcpServers: { it: entry('a') } },
     'work/.mcp.json': { mcpServers: { it: entry('a') } },
   })
-  expect((await findNamed('it', same, undefined))?.label).toBe('it (project)')
+  expect((await find('it', same, undefined))?.label).toBe('it (project)')
   const two = await home({
     '.cursor/mcp.json': { mcpServers: { it: entry('a') } },
     'work/.cursor/mcp.json': { mcpServers: { it: entry('b') } },
   })
-  await expect(findNamed('cursor:it', two, undefined)).rejects.toMatchObject({
+  await expect(find('cursor:it', two, undefined)).rejects.toMatchObject({
     fix: `Say which: it --config .cursor/mcp.json · it --config ${join(two.home, '.cursor/mcp.json')}`,
   })
-  expect((await findNamed('it', two, '.cursor/mcp.json'))?.target).toMatchObject({ args: ['b'] })
+  expect((await find('it', two, '.cursor/mcp.json'))?.target).toMatchObject({ args: ['b'] })
 })
 
 test('a file that was named must be there, and have the server', async () => {
   const places = await home({ 'work/.mcp.json': { mcpServers: { it: entry('a'), bad: { command: `\${NOT_SET_ANYWHERE}` } } } })
-  await expect(findNamed('other', places, '.mcp.json')).rejects.toThrow('has no server "other"')
-  await expect(findNamed('it', places, 'nothing.json')).rejects.toThrow('cannot be read')
-  await expect(findNamed('bad', places, undefined)).rejects.toMatchObject({
+  await expect(find('other', places, '.mcp.json')).rejects.toThrow('has no server "other"')
+  await expect(find('it', places, 'nothing.json')).rejects.toThrow('cannot be read')
+  await expect(find('bad', places, undefined)).rejects.toMatchObject({
     message: expect.stringContaining('NOT_SET_ANYWHERE'),
     exit: 1,
   })
@@ -122,7 +127,7 @@ test('on macOS and Windows the same files lie elsewhere', async () => {
     { 'Library/Application Support/Claude/claude_desktop_config.json': { mcpServers: { it: entry('a') } } },
     'darwin',
   )
-  expect((await findNamed('claude-desktop:it', mac, undefined))?.label).toBe('it (claude-desktop)')
+  expect((await find('claude-desktop:it', mac, undefined))?.label).toBe('it (claude-desktop)')
   const windows = await home({ 'AppData/Roaming/Claude/claude_desktop_config.json': { mcpServers: { it: entry('a') } } }, 'win32')
-  expect((await findNamed('it', windows, undefined))?.label).toBe('it (claude-desktop)')
+  expect((await find('it', windows, undefined))?.label).toBe('it (claude-desktop)')
 })

@@ -2,14 +2,18 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { folderIn } from '../auth/client/user-folder.ts'
 import type { Placed } from '../host/config/jsonc.ts'
-import { type HostConfig, type ParsedConfig, parseConfig, readParsed } from '../host/config/read.ts'
+import { type ParsedConfig, parseConfig } from '../host/config/read.ts'
+import { type FileToUse, fileToUse } from './trust/file-to-use.ts'
 
 /** One file of one program. */
 export interface Source {
   /** As it is addressed: `cursor:name`. */
   readonly name: string
   readonly file: string
+  /** It lies in the folder one works in, and whoever made that folder wrote it. */
+  readonly inFolder?: true
   /** The part of the file that holds servers, as `mcpServers`. Default: the file as it is. */
   readonly part?: (root: Placed) => Placed | undefined
 }
@@ -28,21 +32,24 @@ export function placesOf(env: Places['env']): Places {
 /** The nearest first: the folder one works in, then the user's own files. */
 export function sourcesOf(places: Places): readonly Source[] {
   const all = everySource(places)
-  // Who works in the home has one file for both.
-  return all.filter(({ file, part }, at) => all.findIndex(each => each.file === file && each.part === part) === at)
+  // Who works in the home has one file for both, and it is the user's own.
+  const own = (file: string): boolean => all.some(each => each.file === file && each.inFolder === undefined)
+  return all
+    .filter(({ file, part }, at) => all.findIndex(each => each.file === file && each.part === part) === at)
+    .map(({ inFolder, ...source }) => (inFolder === undefined || own(source.file) ? source : { ...source, inFolder }))
 }
 
 function everySource(places: Places): readonly Source[] {
   const { cwd, home, env } = places
   const settings = settingsFolder(places)
   const code = join(settings, 'Code', 'User')
-  const claude = join(env['CLAUDE_CONFIG_DIR'] ?? home, '.claude.json')
+  const claude = join(folderIn(env, 'CLAUDE_CONFIG_DIR') ?? home, '.claude.json')
   const goose = places.platform === 'win32' ? join(settings, 'Block', 'goose', 'config') : join(home, '.config', 'goose')
   return [
-    { name: 'project', file: join(cwd, '.mcp.json') },
-    { name: 'vscode', file: join(cwd, '.vscode', 'mcp.json') },
-    { name: 'cursor', file: join(cwd, '.cursor', 'mcp.json') },
-    { name: 'gemini', file: join(cwd, '.gemini', 'settings.json') },
+    { name: 'project', file: join(cwd, '.mcp.json'), inFolder: true },
+    { name: 'vscode', file: join(cwd, '.vscode', 'mcp.json'), inFolder: true },
+    { name: 'cursor', file: join(cwd, '.cursor', 'mcp.json'), inFolder: true },
+    { name: 'gemini', file: join(cwd, '.gemini', 'settings.json'), inFolder: true },
     { name: 'claude-code', file: claude, part: root => root.members?.get('projects')?.members?.get(cwd) },
     { name: 'claude-code', file: claude },
     { name: 'claude-desktop', file: join(settings, 'Claude', 'claude_desktop_config.json') },
@@ -58,21 +65,24 @@ function everySource(places: Places): readonly Source[] {
   ]
 }
 
-/** What a source holds; undefined where its file is not there, or says nothing of servers. */
-export async function readSource(source: Source, places: Places): Promise<HostConfig | undefined> {
-  const text = textOf(source.file)
+/** What a source holds, not used yet; undefined where its file is not there, or says nothing of servers. */
+export async function readSource(source: Source, { env, home }: Places): Promise<FileToUse | undefined> {
+  const { file, inFolder } = source
+  const text = textOf(file)
   if (text === undefined) return undefined
-  const parsed = partOf(await parseConfig(text, source.file), source)
-  return parsed === undefined ? undefined : readParsed(parsed, source.file, { env: places.env, home: places.home })
+  const parsed = partOf(await parseConfig(text, file), source)
+  return parsed === undefined ? undefined : fileToUse({ file, text, parsed, env, home, own: inFolder === undefined })
 }
 
-/** One file that was named. What kind it is shows by what it holds. */
-export async function readNamed(file: string, places: Places): Promise<HostConfig> {
+/** One file that was named, not used yet. What kind it is shows by what it holds, and whose by where it lies. */
+export async function readNamed(file: string, places: Places): Promise<FileToUse> {
   const path = resolve(places.cwd, file)
-  const parsed = await parseConfig(readFileSync(path, 'utf8'), path)
+  const text = readFileSync(path, 'utf8')
+  const parsed = await parseConfig(text, path)
   const { root } = parsed
   const servers = root?.members?.has('extensions') === true && !namesServers(root) ? gooseServers(root) : root
-  return readParsed({ ...parsed, root: servers }, file, { env: places.env, home: places.home })
+  const own = sourcesOf(places).some(each => each.file === path && each.inFolder === undefined)
+  return fileToUse({ file, text, parsed: { ...parsed, root: servers }, env: places.env, home: places.home, own })
 }
 
 function partOf(parsed: ParsedConfig, { part }: Source): ParsedConfig | undefined {
@@ -124,8 +134,8 @@ function objectOf(line: number, entries: readonly (readonly [string, Placed])[])
 
 function settingsFolder({ home, env, platform }: Places): string {
   if (platform === 'darwin') return join(home, 'Library', 'Application Support')
-  if (platform === 'win32') return env['APPDATA'] ?? join(home, 'AppData', 'Roaming')
-  return env['XDG_CONFIG_HOME'] ?? join(home, '.config')
+  if (platform === 'win32') return folderIn(env, 'APPDATA') ?? join(home, 'AppData', 'Roaming')
+  return folderIn(env, 'XDG_CONFIG_HOME') ?? join(home, '.config')
 }
 
 function textOf(file: string): string | undefined {

@@ -9,10 +9,12 @@ import type { Io } from './io.ts'
 import { findNamed, knownNames } from './named.ts'
 import { nearest } from './nearest.ts'
 import { fetchedProgram, installedProgram, packageIn } from './packages.ts'
+import { aside } from './print.ts'
 import type { Call } from './program.ts'
 import { selfCommand } from './self.ts'
 import { shellWord, shellWords } from './shell.ts'
 import { type Places, placesOf } from './sources.ts'
+import { type TrustOption, useFile } from './trust/ask.ts'
 
 /** A target that `connect` takes, as often as it is wanted. */
 export interface Resolved {
@@ -38,7 +40,7 @@ export function splitTarget({ words, command }: Pick<Call, 'words' | 'command'>)
   return { target: words.slice(0, 1), rest: words.slice(1) }
 }
 
-export interface TargetOptions {
+export interface TargetOptions extends TrustOption {
   /** Names are looked up in this file alone. */
   readonly config?: string | undefined
   /** Variables that a program gets beside those that it would: names, or `NAME=value`. */
@@ -63,7 +65,7 @@ async function find(words: readonly string[], io: Io, options: TargetOptions): P
   if (first === '--') return commandTarget(more, io)
   if (first === undefined) throw await noTarget(options.places ?? placesOf(io.env))
   if (/^(https?|wss?):\/\//i.test(first)) return plain(first, addressOf(first))
-  if (options.config === undefined && isFile(first)) return plain(first, fileTarget(first, io))
+  if (options.config === undefined && namesFile(first) && isFile(first)) return plain(first, fileTarget(first, io))
   return named(first, io, options)
 }
 
@@ -76,21 +78,30 @@ async function noTarget(places: Places): Promise<CliError> {
 }
 
 /** A word that is neither an address nor a file. */
-async function named(word: string, io: Io, { config, places = placesOf(io.env) }: TargetOptions): Promise<Resolved> {
-  const found = await findNamed(word, places, config)
+async function named(word: string, io: Io, options: TargetOptions): Promise<Resolved> {
+  const { config, places = placesOf(io.env) } = options
+  const found = await findNamed(word, places, config, file => useFile(file, io, options))
   if (found !== undefined) return found
   const named = config === undefined ? packageIn(word) : undefined
-  const program =
-    named && (installedProgram(named.spec, places.cwd) ?? (named.sure ? fetchedProgram(named.spec, io.env) : undefined))
+  const installed = named && installedProgram(named.spec, places.cwd)
+  // A word that may mean anything is no wish to run what lies in the folder under that name.
+  if (installed !== undefined && named?.sure === false)
+    throw new CliError(
+      1,
+      `No config has a server ${clip(word)}, but a package of that name is here: ${installed.says}`,
+      `Write npm:${clip(word)} to run it`,
+    )
+  const program = named && (installed ?? (named.sure ? fetchedProgram(named.spec, io.env) : undefined))
   if (program === undefined) throw unknownTarget(word, named !== undefined && config === undefined, await knownNames(places))
-  io.errors.write(`vivarium: ${program.says}\n`)
+  aside(io, `vivarium: ${program.says}`)
   return plain(word, program.command)
 }
 
 function unknownTarget(word: string, mayBePackage: boolean, names: readonly string[]): CliError {
   if (/^[\w.-]+:\d+(\/|$)/.test(word)) return new CliError(1, `${clip(word)} is no address`, `Write http://${clip(word)}`)
-  const looksLikeFile = /[\\/]|\.[cm]?[jt]s$|\.py$/.test(word)
-  if (looksLikeFile) return new CliError(1, `There is no file ${clip(word)}`, fileMeant(word) ?? howToName)
+  if (namesFile(word)) return new CliError(1, `There is no file ${clip(word)}`, fileMeant(word) ?? howToName)
+  if (isFile(word))
+    return new CliError(1, `No config has a server ${clip(word)}`, `To run the file of that name, write ./${clip(word)}`)
   const near = nearest(word, names)
   if (near.length > 0)
     return new CliError(1, `Nothing is called ${clip(word)}`, `Did you mean ${near.map(each => clip(each)).join(' or ')}?`)
@@ -156,6 +167,14 @@ function listensOnly(path: string): boolean {
   if (!/\.[cm]?[jt]s$/i.test(path)) return false
   const text = readFileSync(path, 'utf8')
   return /\bfrom\s+['"]vivarium\/server['"]/.test(text) && /\.listen\s*\(/.test(text) && !/\bstdio\b/.test(text)
+}
+
+/**
+ * Whether a word means a file: by a folder in it, or an ending of code. A plain word is the name of a server, so that no folder can put
+ * a program in its place; a program of that name is written with its folder, `./name`.
+ */
+function namesFile(word: string): boolean {
+  return /[\\/]|\.[cm]?[jt]s$|\.py$/i.test(word)
 }
 
 function isFile(path: string): boolean {

@@ -23,7 +23,9 @@ export interface Trial {
     more?: { readonly input?: string; readonly env?: Readonly<Record<string, string>> },
   ): Promise<Ended>
   /** Starts, to be ended later. */
-  start(args: readonly string[]): Started
+  start(args: readonly string[], env?: Readonly<Record<string, string>>): Started
+  /** The same, and it takes its pipes for a terminal: somebody can be asked. */
+  terminal(args: readonly string[], env?: Readonly<Record<string, string>>): Started
   write(path: string, text: string): string
 }
 
@@ -70,6 +72,7 @@ export async function trial(files: Readonly<Record<string, string>> = { 'server.
     folder,
     write,
     start,
+    terminal: (args, env = {}) => started(folder, args, env, ['--import', asTerminal]),
     run: async (args, { input, env } = {}) => {
       const { child, ended, out, err } = start(args, env)
       child.stdin?.end(input ?? '')
@@ -78,8 +81,17 @@ export async function trial(files: Readonly<Record<string, string>> = { 'server.
   }
 }
 
-function started(cwd: string, args: readonly string[], env: Readonly<Record<string, string>>): Started {
-  const child = spawn(process.execPath, [bin, ...args], {
+const asTerminal = `data:text/javascript,${encodeURIComponent(
+  `for (const stream of [process.stdin, process.stdout, process.stderr]) Object.defineProperty(stream, 'isTTY', { value: true })`,
+)}`
+
+function started(
+  cwd: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  node: readonly string[] = [],
+): Started {
+  const child = spawn(process.execPath, [...node, bin, ...args], {
     cwd,
     env: { PATH: `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}`, HOME: cwd, ...env },
   })

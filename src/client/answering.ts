@@ -15,6 +15,8 @@ import type { ClientRate, ConnectOptions } from './options.ts'
 export interface Answering {
   readonly sides: readonly Side[]
   readonly answerers: Answerers
+  /** Told of every call that failed, where somebody wants to hear of pages that have done their work. */
+  readonly failed?: ((error: unknown) => void) | undefined
 }
 
 export function answeringSides(options: ConnectOptions, clock: Clock): Answering {
@@ -24,14 +26,17 @@ export function answeringSides(options: ConnectOptions, clock: Clock): Answering
     url: options.elicitUrl ?? true,
     admit: admission('elicitations', rates?.elicit, { perSecond: 0.5, burst: 10 }, clock),
     onComplete: id => options.onElicitationComplete?.(id),
+    onRefused: options.onQuestionRefused,
   })
   const sampling = samplingClient({
     onSample: options.onSample,
     tools: options.sampleTools ?? false,
+    context: options.sampleContext,
     admit: admission('sampling requests', rates?.sample, { perSecond: 1, burst: 20 }, clock),
   })
   const roots = rootsClient(options.roots)
   return {
+    failed: options.onElicitationComplete && elicitation.failed,
     sides: [elicitation.side, sampling.side, roots.side],
     answerers: new Map([
       answerer(elicit, elicitation.answer),

@@ -11,10 +11,16 @@ export interface AuthorizingFacts {
   readonly clientName: string
   readonly revisions: readonly string[]
   readonly trace: (event: string, detail: unknown) => void
+  /** Told that the server got other credentials than before: they may be another's. */
+  readonly replaced: () => void
 }
 
 /** One authorizer for one client, whatever connections it opens to its server. */
-export function authorizerOf(target: Target, options: ConnectOptions, facts: AuthorizingFacts): Credentials | undefined {
+export function authorizerOf(
+  target: Target,
+  options: ConnectOptions,
+  { replaced, ...facts }: AuthorizingFacts,
+): Credentials | undefined {
   const { auth, headers = {} } = options
   if (auth === undefined) return undefined
   if (typeof target !== 'string' && !(target instanceof URL)) {
@@ -24,7 +30,18 @@ export function authorizerOf(target: Target, options: ConnectOptions, facts: Aut
     throw new TypeError('Give either the option auth or headers.authorization, not both')
   }
   const server = serverAddress(new URL(target))
-  return auth.authorizer({ ...facts, server, reach: allow => lazyOutbound(server, allow) })
+  return noticing(auth.authorizer({ ...facts, server, reach: allow => lazyOutbound(server, allow) }), replaced)
+}
+
+function noticing(inner: Credentials, replaced: () => void): Credentials {
+  return {
+    headers: (method, url) => inner.headers(method, url),
+    refused: async refusal => {
+      await inner.refused(refusal)
+      replaced()
+    },
+    answered: header => inner.answered?.(header),
+  }
 }
 
 /** Authorization speaks of HTTP, also where a WebSocket is opened by it. */

@@ -7,6 +7,8 @@ interface Kept {
   readonly uri: unknown
   readonly expires: number
   readonly result: unknown
+  /** For whoever asked, by the credentials of then. */
+  readonly personal: boolean
 }
 
 /** Names a question: what was asked, and when in the course of announced changes. */
@@ -24,6 +26,7 @@ export class ResultCache {
   readonly #clock: Clock
   readonly #max: number
   #changes = 0
+  #callers = 0
 
   constructor(clock: Clock, max = 256) {
     this.#clock = clock
@@ -47,10 +50,16 @@ export class ResultCache {
 
   /** Keeps a result for as long as it says; absent, negative or odd values mean not at all. */
   put({ method, key, uri, changes }: Place, result: unknown): void {
-    const ttl = isRecord(result) ? result['ttlMs'] : undefined
+    const { ttlMs: ttl, cacheScope } = isRecord(result) ? result : {}
     if (typeof ttl !== 'number' || !(ttl > 0) || changes !== this.#changes) return
     if (this.#kept.size >= this.#max) this.#kept.delete(this.#kept.keys().next().value as string)
-    this.#kept.set(key, { method, uri, expires: this.#clock.now() + Math.min(ttl, dayMs), result })
+    this.#kept.set(key, {
+      method,
+      uri,
+      expires: this.#clock.now() + Math.min(ttl, dayMs),
+      result,
+      personal: cacheScope !== 'public',
+    })
   }
 
   /** A change was announced: of a list, or of the resource at `uri` or something below it. */
@@ -59,6 +68,18 @@ export class ResultCache {
     for (const [key, kept] of this.#kept) {
       if (kept.method === method && (uri === undefined || uri.startsWith(String(kept.uri)))) this.#kept.delete(key)
     }
+  }
+
+  /** How often credentials were replaced: what was kept under another number may be somebody else's. */
+  get callers(): number {
+    return this.#callers
+  }
+
+  /** The credentials are others now, and maybe another's: only what the server calls public is still given. */
+  changeCaller(): void {
+    this.#changes++
+    this.#callers++
+    for (const [key, { personal }] of this.#kept) if (personal) this.#kept.delete(key)
   }
 
   clear(): void {

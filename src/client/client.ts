@@ -1,10 +1,9 @@
 /** `Client`: a thin façade over the features' client sides, for one server. */
-import type { Clock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import { type Completion, complete } from '../features/mcp/completion/messages.ts'
-import { type Answerers, answer, drive, isFinal } from '../features/mcp/input-required/client.ts'
+import { answer, drive, isFinal } from '../features/mcp/input-required/client.ts'
 import { ping } from '../features/mcp/lifecycle/messages.ts'
 import type { LogLevel } from '../features/mcp/logging/messages.ts'
 import { type GetPromptResult, getPrompt, type Prompt } from '../features/mcp/prompts/messages.ts'
@@ -17,7 +16,6 @@ import {
 import { rootsChanged } from '../features/mcp/roots/messages.ts'
 import { finishTask } from '../features/mcp/tasks/client.ts'
 import { listTools, type Tool } from '../features/mcp/tools/messages.ts'
-import type { ConfirmationClient } from '../features/reliability/confirmation/client.ts'
 import { type CallStatus, callStatus, getKey } from '../features/reliability/idempotency/client.ts'
 import type { Manifest } from '../features/reliability/manifest/client.ts'
 import { Permissions } from '../features/reliability/permissions/client.ts'
@@ -27,54 +25,27 @@ import { getTransaction, type TransactionReport, transactionReport } from '../fe
 import type { Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, RevisionId } from '../revisions/index.ts'
 import { withArray } from './answer-shape.ts'
-import type { ResultCache } from './cache.ts'
-import type { ChangeKind, Changes, FollowOptions, WatchOptions } from './changes.ts'
-import { Completions, completionQuestion } from './completions.ts'
+import type { ChangeKind, FollowOptions, WatchOptions } from './changes.ts'
+import type { ClientParts } from './client-parts.ts'
+import { Completions, type CompletionsOptions, completionQuestion } from './completions.ts'
 import { callConfirmed } from './confirmed-calls.ts'
-import type { EventReader, Events, EventsOptions } from './events.ts'
+import type { EventReader, EventsOptions, EventType } from './events.ts'
 import { foreignTools, isForeignTool } from './foreign.ts'
 import { lists } from './listed.ts'
-import { fetchKept, type Lister, type ListLimits, listAll } from './lists.ts'
-import type { Live } from './live.ts'
+import { fetchKept, type Lister, listAll } from './lists.ts'
 import type { LiveConnection } from './live-handlers.ts'
-import type { LogWish } from './log-level.ts'
 import { Manifests } from './manifests.ts'
 import type { RequestOptions } from './options.ts'
 import type { ToolOutcome } from './outcome.ts'
-import { callPriced, isPriced, type Pricing } from './priced-calls.ts'
+import { callPriced, isPriced } from './priced-calls.ts'
 import { recommended } from './recommended.ts'
 import type { ReadReferenceOptions } from './references.ts'
-import type { ResourceBook } from './resource-book.ts'
-import type { Retries } from './retries.ts'
-import type { ClientMiddleware, Session } from './session.ts'
+import type { ClientMiddleware } from './session.ts'
 import { statefully } from './stateful.ts'
 import { ToolBook } from './tool-book.ts'
 import { type CallToolOptions, callToolOn, heard, type ToolCaller } from './tool-calls.ts'
 import { type Chunked, type StreamCaller, type StreamToolOptions, ToolStream } from './tool-stream.ts'
 import { Transaction, type TransactionOptions } from './transaction.ts'
-
-export interface ClientParts {
-  readonly session: Session
-  readonly cache: ResultCache
-  readonly resources: ResourceBook
-  readonly changes: Changes
-  readonly events: Events
-  readonly live: Live | undefined
-  readonly log: LogWish
-  readonly clock: Clock
-  readonly answerers: Answerers
-  readonly confirmation: ConfirmationClient
-  readonly pricing: Pricing
-  readonly timeoutMs: number
-  readonly completionMs: number
-  readonly completionDelayMs: number
-  readonly validateArguments: boolean
-  readonly retries: Retries
-  readonly listLimits: ListLimits
-  /** Of the server; undefined where it runs here. */
-  readonly address: URL | undefined
-  readonly stop: () => void
-}
 
 /** How often one call may be answered with questions. */
 const rounds = 10
@@ -102,12 +73,9 @@ export class Client {
     this.permissions = new Permissions((method, params) => session.request(method, params, this.#send(standard)))
     this.#lister = { session, cache, limits: parts.listLimits }
     this.#manifests = new Manifests(this.#lister, () => this.tools())
-    this.#completions = new Completions({
-      send: (question, options) => session.request(complete, question, options),
-      clock: parts.clock,
-      delayMs: parts.completionDelayMs,
-      keepMs: parts.completionMs,
-    })
+    const { clock, completionDelayMs: delayMs, completionMs: keepMs } = parts
+    const send: CompletionsOptions['send'] = (question, sending) => session.request(complete, question, sending)
+    this.#completions = new Completions({ send, clock, delayMs, keepMs, caller: () => cache.callers })
     this.#caller = {
       session,
       live: parts.live,
@@ -119,10 +87,11 @@ export class Client {
       newKey: () => crypto.randomUUID(),
       sendOptions: options => this.#send(options),
       list: (anew, signal) => this.#readTools(anew, signal),
-      finishTask: (task, { signal = never, totalMs }) =>
+      finishTask: (task, { signal = never, totalMs }, onStatus) =>
         finishTask(session.tasks, task, {
           totalMs,
           signal,
+          onStatus,
           answer: request => answer(request, { answerers, signal }),
         }),
     }
@@ -355,10 +324,14 @@ export class Client {
     return this.#parts.events.stream(names, options, () => this.#send(standard))
   }
 
+  /** What can be subscribed to by `events`, for whoever asks; none where the server has no events. */
+  eventTypes(options: RequestOptions = standard): Promise<readonly EventType[]> {
+    return this.#parts.events.types(this.#send(options))
+  }
+
   /** Tells the server that the roots are other ones now. */
   rootsChanged(): void {
-    const { engine, opened } = this.#parts.session
-    engine.notify(opened.conversation, rootsChanged, {})
+    this.#parts.session.engine.notify(this.#parts.session.opened.conversation, rootsChanged, {})
   }
 
   async close(): Promise<void> {
@@ -380,8 +353,7 @@ export class Client {
   }
 
   #send({ signal, timeout, meta: own }: RequestOptions): SendOptions {
-    const granted = this.permissions.meta
-    const live = this.#parts.live?.meta
+    const [granted, live] = [this.permissions.meta, this.#parts.live?.meta]
     const meta = granted === undefined && live === undefined ? own : { ...granted, ...live, ...own }
     if (signal === undefined && timeout === undefined && meta === undefined) return this.#plain
     return {

@@ -19,6 +19,8 @@ export interface CompletionQuestion {
 export interface CompletionsOptions {
   readonly send: (question: CompletionQuestion, options: SendOptions) => Promise<CompletionResult>
   readonly clock: Clock
+  /** Another number means other credentials: what was answered before may not be this caller's. */
+  readonly caller: () => number
   /** How long typing must pause. 0: every question is sent at once. */
   readonly delayMs: number
   /** How long an answer is kept. 0: not at all. */
@@ -93,7 +95,7 @@ export class Completions {
 
   #send(ask: Ask): void {
     if (ask.stop.signal.aborted) return
-    const key = JSON.stringify(ask.question)
+    const key = this.#key(ask.question)
     if (this.#kept.size >= maxKept) this.#kept.delete(this.#kept.keys().next().value as string)
     // While it is under way it serves whoever asks the same.
     this.#kept.set(key, { ask, expires: Number.POSITIVE_INFINITY })
@@ -120,8 +122,12 @@ export class Completions {
     if (this.#kept.get(key)?.ask === ask) this.#kept.delete(key)
   }
 
+  #key(question: CompletionQuestion): string {
+    return `${this.#options.caller()} ${JSON.stringify(question)}`
+  }
+
   #find(question: CompletionQuestion): Ask | undefined {
-    const key = JSON.stringify(question)
+    const key = this.#key(question)
     const kept = this.#kept.get(key)
     if (kept === undefined) return undefined
     if (kept.expires > this.#options.clock.now() && !kept.ask.stop.signal.aborted) return kept.ask

@@ -51,7 +51,7 @@ import type { ProbeOptions } from './probe.ts'
 import type { Relaying } from './relaying.ts'
 import { ResourceBook } from './resource-book.ts'
 import { Retries } from './retries.ts'
-import { Session } from './session.ts'
+import { type ClientMiddleware, Session } from './session.ts'
 import { type Opener, openerOf, type Target } from './target.ts'
 
 /** How this client names itself unless it is told otherwise. */
@@ -105,13 +105,16 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   ])
   const revisions = [...engine.spoken.requests, ...engine.spoken.sessions].map(({ id }) => id)
   const trace = (event: string, detail: unknown): void => engine.trace(event, detail)
-  const authorizer = authorizerOf(target, options, { clock, clientName: engine.info.name, revisions, trace })
+  const replaced = (): void => cache.changeCaller()
+  const authorizer = authorizerOf(target, options, { clock, clientName: engine.info.name, revisions, trace, replaced })
   const opened = openerOf(target, { headers: options.headers, fetch: options.fetch, authorizer, limits })
   const opener = profiled(wrapped(opened, options), options)
-  const { probeTimeoutMs } = settings
-  const session = await open({ engine, opener, probeTimeoutMs, signal: options.signal, shakesFirst: live !== undefined }, live)
+  const { probeTimeoutMs, startMs } = settings
+  const probing = { engine, opener, probeTimeoutMs, startMs, signal: options.signal, shakesFirst: live !== undefined }
+  const session = await open(probing, live)
   const { conversation } = session.opened
   changes = new Changes(session, hub)
+  if (answering.failed !== undefined) session.middleware.push(telling(answering.failed))
   events.open(session)
   conversation.onEnd(() => {
     const reason = session.left ? undefined : conversation.reason
@@ -154,6 +157,15 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   })
 }
 
+/** Hears of what fails, and changes nothing. */
+function telling(failed: (error: unknown) => void): ClientMiddleware {
+  return (call, next) =>
+    next(call).catch(error => {
+      failed(error)
+      throw error
+    })
+}
+
 /** Loaded where somebody stands between: most clients answer for themselves. */
 async function relayed(relaying: Relaying): Promise<Answering> {
   return (await import('./relaying.ts')).relayingSides(relaying)
@@ -169,8 +181,9 @@ function settingsOf(options: ConnectOptions) {
   const timeoutMs = toMilliseconds(options.timeout ?? given.callTimeoutMs ?? clientLimits.callTimeoutMs, 'timeout')
   return {
     clock: options.clock ?? realClock,
-    // What the client sends of its own accord, the opening first of all, has the same deadline as a call.
+    // What the client sends of its own accord has the same deadline as a call; the opening may have its own.
     limits: { ...clientLimits, ...given, callTimeoutMs: timeoutMs },
+    startMs: toMilliseconds(options.startTimeout ?? timeoutMs, 'startTimeout'),
     listLimits: { pages: listPages, items: listItems },
     timeoutMs,
     probeTimeoutMs: toMilliseconds(options.probeTimeout ?? '5s', 'probeTimeout'),

@@ -1,9 +1,10 @@
 /** `mcp.events`: all streams of events over one client, and who among them gets what comes. */
 import { type Duration, toMilliseconds } from '../core/duration.ts'
 import type { SendOptions } from '../engine/calls.ts'
+import { declared } from '../engine/extensions.ts'
 import type { Side } from '../engine/plan.ts'
 import type { ListenFilter } from '../features/mcp/subscriptions/messages.ts'
-import { eventsClient } from '../features/reliability/events/client.ts'
+import { eventsClient, eventsExtension, listEvents } from '../features/reliability/events/client.ts'
 import type { Id, Params } from '../jsonrpc/message.ts'
 import { type EventReader, EventStream } from './event-stream.ts'
 import type { Session } from './session.ts'
@@ -16,9 +17,22 @@ export interface EventsOptions {
   readonly filter?: Params
   /** Begins behind the event with this cursor instead of now, as far as the server still has it. */
   readonly after?: string
+  /** Ends it. */
   readonly signal?: AbortSignal
   /** How often to look, where the server pushes nothing. Default: as it says, else 5 s. */
   readonly pollEvery?: Duration
+}
+
+/** An event that a server offers, in its own words. */
+export interface EventType {
+  readonly name: string
+  readonly description: string
+  /** The JSON schema of its payload. */
+  readonly payload?: Params
+  /** The members of the payload that a filter may name; absent: any. */
+  readonly filterFields?: readonly string[]
+  /** What a caller must be allowed, to hear of it. */
+  readonly scopes?: readonly string[]
 }
 
 export class Events {
@@ -55,6 +69,21 @@ export class Events {
   end(reason: unknown): void {
     this.#end = { reason }
     for (const stream of [...this.#open]) stream.end(reason)
+  }
+
+  /** What there is to subscribe to. None where the server has no events; throws where it cannot say. */
+  async types(send: SendOptions): Promise<readonly EventType[]> {
+    const session = this.#session as Session
+    const { capabilities, revision } = session.opened
+    if (declared({ capabilities, revision }, eventsExtension) === undefined) return []
+    const { events } = await session.request(listEvents, {}, send)
+    return events.map(({ name, description, payload_schema, filter_fields, required_scopes }) => ({
+      name,
+      description,
+      ...(payload_schema !== undefined && { payload: payload_schema }),
+      ...(filter_fields !== undefined && { filterFields: filter_fields }),
+      ...(required_scopes !== undefined && { scopes: required_scopes }),
+    }))
   }
 
   stream(names: readonly string[], options: EventsOptions, send: () => SendOptions): EventReader {

@@ -1,4 +1,6 @@
 /** For client and host authors: connect to any MCP server that exists. */
+import '../core/required-node.ts'
+
 export {
   type Authorization,
   type AuthorizationContext,
@@ -44,7 +46,7 @@ export type { PushAnswer, PushEvent } from '../features/live/push-events/message
 export type { OnElevate } from '../features/live/scopes/client.ts'
 export type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
 export type { ContentBlock, ResourceContents } from '../features/mcp/content/messages.ts'
-export type { OnElicit, Question } from '../features/mcp/elicitation/client.ts'
+export type { OnElicit, OnQuestionRefused, Question } from '../features/mcp/elicitation/client.ts'
 export type { ElicitResult } from '../features/mcp/elicitation/messages.ts'
 export type { LogMessage } from '../features/mcp/logging/client.ts'
 export type { LogLevel } from '../features/mcp/logging/messages.ts'
@@ -52,7 +54,7 @@ export type { GetPromptResult, Prompt } from '../features/mcp/prompts/messages.t
 export type { ReadResourceResult, Resource, ResourceTemplate } from '../features/mcp/resources/messages.ts'
 export type { Roots } from '../features/mcp/roots/client.ts'
 export type { Root } from '../features/mcp/roots/messages.ts'
-export type { OnSample } from '../features/mcp/sampling/client.ts'
+export type { OnSample, SampleContext } from '../features/mcp/sampling/client.ts'
 export type { SamplingMessage, SamplingParams, SamplingResult } from '../features/mcp/sampling/messages.ts'
 export type { Tool } from '../features/mcp/tools/messages.ts'
 export type { ConfirmQuestion, OnConfirm } from '../features/reliability/confirmation/client.ts'
@@ -84,11 +86,11 @@ export type { Implementation, RevisionId } from '../revisions/index.ts'
 export type { ChangeKind } from './changes.ts'
 export { Client } from './client.ts'
 export { connect } from './connect.ts'
-export type { EventReader, EventsOptions, ServerEvent } from './events.ts'
+export type { EventReader, EventsOptions, EventType, ServerEvent } from './events.ts'
 export type { Candidate, CandidateSource, FinderFault, Found } from './finder/candidate.ts'
 export { createFinder, type Finder, type FinderOptions, type FindOptions } from './finder/finder.ts'
 export type { Recommender } from './finder/local.ts'
-export type { LiveBlock, LiveCall, LiveConnection, LiveHandlers, StateReport } from './live-handlers.ts'
+export type { LiveBlock, LiveCall, LiveConnection, LiveHandlers, SetUse, StateReport } from './live-handlers.ts'
 export type { ConnectOptions, HealthCheck, RequestOptions } from './options.ts'
 export type { ToolOutcome } from './outcome.ts'
 export type { ReadReferenceOptions } from './references.ts'

@@ -5,7 +5,7 @@ import { connectInMemory } from '../testing/connect.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { type Frame, modernServer, type Script, sessionServer, toolList } from './scripted-server.ts'
+import { type Frame, modernServer, Refusal, type Script, sessionServer, toolList } from './scripted-server.ts'
 
 async function open(script: Script, options: ConnectOptions = {}) {
   const server = modernServer(script, { tools: { listChanged: true } })
@@ -31,12 +31,31 @@ describe('a list that the server does not have', () => {
     await server.close()
   })
 
-  it('though it said that it has, is a failure; templates may always be missing', async () => {
-    const server = sessionServer({}, { tools: {}, resources: {} })
-    await using mcp = await connect(server.connection)
-    await expect(mcp.tools().next()).rejects.toMatchObject({ code: -32601 })
-    await expect(mcp.resources().next()).rejects.toMatchObject({ code: -32601 })
-    expect((await mcp.resourceTemplates().next()).done).toBe(true)
+  it('though it said that it has, is empty too, so that the others can be had; a trace names it', async () => {
+    const server = sessionServer({ 'tools/list': () => toolList({ name: 'a' }) }, { tools: {}, resources: {}, prompts: {} })
+    const traced: unknown[] = []
+    const onTrace = (event: string, detail: unknown) => event === 'list-missing' && traced.push(detail)
+    await using mcp = await connect(server.connection, { onTrace })
+    for (const list of [mcp.resources(), mcp.prompts(), mcp.resourceTemplates()])
+      expect(await list.next()).toEqual({ done: true, value: undefined })
+    expect(await names(mcp)).toEqual(['a'])
+    expect(traced).toEqual([
+      { method: 'resources/list', capability: 'resources' },
+      { method: 'prompts/list', capability: 'prompts' },
+    ])
+  })
+
+  it('of tools, though it said that it has them, is empty as well', async () => {
+    await using mcp = await connect(sessionServer({}, { tools: {} }).connection)
+    expect(await names(mcp)).toEqual([])
+  })
+
+  it('for another reason than that it does not know it is a failure', async () => {
+    const down = () => {
+      throw new Refusal(-32603, 'The database is down')
+    }
+    await using mcp = await connect(sessionServer({ 'resources/list': down }, { resources: {} }).connection)
+    await expect(mcp.resources().next()).rejects.toMatchObject({ code: -32603 })
   })
 })
 

@@ -19,7 +19,7 @@ export interface Lister {
   readonly limits: ListLimits
 }
 
-/** One list, and the capability that promises it; an optional one may be missing in spite of that. */
+/** One list, and the capability that promises it; an optional one may be missing without a word about it. */
 export interface ListSource {
   readonly method: ListMethod
   readonly member: string
@@ -54,12 +54,16 @@ export async function* listAll<T>(lister: Lister, source: ListSource, options: S
   throw new McpError('invalid-result', `The server's list of ${member} has more than ${pages} pages, which is the limit`)
 }
 
-/** A server that never said it had such a list, and knows no such method, has an empty one. */
-function empty(error: unknown, { session }: Lister, { member, capability, optional }: ListSource): unknown {
+/**
+ * A server that knows no such method has an empty list, whatever it declared: whoever reads one list after the other must not lose the
+ * others by it. One that was declared is traced.
+ */
+function empty(error: unknown, { session }: Lister, { method, member, capability, optional }: ListSource): unknown {
   const { capabilities, revision } = session.opened
-  const unknown = error instanceof McpError && error.code === revision.errors['method-not-found']
-  if (unknown && (optional === true || capabilities[capability] === undefined)) return { [member]: [] }
-  throw error
+  if (!(error instanceof McpError && error.code === revision.errors['method-not-found'])) throw error
+  if (optional !== true && capabilities[capability] !== undefined)
+    session.engine.trace('list-missing', { method: method.name, capability })
+  return { [member]: [] }
 }
 
 /** From the cache if it may be, else from the server. */

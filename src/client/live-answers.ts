@@ -43,9 +43,15 @@ export class DeliveryDesk {
   readonly #asked = new Map<string, Answerer>()
   readonly #told = new Map<string, Answerer>()
   readonly #admit: Admit
+  readonly #refused: (method: string, params: unknown, error: unknown) => void
 
-  constructor(answerers: readonly Answerer[], admit: Admit) {
+  constructor(
+    answerers: readonly Answerer[],
+    admit: Admit,
+    refused: (method: string, params: unknown, error: unknown) => void = () => {},
+  ) {
     this.#admit = admit
+    this.#refused = refused
     for (const answerer of answerers) {
       const table = answerer.method.kind === 'request' ? this.#asked : this.#told
       table.set(answerer.method.name, answerer)
@@ -59,7 +65,9 @@ export class DeliveryDesk {
     const fault = answerer.method.params.check(params)
     if (fault !== undefined) {
       const where = fault.path === '' ? 'params' : `params.${clip(fault.path)}`
-      throw new McpError('invalid-params', `${where} must be ${fault.expected}`)
+      const error = new McpError('invalid-params', `${where} must be ${fault.expected}`)
+      this.#refused(method, params, error)
+      throw error
     }
     return this.#admit(answerer, params, asked)
   }

@@ -5,17 +5,18 @@ import type { StateReport } from '../features/live/checkpoints/messages.ts'
 import type { LiveBlock } from '../features/live/content/messages.ts'
 import type { After, Before, Lifecycle } from '../features/live/context-hooks/client.ts'
 import type { AfterInference, BeforeInference } from '../features/live/context-hooks/messages.ts'
-import type { DialectLabel, RolledBack, Selection } from '../features/live/dialects/messages.ts'
+import type { DialectLabel, RolledBack, Selection, SetUse } from '../features/live/dialects/messages.ts'
 import type { DeclaredSets, KnownSet } from '../features/live/feature-sets/client.ts'
 import type { OnInfer } from '../features/live/inference/client.ts'
 import type { ModelInfo } from '../features/live/model-info/messages.ts'
 import type { OnPush } from '../features/live/push-events/client.ts'
 import type { OnElevate } from '../features/live/scopes/client.ts'
 import type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
+import type { RefusedMessage } from './live-refusals.ts'
 
-export type { LiveBlock, Selection, StateReport }
+export type { LiveBlock, RefusedMessage, Selection, SetUse, StateReport }
 
-/** Answers a server that is live. Only legal messages of enabled sets come here; all others are refused before. */
+/** Answers a server that is live. Only messages that an enabled set may send come here; all others are refused before. */
 export interface LiveHandlers {
   /** Which sets may be used. Asked after the server's hello, when its sets change, and by `live.update()`. */
   select(declared: DeclaredSets): Selection
@@ -28,6 +29,10 @@ export interface LiveHandlers {
   /** What is known of a set's state at a checkpoint, or now, for servers that ask. */
   stateOf?(featureSet: string, checkpoint: string | undefined): Promise<StateReport | undefined>
   onChanged?(declared: DeclaredSets): void
+  /** Told once where an enabled set wants to do what it does not declare. It was refused; `uses` of the selection would allow it. */
+  onUndeclared?(featureSet: string, use: SetUse): void
+  /** Told of each message that was refused before it came to a handler: by the selection, or because it does not fit. */
+  onRefused?(refused: RefusedMessage): void
   /** Told of what was dropped or is odd, and why. */
   onDiagnostic?(what: Why): void
   /** What the hello says before the server's sets are known: names and patterns. The selection proper follows. */
@@ -40,6 +45,8 @@ export interface LiveHandlers {
 
 /** What a call of a tool carries beside its arguments, to servers that are live. */
 export interface LiveCall {
+  /** The set that the tool belongs to, where the tool does not say so itself. State goes along only if the set may keep any. */
+  readonly featureSet?: string
   /** The state at the head, where the host keeps it. */
   readonly state?: unknown
   /** The checkpoint at which that state was. */
@@ -47,6 +54,15 @@ export interface LiveCall {
   /** The head, where the server keeps the state. */
   readonly checkpoint?: string
   readonly scope?: Scope
+}
+
+/** What is said of a message beside its content. */
+export interface PublishOptions {
+  readonly conversationId?: string
+  readonly threadId?: string
+  /** The message that it answers. */
+  readonly inReplyTo?: string
+  readonly signal?: AbortSignal
 }
 
 export interface LiveConnection {
@@ -66,7 +82,7 @@ export interface LiveConnection {
   /** Tells servers that follow turns and not their content; others hear nothing. */
   lifecycle(params: Lifecycle): void
   rollback(featureSet: string, checkpoint: string, options?: { readonly signal?: AbortSignal }): Promise<RolledBack>
-  publish(channel: string, content: readonly LiveBlock[], options?: { readonly conversationId?: string }): Promise<void>
+  publish(channel: string, content: readonly LiveBlock[], options?: PublishOptions): Promise<void>
   openChannel(params: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>
   closeChannel(channel: string): Promise<void>
 }

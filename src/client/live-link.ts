@@ -1,5 +1,6 @@
 /** `client.live`: a server that is live, for its host. */
 import type { SendOptions } from '../engine/calls.ts'
+import type { Channels } from '../features/live/channels/client.ts'
 import {
   closeChannel,
   openChannel,
@@ -10,20 +11,20 @@ import {
 import { rollBack } from '../features/live/checkpoints/client.ts'
 import { rollbackState } from '../features/live/checkpoints/messages.ts'
 import type { LiveBlock } from '../features/live/content/messages.ts'
-import { type HookPort, Hooks } from '../features/live/context-hooks/client.ts'
+import { type HookPort, Hooks, hooksOf } from '../features/live/context-hooks/client.ts'
 import { afterInference, afterInferenceTold } from '../features/live/context-hooks/messages.ts'
 import { type RolledBack, writeContent } from '../features/live/dialects/messages.ts'
 import type { KnownSet, SetBook } from '../features/live/feature-sets/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import type { LiveConnection } from './live-handlers.ts'
+import type { LiveConnection, PublishOptions } from './live-handlers.ts'
 import type { Session } from './session.ts'
 
 export interface LinkParts {
   readonly session: Session
   readonly book: SetBook
   readonly carrier: 'session' | 'listen'
-  readonly channels: ReadonlyMap<string, WireChannel>
+  readonly channels: Pick<Channels, 'known' | 'require'>
   diagnose: HookPort['diagnose']
   /** What each request carries. */
   meta(): Params | undefined
@@ -55,17 +56,11 @@ export class LiveLink implements LiveConnection {
   }
 
   get channels(): ReadonlyMap<string, WireChannel> {
-    return this.#parts.channels
+    return this.#parts.channels.known
   }
 
   get hooks(): LiveConnection['hooks'] {
-    const { book } = this.#parts
-    const { before, after, lifecycle } = book.announced
-    return {
-      before: before && book.needs('contextHooks.beforeInference'),
-      after: after !== false && book.needs('contextHooks.afterInference') ? after : false,
-      lifecycle: lifecycle && book.needs('inferenceLifecycle'),
-    }
+    return hooksOf(this.#parts.book)
   }
 
   update(): Promise<void> {
@@ -77,25 +72,18 @@ export class LiveLink implements LiveConnection {
   readonly lifecycle: LiveConnection['lifecycle'] = params => this.#hooks.lifecycle(params)
 
   rollback(featureSet: string, checkpoint: string, options: { readonly signal?: AbortSignal } = {}): Promise<RolledBack> {
-    const { session } = this.#parts
+    const { session, book } = this.#parts
     const ask = (): Promise<unknown> => session.request(rollbackState, { featureSet, checkpoint }, this.#send(options))
-    return rollBack(this.featureSets.get(featureSet), checkpoint, ask)
+    return rollBack(this.featureSets.get(featureSet), book.admits(featureSet, 'rollback'), checkpoint, ask)
   }
 
-  async publish(
-    channelId: string,
-    content: readonly LiveBlock[],
-    { conversationId }: { readonly conversationId?: string } = {},
-  ): Promise<void> {
-    const { session, book, carrier } = this.#parts
-    const message = {
-      ...(conversationId === undefined ? {} : { conversationId }),
-      channelId,
-      content: writeContent(content, book.announced.form),
-    }
+  async publish(channelId: string, content: readonly LiveBlock[], { signal, ...said }: PublishOptions = {}): Promise<void> {
+    const { session, book, carrier, channels } = this.#parts
+    channels.require(publishToChannel.name, 'channels.publish')
+    const message = { ...said, channelId, content: writeContent(content, book.announced.form) }
     if (this.#publishes === 'request') {
       try {
-        await session.request(publishToChannel, message, this.#send())
+        await session.request(publishToChannel, message, this.#send(signal === undefined ? {} : { signal }))
         return
       } catch (error) {
         // Some servers know it only as a notification.
@@ -106,11 +94,13 @@ export class LiveLink implements LiveConnection {
     await session.engine.tell(session.opened.conversation, publishToChannelNotice, message)
   }
 
-  openChannel(params: Params): Promise<Params> {
+  async openChannel(params: Params): Promise<Params> {
+    this.#parts.channels.require(openChannel.name, 'channels')
     return this.#parts.session.request(openChannel, params, this.#send())
   }
 
   async closeChannel(channelId: string): Promise<void> {
+    this.#parts.channels.require(closeChannel.name, 'channels')
     await this.#parts.session.request(closeChannel, { channelId }, this.#send())
   }
 
@@ -129,7 +119,9 @@ export class LiveLink implements LiveConnection {
       get hooks() {
         return link.hooks
       },
-      admit: featureSet => book.admit(featureSet),
+      admit: (featureSet, use) => book.admit(featureSet, use),
+      admits: (featureSet, use) => book.admits(featureSet, use),
+      admitted: use => book.admitted(use),
       diagnose,
       isEnabled: featureSet => book.isEnabled(featureSet),
       isGranted: path => book.isGranted(path),

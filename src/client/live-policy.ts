@@ -1,4 +1,5 @@
 /** Telling a server what was selected, and reading its manifest anew when it says that it is another one. */
+import { quoted, type Why, why } from '../core/why.ts'
 import { type Announced, announcedBy, hasTools } from '../features/live/dialects/messages.ts'
 import type { PolicyCarrier } from '../features/live/feature-sets/client.ts'
 import { readManifest, updateSets, updateSetsByRequest } from '../features/live/feature-sets/messages.ts'
@@ -7,8 +8,6 @@ import { isRecord } from '../jsonrpc/message.ts'
 import { pause } from './patience.ts'
 import type { Session } from './session.ts'
 
-/** How long a server may keep silent on a selection that came as a request. */
-const silenceMs = 15_000
 /** Between two readings of a manifest. */
 const manifestMs = 1_000
 
@@ -16,7 +15,7 @@ const manifestMs = 1_000
 export function sessionCarrier({ engine, opened: { conversation } }: Session, signal: AbortSignal | undefined): PolicyCarrier {
   const given = signal === undefined ? {} : { signal }
   return {
-    request: selection =>
+    request: (selection, silenceMs) =>
       engine.call(conversation, updateSetsByRequest, selection, {
         ...given,
         timeoutMs: silenceMs,
@@ -67,4 +66,19 @@ export class ManifestReader {
       await pause(engine.clock, manifestMs, this.#stop, true)
     }
   }
+}
+
+/** Of a set that its server says will not work: what it misses, and whose it would be to give it. */
+export function unavailable(featureSet: string, missing: readonly string[], announced: (path: string) => boolean): Why {
+  const said = `The server says that its feature set ${quoted(featureSet)} will not work`
+  const [own, ours] = [missing.filter(path => !announced(path)), missing.filter(announced)].map(some =>
+    some.map(quoted).join(', '),
+  )
+  const message = [
+    ...(missing.length === 0 ? [`${said}, and not what it misses`] : [said]),
+    ...(ours === '' ? [] : [`this host does not grant ${ours}`]),
+    ...(own === '' ? [] : [`the server itself does not announce ${own}`]),
+  ].join(': ')
+  const fix = ours === '' ? 'Ask the author of the server, or disable the set' : `Allow ${ours} for it, or disable the set`
+  return why('SET_UNAVAILABLE', 'receipt', message, fix)
 }

@@ -6,7 +6,11 @@ import { sessionServer } from './session-server.ts'
 
 afterEach(cleanUp)
 
-const mcpl = { version: '0.2', pushEvents: true, featureSets: { a: { description: 'A', uses: ['pushEvents'] } } }
+const mcpl = {
+  version: '0.2',
+  pushEvents: true,
+  featureSets: { a: { description: 'A', uses: ['pushEvents', 'tools'], rollback: true } },
+}
 const handlers: LiveHandlers = {
   select: declared => ({ enabled: [...declared.keys()], disabled: [], canEnable: () => true }),
   onPush: async () => ({ accepted: true }),
@@ -30,6 +34,7 @@ test('a session that was lost is told the selection anew, before the call that f
     'tools/call',
     'initialize',
     'notifications/initialized',
+    'featureSets/update',
     'featureSets/update',
     'tools/call',
   ])

@@ -11,7 +11,14 @@ import type { Answerer, Asked, LiveGate } from '../features/live/answers/message
 import { Channels } from '../features/live/channels/client.ts'
 import { stateAnswerers } from '../features/live/checkpoints/client.ts'
 import type { StateReport, WireCallState } from '../features/live/checkpoints/messages.ts'
-import { type ReadReceipt, readAnnounced, readState, toolSetOf, writeCallState } from '../features/live/dialects/messages.ts'
+import {
+  type ReadReceipt,
+  readAnnounced,
+  readState,
+  type SetUse,
+  toolSetOf,
+  writeCallState,
+} from '../features/live/dialects/messages.ts'
 import { SetBook, setAnswerers, tellSelection } from '../features/live/feature-sets/client.ts'
 import { liveErrors, liveErrorTexts, liveExtension, type WireSelection } from '../features/live/feature-sets/messages.ts'
 import { inferenceAnswerers } from '../features/live/inference/client.ts'
@@ -27,7 +34,8 @@ import type { LiveCall, LiveConnection, LiveHandlers } from './live-handlers.ts'
 import { hostCapabilities, hostLive } from './live-hello.ts'
 import { LiveLink } from './live-link.ts'
 import { LiveListener, type WireListening } from './live-listen.ts'
-import { ManifestReader, sessionCarrier } from './live-policy.ts'
+import { ManifestReader, sessionCarrier, unavailable } from './live-policy.ts'
+import { refusalOf } from './live-refusals.ts'
 import type { Session } from './session.ts'
 
 /** Messages that wait until the server knows what was selected. */
@@ -64,6 +72,7 @@ export class Live {
     this.#hostId = newId()
     this.#begun = this.#hold()
     const gate = this.#gate()
+    const live = this
     this.#channels = new Channels({
       ...gate,
       get announced() {
@@ -72,10 +81,13 @@ export class Live {
       now,
       onPush: event => handlers.onPush(event),
       isEnabled: name => this.#book?.isEnabled(name) === true,
+      get selected() {
+        return live.#book?.selected === true
+      },
     })
     const answerers = this.#answerers(gate, now)
-    const admit = this.#admit.bind(this)
-    this.#desk = new DeliveryDesk(answerers, admit)
+    const admit = this.#telling.bind(this)
+    this.#desk = new DeliveryDesk(answerers, admit, this.#refused.bind(this))
     this.side = {
       handlers: [
         ...answeringHandlers(answerers, admit, () => !this.#plain),
@@ -96,6 +108,12 @@ export class Live {
 
   /** Right after the handshake: resolves when the server knows what was selected, or is found not to be live. */
   async open(session: Session, signal: AbortSignal | undefined): Promise<void> {
+    if (this.#session === undefined) {
+      const own = new Set((this.side.handlers ?? []).map(([{ name }]) => name))
+      session.engine.onRefuse.add((method, params, error) => {
+        if (own.has(method)) this.#refused(method, params, error)
+      })
+    }
     this.#session = session
     session.opened.conversation.onEnd(() => this.#close())
     try {
@@ -125,7 +143,7 @@ export class Live {
       session,
       book,
       carrier: listens ? 'listen' : 'session',
-      channels: this.#channels.known,
+      channels: this.#channels,
       diagnose: what => this.#diagnose(what),
       meta: () => this.meta,
       update: () => this.update(),
@@ -165,7 +183,9 @@ export class Live {
     if (this.#listener !== undefined) await unlessAborted(this.#listener.select(told.byRequest), signal)
     else {
       const carrier = sessionCarrier(session, signal)
-      const receipt = this.#unasked ? await carrier.notify(told.byNotice) : await tellSelection(carrier, told)
+      const receipt = this.#unasked
+        ? await carrier.notify(told.byNotice)
+        : await tellSelection(carrier, told, book.announced.label)
       if (receipt === undefined) this.#unasked = true
       else this.#receive(receipt)
     }
@@ -174,8 +194,7 @@ export class Live {
 
   #receive(receipt: ReadReceipt): void {
     for (const { featureSet, missing } of receipt.unavailable) {
-      const message = `The feature set ${quoted(featureSet)} will not work: the server lacks ${missing.map(quoted).join(', ')}`
-      this.#diagnose(why('SET_UNAVAILABLE', 'receipt', message, 'Grant what is missing, or disable the set'))
+      this.#diagnose(unavailable(featureSet, missing, path => this.#book?.announced.paths.includes(path) === true))
     }
     if (receipt.accepted) return
     this.#plain = true
@@ -218,12 +237,33 @@ export class Live {
       get announced() {
         return book()?.announced
       },
-      admit: featureSet => {
-        if (this.#book !== undefined) return this.#book.admit(featureSet)
+      admit: (featureSet, use) => {
+        if (this.#book !== undefined) return this.#book.admit(featureSet, use)
         throw new McpError('feature-set-unknown', liveErrorTexts['feature-set-unknown'], { data: { featureSet } })
       },
+      admits: (featureSet, use) => this.#book?.admits(featureSet, use) === true,
+      admitted: use => this.#book?.admitted(use) ?? [],
       diagnose: what => this.#diagnose(what),
     }
+  }
+
+  /** Whatever is refused here is told: nobody else hears of it. */
+  #telling(answerer: Answerer, params: Params, asked: Asked): Awaitable<unknown> {
+    const refused = (error: unknown): never => {
+      this.#refused(answerer.method.name, params, error)
+      throw error
+    }
+    try {
+      const answer = this.#admit(answerer, params, asked)
+      return answer instanceof Promise ? answer.catch(refused) : answer
+    } catch (error) {
+      return refused(error)
+    }
+  }
+
+  #refused(method: string, params: unknown, error: unknown): void {
+    const refused = refusalOf(method, params, error)
+    if (refused !== undefined) this.#handlers.onRefused?.(refused)
   }
 
   #admit(answerer: Answerer, params: Params, asked: Asked): Awaitable<unknown> {
@@ -265,23 +305,43 @@ export class Live {
     return { [liveExtension]: { hostId: this.#hostId, policy: this.#policy } }
   }
 
-  /** Members of a call's params. None for a server that is not live. */
-  members(call: LiveCall | undefined): WireCallState {
-    return call === undefined || this.connection === undefined ? {} : writeCallState(call)
+  /** Members of a call's params. None for a server that is not live; no state for a set that may keep none. */
+  members(call: LiveCall | undefined, tool: Params | undefined): WireCallState {
+    if (call === undefined || this.connection === undefined) return {}
+    const { state: _, checkpoint: __, ...rest } = call
+    return writeCallState(this.#keepsState(call.featureSet ?? this.toolSet(tool)) ? call : rest)
   }
 
   /** The same as a copy in `_meta`: libraries drop members of params that they do not know. */
-  carrying(send: SendOptions, call: LiveCall | undefined): SendOptions {
-    const members = this.members(call)
-    if (Object.keys(members).length === 0) return send
+  carrying(send: SendOptions, call: LiveCall | undefined, tool: Params | undefined): SendOptions {
+    const members = this.members(call, tool)
+    const named = this.#named(call, tool)
+    if (Object.keys(members).length === 0 && named === undefined) return send
     const at = 'state' in members && call?.parent !== undefined ? { parent: call.parent } : {}
-    const own = { ...(this.meta?.[liveExtension] as Params | undefined), ...members, ...at }
+    const of = named === undefined ? {} : { featureSet: named }
+    const own = { ...(this.meta?.[liveExtension] as Params | undefined), ...of, ...members, ...at }
     return { ...send, meta: { ...send.meta, [liveExtension]: own } }
   }
 
-  /** What a result says of state. */
-  reportIn(result: Params): StateReport | undefined {
-    return this.connection === undefined ? undefined : readState(result)
+  /** The set that a call with state, or with none yet, is for: a server that hears it knows that nothing was left out. */
+  #named(call: LiveCall | undefined, tool: Params | undefined): string | undefined {
+    const set = call === undefined || this.connection === undefined ? undefined : (call.featureSet ?? this.toolSet(tool))
+    return set !== undefined && this.#keepsState(set) ? set : undefined
+  }
+
+  /** What a result says of state, where the set of the tool may keep any. */
+  reportIn(result: Params, call: LiveCall | undefined, tool: Params | undefined): StateReport | undefined {
+    const report = this.connection === undefined ? undefined : readState(result)
+    const named = report?.featureSet === undefined || this.#keepsState(report.featureSet)
+    return named && this.#keepsState(call?.featureSet ?? this.toolSet(tool)) ? report : undefined
+  }
+
+  /** Where nobody knows which set a tool belongs to, it may be any that keeps state. */
+  #keepsState(featureSet: string | undefined): boolean {
+    const book = this.#book
+    if (book === undefined) return false
+    const names = featureSet === undefined ? [...book.announced.sets.keys()] : [featureSet]
+    return names.some(name => book.carriesState(name))
   }
 
   toolSet(tool: Params | undefined): string | undefined {
@@ -300,7 +360,11 @@ export class Live {
   }
 
   #bookOptions() {
-    return { select: this.#handlers.select.bind(this.#handlers), diagnose: (what: Why) => this.#diagnose(what) }
+    return {
+      select: this.#handlers.select.bind(this.#handlers),
+      diagnose: (what: Why) => this.#diagnose(what),
+      undeclared: (featureSet: string, use: SetUse) => this.#handlers.onUndeclared?.(featureSet, use),
+    }
   }
 
   #diagnose(what: Why): void {

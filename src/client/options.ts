@@ -4,11 +4,11 @@ import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import type { LogOption } from '../core/log-trace.ts'
 import type { Limits } from '../engine/limits.ts'
-import type { OnElicit } from '../features/mcp/elicitation/client.ts'
+import type { OnElicit, OnQuestionRefused } from '../features/mcp/elicitation/client.ts'
 import type { LogMessage } from '../features/mcp/logging/client.ts'
 import type { LogLevel } from '../features/mcp/logging/messages.ts'
 import type { Roots } from '../features/mcp/roots/client.ts'
-import type { OnSample } from '../features/mcp/sampling/client.ts'
+import type { OnSample, SampleContext } from '../features/mcp/sampling/client.ts'
 import type { OnConfirm } from '../features/reliability/confirmation/client.ts'
 import type { OnCost } from '../features/reliability/cost/client.ts'
 import type { OnSuggestion } from '../features/reliability/intent/client.ts'
@@ -44,6 +44,8 @@ export interface ConnectOptions {
   readonly revisions?: readonly RevisionId[]
   /** Answers the server's questions to the user; declares `elicitation`. */
   readonly onElicit?: OnElicit
+  /** Told of a question whose page is at an address that is not to be opened; `onElicit` never sees it. */
+  readonly onQuestionRefused?: OnQuestionRefused
   /**
    * Asked before a tool is called that needs the user's yes; such a call is not sent before. Without it the server asks, where
    * there is `onElicit`; without both the call is refused.
@@ -63,14 +65,17 @@ export interface ConnectOptions {
   readonly onSample?: OnSample
   /** Whether the model can be given tools. Default false. */
   readonly sampleTools?: boolean
+  /** Whose conversations the server may ask to have put before its messages; `onSample` does that. Default: none. */
+  readonly sampleContext?: SampleContext
   /** The folders this client works in; declares `roots`. */
   readonly roots?: Roots
   /** Gets what the server asks as it came, instead of the handlers above: for programs that stand between a server and its clients. */
   readonly relay?: Relaying
+  /** Told what the server logs. */
   readonly onLog?: (message: LogMessage) => void
   /** The least severe log messages to be sent. Default: none on wires where each request says so, elsewhere the server's choice. */
   readonly logLevel?: LogLevel
-  /** Told when the page of a URL question has done its work. */
+  /** Told when the page of a URL question has done its work. Only of pages that this connection was asked to visit. */
   readonly onElicitationComplete?: (elicitationId: string) => void
   /** The server speaks the form of another implementation: `davioe` is that of davioe/mcp-extension-proposals. Default: none. */
   readonly profile?: 'davioe'
@@ -86,6 +91,8 @@ export interface ConnectOptions {
   readonly fetch?: typeof fetch
   /** The default wait for an answer, or a sign of progress. Default 60 s. */
   readonly timeout?: Duration
+  /** How long the server may take to answer when it is opened. Default: as long as `timeout`. */
+  readonly startTimeout?: Duration
   /** How long a pipe may stay silent on the first, modern message. Default 5 s. */
   readonly probeTimeout?: Duration
   /** Makes this client the host of an MCP Live server: what the server may ask, and who answers. Default: MCP without Live. */
@@ -113,6 +120,7 @@ export interface ConnectOptions {
    * the last is sent, and all get its answer. Default 100 ms; 0 sends each one.
    */
   readonly completionDelay?: Duration
+  /** How large messages may be, and how many may be under way. */
   readonly limits?: ClientLimits
   /**
    * Where the client's own log goes, and how much of it: a level for standard error, or a log of your own. Default: the variable
@@ -121,6 +129,7 @@ export interface ConnectOptions {
   readonly log?: LogOption
   /** Told the same as the log, but raw, secrets included: for programs and tests. */
   readonly onTrace?: (event: string, detail: unknown) => void
+  /** For tests: the time, and timers. Default: the real one. */
   readonly clock?: Clock
   /** Gives up opening: what was started for it is ended again. Later it has no say. */
   readonly signal?: AbortSignal
@@ -129,7 +138,10 @@ export interface ConnectOptions {
 export interface RequestOptions {
   /** Which of several conversations over this client it belongs to: the state that a server keeps is each one's own. */
   readonly conversation?: string
+  /** Gives the request up; the server is told. */
   readonly signal?: AbortSignal
+  /** How long the answer is waited for. Default: that of the connection. */
   readonly timeout?: Duration
+  /** Members of `_meta` that go along. */
   readonly meta?: Readonly<Record<string, unknown>>
 }

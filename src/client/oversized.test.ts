@@ -17,6 +17,10 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', li
   if (params.name === 'go') return ok(waiting, { content: [] }), ok(id, { content: [] })
   const result = '{"content":[{"type":"text","text":"' + 'x'.repeat(300000) + '"}]}'
   const { shape } = params.arguments
+  if (shape === 'latin1' || shape === 'twice') {
+    process.stdout.write(Buffer.from('{"jsonrpc":"2.0","id":' + id + ',"result":{"content":[{"type":"text","text":"caf\\xe9"}]}}\\n', 'latin1'))
+    return shape === 'twice' ? ok(id, { content: [{ type: 'text', text: 'right' }] }) : undefined
+  }
   if (shape === 'before') say('{"jsonrpc":"2.0","id":' + id + ',"result":' + result + '}')
   else if (shape === 'behind') say('{"result":' + result + ',"jsonrpc":"2.0","id":' + id + '}')
   else say('[{"jsonrpc":"2.0","id":' + id + ',"result":' + result + '}]')
@@ -43,6 +47,20 @@ describe('an answer that is longer than limits.frameBytes, over stdio', () => {
     const failed = await Promise.allSettled([mcp.callTool('wait'), mcp.callTool('big', { shape: 'batch' })])
     expect(failed).toMatchObject([{ reason: { message: told } }, { reason: { message: told } }])
     await mcp.callTool('go')
+  })
+})
+
+describe('an answer that is not UTF-8, over stdio', () => {
+  it('is dropped where one follows that can be read, and fails its call alone where none does', async () => {
+    await using mcp = await connect(
+      { command: process.execPath, args: ['-e', program] },
+      { retry: false, revisions: ['2025-06-18'] },
+    )
+    const other = mcp.callTool('wait')
+    expect((await mcp.callTool('big', { shape: 'twice' })).text).toBe('right')
+    await expect(mcp.callTool('big', { shape: 'latin1' })).rejects.toThrow('The answer is not UTF-8')
+    await mcp.callTool('go')
+    expect((await other).content).toEqual([])
   })
 })
 

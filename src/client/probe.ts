@@ -19,6 +19,8 @@ export interface ProbeOptions {
   readonly engine: Engine
   readonly opener: Opener
   readonly probeTimeoutMs: number
+  /** How long an answer to the opening may take. Default: as long as that of a call. */
+  readonly startMs?: number
   readonly signal: AbortSignal | undefined
   /** On pipes and sockets a handshake comes first: many servers die of a first message that is none. */
   readonly shakesFirst?: boolean
@@ -57,7 +59,7 @@ async function openOnce(options: ProbeOptions, first: 'handshake' | 'probe'): Pr
     if ('opened' in verdict) return verdict.opened
     if (conversation.ended) throw verdict.cause
   }
-  return handshake(options.engine, conversation, options.signal === undefined ? {} : { signal: options.signal })
+  return handshake(options.engine, conversation, opening(options))
 }
 
 async function openAny(options: ProbeOptions): Promise<Opened> {
@@ -174,13 +176,17 @@ async function attempt<T>(call: Promise<T>): Promise<readonly [T | undefined, un
   }
 }
 
-function probing({ opener, probeTimeoutMs, signal }: ProbeOptions): SendOptions {
+function opening({ startMs, signal }: ProbeOptions): SendOptions {
+  return { ...(startMs !== undefined && { timeoutMs: startMs }), ...(signal !== undefined && { signal }) }
+}
+
+function probing(options: ProbeOptions): SendOptions {
   return {
+    ...opening(options),
     // An old server that was silent so far shall not be told to cancel something on top of it.
     quiet: true,
     // Over HTTP silence proves nothing; on a pipe it is how some old servers meet an unknown first message.
-    ...(opener.kind === 'http' ? {} : { timeoutMs: probeTimeoutMs }),
-    ...(signal === undefined ? {} : { signal }),
+    ...(options.opener.kind === 'http' ? {} : { timeoutMs: options.probeTimeoutMs }),
   }
 }
 
@@ -202,7 +208,7 @@ class Patience {
     const { engine, opener, probeTimeoutMs, signal } = this.#options
     if (opener.kind === 'http') return engine.call(conversation, discover, {}, probing(this.#options))
     const ends = signal === undefined ? this.#end.signal : AbortSignal.any([signal, this.#end.signal])
-    const call = engine.call(conversation, discover, {}, { quiet: true, signal: ends })
+    const call = engine.call(conversation, discover, {}, { ...opening(this.#options), quiet: true, signal: ends })
     const { promise: late, reject } = Promise.withResolvers<never>()
     const message = `No answer to ${discover.name} within ${probeTimeoutMs} ms`
     let isLate = false
@@ -271,7 +277,7 @@ function discovered(conversation: Conversation, result: DiscoverResult | undefin
 
 async function openOld(probed: Conversation, options: ProbeOptions, wasProbed: boolean): Promise<Opened> {
   const { engine, opener, signal } = options
-  const handed = signal === undefined ? {} : { signal }
+  const handed = opening(options)
   // A server that dies of an unknown first message is started anew.
   const conversation = probed.ended ? await accept(options) : probed
   try {
@@ -301,7 +307,7 @@ async function lastResort(error: unknown, conversation: Conversation, options: P
   const connection = await opener.openOldPair()
   signal?.throwIfAborted()
   try {
-    return await handshake(engine, engine.accept(connection), signal === undefined ? {} : { signal })
+    return await handshake(engine, engine.accept(connection), opening(options))
   } catch (cause) {
     signal?.throwIfAborted()
     engine.trace('old-pair-failed', cause)

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { expectLog } from '../../test/log-lines/lines.ts'
 import { RawPeer } from '../features/mcp/tasks/fixture.ts'
 import { createServer } from '../server/index.ts'
 import { connectInMemory, memoryPair, type PassedFrame } from '../testing/index.ts'
@@ -7,6 +8,8 @@ import { afterTest, cleanUp } from '../transports/http/client-test-server.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
+
+expectLog('tool-failed', /tool=rhyme error="AbortError/)
 
 afterEach(cleanUp)
 
@@ -30,7 +33,7 @@ function asking() {
 
 const answering: ConnectOptions = {
   onSample: () => said,
-  onElicit: () => ({ action: 'accept', content: { name: 'Ann' } }),
+  onElicit: () => ({ action: 'accept', content: { name: 'Ann', confirm: true } }),
 }
 
 /** What the server sent by method, in the order in which it was sent first. */

@@ -1,9 +1,10 @@
 /** `mcp.readReference`: what a reference stands for, straight from where it lies. Loaded when first used. */
-import { createHash } from 'node:crypto'
 import { announcedOtherwise } from '../core/artifact.ts'
+import { fromBase64 } from '../core/base64.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Outbound } from '../core/outbound.ts'
 import { problem } from '../core/problem.ts'
+import { sha256 } from '../core/sha256.ts'
 import type { ReadResourceResult } from '../features/mcp/resources/messages.ts'
 import { type Fetchable, readReference, referenceScheme } from '../features/reliability/data-references/messages.ts'
 import { transfer } from '../features/reliability/data-references/transfer.ts'
@@ -17,6 +18,7 @@ export interface ReadReferenceOptions {
   readonly maxBytes?: number
   /** Told how much has come, and of how much. */
   readonly progress?: (bytes: number, total: number) => void
+  /** Ends the reading. */
   readonly signal?: AbortSignal
 }
 
@@ -49,7 +51,7 @@ export function referenceStream(given: unknown, parts: ReadParts, options: ReadR
 }
 
 function checking(reference: Fetchable): TransformStream<Uint8Array, Uint8Array> {
-  const hash = createHash('sha256')
+  const hash = sha256()
   let size = 0
   return new TransformStream({
     transform(chunk, controller) {
@@ -58,7 +60,7 @@ function checking(reference: Fetchable): TransformStream<Uint8Array, Uint8Array>
       controller.enqueue(chunk)
     },
     flush() {
-      if (size !== reference.size || `sha256:${hash.digest('hex')}` !== reference.digest) throw announcedOtherwise(reference)
+      if (size !== reference.size || `sha256:${hash.digest()}` !== reference.digest) throw announcedOtherwise(reference)
     },
   })
 }
@@ -74,8 +76,9 @@ function wholeOf({ uri, size }: Fetchable, { read }: ReadParts, start: number): 
     async start(controller) {
       const [found] = (await read(uri)).contents
       if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The data reference is not valid, or no longer')
-      const bytes = 'blob' in found ? Buffer.from(String(found.blob), 'base64') : Buffer.from(String(found.text))
-      if (start < Math.min(size, bytes.length)) controller.enqueue(new Uint8Array(bytes.subarray(start)))
+      const bytes = 'blob' in found ? fromBase64(String(found.blob)) : new TextEncoder().encode(String(found.text))
+      if (bytes === undefined) throw problem('SERVER_ERROR', 'The content of the data reference is not base64')
+      if (start < Math.min(size, bytes.length)) controller.enqueue(bytes.subarray(start))
       controller.close()
     },
   })

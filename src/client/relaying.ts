@@ -46,7 +46,7 @@ export function relayingSides(relaying: Relaying): Answering {
     })
   const declared = [
     elicitationClient({ onElicit: nobody, url: true, admit, onComplete: admit }).side,
-    samplingClient({ onSample: nobody, tools: true, admit }).side,
+    samplingClient({ onSample: nobody, tools: true, context: undefined, admit }).side,
     rootsClient([]).side,
   ]
   return {

@@ -108,6 +108,13 @@ describe('a failed call', () => {
     expect(at).toHaveLength(4)
   })
 
+  it('that ran out of time is told as such, also where its repetition only hears that it was begun', async () => {
+    const late = problem('OPERATION_TIMEOUT', 'Tool pay took longer than the 200 ms it has')
+    const { run, at } = make([transient, late, problem('OUTCOME_UNKNOWN', 'The call under this key was begun')])
+    expect(await run()).toEqual({ problem: late })
+    expect(at).toHaveLength(3)
+  })
+
   it('whose own deadline has passed is not made again', async () => {
     const { run, at } = make([new McpError('timeout', 'No answer')])
     await run()

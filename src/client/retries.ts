@@ -72,10 +72,13 @@ export class Retries {
     const until = clock.now() + this.#totalMs
     let asked = false
     this.#tokens = Math.min(mostTokens, this.#tokens + tokensPerCall)
+    let before: Ended<T> | undefined
     for (let attempt = 1; ; attempt++) {
       const ended = await settle(call.attempt)
       const { problem } = ended
       if (problem === undefined) return ended.give()
+      if (before?.problem !== undefined && saysLess(problem, before.problem)) return this.#surface(before, before.problem, call)
+      before = ended
       if (!asked && onAuthRequired !== undefined && lacksRight(problem) && (!wasDone(problem) || (await call.harmless()))) {
         asked = true
         if (await onAuthRequired(problem, call)) continue
@@ -129,6 +132,11 @@ async function settle<T extends Attempted>(attempt: () => Promise<T>): Promise<E
 /** A confirmation is a right too, but not one that signing in gives. */
 function lacksRight({ category, code }: Problem): boolean {
   return category === 'auth_required' && code !== 'CONFIRMATION_REQUIRED'
+}
+
+/** A call that ran out of time is known by its key as begun, and no more: why it failed was said the first time. */
+function saysLess({ code }: Problem, before: Problem): boolean {
+  return code === 'OUTCOME_UNKNOWN' && before.code === 'OPERATION_TIMEOUT'
 }
 
 /** The right has ended while the call ran: only what came of it is withheld. */

@@ -31,7 +31,9 @@ export interface SagaStepOptions extends CallToolOptions {
 }
 
 export interface SagaOptions extends SagasOptions {
+  /** Names it, so that it can be found again after a restart. Default: random. */
   readonly id?: string
+  /** What it is for, in reports. */
   readonly description?: string
 }
 

@@ -23,6 +23,7 @@ export interface SagasOptions {
   readonly clients: Readonly<Record<string, Client>>
   /** How long a silent process is waited for before another takes over. Default 6 s. */
   readonly lease?: Duration
+  /** For tests: the time, and timers. Default: the real one. */
   readonly clock?: Clock
 }
 

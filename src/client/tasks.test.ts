@@ -86,6 +86,28 @@ describe('a call that becomes a task', () => {
     await server.close()
   })
 
+  it.each(both)('at %s tells how far it is while it runs', async revision => {
+    const told: unknown[] = []
+    let heard = Promise.withResolvers<void>()
+    const server = createServer({ name: 's', version: '1' })
+    server.tool('work', { description: 'Counts', task: { support: 'optional', pollInterval: '50ms' } }, async (_, ctx) => {
+      for (let step = 1; step <= 3; step++) {
+        ctx.progress(step, { total: 3, message: `step ${step}` })
+        await heard.promise
+        heard = Promise.withResolvers()
+      }
+      return 'done'
+    })
+    await using mcp = await connectInMemory(server, { revision })
+    const onProgress = (step: unknown): void => {
+      told.push(step)
+      heard.resolve()
+    }
+    expect((await mcp.callTool('work', {}, { task: true, onProgress })).text).toBe('done')
+    expect(told).toEqual([1, 2, 3].map(step => expect.objectContaining({ progress: step, total: 3, message: `step ${step}` })))
+    await server.close()
+  })
+
   it.each(both)('at %s may ask while it runs', async revision => {
     const server = createServer({ name: 's', version: '1' })
     server.tool('work', { description: 'Asks', task: { support: 'required', pollInterval: '50ms' } }, async (_, ctx) =>

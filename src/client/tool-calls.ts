@@ -23,11 +23,13 @@ import { outcome, type ToolOutcome, textOf } from './outcome.ts'
 import { readOutput } from './output.ts'
 import type { Retries } from './retries.ts'
 import type { Session } from './session.ts'
+import { TaskProgress } from './task-progress.ts'
 import type { ToolBook } from './tool-book.ts'
 
 export interface CallToolOptions<S extends Schema = Schema> extends RequestOptions {
   /** What the structured content must be; types the result. */
   readonly output?: S
+  /** Told how far the call has come. */
   readonly onProgress?: (progress: ToldProgress) => void
   /**
    * Names this call to a server that knows such keys: made again under the same one it is not done twice. Default: one of the
@@ -61,7 +63,7 @@ export interface ToolCaller {
   /** Whether a call may be made again as it is, where that does no harm. Default: always. */
   readonly mayRepeat?: () => boolean
   /** Waits for the end of a call that has become a task. */
-  readonly finishTask: (task: Task, options: SendOptions) => Promise<CallToolResult>
+  readonly finishTask: (task: Task, options: SendOptions, onStatus?: (task: Task) => void) => Promise<CallToolResult>
 }
 
 const taskKinds = ['task']
@@ -82,8 +84,8 @@ export async function callToolOn(
   const { peer } = caller.session.opened.conversation
   const plainly = declaring(caller.sendOptions(options), peer, onProgress !== undefined)
   const key = keyFor(caller, name, options)
-  const keyed = key === undefined ? plainly : withKey(plainly, key)
-  const quietly = caller.live === undefined ? keyed : caller.live.carrying(keyed, options.live)
+  const keyed = key === undefined ? plainly : withKey(plainly, key, options.idempotencyKey === undefined)
+  const quietly = caller.live === undefined ? keyed : caller.live.carrying(keyed, options.live, toolNamed(caller, name))
   const send = onProgress === undefined ? quietly : { ...quietly, onProgress }
   if (hasMedia(peer)) await checkMedia(caller, name, args, send.signal)
   if (caller.validateArguments) {
@@ -115,7 +117,7 @@ async function callOnce(
   const { structuredContent, isError } = result
   const tool = caller.book.get(name)?.tool
   const warnings = saysMedia(tool) ? await checkResult(tool, result) : undefined
-  const live = caller.live?.reportIn(result as unknown as Params)
+  const live = caller.live?.reportIn(result as unknown as Params, options.live, toolNamed(caller, name))
   const from = { server: caller.session.opened.serverInfo?.name ?? '', tool: name, warnings, live }
   if (options.output === undefined || isError === true) return outcome(from, result, structuredContent)
   return outcome(from, result, await readOutput(options.output, name, structuredContent ?? fromText(caller.session, result)))
@@ -144,6 +146,25 @@ export async function rawResult(
   first: SendOptions,
   between?: Between,
 ): Promise<CallToolResult> {
+  const { onProgress } = first
+  if (onProgress === undefined) return resultOf(caller, name, args, options, first, between)
+  const progress = new TaskProgress(onProgress, () => caller.session.opened.conversation.calls)
+  try {
+    return await resultOf(caller, name, args, options, { ...first, ...progress.options(first) }, between, progress)
+  } finally {
+    progress.end()
+  }
+}
+
+async function resultOf(
+  caller: ToolCaller,
+  name: string,
+  args: Params | undefined,
+  options: CallToolOptions,
+  first: SendOptions,
+  between?: Between,
+  progress?: TaskProgress,
+): Promise<CallToolResult> {
   let send = first
   // Where the caller decides, the tool must allow it: for that we have to know the tool.
   if (options.task === true && takesTask(caller.session.opened.conversation.peer, callTool.name))
@@ -163,10 +184,17 @@ export async function rawResult(
   const result = checkedResult(isFinal(answer) ? answer : await driven(caller, answer, params, send, between))
   const task = createdTask(result)
   if (task === undefined) return result
+  progress?.begun()
   const until = untilEnd(send, options)
-  if (between === undefined) return checkedResult(await caller.finishTask(task, until))
+  const onStatus = progress === undefined ? undefined : (now: Task): void => progress.looked(now)
+  if (between === undefined) return checkedResult(await caller.finishTask(task, until, onStatus))
   await between.tasked(task)
-  const answered = { signal: signalOf(until), totalMs: until.totalMs, answer: (request: InputRequest) => between.answer(request) }
+  const answered = {
+    signal: signalOf(until),
+    totalMs: until.totalMs,
+    answer: (request: InputRequest): Promise<unknown> => between.answer(request),
+    onStatus,
+  }
   return checkedResult(await finishTask(caller.session.tasks, task, answered))
 }
 
@@ -262,6 +290,10 @@ interface CallParams {
   readonly task?: Params
 }
 
+function toolNamed({ book }: ToolCaller, name: string): Params | undefined {
+  return book.get(name)?.tool as Params | undefined
+}
+
 function supportOf({ book }: ToolCaller, name: string): TaskSupport | undefined {
   return book.get(name)?.tool.execution?.taskSupport
 }
@@ -269,7 +301,7 @@ function supportOf({ book }: ToolCaller, name: string): TaskSupport | undefined 
 function paramsFor(caller: ToolCaller, name: string, args: Params | undefined, options: CallToolOptions): CallParams {
   const { task: wanted = false } = options
   const plain = args === undefined ? { name } : { name, arguments: args }
-  const params = caller.live === undefined ? plain : { ...plain, ...caller.live.members(options.live) }
+  const params = caller.live === undefined ? plain : { ...plain, ...caller.live.members(options.live, toolNamed(caller, name)) }
   const support = supportOf(caller, name)
   // On wires where the caller decides: when the tool must, or when it may and the caller wants to.
   const asTask = support === 'required' || (wanted && support === 'optional')

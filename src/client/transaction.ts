@@ -66,7 +66,7 @@ export class Transaction {
         suggestion: 'Use saga(), which takes back step by step what was done on any server',
       })
     const seconds = timeout === undefined ? undefined : Math.max(1, Math.ceil(toMilliseconds(timeout, 'timeout') / 1000))
-    await parts.session.request(
+    const begun = await parts.session.request(
       beginTransaction,
       {
         transaction_id: id,
@@ -76,7 +76,8 @@ export class Transaction {
       },
       parts.send,
     )
-    return new Transaction(id, parts)
+    // A server that does not know us may have completed it to one that nobody can guess.
+    return new Transaction(begun.transaction_id, parts)
   }
 
   /** How it ended; undefined while it has not, or nobody could be asked. */

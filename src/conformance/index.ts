@@ -1,4 +1,6 @@
 /** `vivarium/conformance`: judges servers, clients and hosts. */
+import '../core/required-node.ts'
+
 export { type Issuer, type IssuerOptions, startIssuer, type TrialOptions } from './auth/issuer.ts'
 export type { AuthTrial, TokenFlaw } from './auth/trial.ts'
 export { type Badge, badgeOf } from './badge.ts'

@@ -40,7 +40,7 @@ const hidden: Readonly<Record<string, string>> = {
   'E9-9': 'Whether an import is pending depends on how long the server waits, which it does not tell',
   'E10-7': 'The conversion between two forms of a block is inside the server; each form alone is seen in E10-6 and L10.3-1',
   'E13-7': 'How long recommendations are kept is between the server and its sources',
-  'E14-7': 'The lifecycle of sessions is told inside the server; no message tells it',
+  'E14-7': 'A server tells it by events only where its author says so, and no listed fact says which session is meant',
   'E15-10': 'How much a server queues for a slow reader depends on its limits, which it does not tell',
   X6: 'A decision that changes while a call is on its way is changed by whoever runs the server',
   X7: 'Against which grant a name was checked is not on the wire; what follows is seen in L6.6 and L6.7',

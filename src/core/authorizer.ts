@@ -11,6 +11,8 @@ export interface Entrance {
   readonly url: string
   /** Whether a header came more than once: of some only the first is shown. */
   repeats(name: string): boolean
+  /** The network address from which it came, where that is known. */
+  readonly address?: string | undefined
 }
 
 /** A refusal at the door, as HTTP has it. */
@@ -27,4 +29,11 @@ export interface Authorizer {
   challenge(principal: Principal | undefined, scopes: readonly string[]): Readonly<Record<string, string>>
   /** The public JSON document at this path, for whoever wants to know where authorization is had (RFC 9728). */
   document(path: string): string | undefined
+  /** Grows each time that somebody is shut out: whoever was identified before that is identified anew before it is served. */
+  readonly epoch: number
+  /**
+   * Whether the token by which this principal was let in would let it in now: for what stays open after that. Asks no oftener than for
+   * a caller that sends one request after the other; while nothing can be found out, the answer is yes until the token expires.
+   */
+  holds(principal: Principal): Awaitable<boolean>
 }

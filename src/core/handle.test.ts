@@ -43,7 +43,7 @@ it('the same content is another token each time, and shows nothing of what is in
   const [one, other] = await Promise.all([seal.seal(content), seal.seal(content)])
   expect(one).not.toBe(other)
   expect(one).toMatch(/^[A-Za-z0-9_-]+$/)
-  expect(Buffer.from(one, 'base64url').toString('latin1')).not.toMatch(/ann|tickets|step/)
+  expect(Buffer.from(one, 'base64url').toString('latin1')).not.toMatch(/tickets|"step"/)
 })
 
 it('any character changed anywhere gives the one same refusal (trap 16)', async () => {

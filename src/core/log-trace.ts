@@ -24,7 +24,7 @@ export function checkLogOption(option: unknown): void {
 export function logFrom(option: LogOption | undefined, fallback: Level): Log {
   if (typeof option === 'object') return option
   if (option !== undefined) return createLog({ level: option })
-  const [level = '', format] = environment()['VIVARIUM_LOG']?.split(',', 2) ?? [fallback]
+  const [level = '', format] = variable('VIVARIUM_LOG')?.split(',', 2) ?? [fallback]
   const log = createLog({ level: isLevel(level) ? level : fallback, format: format === 'json' ? 'json' : 'text' })
   if (!isLevel(level)) log.error('log-level-unknown', { VIVARIUM_LOG: level, instead: `${levels}, each with ,json or without` })
   return log
@@ -58,9 +58,21 @@ export function knownOf(caller?: Caller): string[] {
 
 const credentialHeaders = ['authorization', 'cookie', 'proxy-authorization', 'dpop', 'mcp-session-id', 'x-api-key']
 
-/** Nothing on runtimes that have none. */
+/** Nothing on runtimes that have none, and on those that were told to show none (Deno without --allow-env). */
 function environment(): Readonly<Record<string, string | undefined>> {
-  return typeof process === 'object' ? (process.env ?? {}) : {}
+  try {
+    return { ...globalThis.process?.env }
+  } catch {
+    return {}
+  }
+}
+
+function variable(name: string): string | undefined {
+  try {
+    return globalThis.process?.env?.[name]
+  } catch {
+    return undefined
+  }
 }
 
 function fieldsOf(detail: unknown): LogFields {

@@ -32,6 +32,7 @@ export interface LogOptions {
   readonly write?: (line: string) => void
   /** Values that must not be written, wherever they stand. */
   readonly secrets?: readonly string[]
+  /** For tests: the time. Default: the real one. */
   readonly clock?: Clock
 }
 

@@ -56,6 +56,7 @@ const raise = "this client's limit; raise limits.frameBytes if that is expected"
 
 export class Calls {
   readonly #waiting = new Waiting<Waiter>()
+  #heard: Map<Id, (progress: Progress) => void> | undefined = undefined
   #next: number
 
   /** Ids begin after `base`, so that those of several processes that ask in one session differ. */
@@ -102,10 +103,12 @@ export class Calls {
   settle(message: Readonly<Record<string, unknown>>, status: number | undefined): boolean {
     const waiter = this.take(message['id'] as Id)
     if (waiter === undefined) return false
-    const error = message['error']
-    if (error !== undefined) waiter.reject(received(error, status))
+    const { error, result } = message
+    if (error !== undefined && result !== undefined && result !== null)
+      waiter.reject(new McpError('invalid-result', 'The answer has both a result and an error, so it says nothing'))
+    else if (error !== undefined) waiter.reject(received(error, status))
     else if (!('result' in message)) waiter.reject(new McpError('invalid-result', 'The answer has neither result nor error'))
-    else waiter.resolve(legible(message['result']))
+    else waiter.resolve(legible(result))
     return true
   }
 
@@ -122,15 +125,18 @@ export class Calls {
     for (const { id } of this.#waiting.all()) this.fail(id, error)
   }
 
-  /** What came was refused unread: nobody is to wait for an answer that it was, or may have been. */
+  /** What came was refused unread: nobody is to wait long for an answer that it was, or may have been. */
   unread({ kind, answers }: FrameFault, most: number): void {
     if (answers === undefined) return
-    const error =
-      kind === 'too-large'
-        ? new ConnectionError('too-large', `The answer is longer than ${most} bytes, ${raise}`)
-        : new ConnectionError('protocol', 'The answer is not UTF-8')
-    if (answers === 'any') this.failAll(error)
-    else this.fail(answers.id, error)
+    if (kind === 'too-large') {
+      const error = new ConnectionError('too-large', `The answer is longer than ${most} bytes, ${raise}`)
+      if (answers === 'any') this.failAll(error)
+      else this.fail(answers.id, error)
+      return
+    }
+    const error = new ConnectionError('protocol', 'The answer is not UTF-8')
+    const waiters = answers === 'any' ? this.#waiting.all() : [this.#waiting.get(answers.id)]
+    for (const waiter of waiters) waiter?.failSoon(error)
   }
 
   released(id: Id, retryMs: number | undefined): void {
@@ -141,10 +147,18 @@ export class Calls {
     this.#waiting.get(id)?.hold(held)
   }
 
+  /** Progress under a token that outlives its call's answer, until the returned function is called. */
+  hear(token: Id, told: (progress: Progress) => void): () => void {
+    this.#heard ??= new Map()
+    this.#heard.set(token, told)
+    return () => this.#heard?.delete(token)
+  }
+
   /** Progress goes to the call whose id is its token. Falling values are not passed on. */
   progress(token: unknown, progress: Progress): void {
     const waiter = this.#waiting.get(token as Id)
-    if (waiter === undefined || !(progress.progress > waiter.lastProgress)) return
+    if (waiter === undefined) return this.#heard?.get(token as Id)?.(progress)
+    if (!(progress.progress > waiter.lastProgress)) return
     waiter.lastProgress = progress.progress
     waiter.extend()
     waiter.onProgress?.(progress)

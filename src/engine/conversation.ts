@@ -26,6 +26,8 @@ export class Conversation {
   peer: Peer | undefined = undefined
   /** True once the other end has said that it is ready. */
   ready = false
+  /** The same, said to this process: `ready` may have been said to another one. */
+  announced = false
   /** Where unasked messages go; undefined while nobody listens. */
   push: Lane | undefined
   /** The duplex or client-side connection under it, where there is one. */
@@ -33,6 +35,8 @@ export class Conversation {
   /** Makes what has changed known to other processes, where any may go on with it: that of a memory, or that it is there. */
   persist: ((memory?: Memory<unknown>) => Promise<void>) | undefined = undefined
   lastSeen = 0
+  /** Something was said in its session after the handshake. */
+  spoke = false
   ended = false
   /** Why it ended. */
   reason: Error | undefined = undefined

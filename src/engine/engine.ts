@@ -5,7 +5,7 @@
 import { type Clock, realClock } from '../core/clock.ts'
 import { createDeadlines, type Deadlines } from '../core/deadlines.ts'
 import type { Trace } from '../core/log-trace.ts'
-import { type Caller, type Connection, ConnectionError, type Door, type Lane } from '../jsonrpc/connection.ts'
+import { type Caller, type Connection, ConnectionError, type Door, type Lane, type Principal } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Awaitable, Id, Params } from '../jsonrpc/message.ts'
@@ -13,6 +13,7 @@ import type { Capabilities, Implementation, Peer, Revision, Spoken } from '../re
 import { type Asking, pushAsking } from './asking.ts'
 import type { SendOptions } from './calls.ts'
 import { Conversation, type Memory } from './conversation.ts'
+import { disconnect } from './disconnect.ts'
 import type { Exchange } from './exchange.ts'
 import { Hooks } from './hooks.ts'
 import { InFlight } from './in-flight.ts'
@@ -82,7 +83,6 @@ export class Engine extends Hooks implements Door {
   #declared = new WeakMap<Capabilities, (Record<string, unknown> | undefined)[]>()
   #plan: Plan | undefined = undefined
   #outcome: Outcome | undefined = undefined
-  readonly #onSessionEnd: ((id: string, forAll: boolean) => void)[] = []
   #logLevel: string | undefined = undefined
 
   constructor(options: EngineOptions) {
@@ -94,8 +94,9 @@ export class Engine extends Hooks implements Door {
     this.limits = options.limits
     this.clock = options.clock ?? realClock
     this.deadlines = createDeadlines({ clock: this.clock })
-    this.sessions = memorySessions(this.limits, this.clock, (id, forAll) => {
-      for (const fn of this.#onSessionEnd) fn(id, forAll)
+    this.sessions = memorySessions(this.limits, this.clock, (conversation, how) => {
+      this.sessionEnded(conversation.session as string, how === 'for all')
+      if (how === 'given up') this.sharing?.giveUp(conversation)
     })
     this.inFlight = new InFlight(this.limits)
     this.seating = new Seating(options.spoken, this.sessions, options)
@@ -154,11 +155,6 @@ export class Engine extends Hooks implements Door {
     return this.#options.sides.flatMap(({ memories = [] }) => memories)
   }
 
-  /** Calls back for every session that ends, for all who serve it or only here, so that carriers let go of what they keep for it. */
-  onSessionEnd(fn: (id: string, forAll: boolean) => void): void {
-    this.#onSessionEnd.push(fn)
-  }
-
   accept(connection: Connection): Conversation {
     const lane = new DuplexLane(connection, error => this.trace('send-failed', error))
     const caller = connection.caller ?? { carrier: connection.carrier, connection }
@@ -185,6 +181,11 @@ export class Engine extends Hooks implements Door {
     })
     if (started !== undefined) started.catch(error => conversation.end(error))
     return conversation
+  }
+
+  /** Ends all that is open for principals that may call no longer. */
+  disconnect(matches: (principal: Principal) => boolean): void {
+    disconnect(this, matches)
   }
 
   // ── the ends of an exchange ─────────────────────────────────────────────────────────────────────────────────────

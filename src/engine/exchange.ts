@@ -95,6 +95,8 @@ export class Exchange {
   /** What its handler gives has yet to be made a result of. */
   raw = false
   running = false
+  /** In whose share it is counted, where many run at once. */
+  crowd: string | undefined = undefined
   /** Its neighbours among those that run in its conversation. */
   before: Exchange | undefined = undefined
   after: Exchange | undefined = undefined

@@ -7,6 +7,8 @@ import type { Exchange } from './exchange.ts'
 /** Gives what stands at an address, to a context of the author's side. */
 export type UnlistedReader = (variables: never, context: never) => Awaitable<unknown>
 
+export type Shows = (caller: Caller, kind: 'tool' | 'resource' | 'event', name: string, payload?: unknown) => boolean
+
 export class Hooks {
   /** Called for every stream that is opened for what is said unasked in a session. */
   readonly onListen = new Set<(conversation: Conversation) => void>()
@@ -18,10 +20,29 @@ export class Hooks {
   readonly onRoots = new Set<(conversation: Conversation) => void>()
   /** Told of each request that fails, and why: also of those that become a result which says so. */
   readonly onFail = new Set<(exchange: Exchange, error: unknown) => void>()
-  /** Why something that was asked for by this name is not there now, where somebody knows more than that. */
-  absent: ((name: string) => unknown) | undefined = undefined
-  /** Whether a caller is told unasked of something of this name. Undefined: each is told of everything. */
-  shows: ((caller: Caller, kind: 'tool' | 'resource' | 'event', name: string) => boolean) | undefined = undefined
+  /** Told of each message that is refused before anybody handles it: its params do not fit the method, as a rule. */
+  readonly onRefuse = new Set<(method: string, params: unknown, error: unknown) => void>()
+  /** Why something of this kind that was asked for by this name is not there now, where somebody knows more than that. */
+  absent: ((kind: 'tool' | 'prompt' | 'resource', name: string) => unknown) | undefined = undefined
+  /**
+   * Whether a caller is told unasked of something of this name; of an event with its payload, whether of this one. Undefined: each
+   * is told of everything.
+   */
+  shows: Shows | undefined = undefined
+  /**
+   * Asked when a list is told to be another one: which callers notice the difference. Undefined, itself or its answer: each does.
+   */
+  hearers: ((list: 'tools' | 'prompts' | 'resources') => ((caller: Caller) => boolean) | undefined) | undefined = undefined
   /** Who reads what is in no list and was told to this caller all the same. */
   unlisted: ((uri: string, exchange: Exchange) => UnlistedReader | undefined) | undefined = undefined
+  readonly #onSessionEnd: ((id: string, forAll: boolean) => void)[] = []
+
+  /** Calls back for every session that ends, for all who serve it or only here, so that carriers let go of what they keep for it. */
+  onSessionEnd(fn: (id: string, forAll: boolean) => void): void {
+    this.#onSessionEnd.push(fn)
+  }
+
+  sessionEnded(id: string, forAll: boolean): void {
+    for (const fn of this.#onSessionEnd) fn(id, forAll)
+  }
 }

@@ -1,22 +1,37 @@
-/** How many calls are being handled: per conversation, per principal where each call is a conversation of its own, and in all. */
+/** How many calls are being handled: per conversation, per user where each call is a conversation of its own, and in all. */
+import { accountOf, Occupancy, shareText } from '../core/occupancy.ts'
 import { Tally } from '../core/tally.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Exchange } from './exchange.ts'
 import type { Limits } from './limits.ts'
 
+/** While so few run it does not matter whose they are. */
+const calm = 64
+
 export class InFlight {
   readonly #limits: Limits
   /** Of stateless calls: whatever else one principal sends at once is not held against another one. */
-  readonly #principals = new Tally<string>()
+  readonly #users = new Tally<string>()
+  /** Of all that began when so many ran already that one network could keep others out. */
+  readonly #crowd: Occupancy
+  /** Stateless calls under way: no conversation remembers them. Of callers without a principal only where `keepsAll`. */
+  readonly alone = new Set<Exchange>()
+  /** Calls that go on when nobody waits for their answer, as tasks or streams, and what ends each of them. */
+  readonly detached = new Map<Exchange, (why: Error) => void>()
+  /** Somebody looks at all calls under way, whoever made them. */
+  keepsAll = false
   #all = 0
   /** Made once: in a flood each would cost more, by its stack, than all the rest of a refusal. */
   readonly #ofConnection: McpError
   readonly #ofPrincipal: McpError
   readonly #ofAll: McpError
+  readonly #ofNetwork: McpError
 
   constructor(limits: Limits) {
     const { callsPerConversation, calls } = limits
     this.#limits = limits
+    this.#crowd = new Occupancy(calls)
+    this.#ofNetwork = busy(`${shareText(`${calls} calls`)} (calls); wait for one to end, or sign in`)
     this.#ofConnection = tooMany(`${callsPerConversation} calls of this connection`, 'callsPerConversation')
     this.#ofPrincipal = tooMany(`${callsPerConversation} calls of yours`, 'callsPerConversation')
     this.#ofAll = tooMany(`${calls} calls`, 'calls')
@@ -27,27 +42,35 @@ export class InFlight {
     if (route.method.lasting === true || route.method.instant === true) return undefined
     const { callsPerConversation, calls } = this.#limits
     if (conversation.inFlight >= callsPerConversation) return this.#ofConnection
-    if (
-      caller.principal !== undefined &&
-      isAlone(conversation) &&
-      this.#principals.of(caller.principal.id) >= callsPerConversation
-    )
+    if (caller.principal !== undefined && isAlone(conversation) && this.#users.of(accountOf(caller)) >= callsPerConversation)
       return this.#ofPrincipal
-    return this.#all >= calls ? this.#ofAll : undefined
+    if (this.#all >= calls) return this.#ofAll
+    // Most of the time there is room for all, and nobody is asked where he comes from.
+    return this.#crowd.held > 0 && this.#crowd.refusal(accountOf(caller)) !== undefined ? this.#ofNetwork : undefined
   }
 
   enter(exchange: Exchange): void {
+    if (this.#all >= calm && exchange.route.method.lasting !== true) {
+      exchange.crowd = accountOf(exchange.caller)
+      this.#crowd.enter(exchange.crowd)
+    }
+    if ((exchange.caller.principal !== undefined || this.keepsAll) && isAlone(exchange.conversation)) this.alone.add(exchange)
     this.#count(exchange, 1)
   }
 
   leave(exchange: Exchange): void {
+    if (exchange.crowd !== undefined) {
+      this.#crowd.leave(exchange.crowd)
+      exchange.crowd = undefined
+    }
+    this.alone.delete(exchange)
     this.#count(exchange, -1)
   }
 
   #count({ conversation, route, caller }: Exchange, by: 1 | -1): void {
     if (route.method.lasting === true) return
     this.#all += by
-    if (caller.principal !== undefined && isAlone(conversation)) this.#principals.add(caller.principal.id, by)
+    if (caller.principal !== undefined && isAlone(conversation)) this.#users.add(accountOf(caller), by)
   }
 }
 
@@ -57,7 +80,9 @@ function isAlone({ connection, session }: Exchange['conversation']): boolean {
 }
 
 function tooMany(what: string, limit: keyof Limits): McpError {
-  return new McpError('busy', `${what} are in flight, which is the limit (${limit}); wait for one to end`, {
-    data: { retryAfterMs: 1000 },
-  })
+  return busy(`${what} are in flight, which is the limit (${limit}); wait for one to end`)
+}
+
+function busy(message: string): McpError {
+  return new McpError('busy', message, { data: { retryAfterMs: 1000 } })
 }

@@ -77,7 +77,7 @@ export class Outcome {
     const said = wire['_meta'] as object | undefined
     // The draft names the server elsewhere: there is nothing to add to.
     if (said === undefined && (own === undefined || Object.keys(own).length === 0)) return { resultType: 'complete', ...wire }
-    return { resultType: 'complete', ...wire, _meta: { ...own, ...said } }
+    return { resultType: 'complete', ...wire, _meta: { ...said, ...own } }
   }
 
   failure(id: Id | undefined, error: McpError, revision: Revision): string {
@@ -120,6 +120,13 @@ function challenge({ data }: McpError, caller: Caller | undefined): Pick<SendHin
   return headers === undefined ? {} : { headers }
 }
 
+/** A refusal is none of our own mistakes: those alone are internal. */
+function kindOf({ category, code }: Problem): CommonKind {
+  if (category === 'invalid_input') return 'invalid-params'
+  if (category === 'rate_limited') return 'rate-limited'
+  return code === 'PERMISSION_DENIED' ? 'forbidden' : 'internal'
+}
+
 /** A refusal with a way out keeps its words; of anything else that is no protocol failure only that it failed is told. */
 export function failureOf(thrown: unknown): McpError {
   // Number, data and length of what another peer said are not ours to repeat.
@@ -127,9 +134,8 @@ export function failureOf(thrown: unknown): McpError {
     return new McpError('internal', `What was asked of a peer on the way failed: ${clip(thrown.message)}`, { cause: thrown })
   }
   if (!(thrown instanceof Problem)) return McpError.from(thrown)
-  const { category, retryAfter } = thrown
-  const kind = category === 'invalid_input' ? 'invalid-params' : category === 'rate_limited' ? 'rate-limited' : 'internal'
-  return new McpError(kind, problemText(thrown), {
+  const { retryAfter } = thrown
+  return new McpError(kindOf(thrown), problemText(thrown), {
     cause: thrown,
     ...(retryAfter === undefined ? {} : { data: { retryAfterMs: retryAfter } }),
   })

@@ -1,6 +1,10 @@
-/** Whose call it is, as a key for stores. */
+/**
+ * Whose call it is, as a key for stores. A principal owns what was made for it, the owner of the process what was made on its pipe;
+ * without either a session or a connection is its own owner. Whoever has none of these is nobody: then only a name that nobody can
+ * guess says what belongs to whom (a handle that we minted, or one that the caller chose as long), and nothing else is found again.
+ */
 import { digestText } from '../core/digest.ts'
-import { ownerKey } from '../core/owner.ts'
+import { accountKey, ownerKey } from '../core/owner.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Conversation, Memory } from './conversation.ts'
 import type { Exchange } from './exchange.ts'
@@ -31,6 +35,24 @@ async function ownerOfConversation(conversation: Conversation): Promise<string> 
 /** What is done in this conversation is done for that owner, wherever nobody else is known. */
 export function ownedBy(conversation: Conversation, owner: string): void {
   conversation.recall(nameless).owner = owner
+}
+
+/** Whose share of a bounded table it counts against. */
+export function accountOf({ caller }: Pick<Exchange, 'caller'>): Awaitable<string> {
+  return accountKey(caller)
+}
+
+/** Characters of a name that nobody can guess: 128 bits take so many. */
+export const secretLength = 22
+
+/** Whether an owner may be asked for what a caller calls by this name: of nobody only where the name is a secret. */
+export function mayName(owner: string, name: string): boolean {
+  return !isNobody(owner) || name.length >= secretLength
+}
+
+/** The name as it is kept: one that others could guess is completed to a secret where nobody is known. */
+export function secretName(owner: string, name: string, longest: number): string {
+  return mayName(owner, name) ? name : `${name.slice(0, longest - 37)}.${crypto.randomUUID()}`
 }
 
 /** Whether a key stands for all those who are not known: then nothing can be theirs without a handle that says so. */

@@ -5,7 +5,7 @@
 import type { Caller, Lane } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { type Id, idLength, isId, isRecord, isThenable, type Params } from '../jsonrpc/message.ts'
+import { type Id, idLength, isAmbiguous, isId, isRecord, isThenable, type Params } from '../jsonrpc/message.ts'
 import { parse } from '../jsonrpc/parse.ts'
 import { TooDeep } from '../jsonrpc/scan.ts'
 import { checkNameHeader, identify, type Peer, type Revision } from '../revisions/index.ts'
@@ -68,6 +68,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
     const method = message['method']
     if (method === undefined) return settle(engine, message, delivery)
     if (typeof method !== 'string') throw malformed('one whose method is a string')
+    if (isAmbiguous(message)) throw malformed('either a method, or a result or an error, not both in one message')
     if (message['id'] !== undefined) {
       if (!isId(message['id'])) throw malformed(`one whose id is a string of at most ${idLength} characters or an integer`)
       id = message['id']
@@ -92,6 +93,8 @@ export function receive(engine: Engine, delivery: Delivery): void {
     exchange.within = delivery.within
     dispatch(engine, exchange)
   } catch (error) {
+    const named = isRecord(message) ? message['method'] : undefined
+    if (typeof named === 'string') for (const tell of engine.onRefuse) tell(named, (message as Params)['params'], error)
     const unasked = id === undefined && isRecord(message) && typeof message['method'] === 'string' && message['id'] === undefined
     if (unasked && caller.carrier !== 'http') engine.trace('notification-refused', error, caller)
     else

@@ -94,7 +94,7 @@ export class Seating {
     if (conversation.connection !== undefined || this.#options.sessions === false) return conversation
     const id = (this.#options.newId ?? newId)()
     // Only who calls is remembered: the exchange that brought the handshake is not kept alive by its session.
-    const opened = new Conversation({ carrier: caller.carrier, principal: caller.principal, connection: {} }, id, undefined)
+    const opened = new Conversation(rememberedCaller(caller), id, undefined)
     this.#sessions.add(opened)
     this.#options.onConversation?.(opened)
     exchange.headers = { [sessionHeader]: id }
@@ -129,6 +129,12 @@ export class Seating {
     }
     return conversation
   }
+}
+
+/** As much of a caller as its session remembers: who it is, and from where. Not the socket, which may be gone with the next message. */
+export function rememberedCaller({ carrier, principal, connection }: Caller): Caller {
+  const { remoteAddress } = connection as { readonly remoteAddress?: string }
+  return { carrier, principal, connection: remoteAddress === undefined ? {} : { remoteAddress } }
 }
 
 /** Of whom nothing is known but the wire. */

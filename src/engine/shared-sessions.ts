@@ -13,7 +13,7 @@ import type { Entry, Store } from '../stores/store.ts'
 import { Conversation, type Memory } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import { createMailbox, type Mailbox } from './mailbox.ts'
-import { sessionHeader } from './seating.ts'
+import { rememberedCaller, sessionHeader } from './seating.ts'
 import type { Shared } from './sharing.ts'
 
 interface Kept {
@@ -21,6 +21,8 @@ interface Kept {
   readonly revision: string
   readonly capabilities: Capabilities
   readonly info?: Implementation
+  /** The processes that have it in their tables, by their numbers. Where it is not said nobody knows. */
+  readonly at?: readonly number[]
   /** What features remember, by key. */
   readonly parts: Readonly<Record<string, unknown>>
 }
@@ -53,6 +55,9 @@ class SharedSessions implements Shared {
   readonly #versions = new WeakMap<Conversation, number>()
   /** Under which key a conversation is kept: a digest, made once and not for each request. */
   readonly #keys = new WeakMap<Conversation, string>()
+  /** Those of which others know that they are served here, and those that are not any more. */
+  readonly #joined = new WeakSet<Conversation>()
+  readonly #givenUp = new WeakSet<Conversation>()
   readonly #stop: () => void
 
   constructor(options: SharedSessionsOptions, known: Map<string, Conversation>, mailbox: Mailbox) {
@@ -78,16 +83,16 @@ class SharedSessions implements Shared {
     const owner = caller.principal?.id
     const known = engine.sessions.get(id, owner)
     const key = (known && this.#keys.get(known)) ?? (await keyOf(id))
-    const entry = await store.get(key).catch(cause => {
-      throw new McpError('busy', 'Sessions cannot be read now; try again', { cause, data: { retryAfterMs: 1_000 } })
-    })
+    const entry = await store.get(key).catch(unreachable)
     const here = engine.sessions.get(id, owner)
     // Ended by another process, or too old.
     if (entry === undefined) return here?.persist === undefined ? undefined : engine.sessions.delete(id)
     if (here === undefined || this.#versions.get(here) !== entry.version) {
       const kept: Kept = JSON.parse(entry.value)
       if (kept.owner !== owner) return
-      this.#level(here ?? this.#restore(id, key, kept, caller), kept, entry)
+      const conversation = here ?? this.#restore(id, key, kept, caller)
+      this.#level(conversation, kept, entry)
+      if (!this.#joined.has(conversation) && kept.at !== undefined) return await this.#join(conversation, entry)
     }
     if ((entry.expires ?? 0) - clock.now() < idleMs * 0.9) this.#prolong(entry)
   }
@@ -101,6 +106,25 @@ class SharedSessions implements Shared {
 
   async ended(id: string): Promise<void> {
     await this.#options.store.commit([remove(await keyOf(id))])
+  }
+
+  async givenUp(conversation: Conversation): Promise<boolean> {
+    this.#givenUp.add(conversation)
+    const key = this.#keys.get(conversation) ?? (await keyOf(conversation.session as string))
+    const { store, clock } = this.#options
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const entry = await store.get(key)
+      // Gone already, or its client has come back here meanwhile.
+      if (entry === undefined || this.#known.has(key)) return false
+      const kept: Kept = JSON.parse(entry.value)
+      const others = kept.at?.filter(each => each !== this.base)
+      const ttl = (entry.expires ?? 0) - clock.now()
+      if (others === undefined || others.length === kept.at?.length || ttl <= 0) return false
+      const without = put(key, JSON.stringify({ ...kept, at: others }), { ifVersion: entry.version, ttl })
+      const outcome = await store.commit([others.length > 0 ? without : remove(key, entry.version)])
+      if (outcome.ok) return others.length === 0
+    }
+    return false
   }
 
   async pass(conversation: Conversation, message: Readonly<Record<string, unknown>>): Promise<boolean> {
@@ -125,7 +149,7 @@ class SharedSessions implements Shared {
 
   #restore(id: string, key: string, kept: Kept, caller: Caller): Conversation {
     const { engine } = this.#options
-    const conversation = new Conversation({ carrier: caller.carrier, principal: caller.principal, connection: {} }, id, undefined)
+    const conversation = new Conversation(rememberedCaller(caller), id, undefined)
     const revision = revisionById(kept.revision as Parameters<typeof revisionById>[0])
     conversation.peer = { revision, capabilities: kept.capabilities, info: kept.info, logLevel: undefined }
     conversation.ready = true
@@ -140,6 +164,29 @@ class SharedSessions implements Shared {
     this.#keys.set(conversation, key)
     this.#known.set(key, conversation)
     conversation.onEnd(() => this.#known.delete(key))
+  }
+
+  /** Says that it is served here too, so that it does not end when another process gives it up. Once for each session that comes here. */
+  async #join(conversation: Conversation, found: Entry): Promise<void> {
+    const { engine, store, idleMs } = this.#options
+    let entry: Entry | undefined = found
+    for (let attempt = 0; attempt < tries && entry !== undefined; attempt++) {
+      const kept: Kept = JSON.parse(entry.value)
+      const value = JSON.stringify({ ...kept, at: joined(kept.at ?? [], this.base) })
+      // Until it is said, the next request tries again.
+      this.#versions.delete(conversation)
+      const outcome = await store.commit([put(entry.key, value, { ifVersion: entry.version, ttl: idleMs })]).catch(unreachable)
+      if (outcome.ok) {
+        this.#joined.add(conversation)
+        this.#versions.set(conversation, outcome.results[0]?.version ?? 0)
+        return
+      }
+      entry = await store.get(entry.key).catch(unreachable)
+      if (entry !== undefined) this.#level(conversation, JSON.parse(entry.value), entry)
+    }
+    if (entry !== undefined) throw changedOver()
+    // Given up by the last that had it, while it was read here.
+    engine.sessions.delete(conversation.session as string)
   }
 
   /** What other processes changed meanwhile holds here too. */
@@ -158,16 +205,21 @@ class SharedSessions implements Shared {
     const { store, idleMs } = this.#options
     for (let attempt = 0; attempt < tries; attempt++) {
       const entry = await store.get(key)
-      const before: Kept = entry === undefined ? keptOf(conversation) : JSON.parse(entry.value)
+      if (this.#givenUp.has(conversation)) return
+      const before: Kept = entry === undefined ? { ...keptOf(conversation), at: [] } : JSON.parse(entry.value)
+      const at = before.at && joined(before.at, this.base)
       const part = memory?.key === undefined ? {} : { [memory.key]: memory.save?.(conversation.recall(memory)) }
       const expected = entry === undefined ? { ifAbsent: true } : { ifVersion: entry.version }
-      const value = JSON.stringify({ ...before, parts: { ...before.parts, ...part } })
+      const value = JSON.stringify({ ...before, at, parts: { ...before.parts, ...part } })
       const outcome = await store.commit([put(key, value, { ...expected, ttl: idleMs })])
       if (!outcome.ok) continue
+      this.#joined.add(conversation)
       this.#versions.set(conversation, outcome.results[0]?.version ?? 0)
+      // It gave way while it was being written.
+      if (this.#givenUp.has(conversation)) await this.givenUp(conversation)
       return
     }
-    throw new McpError('busy', 'The session is changed by others over and over; try again', { data: { retryAfterMs: 1_000 } })
+    throw changedOver()
   }
 
   /** Fails only where somebody else wrote it, which prolongs it too. */
@@ -190,6 +242,22 @@ class SharedSessions implements Shared {
 }
 
 const longestId = 256
+/** Processes that a session names. One that is served by more ends by its time alone, which the number of none of them says. */
+const mostNamed = 16
+const countless = 0
+
+function joined(at: readonly number[], own: number): readonly number[] {
+  if (at.includes(own) || at.includes(countless)) return at
+  return [...at, at.length < mostNamed ? own : countless]
+}
+
+function unreachable(cause: unknown): never {
+  throw new McpError('busy', 'Sessions cannot be reached now; try again', { cause, data: { retryAfterMs: 1_000 } })
+}
+
+function changedOver(): McpError {
+  return new McpError('busy', 'The session is changed by others over and over; try again', { data: { retryAfterMs: 1_000 } })
+}
 
 async function keyOf(id: string): Promise<string> {
   return `sessions/${await digestText(`session ${id}`)}`

@@ -21,6 +21,8 @@ export interface Shared {
   opened(conversation: Conversation): void
   /** A session was ended by its client, for all. */
   ended(id: string): Promise<void>
+  /** This process serves a session no more; true where nobody else did, and nothing is kept of it now. */
+  givenUp(conversation: Conversation): Promise<boolean>
   /** An answer that nobody here waits for: true when it went to the process that asked. */
   pass(conversation: Conversation, message: Readonly<Record<string, unknown>>): Promise<boolean>
   /** By which name others know a session. */
@@ -39,10 +41,15 @@ export interface SharedParts {
   readonly runners: () => Promise<Runners>
 }
 
+/** Sessions that are forgotten on the store at once. */
+const atOnce = 32
+
 export class Sharing {
   readonly parts: SharedParts
   readonly #engine: Engine
   readonly #onClose: (() => Promise<void>)[] = []
+  readonly #givenUp: Conversation[] = []
+  #giving: Promise<void> | undefined = undefined
   #starting: Promise<Shared> | undefined = undefined
   #shared: Shared | undefined = undefined
 
@@ -84,6 +91,37 @@ export class Sharing {
       )
   }
 
+  /** Ends a session for all, where nobody waits for that. */
+  forget(id: string): void {
+    this.#open()
+      .then(shared => shared.ended(id))
+      .catch(error => this.#engine.trace('session-not-forgotten', error))
+  }
+
+  /** A session that gave way here, or was idle: what is kept of it goes too, unless others serve it. A few at a time. */
+  giveUp(conversation: Conversation): void {
+    this.#givenUp.push(conversation)
+    this.#giving ??= this.#giveUpAll().finally(() => {
+      this.#giving = undefined
+    })
+  }
+
+  async #giveUpAll(): Promise<void> {
+    for (let some = this.#givenUp.splice(0, atOnce); some.length > 0; some = this.#givenUp.splice(0, atOnce))
+      await Promise.all(some.map(conversation => this.#giveUpOne(conversation)))
+  }
+
+  async #giveUpOne(conversation: Conversation): Promise<void> {
+    try {
+      const over = await (await this.#open()).givenUp(conversation)
+      // Where something was said in it there may be streams of it, too.
+      if (over && conversation.spoke) this.#engine.sessionEnded(conversation.session as string, true)
+    } catch (error) {
+      // Then it goes when its time is over.
+      this.#engine.trace('session-not-forgotten', error)
+    }
+  }
+
   /** An answer that nobody here waits for. */
   passOn(conversation: Conversation, message: Readonly<Record<string, unknown>>, reply: Lane): void {
     this.#open()
@@ -111,6 +149,7 @@ export class Sharing {
   }
 
   async close(): Promise<void> {
+    await this.#giving
     await Promise.all(this.#onClose.map(fn => fn()))
     const started = await this.#starting?.catch(() => undefined)
     started?.close()

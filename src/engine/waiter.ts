@@ -10,6 +10,9 @@ import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import type { Method } from './method.ts'
 
+/** How long a call whose answer could not be read waits for one that can: peers that print noise send the right one as well. */
+const secondAnswerMs = 1_000
+
 export class Waiter {
   readonly id: Id
   readonly onProgress: ((progress: Progress) => void) | undefined
@@ -29,6 +32,7 @@ export class Waiter {
   readonly #totalMs: number
   #latest: number
   #heldAt: number | undefined
+  #unread: Error | undefined
   readonly #deadline: Deadline
   readonly #resolve: (result: unknown) => void
   readonly #reject: (error: unknown) => void
@@ -101,7 +105,15 @@ export class Waiter {
 
   /** A sign of life moves the deadline, up to the total. */
   extend(): void {
-    if (this.#heldAt === undefined) this.#deadline.at = Math.min(this.#engine.clock.now() + this.#timeoutMs, this.#latest)
+    if (this.#heldAt !== undefined) return
+    const patience = this.#unread === undefined ? this.#timeoutMs : secondAnswerMs
+    this.#deadline.at = Math.min(this.#engine.clock.now() + patience, this.#latest)
+  }
+
+  /** What came was its answer, or may have been, and cannot be read: it fails with this unless a readable one comes soon. */
+  failSoon(error: Error): void {
+    this.#unread ??= error
+    this.extend()
   }
 
   /** Time stands still while the request waits for something on this side; afterwards it has as much as it had. */
@@ -118,7 +130,7 @@ export class Waiter {
   }
 
   #expire(): void {
-    this.#giveUp(new McpError('timeout', this.#lateness()), 'deadline passed')
+    this.#giveUp(this.#unread ?? new McpError('timeout', this.#lateness()), 'deadline passed')
   }
 
   #lateness(): string {

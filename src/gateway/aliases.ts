@@ -1,6 +1,6 @@
 /**
  * Names that were shown once and had to get longer, because another server came with the same one: they are in no list any more, but
- * whoever has read them may go on calling what they meant.
+ * whoever has read them may go on calling what they meant. As long as that server is in the file they mean nothing else.
  */
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
@@ -40,7 +40,18 @@ export class Aliases {
     },
   }
 
-  /** What is shown has changed. `exposed`: the name of something now, shown or not; undefined where its server is gone for good. */
+  /** Whether a short name was shown for another server. */
+  takenFrom(kind: 'tool' | 'prompt', upstream: string, name: string): boolean {
+    const meant = this.#meant.get(`${kind} ${name}`)
+    return meant !== undefined && meant.upstream !== upstream
+  }
+
+  /** From now on there are only these servers. */
+  keep(upstreams: ReadonlySet<string>): void {
+    for (const [key, { upstream }] of this.#meant) if (!upstreams.has(upstream)) this.#meant.delete(key)
+  }
+
+  /** What is shown has changed. `exposed`: the name of something now, shown or not; undefined where its server has it no more. */
   look(shown: ReadonlyMap<string, ShownName>, exposed: (meant: Meant) => string | undefined): void {
     for (const [key, { kind, upstream, own, exposed: name }] of shown) {
       // A name that is shown means what it is shown for.
@@ -50,8 +61,7 @@ export class Aliases {
     this.#now = new Map()
     for (const [key, meant] of this.#meant) {
       const name = exposed(meant)
-      if (name === undefined) this.#meant.delete(key)
-      else if (name !== meant.own && !shown.has(key)) this.#now.set(key, name)
+      if (name !== undefined && name !== meant.own && !shown.has(key)) this.#now.set(key, name)
     }
   }
 

@@ -3,36 +3,21 @@
  * that clients hear of a change only where there is one.
  */
 import type { Cancel, Clock } from '../core/clock.ts'
-import { NS } from '../core/namespace.ts'
-import { Unchecked } from '../core/schema/index.ts'
 import { quoted, type Why, why } from '../core/why.ts'
-import type { Completer } from '../features/mcp/completion/messages.ts'
 import type { Prompt } from '../features/mcp/prompts/messages.ts'
 import type { Resource, ResourceTemplate } from '../features/mcp/resources/messages.ts'
-import { parseTemplate } from '../features/mcp/resources/template.ts'
 import type { Tool } from '../features/mcp/tools/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Server } from '../server/api.ts'
-import type { Context } from '../server/context.ts'
+import { Addresses, type Place } from './addresses.ts'
 import type { Aliases } from './aliases.ts'
 import type { Relay } from './bridge/relay.ts'
 import type { OfferedName } from './gateway.ts'
-import { exposedNames, exposedUris, type Names, type Prefixes } from './names.ts'
-import { crossing, repeated, shownMeta, taskOf } from './shown-tool.ts'
-import { definitionMeta } from './trust/foreign.ts'
+import { ListNews } from './list-news.ts'
+import { exposedNames, type Names, type Prefixes } from './names.ts'
+import { type Proxied, Proxies } from './proxies.ts'
 import type { Trust } from './trust/trust.ts'
 import { laidOver, leftOf, nothing, type Offer } from './upstreams/offer.ts'
-
-/** The key in `_meta` of what is shown: which server it is from, and what it is called there. */
-export const originKey = `${NS}/origin`
-
-/** One thing of an upstream that clients see. */
-export interface Proxied {
-  readonly upstream: string
-  /** What the upstream calls it. */
-  readonly own: string
-  readonly exposed: string
-}
 
 type Kind = 'tool' | 'resource' | 'template' | 'prompt'
 type Item = Tool | Resource | ResourceTemplate | Prompt
@@ -66,8 +51,7 @@ const share = 30
 const mostWaitMs = 1_000
 
 export class Catalog {
-  readonly #server: Server
-  readonly #relay: Relay
+  readonly #proxies: Proxies
   readonly #trust: Trust
   readonly #clock: Clock
   readonly #rendered: () => void
@@ -80,20 +64,20 @@ export class Catalog {
   #waiting: Cancel | undefined = undefined
   readonly #known = new Map<string, Known>()
   readonly #shown = new Map<string, Shown>()
-  /** What upstreams that are down have offered, by the name under which clients knew it. */
-  readonly #absent = new Map<string, string>()
-  /** Under which addresses resources and templates are shown. */
-  #uris: Names = new Map()
-  #templates: Names = new Map()
+  /** What upstreams that are down have offered, by kind and the name under which clients knew it. */
+  readonly #absent = new Map<string, Place>()
+  readonly #addresses = new Addresses()
+  /** What has changed since clients were last told. */
+  readonly news: ListNews
 
   /** `rendered`: told after each change of what is shown. */
   constructor(server: Server, relay: Relay, trust: Trust, clock: Clock, rendered: () => void, naming: Naming) {
     this.#naming = naming
     this.#clock = clock
     this.#rendered = rendered
-    this.#server = server
     this.#trust = trust
-    this.#relay = relay
+    this.#proxies = new Proxies(server, relay, trust, uri => this.resource(uri))
+    this.news = new ListNews(trust.visibility)
   }
 
   /** Upstreams in the order in which they are to be shown; what is known of them stays so, and others are shown no more. */
@@ -102,18 +86,19 @@ export class Catalog {
     this.#known.clear()
     for (const name of names) this.#known.set(name, before.get(name) ?? { offer: nothing, up: false, left: [] })
     for (const name of before.keys()) if (!this.#known.has(name)) this.#trust.news.gone(name)
+    this.#naming.aliases.keep(new Set(this.#known.keys()))
     if (before.size > 0) this.#soon()
   }
 
   /** Shows all tools anew: what rules say of them is another. */
   renew(): void {
-    for (const [key, { wanted, remove }] of this.#shown) {
-      if (wanted.kind !== 'tool') continue
+    for (const [key, { remove }] of this.#shown) {
       remove()
       this.#shown.delete(key)
     }
     this.#soon()
     this.flush()
+    this.news.renewed()
   }
 
   offered(upstream: string): Offer {
@@ -132,34 +117,27 @@ export class Catalog {
     return known.up ? [...leftOf(upstream, known.offer), ...known.left] : known.left
   }
 
-  /** The upstream of what is not shown because that is down. */
-  absent(name: string): string | undefined {
-    return this.#absent.get(name)
+  /** The upstream of what is not shown because that is down. Of this kind alone: whether its caller may know of it was asked of that. */
+  absent(kind: 'tool' | 'prompt' | 'resource', name: string): string | undefined {
+    if (kind !== 'resource') return this.#absent.get(`${kind} ${name}`)?.upstream
+    const upstream = this.resource(name)?.upstream
+    return upstream !== undefined && this.#known.get(upstream)?.up === false ? upstream : undefined
   }
 
   /** Where a resource is that clients know under this address. */
-  resource(uri: string): { readonly upstream: string; readonly own: string } | undefined {
-    const listed = this.#shown.get(`resource ${uri}`)?.wanted
-    if (listed !== undefined) return listed
-    for (const { wanted } of this.#shown.values()) {
-      const { kind, upstream, own, exposed } = wanted
-      if (kind !== 'template' || parseTemplate(exposed).match(uri) === undefined) continue
-      return { upstream, own: uri.slice(exposed.length - own.length) }
-    }
-    return undefined
+  resource(uri: string): Place | undefined {
+    return this.#addresses.find(uri)
   }
 
-  /** Where a prompt, or a resource by its address or template, is from, and its name there, or a tool that is gone; undefined where none offers it. */
-  originOf(
-    kind: 'tool' | 'prompt' | 'resource',
-    exposed: string,
-  ): { readonly upstream: string; readonly own: string } | undefined {
-    if (kind === 'tool') {
-      const upstream = this.#absent.get(exposed)
-      return upstream === undefined ? undefined : { upstream, own: exposed }
-    }
-    if (kind === 'prompt') return this.#shown.get(`prompt ${exposed}`)?.wanted
-    return this.#shown.get(`template ${exposed}`)?.wanted ?? this.resource(exposed)
+  /**
+   * Where something is from, and its name there: a prompt, a resource by its address, a template, or a tool that is not shown because
+   * its server is away. Undefined where none offers it.
+   */
+  originOf(kind: 'tool' | 'prompt' | 'resource' | 'template', exposed: string): Place | undefined {
+    // An address may read like a template, and be one of another upstream: what is read is not what is completed.
+    if (kind === 'resource') return this.resource(exposed)
+    const shown = kind === 'tool' ? undefined : this.#shown.get(`${kind} ${exposed}`)?.wanted
+    return shown ?? this.#absent.get(`${kind} ${exposed}`)
   }
 
   /** Whether clients see something of this name, or address. */
@@ -169,11 +147,7 @@ export class Catalog {
 
   /** The address under which clients know what an upstream lists, or has a template for. */
   address(upstream: string, own: string): string | undefined {
-    const listed = this.#uris.get(upstream)?.get(own)
-    if (listed !== undefined) return listed
-    for (const [template, exposed] of this.#templates.get(upstream) ?? [])
-      if (parseTemplate(template).match(own) !== undefined) return `${exposed.slice(0, exposed.length - template.length)}${own}`
-    return undefined
+    return this.#addresses.of(upstream, own)
   }
 
   /** Some upstream keeps state for its callers. */
@@ -185,7 +159,7 @@ export class Catalog {
   show(upstream: string, offer: Offer): void {
     const known = this.#known.get(upstream)
     if (known === undefined) return
-    known.offer = laidOver(known.offer, offer, known.up)
+    known.offer = laidOver(known.offer, offer)
     known.up = true
     const { prompts, resources, templates } = known.offer
     for (const items of [prompts, resources, templates]) this.#trust.inspect(upstream, items)
@@ -228,6 +202,7 @@ export class Catalog {
     for (const [key, { wanted: before, remove }] of this.#shown) {
       const now = wanted.get(key)
       if (now?.item === before.item && now.upstream === before.upstream && now.completes === before.completes) continue
+      this.news.add(before)
       remove()
       this.#shown.delete(key)
     }
@@ -240,6 +215,7 @@ export class Catalog {
 
   #add(key: string, wanted: Wanted): void {
     try {
+      this.news.add(wanted)
       this.#shown.set(key, { wanted, remove: this.#register(wanted) })
     } catch (error) {
       this.#known.get(wanted.upstream)?.left.push(unfit(wanted, error))
@@ -257,7 +233,7 @@ export class Catalog {
           const exposed = names.get(upstream)?.get(own) ?? own
           const key = `${kind} ${exposed}`
           if (up && !wanted.has(key)) wanted.set(key, { kind, upstream, own, exposed, item, completes: offer.completes })
-          else if (!up) this.#absent.set(exposed, upstream)
+          else if (!up) this.#absent.set(key, { upstream, own })
         }
       }
     }
@@ -268,119 +244,25 @@ export class Catalog {
     const uriTemplate = (item: Item): string => (item as ResourceTemplate).uriTemplate
     const toolNames = all(({ tools }) => tools.map(name))
     const promptNames = all(({ prompts }) => prompts.map(name))
-    this.#names.set('tool', exposedNames(toolNames, true, this.#naming.prefixes))
-    this.#names.set('prompt', exposedNames(promptNames, false, this.#naming.prefixes))
+    const { prefixes, aliases } = this.#naming
+    const taken = (kind: 'tool' | 'prompt') => (upstream: string, own: string) => aliases.takenFrom(kind, upstream, own)
+    this.#names.set('tool', exposedNames(toolNames, true, prefixes, taken('tool')))
+    this.#names.set('prompt', exposedNames(promptNames, false, prefixes, taken('prompt')))
     add('tool', this.#names.get('tool') as Names, ({ tools }) => tools, name)
     add('prompt', this.#names.get('prompt') as Names, ({ prompts }) => prompts, name)
-    this.#uris = exposedUris(all(({ resources }) => resources.map(uri)))
-    this.#templates = exposedUris(all(({ templates }) => templates.map(uriTemplate)))
-    add('resource', this.#uris, ({ resources }) => resources, uri)
-    add('template', this.#templates, ({ templates }) => templates, uriTemplate)
+    this.#addresses.renew(new Map([...this.#known].map(([upstream, { offer }]) => [upstream, offer])))
+    add('resource', this.#addresses.uris, ({ resources }) => resources, uri)
+    add('template', this.#addresses.templates, ({ templates }) => templates, uriTemplate)
     return wanted
   }
 
   #register(wanted: Wanted): () => void {
     const { kind, upstream, own, exposed } = wanted
     const proxy: Proxied = { upstream, own, exposed }
-    if (kind === 'tool') return this.#tool(proxy, wanted.item as Tool)
-    if (kind === 'prompt') return this.#prompt(proxy, wanted.item as Prompt, wanted.completes)
-    return this.#resource(proxy, wanted.item as Resource | ResourceTemplate, wanted.completes)
+    if (kind === 'tool') return this.#proxies.tool(proxy, wanted.item as Tool, this.offered(upstream).tasks)
+    if (kind === 'prompt') return this.#proxies.prompt(proxy, wanted.item as Prompt, wanted.completes)
+    return this.#proxies.resource(proxy, wanted.item as Resource | ResourceTemplate, wanted.completes)
   }
-
-  #tool(proxy: Proxied, tool: Tool): () => void {
-    const relay = this.#relay
-    const { title, description, inputSchema, outputSchema, annotations, icons, execution } = tool
-    const more = this.#trust.options(proxy.upstream, tool, proxy.exposed)
-    const task = taskOf(execution?.taskSupport, this.#known.get(proxy.upstream)?.offer.tasks === true)
-    const options = {
-      ...(title !== undefined && { title }),
-      ...(description !== undefined && { description }),
-      input: new Unchecked(inputSchema),
-      ...(outputSchema !== undefined && { output: new Unchecked(outputSchema) }),
-      ...(annotations !== undefined && { annotations }),
-      ...(icons !== undefined && { icons }),
-      ...(task !== undefined && { task }),
-      ...more,
-      ...(more.idempotent !== undefined && { annotations: repeated(annotations, more.idempotent) }),
-      meta: { ...crossing(shownMeta(tool, more)), ...origin(proxy) },
-    }
-    const called = more.idempotent === undefined ? tool : { ...tool, annotations: options.annotations ?? {} }
-    const { remove } = this.#server.tool(proxy.exposed, options, (args, ctx) => relay.call(proxy, called, args, ctx))
-    return () => {
-      this.#trust.forget(proxy.exposed)
-      remove()
-    }
-  }
-
-  #resource(proxy: Proxied, item: Resource | ResourceTemplate, completes: boolean): () => void {
-    const relay = this.#relay
-    const { name, title, description, mimeType, icons, annotations } = item
-    const size = 'uri' in item ? item.size : undefined
-    const variables = 'uriTemplate' in item && completes ? namesIn(item.uriTemplate) : []
-    const options = {
-      name: name || proxy.own,
-      ...(title !== undefined && { title }),
-      ...(description !== undefined && { description }),
-      ...(mimeType !== undefined && { mimeType }),
-      ...(size !== undefined && { size }),
-      ...(icons !== undefined && { icons }),
-      ...(annotations !== undefined && { annotations }),
-      ...(variables.length > 0 && { complete: completersOf(relay, proxy, 'template', variables) }),
-      meta: { ...definitionMeta(item._meta), ...origin(proxy) },
-    }
-    return this.#server.resource(proxy.exposed, options, (_, ctx) => relay.read(proxy, ctx)).remove
-  }
-
-  #prompt(proxy: Proxied, { title, description, arguments: args = [], icons, _meta }: Prompt, completes: boolean): () => void {
-    const relay = this.#relay
-    const complete = completes
-      ? completersOf(
-          relay,
-          proxy,
-          'prompt',
-          args.map(({ name }) => name),
-        )
-      : {}
-    const options = {
-      ...(title !== undefined && { title }),
-      ...(description !== undefined && { description }),
-      ...(icons !== undefined && { icons }),
-      arguments: Object.fromEntries(
-        args.map(({ name, title: shown, description: says, required }) => [
-          name,
-          {
-            ...(shown !== undefined && { title: shown }),
-            ...(says !== undefined && { description: says }),
-            ...(required !== undefined && { required }),
-          },
-        ]),
-      ),
-      ...(args.length > 0 && { complete }),
-      meta: { ...definitionMeta(_meta), ...origin(proxy) },
-    }
-    return this.#server.prompt(proxy.exposed, options, (values, ctx) => relay.prompt(proxy, values, ctx)).remove
-  }
-}
-
-function origin({ upstream, own }: Proxied): Readonly<Record<string, unknown>> {
-  return { [originKey]: { server: upstream, name: own } }
-}
-
-function completersOf(
-  relay: Relay,
-  proxy: Proxied,
-  kind: 'prompt' | 'template',
-  names: readonly string[],
-): Readonly<Record<string, Completer<Context>>> {
-  return Object.fromEntries(
-    names.map(name => [name, (value, { arguments: filled, ctx }) => relay.complete(proxy, kind, { name, value }, filled, ctx)]),
-  )
-}
-
-/** The variables of a template, as RFC 6570 writes them. */
-function namesIn(template: string): readonly string[] {
-  const names = [...template.matchAll(/\{[+#./;?&]?([^{}]*)\}/g)].flatMap(([, list = '']) => list.split(','))
-  return [...new Set(names.map(name => name.replace(/(\*|:\d+)$/, '')).filter(name => name !== ''))]
 }
 
 function unfit({ kind, upstream, own }: Wanted, error: unknown): Why {

@@ -1,17 +1,20 @@
 /** `createGateway`: one server for clients, made of what many servers offer. */
+import type { Authorization } from '../auth/resource/options.ts'
 import { realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import type { Auth } from '../server/auth.ts'
 import type { ServeHttpOptions } from '../server/serve.ts'
 import type { Server } from '../server/server.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
-import type { Listening } from '../transports/http/listen.ts'
+import type { Listening } from '../transports/http/listening.ts'
 import type { Gateway, UpstreamStatus } from './gateway.ts'
 import { openKept } from './kept.ts'
 import { drained, tellMs } from './ops/drain.ts'
-import { healthPages } from './ops/health.ts'
+import { type HealthParts, healthPages } from './ops/health.ts'
+import { makeOperatorKey } from './ops/operator-key.ts'
 import type { GatewayOptions } from './options.ts'
 import { reloading } from './reload.ts'
+import type { AuthSettings } from './trust/settings.ts'
 import { type Parts, wire } from './wiring.ts'
 
 /**
@@ -79,16 +82,30 @@ function servingOf(parts: Parts, options: GatewayOptions) {
   const listening = new Set<Listening>()
   let pipes = 0
   let ending = false
-  const health = { store, clock, looked: () => firstLook.over, ending: () => ending, upstreams: () => statusesOf(parts) }
+  const health: HealthParts = {
+    store,
+    clock,
+    looked: () => firstLook.over,
+    ending: () => ending,
+    upstreams: () => statusesOf(parts),
+    sees: (principal, upstream) => trust.visibility.knows({ principal, carrier: 'http' }, upstream),
+  }
   return {
     listen: async (where?: ServeHttpOptions): Promise<Listening> => {
+      const place = { ...options.listen, ...where }
+      const { servingFault } = await import('./config/serving.ts')
+      const fault = servingFault({ place, auth: authBeside(where, options), unprotected: where?.auth === 'none' })
+      if (fault !== undefined) throw new TypeError(`${fault.message}. ${fault.fix}`)
+      // A store that cannot be reached now is told of by /ready.
+      if (options.store !== undefined) await makeOperatorKey(store).catch(error => server.engine.trace('gateway-store', error))
       const opened = await server.listen({
         closeMs: drainMs + tellMs,
         onDenied: (status, address) => trust.denied(status, address),
         pages: healthPages(health),
         ...options.listen,
-        ...(auth !== undefined && { auth }),
         ...where,
+        // Also where somebody gives `auth: undefined`: that says nothing.
+        ...(auth !== undefined && where?.auth === undefined && { auth }),
       })
       listening.add(opened)
       return opened
@@ -106,6 +123,16 @@ function servingOf(parts: Parts, options: GatewayOptions) {
       if (listening.size + pipes > 0) await drained({ upstreams, clock, drainMs }, listening)
     },
   }
+}
+
+/** Whoever gives another authorization in place of that of the options has given one. */
+function authBeside(where: ServeHttpOptions | undefined, { auth }: GatewayOptions): AuthSettings | undefined {
+  const given = where?.auth
+  return given === undefined || given === 'none' ? auth : { issuer: given.settings.issuer, ...resourceOf(given) }
+}
+
+function resourceOf({ settings: { resource } }: Authorization): { readonly resource?: string } {
+  return resource === undefined ? {} : { resource }
 }
 
 function statusesOf({ upstreams, catalog }: Parts): readonly UpstreamStatus[] {

@@ -6,7 +6,7 @@ import type { RevisionId } from '../revisions/index.ts'
 import type { Server } from '../server/api.ts'
 import type { ServeHttpOptions } from '../server/serve.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
-import type { Listening } from '../transports/http/listen.ts'
+import type { Listening } from '../transports/http/listening.ts'
 import type { GatewayOptions } from './options.ts'
 import type { TrustControl } from './trust/trust.ts'
 
@@ -60,8 +60,9 @@ export interface Gateway extends TrustControl {
   /** Tries an upstream at once that is down. */
   retry(upstream: string): void
   /**
-   * Takes other options, or what its file says now, without letting go of anybody. They are checked whole before anything changes: where
-   * one is wrong it throws, and all stays as it was.
+   * Takes other options, or what its file says now. They are checked whole before anything changes: where one is wrong it throws, and
+   * all stays as it was. Clients stay connected, except those whose token was taken away or is another one now, and those whose token
+   * belongs to no client any more: their connections, sessions, streams and calls end.
    */
   reload(options?: GatewayOptions): Promise<Reloaded>
   /** Ends all conversations, and the processes of upstreams. */

@@ -1,11 +1,14 @@
 /** `vivarium/gateway`: one endpoint in front of many servers. */
+import '../core/required-node.ts'
+
 export type { ServerOption } from '../host/servers/entry.ts'
 export { type GatewayFileOptions, readGatewayFile } from './config/load.ts'
 export type { FoundServer, GatewayConfig } from './config/read.ts'
 export { createGateway } from './create.ts'
 export type { Gateway, OfferedName, Reloaded, UpstreamStatus } from './gateway.ts'
 export type { GatewayNotice } from './ops/notices.ts'
-export type { GatewayOptions } from './options.ts'
+export type { GatewayOptions, LaunchChange } from './options.ts'
+export type { ShareOptions } from './shares.ts'
 export type { Approval } from './trust/approvals.ts'
 export type { GatewayCall } from './trust/call.ts'
 export type { UpstreamAuth } from './upstreams/auth.ts'

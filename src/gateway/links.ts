@@ -3,20 +3,18 @@
  * list is remembered for whoever was told, so that it is read where it comes from.
  */
 import type { Exchange } from '../engine/exchange.ts'
+import type { Place } from './addresses.ts'
 import type { Catalog } from './catalog.ts'
 import { prefixedUri } from './names.ts'
 
-/** Where something is that clients read under another address. */
-export interface Place {
-  readonly upstream: string
-  readonly own: string
-}
-
-const most = 10_000
+/** Addresses that one caller was told, and callers that are remembered. */
+const mostOfOne = 1_000
+const mostCallers = 1_000
 
 export class Links {
   readonly #catalog: Pick<Catalog, 'address' | 'resource'>
-  readonly #told = new Map<string, Place>()
+  /** By caller, who longest was told nothing first. */
+  readonly #told = new Map<object | string, Map<string, Place>>()
 
   constructor(catalog: Pick<Catalog, 'address' | 'resource'>) {
     this.#catalog = catalog
@@ -29,24 +27,32 @@ export class Links {
     const told = this.find(own, exchange)
     const taken = this.#catalog.resource(own) !== undefined || (told !== undefined && told.upstream !== upstream)
     const shown = taken ? prefixedUri(upstream, own) : own
-    this.#keep(keyOf(shown, exchange), { upstream, own })
+    this.#keep(callerOf(exchange), shown, { upstream, own })
     return shown
   }
 
   /** What this caller was told of. */
   find(uri: string, exchange: Exchange): Place | undefined {
-    return this.#told.get(keyOf(uri, exchange))
+    return this.#told.get(callerOf(exchange))?.get(uri)
   }
 
-  #keep(key: string, place: Place): void {
-    this.#told.delete(key)
-    this.#told.set(key, place)
-    const [oldest] = this.#told.keys()
-    if (this.#told.size > most && oldest !== undefined) this.#told.delete(oldest)
+  /** Whoever is told much loses what it was told itself, and nobody else's. */
+  #keep(caller: object | string, uri: string, place: Place): void {
+    const own = this.#told.get(caller) ?? new Map<string, Place>()
+    renew(this.#told, caller, own, mostCallers)
+    renew(own, uri, place, mostOfOne)
   }
 }
 
-/** What one was told is nobody else's to read. */
-function keyOf(uri: string, { caller, conversation }: Exchange): string {
-  return `${caller.principal?.id ?? conversation.session ?? ''}\0${uri}`
+/** Puts it last, and lets go of the first where there are too many. */
+function renew<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
+  map.delete(key)
+  map.set(key, value)
+  const [oldest] = map.keys()
+  if (map.size > most && oldest !== undefined) map.delete(oldest)
+}
+
+/** What one was told is nobody else's to read. Only of requests without a token, session or connection nothing says whose they are. */
+function callerOf({ caller, conversation }: Exchange): object | string {
+  return caller.principal?.id ?? conversation.session ?? conversation.connection ?? ''
 }

@@ -3,13 +3,19 @@ import type { TokenStorage } from '../auth/client/index.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
 import type { LogOption } from '../core/log-trace.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import type { ServerOptions } from '../server/options.ts'
 import type { Store } from '../stores/store.ts'
 import type { ListenPlace } from './config/frame.ts'
 import type { GatewayNotice } from './ops/notices.ts'
+import type { ShareOptions } from './shares.ts'
+import type { HeldLaunch } from './trust/launches.ts'
 import type { TrustSettings } from './trust/settings.ts'
 import type { GatewayServer } from './upstreams/entry.ts'
+
+/** A server that is started, or called, in another way than before. */
+export type LaunchChange = Pick<HeldLaunch, 'id' | 'upstream' | 'changes'>
 
 export interface GatewayOptions extends TrustSettings {
   /** A file that says all of this: YAML or JSON. What is given here stands before what it says. */
@@ -36,6 +42,8 @@ export interface GatewayOptions extends TrustSettings {
   readonly listen?: ListenPlace
   /** Of what callers send; `frameBytes`, where it is given, of what servers answer too (default 16 MiB). */
   readonly limits?: ServerOptions['limits']
+  /** Room at each server, for all clients together; one client has at most as much of it as it leaves free. */
+  readonly shares?: ShareOptions
   /** `prefixed`: every name has its server's in front, so that none ever changes. Default: only where two servers share one. */
   readonly names?: 'prefixed' | 'short'
   readonly log?: LogOption
@@ -48,6 +56,11 @@ export interface GatewayOptions extends TrustSettings {
    * written. Default: it is written into the log, as errors are.
    */
   readonly onNotice?: (notice: GatewayNotice) => void
+  /**
+   * Asked once about a server whose entry in the file of `config` starts or calls it in another way than before; it is held until the
+   * answer. Default: nobody is asked; it is applied, and `onNotice` is told. What included files change is held in any case.
+   */
+  readonly onLaunchChanged?: (launch: LaunchChange) => Awaitable<boolean>
   /** Told what a server that is a command writes on standard error. Default: it is not shown. */
   readonly onStderr?: (server: string, line: string) => void
 }

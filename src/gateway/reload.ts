@@ -1,6 +1,6 @@
 /**
  * Other options for a gateway that runs. All of them are read and checked before any of them counts; then rules, clients and budgets hold
- * for the next call, and of the servers only those are touched that are others.
+ * at once, also for calls under way, and of the servers only those are touched that are others.
  */
 import type { Gateway, Reloaded } from './gateway.ts'
 import type { GatewayOptions } from './options.ts'
@@ -21,6 +21,7 @@ const lasting = [
   'drain',
   'listen',
   'limits',
+  'shares',
   'names',
   'tokens',
   'audit',
@@ -50,7 +51,7 @@ export function reloading(
   }
 }
 
-async function become({ trust, catalog, upstreams }: Parts, before: GatewayOptions, next: GatewayOptions) {
+async function become({ trust, catalog, upstreams, parking }: Parts, before: GatewayOptions, next: GatewayOptions) {
   const { servers = {} } = next
   const plan = upstreams.plan(servers)
   const settings = trustOf(next)
@@ -59,7 +60,10 @@ async function become({ trust, catalog, upstreams }: Parts, before: GatewayOptio
   // Throws where it is mistaken, before anything has changed.
   if (ruled) trust.change(settings)
   catalog.begin(Object.keys(servers))
-  if (ruled) catalog.renew()
+  if (ruled) {
+    catalog.renew()
+    parking.withdraw(trust.withdraw())
+  }
   // What is gone is hidden before it ends.
   else catalog.flush()
   if (other('pins')) for (const { name } of upstreams.list()) upstreams.relist(name)

@@ -8,8 +8,10 @@ import type { Clock } from '../core/clock.ts'
 import { Tally } from '../core/tally.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
+import { subscribe } from '../features/mcp/resources/messages.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Server } from '../server/api.ts'
+import type { Place } from './addresses.ts'
 import type { Catalog } from './catalog.ts'
 import type { UpstreamNews } from './trust/events.ts'
 
@@ -19,12 +21,6 @@ export interface WatchesPort {
   readonly news: UpstreamNews
   readonly clock: Clock
   client(upstream: string): Client | undefined
-}
-
-/** Where a resource is. */
-interface Place {
-  readonly upstream: string
-  readonly own: string
 }
 
 /** One resource of an upstream. */
@@ -64,8 +60,14 @@ export class Watches {
 
   /** Upstreams have come or gone: what is watched there may be watched now. */
   look(): void {
-    for (const [uri, watch] of this.#wanted) if (watch?.stop === undefined) this.#place(uri)
+    // Whoever answers for an address now may be another one than before.
+    for (const uri of this.#wanted.keys()) this.#place(uri)
     for (const watch of this.#watches.values()) if (watch.stop === undefined) this.#begin(watch)
+  }
+
+  /** Where something is watched, also where it is offered no more. */
+  placeOf(uri: string): Place | undefined {
+    return this.#wanted.get(uri)
   }
 
   close(): void {
@@ -78,7 +80,7 @@ export class Watches {
     return {
       // Behind all that may refuse it.
       stage: 'record',
-      methods: ['resources/subscribe', 'subscriptions/listen'],
+      methods: [subscribe.name, 'subscriptions/listen'],
       run: async (exchange, next) => {
         const uris = urisOf(exchange)
         for (const uri of uris) {
@@ -196,9 +198,9 @@ function watchOf({ upstream, own }: Place, standing: boolean): Watch {
 }
 
 /** What a request wants to watch. */
-function urisOf({ params }: Exchange): readonly string[] {
+function urisOf({ route, params }: Exchange): readonly string[] {
   const { uri, notifications } = params
-  if (typeof uri === 'string') return [uri]
+  if (route.method.name === subscribe.name) return [uri as string]
   const uris = isRecord(notifications) ? notifications['resourceSubscriptions'] : undefined
   return Array.isArray(uris) ? uris.filter(each => typeof each === 'string').slice(0, mostWaited) : []
 }

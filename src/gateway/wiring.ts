@@ -26,10 +26,12 @@ import { approveWith, noticesTo } from './ops/notices.ts'
 import type { GatewayOptions } from './options.ts'
 import { followRoots } from './roots.ts'
 import { SessionNews } from './session-news.ts'
+import { sharesOf } from './shares.ts'
 import { type TrustSettings, trustMembers } from './trust/settings.ts'
 import { createTrust, type Trust } from './trust/trust.ts'
 import { approveBy, credentialsParts } from './upstreams/entry.ts'
-import { Upstreams } from './upstreams/upstreams.ts'
+import { Upstreams, type UpstreamsPort } from './upstreams/upstreams.ts'
+import { WatchShares } from './watch-shares.ts'
 import { Watches } from './watches.ts'
 
 export interface Parts {
@@ -38,6 +40,7 @@ export interface Parts {
   readonly catalog: Catalog
   readonly upstreams: Upstreams
   readonly firstLook: FirstLook
+  readonly parking: Parking
   readonly store: Store
   /** In the order in which they end: whoever asks others ends before them. */
   readonly ends: readonly (() => Awaitable<void>)[]
@@ -57,7 +60,8 @@ export function wire(options: GatewayOptions, kept: Kept): Parts {
     notice: noticesTo(options),
     approveWith: id => approveWith(options, id),
     approveBy: upstream => approveBy(options, upstream),
-    originOf: (kind, exposed) => catalog.originOf(kind, exposed),
+    askLaunch: options.onLaunchChanged,
+    originOf: (kind, exposed) => catalog.originOf(kind, exposed) ?? (kind === 'resource' ? watches.placeOf(exposed) : undefined),
   })
   const server = createServer(faceOptions(options, name, clock, kept, trust))
   const aliases = new Aliases()
@@ -73,17 +77,21 @@ export function wire(options: GatewayOptions, kept: Kept): Parts {
     states: new States(createSeal({ secrets: options.secret, clock }), clock),
     upstreams: () => upstreams,
     address: (upstream, uri, exchange) => links.address(upstream, uri, exchange),
+    readable: (upstream, own, { caller }) => trust.visibility.reads(caller, 'resource', { upstream, own }),
   })
   const naming = { aliases, prefixes: (upstream: string) => upstreams.prefix(upstream) }
   const catalog = new Catalog(server, relay, trust, clock, () => watches.look(), naming)
   const links = new Links(catalog)
+  server.engine.hearers = list => catalog.news.take(list)
   extendFace(server, relay, catalog, links, trust)
-  server.engine.absent = exposed => {
-    const upstream = catalog.absent(exposed)
+  server.engine.absent = (kind, exposed) => {
+    const upstream = catalog.absent(kind, exposed)
     return upstream === undefined ? undefined : relay.refusal(upstream)
   }
   const client: Upstreams['client'] = upstream => upstreams.client(upstream)
   const upstreams = upstreamsOf({ options, clock, trace, trust, catalog, rooted: followRoots(server, client) })
+  const watchShares = new WatchShares(sharesOf(options.shares).subscriptions, uri => catalog.resource(uri))
+  server.engine.extend({ layers: [watchShares.layer] })
   const watches = new Watches({ server, catalog, clock, news: trust.news, client })
   const waitMs = toMilliseconds(options.startWait ?? '5s', 'startWait')
   const firstLook = new FirstLook({ engine: server.engine, clock, waitMs, knows: (kind, shown) => catalog.knows(kind, shown) })
@@ -98,7 +106,7 @@ export function wire(options: GatewayOptions, kept: Kept): Parts {
     () => trust.close(),
     () => kept.close(),
   ]
-  return { server, trust, catalog, upstreams, firstLook, store: kept.store, ends }
+  return { server, trust, catalog, upstreams, firstLook, parking, store: kept.store, ends }
 }
 
 /** What crosses beside results: what servers said in `_meta`, state that they keep, and what only a link names. */
@@ -109,7 +117,7 @@ function extendFace({ engine }: Server, relay: Relay, catalog: Catalog, links: L
   })
   engine.unlisted = (uri, exchange) => {
     const place = links.find(uri, exchange)
-    if (place === undefined || !trust.readable(place, exchange)) return undefined
+    if (place === undefined || !trust.visibility.reads(exchange.caller, 'resource', place)) return undefined
     return (_: unknown, ctx: Context) => relay.read({ ...place, exposed: uri }, ctx)
   }
 }
@@ -151,9 +159,11 @@ interface UpstreamsParts {
 function upstreamsOf({ options, clock, trace, trust, catalog, rooted }: UpstreamsParts): Upstreams {
   return new Upstreams({
     clock,
+    shares: sharesOf(options.shares),
     random: Math.random,
     pins: trust.pins,
-    admit: (upstream, target) => trust.launches.admit(upstream, target),
+    admit: (upstream, target, pinned) => trust.launches.admit(upstream, target, pinned),
+    up: upsTo(options),
     credentials: credentialsParts(options),
     stderr: options.onStderr,
     frameBytes: options.limits?.frameBytes,
@@ -161,10 +171,21 @@ function upstreamsOf({ options, clock, trace, trust, catalog, rooted }: Upstream
     trace,
     pages: new Pages(),
     rooted: (upstream, { owner }) => rooted(upstream, owner),
+    seesAll: (upstream, caller) => !trust.visibility.limits || trust.visibility.all(caller, upstream),
     announced: (upstream, list) => trust.news.changed(upstream, list),
     show: (upstream, offer) => catalog.show(upstream, offer),
     hide: upstream => catalog.hide(upstream),
   })
+}
+
+/** That servers come up is seen where nobody asked for more than trouble: so is, at `warn`, that they go down. */
+function upsTo({ log, onTrace, name = 'vivarium-gateway' }: GatewayOptions): UpstreamsPort['up'] {
+  const to = logFrom(log, onTrace === undefined ? 'info' : 'silent').child({ server: name })
+  return (upstream, revision) => {
+    const said = { server: upstream, ...(revision !== undefined && { revision }) }
+    to.info('upstream-up', said)
+    onTrace?.('upstream-up', said)
+  }
 }
 
 /** What of the options is about trust. */

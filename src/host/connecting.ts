@@ -1,63 +1,104 @@
 /** What a connection to one server is made with: who answers it when it pushes, thinks, wants more, reports, or asks. */
 import type { LiveHandlers } from '../client/live-handlers.ts'
 import type { ConnectOptions } from '../client/options.ts'
-import type { Why } from '../core/why.ts'
-import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
-import type { PushEvent } from '../features/live/push-events/messages.ts'
+import { type Why, why } from '../core/why.ts'
+import type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
 import type { OnConfirm } from '../features/reliability/confirmation/client.ts'
-import type { NoteOutcome } from './audit/note.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import type { Note } from './audit/note.ts'
 import type { SummedNotes } from './audit/summed.ts'
 import type { HostBudgets } from './budgets/budgets.ts'
+import { AmbientMessages } from './channels/ambient.ts'
+import type { ChannelAnswers } from './channels/answers.ts'
+import type { HostRules } from './config/rules.ts'
 import type { Frame } from './frame.ts'
-import type { Inbox } from './inbox/options.ts'
+import { askedOf } from './inbox/acceptance.ts'
+import type { AcceptOptions, Inbox } from './inbox/options.ts'
 import type { Loop } from './loop/loop.ts'
+import type { AgreedCalls } from './policy/agreed-calls.ts'
+import { digestOf } from './policy/bound.ts'
 import { elevate } from './policy/elevate.ts'
 import type { Policy } from './policy/policy.ts'
-import { digestOf, type OnApproval } from './policy/question.ts'
+import type { OnApproval } from './policy/question.ts'
 import type { Recorder } from './recorder/record.ts'
+import type { Reviewing } from './reviewing.ts'
+import type { ServerEvents } from './server-events.ts'
 
-export interface ConnectingParts {
+export interface ConnectingParts extends Reviewing {
   readonly frame: Frame
   readonly policy: Policy
+  /** Where its rules come from. */
+  readonly rules: HostRules
   readonly inbox: Inbox
   readonly budgets: HostBudgets
   readonly loop: Loop
   readonly recorder: Recorder | undefined
-  /** Refused events, as they are noted. */
-  readonly refusals: SummedNotes
+  /** Notes that a server can bring about as often as it likes. */
+  readonly summedNotes: SummedNotes
   readonly onApproval: OnApproval | undefined
-  /** Asks about feature sets that no rule speaks of, once for what they declare. */
-  review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): void
+  /** What the user has just agreed to. */
+  readonly agreed: AgreedCalls
+  /** Events of servers that are subscribed to. */
+  readonly events: ServerEvents
+  /** What is said in channels to nobody in particular; undefined where that wakes the model, too. */
+  readonly ambient: AmbientMessages | undefined
+  readonly answers: ChannelAnswers
 }
 
 export function connectOptions(parts: ConnectingParts, server: string): ConnectOptions {
   const { live, ...answers } = parts.loop.answersFor(server)
-  const onConfirm = parts.onApproval === undefined ? undefined : confirmBy(parts.onApproval, server)
+  const onConfirm = parts.onApproval === undefined ? undefined : confirmBy(parts, parts.onApproval, server)
   return {
     ...answers,
     ...(onConfirm !== undefined && { onConfirm }),
     ...(parts.recorder && { wrap: parts.recorder.wrap(server) }),
-    live: { ...live, ...liveHandlers(parts, server) },
+    live: { ...live, ...liveHandlers(parts, server, live.modelInfo) },
   }
 }
 
-function liveHandlers(parts: ConnectingParts, server: string): Omit<LiveHandlers, 'onInfer' | 'modelInfo'> {
-  const { frame, policy } = parts
+function liveHandlers(
+  parts: ConnectingParts,
+  server: string,
+  modelInfo: LiveHandlers['modelInfo'],
+): Omit<LiveHandlers, 'onInfer'> {
+  const { frame, policy, summedNotes } = parts
   const section = frame.servers.entry(server)?.live
-  const note = (kind: string, outcome: NoteOutcome, why?: Why, featureSet?: string): void =>
-    void frame.audit.note({ server, featureSet, kind, outcome, why })
+  /** What a server can bring about as often as it likes is summed up. */
+  const note = (about: Omit<Note, 'server'>): void => summedNotes.note({ server, ...about })
   return {
     select: declared => policy.select(server, declared),
-    onPush: event => push(parts, server, event),
+    onPush: event => pushed(parts, server, event),
     onElevate: async request => {
-      const answer = await elevate(policy, server, request)
-      note('scope', answer.approved ? 'success' : 'refused', answer.approved ? undefined : answer.data, request.featureSet)
+      const { featureSet } = request
+      let rule: string | undefined
+      const answer = await elevate(policy, server, request, by => {
+        rule = by
+      })
+      if (answer.approved) note({ featureSet, kind: 'scope', outcome: 'success', rule })
+      else note({ featureSet, kind: 'scope', outcome: 'refused', why: answer.data })
       return answer
     },
-    onState: async report => void (await frame.state.record(server, report.featureSet ?? '', report)),
-    stateOf: (featureSet, checkpoint) => frame.state.report(server, featureSet, checkpoint),
+    onState: async report => {
+      const featureSet = report.featureSet ?? ''
+      const { whys } = await frame.state.record(server, featureSet, report)
+      // What is odd about it is noted by the book of states itself.
+      const detail = clip(report.checkpoint)
+      if (whys.length === 0)
+        note({ featureSet, kind: 'state', outcome: 'success', rule: policy.ruleOfSet(server, featureSet), detail })
+    },
+    stateOf: (featureSet, checkpoint) => {
+      note({ featureSet, kind: 'state.get', outcome: 'success', rule: policy.ruleOfSet(server, featureSet) })
+      return frame.state.report(server, featureSet, checkpoint)
+    },
+    modelInfo: () => {
+      note({ kind: 'model', outcome: 'success', rule: 'model/info is always answered' })
+      return modelInfo()
+    },
+    onRefused: ({ method, featureSet, eventId, why }) =>
+      note({ featureSet, eventId, kind: noteKinds.get(method) ?? 'live', outcome: 'refused', why, detail: method }),
     onChanged: declared => parts.review(server, declared),
-    onDiagnostic: why => note('live', 'dropped', why),
+    onUndeclared: (featureSet, use) => parts.widen(server, featureSet, use),
+    onDiagnostic: why => note({ kind: 'live', outcome: 'dropped', why }),
     ...(section !== undefined && {
       hello: {
         ...(section.enable && { enabled: section.enable }),
@@ -68,24 +109,91 @@ function liveHandlers(parts: ConnectingParts, server: string): Omit<LiveHandlers
   }
 }
 
-async function push({ frame, inbox, refusals }: ConnectingParts, server: string, event: PushEvent) {
+/** What the audit calls a message. */
+const noteKinds: ReadonlyMap<string, string> = new Map([
+  ['push/event', 'push'],
+  ['inference/request', 'infer'],
+  ['scope/elevate', 'scope'],
+  ['model/info', 'model'],
+  ['state/update', 'state'],
+  ['state/get', 'state.get'],
+])
+
+/** What is said in a channel to nobody in particular wakes nobody, where rules let it in at all; any other event goes its way. */
+async function pushed(parts: ConnectingParts, server: string, event: PushEvent): Promise<PushAnswer> {
+  const { ambient, policy, summedNotes } = parts
+  if (ambient === undefined || !AmbientMessages.is(event) || parts.frame.servers.entry(server) === undefined)
+    return push(parts, server, event)
+  const { verdict } = policy.explain(askedOf(server, event))
+  if (verdict.do !== 'allow') return push(parts, server, event)
+  ambient.keep(server, event)
+  const { featureSet, eventId } = event
+  summedNotes.note({ server, featureSet, eventId, kind: 'push', outcome: 'held', rule: verdict.rule, why: unaddressed(event) })
+  return { accepted: true }
+}
+
+/** Takes an event in, whichever way it came, and notes what became of it. */
+export async function push(
+  { frame, inbox, summedNotes }: Pick<ConnectingParts, 'frame' | 'inbox' | 'summedNotes'>,
+  server: string,
+  event: PushEvent,
+  options: Pick<AcceptOptions, 'subscription'> = {},
+): Promise<PushAnswer> {
   const began = frame.clock.now()
-  const answer = await inbox.accept(server, event)
+  // What came before, and gets its answer again, is let in by no rule of now.
+  let rule = 'inbox.dedupe'
+  const ruled = (by: string): void => {
+    rule = by
+  }
+  // While a connection is being ended, nothing is known under its name: what is to come under it may be another program.
+  const isKnown = frame.servers.entry(server) !== undefined
+  const answer = isKnown ? await inbox.accept(server, event, { ...options, ruled }) : unknownServer(server)
   const { featureSet, eventId } = event
   const about = { server, featureSet, eventId, kind: 'push', ms: frame.clock.now() - began } as const
-  if (answer.accepted) void frame.audit.note({ ...about, outcome: 'success', inferenceId: answer.inferenceId })
-  else refusals.note({ ...about, outcome: 'refused', why: answer.data })
+  if (answer.accepted) void frame.audit.note({ ...about, outcome: 'success', inferenceId: answer.inferenceId, rule })
+  else summedNotes.note({ ...about, outcome: 'refused', why: answer.data })
   return answer
 }
 
+function unknownServer(server: string): PushAnswer {
+  const message = `The server ${clip(server)} is not in the config any more`
+  const data = why('SERVER_ABSENT', 'inbox.server', message, 'Send the event again when the host is connected')
+  return { accepted: false, reason: message, data }
+}
+
+function unaddressed({ channel }: PushEvent): Why {
+  const message = `The message of ${clip(channel?.channelId ?? '')} is tagged chat:ambient: it is meant for nobody, and does not wake the model`
+  return why('CHANNEL_AMBIENT', 'ambient', message, "Set the host's option ambient to 'wake' where it should")
+}
+
 /** A tool that wants the user's yes gets it from whoever approves everything else. */
-function confirmBy(onApproval: OnApproval, server: string): OnConfirm {
+function confirmBy({ frame, agreed }: ConnectingParts, onApproval: OnApproval, server: string): OnConfirm {
   return async ({ message, tool, arguments: payload, risk }, { signal }) => {
     const asked = { kind: 'tool', server, tool, payload } as const
+    if (agreed.take(asked)) return true
     const answer = await onApproval(
-      { text: `${message} (${risk})`, asked, about: 'tool', scopes: [], rule: 'confirmation', digest: digestOf(asked) },
+      {
+        text: `${message} (${risk})`,
+        asked,
+        about: 'tool',
+        scopes: [],
+        wider: [],
+        rule: 'confirmation',
+        // No other answer counts for it, and it counts for nothing else.
+        digest: digestOf({ confirmation: message, ...asked }),
+        lastsMs: 0,
+      },
       { signal: signal ?? new AbortController().signal },
     )
-    return typeof answer === 'boolean' ? answer : answer.yes
+    const yes = typeof answer === 'boolean' ? answer : answer.yes
+    const detail = `confirmation of ${clip(tool)}`
+    const said = yes ? { rule: 'the user, this once' } : { why: declinedBy(server, tool) }
+    void frame.audit.note({ server, kind: 'approval', outcome: yes ? 'success' : 'refused', detail, ...said })
+    return yes
   }
+}
+
+function declinedBy(server: string, tool: string): Why {
+  const message = `The user declined the call of ${clip(tool)} of ${clip(server)}`
+  return why('APPROVAL_REFUSED', 'confirmation', message, 'Ask the user before you call it again')
 }

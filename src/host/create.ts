@@ -1,18 +1,25 @@
 /** `createHost`: puts the rooms of a host together. */
-import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
+import type { Note } from './audit/note.ts'
 import { SummedNotes } from './audit/summed.ts'
 import { createBudgets } from './budgets/budgets.ts'
+import { AmbientMessages } from './channels/ambient.ts'
+import { ChannelAnswers } from './channels/answers.ts'
 import { checkHostOptions } from './check-options.ts'
-import { configuredRules } from './config/rules.ts'
-import { type ConnectingParts, connectOptions } from './connecting.ts'
-import { Frame, type FramePort } from './frame.ts'
+import { HostRules } from './config/rules.ts'
+import { type ConnectingParts, connectOptions, push } from './connecting.ts'
+import { Frame, type FramePort, within } from './frame.ts'
 import { Host } from './host.ts'
 import { createInbox } from './inbox/inbox.ts'
 import { createLoop } from './loop/loop.ts'
 import { modelFromEnvironment } from './models/environment.ts'
 import type { HostOptions } from './options.ts'
+import { AgreedCalls } from './policy/agreed-calls.ts'
+import type { PolicyDecision } from './policy/decision.ts'
 import { createPolicy, type Policy } from './policy/policy.ts'
 import { recorded, recorderFor } from './recorder/recorded-loop.ts'
+import { reviewing } from './reviewing.ts'
+import { ServerEvents } from './server-events.ts'
+import { identityOf } from './servers/identity.ts'
 import type { HeldTool } from './servers/pins.ts'
 import type { HostServer } from './servers/server.ts'
 
@@ -25,7 +32,9 @@ export async function createHost(options: HostOptions = {}): Promise<Host> {
   const frame = await Frame.open(options)
   try {
     const parts = await join(frame, options)
-    await frame.start(portOf(parts, options))
+    const asking = new Set<Promise<void>>()
+    await frame.start(portOf(parts, asking))
+    if (options.onApproval !== undefined) await settlePins(frame, asking, options.startMs)
     return new Host(parts, options)
   } catch (error) {
     await frame.close()
@@ -48,24 +57,21 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     record,
     ...rest
   } = options
+  const subscriptionsOf = (server: string): readonly string[] => frame.servers.entry(server)?.events ?? []
+  const summedNotes = new SummedNotes({ clock, note: note => void audit.note(note) })
   const policy = await createPolicy({
     rules,
     store,
     clock,
     onChange: server => selectAnew(frame, server),
+    onTrouble: error => frame.impaired(error),
+    onDecided: decision => summedNotes.note(noteOfDecision(decision)),
+    identityOf: server => identityOf(frame.servers.entry(server)),
+    subscriptionsOf,
     ...(onApproval && { onApproval }),
     ...(extract && { extract }),
     ...(remember !== undefined && { remember }),
     ...(patience !== undefined && { patience }),
-  })
-  const inbox = createInbox({
-    ...taking,
-    store,
-    policy,
-    clock,
-    random,
-    onDiagnostic: (server, why) =>
-      void audit.note({ server, kind: 'inbox', outcome: why.code === 'CHAIN_TOO_DEEP' ? 'held' : 'dropped', why }),
   })
   const budgets = createBudgets({
     store,
@@ -76,6 +82,17 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
       onBudget?.(why, spender)
     },
   })
+  const inbox = createInbox({
+    ...taking,
+    store,
+    policy,
+    clock,
+    random,
+    withheld: (server, featureSet) => budgets.usedUp({ server, featureSet }),
+    isConfigured: server => frame.servers.entry(server) !== undefined,
+    onDiagnostic: (server, why, note) => void audit.note({ server, kind: 'inbox', ...note, why }),
+  })
+  const agreed = new AgreedCalls()
   const recorder = recorderFor(record, clock)
   const loop = createLoop({
     ...rest,
@@ -87,49 +104,78 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     state,
     budgets,
     audit,
+    agreed,
     onVisit: (server, inferenceId) => inbox.visits(server, inferenceId),
   })
-  const refusals = new SummedNotes({ clock, note: note => void audit.note(note) })
-  return { frame, policy, inbox, budgets, loop, recorder, refusals, onApproval, review: reviewer(frame, policy) }
+  const events = new ServerEvents({
+    store,
+    clock,
+    names: subscriptionsOf,
+    identityOf: server => policy.admission(server, '').identity,
+    isConnected: (server, client) => frame.servers.get(server)?.client === client,
+    accept: (server, event, subscription) => push({ frame, inbox, summedNotes }, server, event, { subscription }),
+    note: note => summedNotes.note(note),
+  })
+  const ambient = rest.ambient === 'wake' ? undefined : new AmbientMessages()
+  const answers = new ChannelAnswers({
+    store,
+    clock,
+    serverOf: name => frame.servers.get(name),
+    denied: (server, featureSet, payload) => {
+      const { verdict } = policy.explain({ kind: 'tool', server, featureSet, tool: 'channels/publish', payload })
+      return verdict.do === 'deny' ? verdict.why : undefined
+    },
+    note: note => void audit.note(note),
+    failed: error => frame.impaired(error),
+  })
+  const hostRules = new HostRules(rules, given => policy.update(given))
+  return {
+    frame,
+    policy,
+    rules: hostRules,
+    inbox,
+    budgets,
+    loop,
+    recorder,
+    summedNotes,
+    onApproval,
+    agreed,
+    events,
+    ambient,
+    answers,
+    ...reviewing(frame, policy),
+  }
 }
 
-function portOf(parts: ConnectingParts, { policy: rules = {} }: HostOptions): FramePort {
+function portOf(parts: ConnectingParts, asking: Set<Promise<void>>): FramePort {
   const { frame, policy } = parts
   return {
     connecting: server => connectOptions(parts, server),
-    configured: async servers => void (await policy.update(configuredRules(rules, servers))),
-    changed: ({ name, live }) => {
-      if (live !== undefined) parts.review(name, live.featureSets)
+    configured: servers => parts.rules.configured(servers),
+    changed: server => {
+      if (server.live !== undefined) {
+        parts.review(server.name, server.live.featureSets)
+        void parts.answers.send(server.name)
+      }
+      parts.events.changed(server)
     },
-    held: held => void approveDefinition(parts, policy, held).catch(error => frame.impaired(error)),
+    held: held => {
+      const answered = approveDefinition(parts, policy, held)
+        .catch(error => frame.impaired(error))
+        .finally(() => asking.delete(answered))
+      asking.add(answered)
+    },
   }
 }
 
-/** Whoever said no is not asked again while nothing else is declared. */
-function reviewer(frame: Frame, policy: Policy): ConnectingParts['review'] {
-  const asked = new Map<string, string>()
-  const waiting = new Map<string, ReadonlyMap<string, FeatureSetFacts>>()
-  const busy = new Set<string>()
-  /** One review of a server at a time, and then of what it declares by then. */
-  const run = async (server: string): Promise<void> => {
-    for (let next = waiting.get(server); next !== undefined; next = waiting.get(server)) {
-      waiting.delete(server)
-      await policy.review(server, next).catch(error => frame.impaired(error))
-    }
-    busy.delete(server)
+/** Questions about tools are asked with the start, so that what is approved then is there for the first turn. */
+async function settlePins(frame: Frame, asking: ReadonlySet<Promise<void>>, startMs = 15_000): Promise<void> {
+  const settled = async (): Promise<void> => {
+    await Promise.allSettled(frame.servers.list().map(server => server.tools()))
+    await Promise.allSettled(asking)
+    await Promise.allSettled(frame.servers.list().map(server => server.tools()))
   }
-  return (server, declared) => {
-    const facts = [...declared].map(([name, { description, uses, scoped, rollback, hostState }]) => {
-      return [name, description, uses, scoped, rollback, hostState]
-    })
-    const now = JSON.stringify(facts)
-    if (asked.get(server) === now) return
-    asked.set(server, now)
-    waiting.set(server, declared)
-    if (busy.has(server)) return
-    busy.add(server)
-    void run(server)
-  }
+  await within(frame.clock, startMs, settled())
 }
 
 /** Another selection may hold from now on: servers that are there are told. */
@@ -143,8 +189,20 @@ async function approveDefinition({ frame }: ConnectingParts, policy: Policy, hel
   const { server, tool, digest, changes } = held
   const asked = { kind: 'definition', server, tool: tool.name, payload: { digest, changes } } as const
   const verdict = await policy.decide(asked)
-  const yes = verdict.do === 'allow' || (verdict.do === 'ask' && (await policy.approve(asked, verdict)).yes)
-  if (!yes) return
-  await frame.servers.approve(held)
-  await frame.audit.note({ server, kind: 'pin', outcome: 'success', detail: tool.name })
+  const { yes, why, rule } =
+    verdict.do === 'ask'
+      ? await policy.approve(asked, verdict)
+      : 'why' in verdict
+        ? { yes: false, why: verdict.why }
+        : { yes: verdict.do === 'allow', rule: verdict.rule }
+  const detail = tool.name
+  if (yes) await frame.servers.approve(held)
+  await frame.audit.note({ server, kind: 'pin', detail, ...(yes ? { outcome: 'success', rule } : { outcome: 'refused', why }) })
+}
+
+/** What a policy decided beside its verdicts, with the event or inference that it belongs to. */
+function noteOfDecision({ kind, asked, outcome, rule, why, detail }: PolicyDecision): Note {
+  const { server, featureSet, begunBy, conversation, inferenceId, eventId } = asked
+  const cause = begunBy?.kind === 'event' ? begunBy.eventId : undefined
+  return { server, featureSet, eventId, inferenceId, conversation, cause, kind, outcome, rule, why, detail }
 }

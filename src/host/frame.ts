@@ -12,7 +12,7 @@ import { openStore } from '../stores/open.ts'
 import type { Store } from '../stores/store.ts'
 import { storeWithin } from '../stores/within.ts'
 import { AuditBook } from './audit/book.ts'
-import type { Note } from './audit/note.ts'
+import type { Noted } from './audit/note.ts'
 import { openSpans } from './audit/spans.ts'
 import { type ConfigFault, faultText, type HostConfig, readConfig } from './config/read.ts'
 import { watchText } from './config/watch.ts'
@@ -27,8 +27,8 @@ export interface FrameOptions {
   /** A config file: `mcpServers`, or VS Code's `servers`. It is read again whenever it changes. */
   readonly config?: string
   /**
-   * Asked before the servers of a config are started, and again before another version of it is. A reason means no: then nothing is
-   * started, and what runs already stays as it is.
+   * Asked before anything of a config is used, and again before another version of it is: no variable is filled in yet, so texts hold
+   * `${VAR}`, and no file that it names is read. A reason means no: then nothing is started, and what runs already stays as it is.
    */
   readonly onConfig?: (config: HostConfig, text: string) => Why | undefined | Promise<Why | undefined>
   /** Where `${VAR}` in the config comes from. Default: the environment of this process. */
@@ -37,10 +37,12 @@ export interface FrameOptions {
   readonly servers?: Readonly<Record<string, ServerOption>>
   /** Where everything that lasts is kept: `sqlite:path`, `postgres://…`, `memory:` or a store. Default `memory:`. */
   readonly store?: string | Store
+  /** How definitions of tools are held to what they were when they were first seen. */
   readonly pins?: {
     /** What happens to the tools of a server that was never seen before. Default `pin`: they are taken as they are. */
     readonly first?: 'pin' | 'hold'
   }
+  /** How much of the audit log is kept. */
   readonly audit?: {
     /** How long notes are kept, in milliseconds. Default 90 days. */
     readonly keepMs?: number
@@ -55,8 +57,11 @@ export interface FrameOptions {
   readonly onConfigFault?: (fault: ConfigFault) => void
   /** Told of what the host could not do and nobody asked for: to write a note, to read its config again. */
   readonly onTrouble?: (why: Why) => void
+  /** Told of each entry of the audit log when it is made: what was done, refused, held or dropped, and by which rule. */
+  readonly onNote?: (noted: Noted) => void
   /** Told what servers that are commands write on standard error. */
   readonly onStderr?: (server: string, line: string) => void
+  /** For tests: the time, and timers. Default: the real one. */
   readonly clock?: Clock
   /** From 0 to below 1. */
   readonly random?: () => number
@@ -89,7 +94,7 @@ export class Frame {
   #stopWatching: () => Promise<void> = () => Promise.resolve()
   #faults: readonly ConfigFault[] = []
 
-  private constructor(options: FrameOptions, whole: Store, heard: ((noted: Note & { at: number }) => void) | undefined) {
+  private constructor(options: FrameOptions, whole: Store, heard: ((noted: Noted) => void) | undefined) {
     const { clock = realClock, random = Math.random, onStderr } = options
     this.#options = options
     this.#whole = whole
@@ -126,7 +131,7 @@ export class Frame {
   static async open(options: FrameOptions): Promise<Frame> {
     const { store = 'memory:', clock = realClock } = options
     const whole = typeof store === 'string' ? await openStore(store, { now: clock.now }) : store
-    return new Frame(options, whole, await openSpans())
+    return new Frame(options, whole, allOf(await openSpans(), options.onNote))
   }
 
   /** The mistakes of the config as it was last read. */
@@ -154,27 +159,38 @@ export class Frame {
     const text = await readFile(file, 'utf8').catch((cause: unknown) => {
       throw new TypeError(`${file}: The config cannot be read (config.file). Give the path of a file that is there`, { cause })
     })
+    const refused = await this.#refusal(text, file)
+    if (refused !== undefined) throw new TypeError(`${refused.message}. ${refused.fix}`)
     const config = await this.#read(text, file)
     if (!config.readable) throw new TypeError(config.faults.map(faultText).join('\n'))
-    const refused = await this.#options.onConfig?.(config, text)
-    if (refused !== undefined) throw new TypeError(`${refused.message}. ${refused.fix}`)
     await this.#apply(config)
     this.#stopWatching = watchText(file, text, {
       clock: this.clock,
-      changed: async changed => {
-        const next = await this.#read(changed, file)
-        // What cannot be read says nothing of any server: all stays as it is.
-        if (next.readable) await this.#applyIfAllowed(next, changed)
-      },
+      changed: changed => this.#applyIfAllowed(changed, file),
       failed: error => this.impaired(error),
     })
   }
 
-  async #applyIfAllowed(config: HostConfig, text: string): Promise<void> {
-    const refused = await this.#options.onConfig?.(config, text)
-    if (refused === undefined) return void (await this.#apply(config))
-    void this.audit.note({ server: '', kind: 'config', outcome: 'refused', why: refused, detail: config.file })
-    this.#options.onTrouble?.(refused)
+  async #applyIfAllowed(text: string, file: string): Promise<void> {
+    const refused = await this.#refusal(text, file)
+    if (refused !== undefined) {
+      void this.audit.note({ server: '', kind: 'config', outcome: 'refused', why: refused, detail: file })
+      return this.#options.onTrouble?.(refused)
+    }
+    const config = await this.#read(text, file)
+    // What cannot be read says nothing of any server: all stays as it is.
+    if (!config.readable) return
+    await this.#apply(config)
+    const rule = this.#options.onConfig === undefined ? 'config' : 'onConfig'
+    void this.audit.note({ server: '', kind: 'config', outcome: 'success', rule, detail: file })
+  }
+
+  /** What cannot be read has nothing to be asked about. */
+  async #refusal(text: string, file: string): Promise<Why | undefined> {
+    const { onConfig } = this.#options
+    if (onConfig === undefined) return undefined
+    const written = await readConfig(text, file, { variables: 'keep' })
+    return written.readable ? onConfig(written, text) : undefined
   }
 
   async #read(text: string, file: string): Promise<HostConfig> {
@@ -215,8 +231,24 @@ export class Frame {
   }
 }
 
+/** Tells each of those who listen, also where one of them throws. */
+function allOf(...listeners: readonly (((noted: Noted) => void) | undefined)[]): (noted: Noted) => void {
+  const heard = listeners.filter(listener => listener !== undefined)
+  return noted => {
+    const failures: unknown[] = []
+    for (const tell of heard) {
+      try {
+        tell(noted)
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
+  }
+}
+
 /** Waits no longer than so. */
-function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
+export function within(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = clock.setTimeout(resolve, ms, true)
     work.then(resolve, reject).finally(cancel)

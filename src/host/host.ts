@@ -3,15 +3,18 @@ import type { AuditVerdict } from '../core/audit/audit.ts'
 import type { Root } from '../features/mcp/roots/messages.ts'
 import type { Explanation } from './audit/book.ts'
 import type { Queried, Question } from './audit/query.ts'
+import { type BudgetStatus, budgetRefusal } from './budgets/budgets.ts'
+import { checkLimits, isUsers } from './budgets/limits.ts'
 import type { SpentOptions, SpentRow } from './budgets/spent.ts'
 import type { ConfigFault } from './config/read.ts'
 import type { ConnectingParts } from './connecting.ts'
 import type { Frame } from './frame.ts'
-import type { Inbox, InboxEntry } from './inbox/options.ts'
+import { type Inbox, type InboxEntry, RunLater } from './inbox/options.ts'
 import type { Conversation } from './loop/conversation.ts'
 import type { ConversationFacts } from './loop/conversation-log.ts'
+import type { AnswerOps } from './loop/run-turn.ts'
 import type { OfferedPrompt } from './loop/slash.ts'
-import type { HostOptions } from './options.ts'
+import type { HostOptions, HostSettings } from './options.ts'
 import type { Policy } from './policy/policy.ts'
 import type { HeldTool } from './servers/pins.ts'
 import type { HostServer } from './servers/server.ts'
@@ -66,6 +69,32 @@ export class Host {
     return this.#parts.budgets.spent(options)
   }
 
+  /** What each budget allows, and what of it is spent in its present window: by server, by feature set, or for all. */
+  async budgets(): Promise<readonly BudgetStatus[]> {
+    const declared = this.servers.flatMap(({ name: server, live }) => {
+      const sets = [...(live?.featureSets.keys() ?? [])]
+      return sets.length === 0 ? [{ server, featureSet: '' }] : sets.map(featureSet => ({ server, featureSet }))
+    })
+    const spent = (await this.spent()).map(row => (isUsers(row) ? { ...row, user: true } : row))
+    return this.#parts.budgets.left([...declared, ...spent])
+  }
+
+  /**
+   * Other settings from now on, without a restart: rules of the policy, budgets, roots. What servers may do is decided by them at once,
+   * also for servers that are connected; events that waited for a budget are looked at again.
+   */
+  async update({ policy, budgets, roots }: HostSettings): Promise<void> {
+    // All of it or nothing: whatever is wrong is thrown before anything has changed.
+    if (budgets !== undefined) checkLimits(budgets)
+    if (policy !== undefined) await this.#parts.rules.update(policy)
+    if (budgets !== undefined) this.#parts.budgets.update(budgets)
+    if (roots !== undefined) this.setRoots(roots)
+    if (budgets !== undefined) this.#parts.inbox.reconsider()
+    const changed = Object.entries({ policy, budgets, roots }).filter(([, value]) => value !== undefined)
+    const detail = `applied: ${changed.map(([name]) => name).join(', ')}`
+    await this.#frame.audit.note({ server: '', kind: 'config', outcome: 'success', rule: 'host.update', detail })
+  }
+
   /** The folders that servers may know of; those that may are told. */
   setRoots(roots: readonly Root[]): void {
     this.#parts.loop.setRoots(roots)
@@ -98,7 +127,13 @@ export class Host {
   /** Takes a held definition for the right one from now on. */
   async approveTool(held: HeldTool): Promise<void> {
     await this.#frame.servers.approve(held)
-    await this.#frame.audit.note({ server: held.server, kind: 'pin', outcome: 'success', detail: held.tool.name })
+    await this.#frame.audit.note({
+      server: held.server,
+      kind: 'pin',
+      outcome: 'success',
+      rule: 'approveTool',
+      detail: held.tool.name,
+    })
   }
 
   /** The states that servers left behind: trees of checkpoints, differences, going back. */
@@ -128,20 +163,36 @@ export class Host {
   }
 
   async #close(): Promise<void> {
-    const { inbox, loop, policy, budgets, frame, recorder, refusals } = this.#parts
-    await Promise.all([inbox.close(), loop.close()])
+    const { inbox, loop, policy, budgets, events, frame, recorder, summedNotes, answers } = this.#parts
+    await Promise.all([events.close(), inbox.close(), loop.close()])
+    await answers.close()
     policy.close()
     budgets.close()
-    refusals.close()
+    summedNotes.close()
     await frame.close()
     await recorder?.close()
   }
 
   /** Events that were gathered become one turn. */
-  async #deliver({ server, event, events, inferenceId, begin, done }: InboxEntry, signal: AbortSignal): Promise<void> {
-    const whole = events.length > 1 ? { ...event, content: events.flatMap(({ content }) => content) } : event
-    const id = this.#options.conversationOf?.(server, event) ?? `inbox/${server}`
-    await this.conversation(id).deliver({ server, event: whole, inferenceId, begin, done }, signal)
+  async #deliver({ server, event, events, through, inferenceId, begin, done }: InboxEntry, signal: AbortSignal): Promise<void> {
+    const { ambient, answers } = this.#parts
+    const { channel } = event
+    // People in one channel do not read what is said in another.
+    const own = channel === undefined ? `inbox/${server}` : `inbox/${server}/${channel.channelId}`
+    const id = this.#options.conversationOf?.(server, event) ?? own
+    const around = ambient?.take(server, event) ?? []
+    const last = events.at(-1) ?? event
+    const answered: AnswerOps = (text, turn) => answers.ops(server, last, id, text, turn)
+    const delivery = { server, event, events: [...around, ...events], through, inferenceId, begin, done, answered }
+    try {
+      await this.conversation(id).deliver(delivery, signal)
+    } catch (error) {
+      // A budget that is used up is no failure of the event: it waits for the next window.
+      for (const each of around) ambient?.keep(server, each)
+      const refused = budgetRefusal(error)
+      throw refused === undefined ? error : new RunLater(refused)
+    }
+    if (channel !== undefined) void answers.send(server)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,5 +1,7 @@
 /** For host authors: many servers, one agent, and a reason for everything it does. */
-export type { LiveBlock, LiveConnection } from '../client/live-handlers.ts'
+import '../core/required-node.ts'
+
+export type { LiveBlock, LiveConnection, SetUse } from '../client/live-handlers.ts'
 export type { AuditVerdict } from '../core/audit/audit.ts'
 export { type Why, whyText } from '../core/why.ts'
 export type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
@@ -7,6 +9,8 @@ export type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
 export type { Explanation } from './audit/book.ts'
 export type { Note, Noted, NoteOutcome } from './audit/note.ts'
 export type { Queried, Question } from './audit/query.ts'
+export type { BegunBy } from './begun-by.ts'
+export type { BudgetStatus } from './budgets/budgets.ts'
 export type { BudgetLimit, Spender, Spending } from './budgets/limits.ts'
 export type { SpentOptions, SpentRow } from './budgets/spent.ts'
 export type { LiveSection } from './config/entry.ts'
@@ -58,8 +62,9 @@ export {
   scripted,
   type ToolUse,
 } from './models/index.ts'
-export type { HostOptions } from './options.ts'
+export type { HostOptions, HostSettings } from './options.ts'
 export type { GrantFor, Kept } from './policy/approvals.ts'
+export type { Covers, WiderAnswer } from './policy/bound.ts'
 export type { PolicyDiff } from './policy/diff.ts'
 export type { Explained, Policy } from './policy/policy.ts'
 export type { ApprovalAnswer, ApprovalQuestion, OnApproval } from './policy/question.ts'
@@ -74,7 +79,7 @@ export {
   type ReplayOptions,
   replay,
 } from './recorder/replay.ts'
-export type { Opening, ServerOption } from './servers/entry.ts'
+export type { Opening, ServerOption, ServerSettings } from './servers/entry.ts'
 export type { HeldTool } from './servers/pins.ts'
 export type { HostServer, HostTool, ServerStatus } from './servers/server.ts'
 export type { RolledBack, Sent, StateBook, TreeNode } from './state/book.ts'

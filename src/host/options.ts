@@ -14,6 +14,9 @@ import type { OnApproval } from './policy/question.ts'
 import type { PolicyRules } from './policy/rule.ts'
 import type { Extractors } from './policy/scopes/extract.ts'
 
+/** What can be changed while a host runs. */
+export type HostSettings = Pick<HostOptions, 'policy' | 'budgets' | 'roots'>
+
 export interface HostOptions extends FrameOptions, AnswersOptions {
   /**
    * Who answers. Of several the first answers users; the wishes of servers and `routes` may choose others. Default: what
@@ -37,11 +40,17 @@ export interface HostOptions extends FrameOptions, AnswersOptions {
   /** What tools act on, by `server/tool`: the host's own reading of their arguments. */
   readonly extract?: Extractors
   /** How events are taken in and tried. */
-  readonly inbox?: Omit<InboxOptions, 'store' | 'policy' | 'clock' | 'onDiagnostic' | 'random' | 'id'>
-  /** Which conversation an event becomes a turn of. Default: one for each server. */
+  readonly inbox?: Omit<InboxOptions, 'store' | 'policy' | 'clock' | 'onDiagnostic' | 'withheld' | 'random' | 'id'>
+  /**
+   * What becomes of messages in channels that are tagged `chat:ambient`, meant for nobody in particular. Default `keep`: the model sees
+   * the newest with the next message that is meant for it, and is not woken. `wake`: each becomes a turn.
+   */
+  readonly ambient?: 'keep' | 'wake'
+  /** Which conversation an event becomes a turn of. Default: one for each server, and one for each channel. */
   readonly conversationOf?: (server: string, event: PushEvent) => string
   /** How the hooks of servers are treated, by the name of the server. */
   readonly hooks?: Readonly<Record<string, ServerHooks>>
+  /** How long turns and prompts may get: steps, tool calls, tokens, times. */
   readonly limits?: Partial<LoopLimits>
   /** Told of each turn when it begins, those that events begin too. */
   readonly onTurn?: OnTurn

@@ -179,6 +179,8 @@ export interface Connection {
   rest?(ms: number): void
   /** Where each request holds an exchange of its own: the answer to this one is no longer wanted. */
   drop?(id: Id, reason: unknown): void
+  /** Closes it and says why: what let the other end in is over. Absent on carriers that cannot say it. */
+  expire?(): void
   close(): Promise<void>
 }
 

@@ -105,6 +105,46 @@ export function object<M extends Members>(members: M): Shape<ObjectOf<M>> {
   }
 }
 
+/**
+ * An object that is one of several, as its member `tag` says. A member that belongs only to another one is refused: whoever reads
+ * that member, and not the tag, would take the object for something else. Members that belong to none pass. `otherwise`: which one it
+ * is without a tag.
+ */
+export function tagged<T>(tag: string, variants: Readonly<Record<string, Members>>, otherwise?: string): Shape<T> {
+  const tags = Object.keys(variants)
+  const shapes = new Map(Object.entries(variants).map(([name, members]) => [name, object(members)]))
+  const foreign = new Map(tags.map(name => [name, foreignTo(variants, name)]))
+  const unknown: Fault = { path: tag, expected: `one of ${tags.join(', ')}` }
+  return {
+    optional: false,
+    schema: () => ({ anyOf: tags.map(name => taggedSchema(shapes.get(name), tag, name, name !== otherwise)) }),
+    check: value => {
+      if (!isRecord(value)) return { path: '', expected: 'an object' }
+      const name = value[tag] === undefined ? otherwise : value[tag]
+      const shape = typeof name === 'string' ? shapes.get(name) : undefined
+      if (shape === undefined) return unknown
+      for (const other of foreign.get(name as string) ?? [])
+        if (value[other] !== undefined) return { path: other, expected: `absent where ${tag} is ${String(name)}` }
+      return shape.check(value)
+    },
+  }
+}
+
+/** The members of the others that this one does not have. */
+function foreignTo(variants: Readonly<Record<string, Members>>, own: string): readonly string[] {
+  const all = Object.values(variants).flatMap(members => Object.keys(members))
+  return [...new Set(all)].filter(name => !Object.hasOwn(variants[own] ?? {}, name))
+}
+
+function taggedSchema(shape: Shape<unknown> | undefined, tag: string, name: string, required: boolean): Record<string, unknown> {
+  const { properties, required: members = [] } = (shape?.schema() ?? {}) as { properties?: object; required?: readonly string[] }
+  return {
+    type: 'object',
+    properties: { [tag]: { type: 'string', const: name }, ...properties },
+    required: required ? [tag, ...members] : members,
+  }
+}
+
 function inside(key: string, fault: Fault): Fault {
   const tail = fault.path === '' || fault.path.startsWith('[') ? fault.path : `.${fault.path}`
   return { path: `${key}${tail}`, expected: fault.expected }

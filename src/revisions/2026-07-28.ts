@@ -12,6 +12,7 @@ export const rev20260728: Revision = {
   batch: false,
   unknownId: 'omit',
   asks: 'result',
+  wrongArguments: 'result',
   answersCancelled: false,
   errors: requestNumbers,
   http: {

@@ -17,6 +17,7 @@ const numbers: Record<CommonKind, number> = {
   'session-missing': -32600,
   'session-unknown': -32600,
   'insufficient-scope': -32600,
+  forbidden: -32600,
   busy: -32000,
   'rate-limited': -32000,
 }
@@ -45,7 +46,7 @@ const sessionHttp: HttpPolicy = {
 }
 
 type SessionRevision = Pick<Revision, 'id' | 'wire' | 'base' | 'ordinal'> &
-  Partial<Pick<Revision, 'batch' | 'unknownId' | 'asks' | 'answersCancelled'>> & {
+  Partial<Pick<Revision, 'batch' | 'unknownId' | 'asks' | 'wrongArguments' | 'answersCancelled'>> & {
     errors?: Partial<Record<CommonKind, number>>
     http?: Partial<HttpPolicy>
   }
@@ -57,6 +58,7 @@ export function sessionRevision(parts: SessionRevision): Revision {
     batch: false,
     unknownId: 'null',
     asks: 'push',
+    wrongArguments: 'result',
     answersCancelled: false,
     cancels: () => 'notify',
     ...parts,

@@ -47,6 +47,8 @@ export type CommonKind =
   | 'session-missing'
   | 'session-unknown'
   | 'insufficient-scope'
+  /** Who asks may not, and a token with more scopes would not help. */
+  | 'forbidden'
   | 'busy'
   | 'rate-limited'
 
@@ -80,6 +82,11 @@ export interface Revision {
   readonly unknownId: 'omit' | 'null'
   /** How a server asks its client: by a request, inside a result, or not at all. */
   readonly asks: 'push' | 'result' | 'none'
+  /**
+   * How a server tells of arguments that do not fit a tool's schema. Wires up to 2025-06-18 leave it open, later ones want a result:
+   * models read results, and mend what they did. So it is a result wherever a wire allows that.
+   */
+  readonly wrongArguments: 'result' | 'error'
   /** A cancelled request is still answered. */
   readonly answersCancelled: boolean
   readonly errors: Readonly<Record<CommonKind, number>>

@@ -7,6 +7,8 @@ export const revS3 = sessionRevision({
   base: '2025-06-18',
   ordinal: 6,
   asks: 'none',
+  // It has a number of its own for them.
+  wrongArguments: 'error',
   answersCancelled: true,
   http: { resume: false },
   errors: { 'header-mismatch': -32603, 'capability-missing': -32603, 'version-unsupported': -32603 },

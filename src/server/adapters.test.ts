@@ -75,7 +75,10 @@ describe.each(Object.entries(frameworks))('a server mounted in %s', (_name, moun
     async revision => {
       const url = await mount(greeter())
       const progress: number[] = []
-      const mcp = await connect(url, { revisions: [revision], onElicit: () => ({ action: 'accept' }) })
+      const mcp = await connect(url, {
+        revisions: [revision],
+        onElicit: () => ({ action: 'accept', content: { confirm: true } }),
+      })
       closers.push(() => mcp.close())
       const out = await mcp.callTool('greet', { name: 'Ada' }, { onProgress: step => progress.push(step.progress) })
       expect([mcp.revision, out.text]).toEqual([revision, 'Good day, Ada'])
@@ -91,7 +94,7 @@ describe('the web-standard face', () => {
     closers.push(() => server.close())
     const mcp = await connect('http://localhost/mcp', {
       revisions: ['2026-07-28'],
-      onElicit: () => ({ action: 'accept' }),
+      onElicit: () => ({ action: 'accept', content: { confirm: true } }),
       fetch: (input, init) => server.fetch(new Request(input, init)),
     })
     await expect(mcp.callTool('ask')).rejects.toThrow(/secret/)

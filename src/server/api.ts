@@ -15,7 +15,7 @@ import type { UndoFacts } from '../features/reliability/transactions/undo.ts'
 import type { Door } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
-import type { Listening } from '../transports/http/listen.ts'
+import type { Listening } from '../transports/http/listening.ts'
 import type { AuditControl } from './books.ts'
 import type { Context } from './context.ts'
 import type { BudgetsControl } from './cost.ts'
@@ -28,7 +28,9 @@ import type { PermissionsControl, ReliableFacts, Transactions } from './reliabil
 import type { FetchOptions, ServeHttpOptions } from './serve.ts'
 
 export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<ToolFacts, 'input' | 'output'>, ReliableFacts {
+  /** The arguments: a Zod, Valibot or ArkType schema, or JSON Schema. Default: none are taken. */
   readonly input?: I
+  /** The structured result, by a schema as of `input`. What the handler returns is checked against it. */
   readonly output?: O
   /** How a call of this tool is taken back: by which tool, and with which arguments. With it the tool takes part in transactions. */
   readonly undo?: UndoFacts<Arguments<I>, Schema extends O ? unknown : InferOutput<O>>
@@ -63,6 +65,11 @@ export interface Server {
   readonly door: Door
   /** What is underneath. Not part of what we promise to keep as it is. */
   readonly engine: Engine
+  /**
+   * Offers a tool. Arguments are checked before the handler runs; what it returns (a text, an object, content blocks) becomes the
+   * result, and what it throws becomes a result that says so.
+   * @example server.tool('add', { description: 'Adds', input: z.object({ a: z.number(), b: z.number() }) }, ({ a, b }) => a + b)
+   */
   tool<I extends Schema, O extends Schema>(
     name: string,
     options: ToolOptions<I, O>,

@@ -2,7 +2,7 @@
 import type { Authorization } from '../auth/resource/options.ts'
 import type { Authorizer } from '../core/authorizer.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Caller } from '../jsonrpc/connection.ts'
+import type { Caller, Principal } from '../jsonrpc/connection.ts'
 
 /** `none` says in words that whoever reaches the server may call it. */
 export type Auth = Authorization | 'none'
@@ -31,9 +31,11 @@ export function namedHosts({
 }
 
 /** What an engine knows that an authorizer needs. */
-export function authorizerOptions({ info, clock, trace }: Engine, resource?: () => string | undefined) {
+export function authorizerOptions(engine: Engine, resource?: () => string | undefined) {
+  const { info, clock, trace } = engine
   const failed = (error: unknown, token?: string): void => trace('authorization', error, bearerOf(token))
-  return { name: info.title ?? info.name, clock, resource, failed }
+  const disconnected = (matches: (principal: Principal) => boolean): void => engine.disconnect(matches)
+  return { name: info.title ?? info.name, clock, resource, failed, disconnected }
 }
 
 /** Lets the log know what must not stand in it: an author's own function may say anything when it fails. */

@@ -11,6 +11,7 @@ import {
   type Elicited,
   elicitForm,
   elicitUrl,
+  elicitYes,
   type FormQuestion,
   type UrlQuestion,
 } from '../features/mcp/elicitation/server.ts'
@@ -132,10 +133,9 @@ export class Context {
     completeElicitation(this.#exchange, elicitationId)
   }
 
-  /** Asks the user yes or no. */
+  /** Asks the user yes or no, by a form with one required box: only a ticked box is a yes. */
   confirm(message: string, options: CallOptions & { key?: string; task?: TaskWish } = {}): Promise<boolean> {
-    const answer = elicitForm(this.#exchange, { message, ...options }, courier(options.task))
-    return held(answer.then(({ action }) => action === 'accept'))
+    return held(elicitYes(this.#exchange, { message, ...options }, courier(options.task)))
   }
 
   /**

@@ -27,6 +27,7 @@ import { lazySteps } from './steps.ts'
 export type Payload<S> = Schema extends S ? Params : InferInput<S>
 
 export interface EventOptions<S extends Schema> extends Omit<EventFacts<Payload<S>>, 'payload'> {
+  /** What the event carries: a schema, by which emitted payloads are checked and filters are known. */
   readonly payload?: S
 }
 
@@ -55,7 +56,8 @@ export interface ServerEventsParts {
   readonly declare: (scopes: readonly string[] | undefined, what: string) => void
 }
 
-export interface ServerEvents extends Pick<EventsServer, 'side' | 'listening' | 'catalog' | 'delivery' | 'undo' | 'close'> {
+export interface ServerEvents
+  extends Pick<EventsServer, 'side' | 'listening' | 'catalog' | 'delivery' | 'announcing' | 'undo' | 'close'> {
   add<S extends Schema>(name: string, facts: EventOptions<S>): EventHandle<S>
 }
 
@@ -72,7 +74,7 @@ export function serverEvents(parts: ServerEventsParts): ServerEvents {
       },
       refresh: session => engine().sharing?.refresh(session),
       sessionName: async session => (await engine().sharing?.nameOf(session)) ?? '',
-      shows: ({ caller }, name) => engine().shows?.(caller, 'event', name) !== false,
+      shows: ({ caller }, name, payload) => engine().shows?.(caller, 'event', name, payload) !== false,
       may: (asker, { name, facts: { scopes } }: EventEntry) => {
         if (scopes === undefined || scopes.length === 0) return free
         return judge(asker, name, scopes) ?? (permits(asker.caller, scopes) ? free : lacking(name, scopes))
@@ -88,6 +90,7 @@ export function serverEvents(parts: ServerEventsParts): ServerEvents {
     listening: events.listening,
     catalog: events.catalog,
     delivery: events.delivery,
+    announcing: events.announcing,
     undo: events.undo,
     close: events.close,
     add: (name, facts) => ({

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { shownBeside } from './documents.ts'
 import { nodeHandler } from './node-handler.ts'
+import type { NodeRequest, NodeResponse } from './node-objects.ts'
 import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 
@@ -12,11 +13,11 @@ export interface McpPluginOptions extends FetchOptions {
 }
 
 interface RawRequest {
-  readonly raw: IncomingMessage
+  readonly raw: NodeRequest
 }
 
 interface RawReply {
-  readonly raw: ServerResponse
+  readonly raw: NodeResponse
   hijack(): unknown
 }
 
@@ -51,7 +52,7 @@ export function mcp(
   for (const each of paths) {
     app.all(each, (request, reply) => {
       reply.hijack()
-      handle(request.raw, reply.raw)
+      handle(request.raw as IncomingMessage, reply.raw as ServerResponse)
     })
   }
   done()

@@ -4,7 +4,7 @@ import { type Duration, toMilliseconds } from '../core/duration.ts'
 import type { Runners } from '../core/journal/runners.ts'
 import { problem } from '../core/problem.ts'
 import { jsonSchema } from '../core/schema/index.ts'
-import { type Reply, reply } from '../features/mcp/tools/result.ts'
+import { type Reply, RuntimeReply, reply } from '../features/mcp/tools/result.ts'
 import type { ToolFacts } from '../features/mcp/tools/server.ts'
 import {
   type DataReference,
@@ -114,5 +114,5 @@ async function imported({ reference, target_format }: ImportWish, handler: Impor
 
 function told(result: WireImport): Reply {
   if (result.status !== 'failed') return reply({ structured: result })
-  return reply({ structured: result, isError: true, meta: { [problemExtension]: result.error } })
+  return new RuntimeReply({ structured: result, isError: true, meta: { [problemExtension]: result.error } })
 }

@@ -1,4 +1,6 @@
 /** For server authors: write a tool once, serve every revision on every transport. */
+import '../core/required-node.ts'
+
 export {
   type Authorization,
   type IntrospectionOptions,
@@ -95,7 +97,7 @@ export type { Principal } from '../jsonrpc/connection.ts'
 export { McpError } from '../jsonrpc/error.ts'
 export type { Icon, Implementation, RevisionId } from '../revisions/index.ts'
 export type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
-export type { Listening } from '../transports/http/listen.ts'
+export type { Listening } from '../transports/http/listening.ts'
 export type { PromptOptions, ResourceOptions } from './api.ts'
 export type { Auth } from './auth.ts'
 export type { AuditControl } from './books.ts'
@@ -103,7 +105,7 @@ export type { Context } from './context.ts'
 export type { BudgetsControl, BudgetTerms } from './cost.ts'
 export type { EventHandle, EventOptions } from './events.ts'
 export type { ImportedAs, ImporterOptions, ImportHandler } from './importer.ts'
-export type { FeatureSet, FeatureSetOptions, LiveOptions } from './live.ts'
+export type { Channel, FeatureSet, FeatureSetOptions, LiveOptions } from './live.ts'
 export type { CallCheckpoint, LiveContext } from './live-context.ts'
 export type { ServerCall, ServerMiddleware, ServerResults } from './middleware.ts'
 export type { AuditOptions, OfferedKind, ServerOptions } from './options.ts'

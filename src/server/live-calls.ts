@@ -7,7 +7,7 @@ import { liveErrorTexts } from '../features/live/feature-sets/messages.ts'
 import type { LiveCaller } from '../features/live/hosts/messages.ts'
 import type { Scopes } from '../features/live/scopes/server.ts'
 import { isInputRequired } from '../features/mcp/input-required/messages.ts'
-import { callTool } from '../features/mcp/tools/messages.ts'
+import { callTool, listTools, type Tool } from '../features/mcp/tools/messages.ts'
 import type { CallState, CallWorks } from '../features/reliability/session-state/call-state.ts'
 import { firstVersion } from '../features/reliability/session-state/version.ts'
 import { McpError } from '../jsonrpc/error.ts'
@@ -67,12 +67,31 @@ export function liveCalls(parts: LiveCallsParts): LiveCalls {
             const checkpoint = parts.caller(exchange) === undefined ? undefined : saved.get(exchange)
             return checkpoint === undefined
               ? result
-              : reported(result, { checkpoint, parent: givenWith(exchange).checkpoint ?? null })
+              : reported(result, setOf.get(tool(exchange)) as string, {
+                  checkpoint,
+                  parent: givenWith(exchange).checkpoint ?? null,
+                })
           },
+        },
+        {
+          stage: 'execute',
+          methods: [listTools.name],
+          when: exchange => setOf.size > 0 && parts.caller(exchange) !== undefined,
+          run: async (_exchange, next) => withSets(await next(), setOf),
         },
       ],
     },
   }
+}
+
+/** Hosts look for the set of a tool in `_meta`, by its plain name or by ours; on wires without it, beside the tool's name. */
+function withSets(listed: unknown, setOf: ReadonlyMap<string, string>): unknown {
+  if (!isRecord(listed) || !Array.isArray(listed['tools'])) return listed
+  const tools = (listed['tools'] as readonly Tool[]).map(tool => {
+    const featureSet = setOf.get(tool.name)
+    return featureSet === undefined ? tool : { ...tool, _meta: { ...tool._meta, featureSet } }
+  })
+  return { ...listed, tools }
 }
 
 /** A set that says that it acts in scopes, and a tool that never asked for one: the author should know. */
@@ -122,10 +141,10 @@ async function stateWorks(checkpoints: Checkpoints, set: string): Promise<CallWo
   const { patched } = await import('../core/state/patch.ts')
   return {
     patched,
-    open: async exchange => ({ value: givenWith(exchange).state, version: firstVersion(), keeper: undefined }),
+    open: async exchange => ({ value: checkpoints.open(exchange, set), version: firstVersion(), keeper: undefined }),
     close: async (exchange, _place, { value, steps, changed }, result) => {
       if (!changed || !isRecord(result)) return result
-      return reported(result, await checkpoints.report(exchange, set, { value, steps }))
+      return reported(result, set, await checkpoints.report(exchange, set, { value, steps }))
     },
   }
 }

@@ -18,8 +18,8 @@ interface Running {
 
 type Local = { run<T>(store: Running, fn: () => T): T; getStore(): Running | undefined }
 
-export async function hookWatch(clock: Clock): Promise<HookWatch> {
-  const local = await follower()
+export function hookWatch(clock: Clock): HookWatch {
+  const local = follower()
   const working = new Map<object, { count: number; readonly waiting: Set<() => void> }>()
   return {
     during: async (of, run) => {
@@ -60,13 +60,9 @@ export async function hookWatch(clock: Clock): Promise<HookWatch> {
 }
 
 /** What runs on behalf of what, on runtimes that can tell. */
-async function follower(): Promise<Local | undefined> {
-  try {
-    const { AsyncLocalStorage } = await import('node:async_hooks')
-    return new AsyncLocalStorage<Running>()
-  } catch {
-    return undefined
-  }
+function follower(): Local | undefined {
+  const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
+  return hooks === undefined ? undefined : new hooks.AsyncLocalStorage<Running>()
 }
 
 function onTheWay(): Problem {

@@ -1,6 +1,7 @@
 /** The feature sets of a server as its author has described them, and what follows from that for hosts. */
 import type { Catalog } from '../core/catalog.ts'
 import { problem } from '../core/problem.ts'
+import type { PublishHandler } from '../features/live/channels/server.ts'
 import type { RollbackHandler, StatefulSet } from '../features/live/checkpoints/server.ts'
 import type { Position } from '../features/live/context-hooks/messages.ts'
 import type { AfterHook, BeforeHook, HookedSet } from '../features/live/context-hooks/server.ts'
@@ -12,6 +13,8 @@ interface SetRecord extends HookedSet, StatefulSet {
   readonly options: FeatureSetOptions
   readonly positions: readonly Position[]
   readonly tools: boolean
+  readonly channels: boolean
+  readonly publish: PublishHandler | undefined
 }
 
 export interface Sets {
@@ -22,6 +25,8 @@ export interface Sets {
   after(name: string, hook: AfterHook, blocking: boolean): void
   onRollback(name: string, handler: RollbackHandler): void
   tool(name: string): void
+  channels(name: string): void
+  onPublish(name: string, handler: PublishHandler): void
   remove(name: string): void
   /** Throws unless it has said that it does this. */
   needs(name: string, use: LiveUse): void
@@ -42,8 +47,8 @@ export function createSets(catalog: Catalog<OfferedSet>): Sets {
     get: name => records.get(name),
     hooked: () => [...records.values()],
     add: (name, options) => {
-      const bare = { name, options, facts: { description: '', uses: [] }, positions: [], tools: false }
-      const record = described({ ...bare, before: undefined, after: undefined, rollback: undefined })
+      const bare = { name, options, facts: { description: '', uses: [] }, positions: [], tools: false, channels: false }
+      const record = described({ ...bare, before: undefined, after: undefined, rollback: undefined, publish: undefined })
       records.set(name, record)
       catalog.add(offered(record))
     },
@@ -51,6 +56,10 @@ export function createSets(catalog: Catalog<OfferedSet>): Sets {
     after: (name, run, blocking) => change(name, { after: { run, blocking } }),
     onRollback: (name, rollback) => change(name, { rollback }),
     tool: name => change(name, { tools: true }),
+    channels: name => {
+      if (records.get(name)?.channels === false) change(name, { channels: true })
+    },
+    onPublish: (name, publish) => change(name, { publish }),
     remove: name => {
       records.delete(name)
       catalog.remove(name)
@@ -75,6 +84,8 @@ function described(record: SetRecord): SetRecord {
     ...(record.before === undefined ? [] : ['contextHooks.beforeInference' as const]),
     ...(record.after === undefined ? [] : ['contextHooks.afterInference' as const]),
     ...(record.tools ? ['tools' as const] : []),
+    ...(record.channels ? ['channels.register' as const, 'channels.incoming' as const] : []),
+    ...(record.publish === undefined ? [] : ['channels.publish' as const]),
   ]
   const facts = {
     description,

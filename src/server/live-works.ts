@@ -2,6 +2,13 @@
 import { type Problem, problem } from '../core/problem.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import { requestIds } from '../engine/method.ts'
+import {
+  type ChannelMessage,
+  type ChannelOptions,
+  type ChannelVerdict,
+  channelsServer,
+  type PublishHandler,
+} from '../features/live/channels/server.ts'
 import { checkpointIds } from '../features/live/checkpoints/ids.ts'
 import { checkpointsServer, type RollbackHandler } from '../features/live/checkpoints/server.ts'
 import type { Position } from '../features/live/context-hooks/messages.ts'
@@ -36,6 +43,10 @@ export interface LiveWorks {
   after(name: string, hook: AfterHook, blocking: boolean): void
   onRollback(name: string, handler: RollbackHandler): void
   tool(name: string, tool: string): void
+  channel(name: string, id: string, options: ChannelOptions): void
+  removeChannel(id: string): void
+  incoming(name: string, id: string, message: ChannelMessage): Promise<ChannelVerdict>
+  onPublish(name: string, handler: PublishHandler): void
   remove(name: string): void
   push(name: string, event: PushInput): Promise<Pushed>
   infer(name: string, request: InferInput, exchange?: Exchange): Inference
@@ -59,7 +70,7 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
     clock,
     lingerMs,
     limits: () => engine().limits,
-    heard: () => outbox.kick(),
+    heard: () => awake(),
     seat: ({ peer }, said) => {
       const selection = new Selection()
       return {
@@ -67,7 +78,7 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
         selected: selection,
         select: policy => {
           select(selection, policy, featureSets.catalog.snapshot.entries, 'whole')
-          outbox.kick()
+          awake()
         },
       }
     },
@@ -101,7 +112,7 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
     },
     selected: exchange => {
       hosts.keep(exchange)
-      outbox.kick()
+      awake()
     },
     gone: names => {
       for (const { selected } of hosts.all()) if (selected instanceof Selection) for (const name of names) selected.forget(name)
@@ -109,6 +120,19 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
   })
   const sets = createSets(featureSets.catalog)
   const outbox = liveOutbox(parts, { hosts: hosts.all, offered: name => sets.get(name) !== undefined })
+  const channels = channelsServer({
+    clock,
+    trace,
+    hosts: hosts.all,
+    caller,
+    publisher: name => sets.get(name)?.publish,
+    unheard: name => ([...hosts.all()].some(({ reachable }) => reachable) ? notEnabled(name) : nobody()),
+  })
+  /** Hosts have come, or have selected anew: there may be something to tell them. */
+  function awake(): void {
+    outbox.kick()
+    channels.sync()
+  }
   const scopes = scopesServer({
     askMs,
     ask: (exchange, message, key) =>
@@ -124,7 +148,7 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
   const hooks = hooksServer({
     sets: sets.hooked,
     caller,
-    during: async (exchange, run) => (await watch).during(caller(exchange)?.host ?? exchange.conversation, run),
+    during: async (exchange, run) => watch.during(caller(exchange)?.host ?? exchange.conversation, run),
     trace,
   })
   /** Whoever calls, or else the host that came last of those that have the set enabled. */
@@ -148,7 +172,20 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
       sets.tool(name)
       calls.belongs(tool, name)
     },
-    remove: sets.remove,
+    channel: (name, id, options) => {
+      channels.add(name, id, options)
+      sets.channels(name)
+    },
+    removeChannel: channels.remove,
+    incoming: async (name, id, message) => {
+      sets.needs(name, 'channels.incoming')
+      return channels.incoming(name, id, message)
+    },
+    onPublish: sets.onPublish,
+    remove: name => {
+      sets.remove(name)
+      channels.drop(name)
+    },
     push: async (name, event) => {
       sets.needs(name, 'pushEvents')
       return outbox.push(name, event)
@@ -160,7 +197,7 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
         async () => {
           sets.needs(name, 'inferenceRequest')
           const host = hostOf(name, exchange)
-          await (await watch).free(host)
+          await watch.free(host)
           if (!host.selected.enabled(name)) throw notEnabled(name)
           return host
         },
@@ -178,7 +215,8 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
     },
   }
   const calls = liveCalls({ caller, sets, scopes, checkpoints, works, trace, tools })
-  for (const side of [featureSets.side, hooks, checkpoints.side, inference.side, listen.side, calls.side]) parts.add(side)
+  for (const side of [featureSets.side, hooks, checkpoints.side, channels.side, inference.side, listen.side, calls.side])
+    parts.add(side)
   parts.add({
     memories: [hosts.memory],
     // On stateless wires each request says what its host has selected, whatever it is about.
@@ -194,8 +232,8 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
       },
     ],
   })
-  engine().onReady.add(() => outbox.kick())
-  engine().onListen.add(() => outbox.kick())
+  engine().onReady.add(awake)
+  engine().onListen.add(awake)
   return works
 }
 

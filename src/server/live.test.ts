@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { turn } from '../../test/live/raw-host.ts'
-import { type Frame, resultOf, speak, textOf, type Wire } from '../../test/spec/wire.ts'
+import { type Frame, resultOf, sessionRevisions, speak, textOf, type Wire } from '../../test/spec/wire.ts'
 import { memoryStore } from '../stores/memory.ts'
 import { createServer, jsonSchema, type Server, type ServerOptions } from './index.ts'
 
@@ -101,6 +101,24 @@ describe('tools of sets', () => {
       _meta: { mine: 2, 'dev.vivarium/live': { featureSet: 'a.b' } },
     })
   })
+
+  it.each(sessionRevisions.filter(id => id !== 's3'))(
+    'A11: say at %s which set they belong to where peers look for it, and only to hosts that are live',
+    async revision => {
+      const server = serve()
+      server.featureSet('a.b', { description: 'x' }).tool('act', { meta: { mine: 1 } }, () => 'x')
+      server.tool('plain', {}, () => 'x')
+      const listed = async (capabilities: Frame): Promise<readonly Frame[]> => {
+        const wire = await speak(server, revision, { capabilities })
+        return (resultOf(await wire.ask('tools/list')) as unknown as { tools: Frame[] }).tools
+      }
+      const [act, plain] = await listed({ experimental: { mcpl: { version: '0.2' } } })
+      const setOf = (tool: Frame | undefined): unknown =>
+        tool?.['featureSet'] ?? (tool?.['_meta'] as Frame | undefined)?.['featureSet']
+      expect([act?.['name'], setOf(act), setOf(plain)]).toEqual(['act', 'a.b', undefined])
+      expect(setOf((await listed({}))[0])).toBeUndefined()
+    },
+  )
 
   it('that ask for a scope of a set without any are told to declare it', async () => {
     const server = serve()

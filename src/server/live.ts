@@ -8,6 +8,7 @@ import type { Schema } from '../core/schema/index.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Side } from '../engine/plan.ts'
+import type { ChannelMessage, ChannelOptions, ChannelVerdict, PublishHandler } from '../features/live/channels/server.ts'
 import type { RollbackHandler } from '../features/live/checkpoints/server.ts'
 import type { Position } from '../features/live/context-hooks/messages.ts'
 import type { AfterHook, BeforeHook } from '../features/live/context-hooks/server.ts'
@@ -15,7 +16,7 @@ import type { LiveUse } from '../features/live/feature-sets/messages.ts'
 import type { Inference, InferInput } from '../features/live/inference/server.ts'
 import type { ModelInfo } from '../features/live/model-info/messages.ts'
 import type { Pushed, PushInput } from '../features/live/push-events/server.ts'
-import { elicitForm } from '../features/mcp/elicitation/server.ts'
+import { elicitYes } from '../features/mcp/elicitation/server.ts'
 import { CallState, type CallWorks } from '../features/reliability/session-state/call-state.ts'
 import type { Door } from '../jsonrpc/connection.ts'
 import { clip } from '../jsonrpc/limits.ts'
@@ -50,6 +51,14 @@ export interface FeatureSetOptions {
   readonly hostState?: boolean
 }
 
+/** A channel of a feature set. */
+export interface Channel {
+  readonly id: string
+  /** Hands a message to the hosts that have the set enabled. Throws where there is none: try it again later. */
+  incoming(message: ChannelMessage): Promise<ChannelVerdict>
+  remove(): void
+}
+
 /** A feature set that is offered. */
 export interface FeatureSet {
   readonly name: string
@@ -68,6 +77,16 @@ export interface FeatureSet {
     options: ToolOptions<I, O>,
     handler: (args: Arguments<I>, context: LiveContext) => Awaitable<Returned<O>> | Streamed<O>,
   ): Registration<ToolOptions<I, O>>
+  /**
+   * A channel in which people write, and in which hosts may answer.
+   * @example const general = chat.channel('discord:general', { label: '#general' })
+   */
+  channel(id: string, options?: ChannelOptions): Channel
+  /**
+   * Posts what a host publishes in a channel of the set.
+   * @example chat.onPublish(({ channelId, text }) => discord.post(channelId, text))
+   */
+  onPublish(handler: PublishHandler): FeatureSet
   /** Tells the host of something that may be worth a thought. Resolves when it is as lasting as the server's store. */
   push(event: PushInput): Promise<Pushed>
   /**
@@ -114,7 +133,7 @@ const tools: LiveTools = {
   context: (context, live) => new LiveContext(Context.parts(context), live),
   exchange: context => Context.parts(context)[0],
   state: (exchange, works) => new CallState(exchange, true, works),
-  confirm: async (exchange, message, key) => (await elicitForm(exchange, { message, key })).action === 'accept',
+  confirm: (exchange, message, key) => elicitYes(exchange, { message, key }),
 }
 
 export interface ServerLive {
@@ -140,6 +159,7 @@ export function checkLive(options: LiveOptions): void {
 
 export function serverLive(parts: LiveParts): ServerLive {
   const names = new Set<string>()
+  const channels = new Set<string>()
   let works: LiveWorks | undefined
   let loading: Promise<LiveWorks> | undefined
   const load = (): Promise<LiveWorks> => {
@@ -161,7 +181,7 @@ export function serverLive(parts: LiveParts): ServerLive {
       checkSet(name, options, names)
       names.add(name)
       later(live => live.add(name, options))
-      return handleOf(name, parts, { load, later, works: () => works, forget: () => names.delete(name) })
+      return handleOf(name, parts, { channels, load, later, works: () => works, forget: () => names.delete(name) })
     },
     door: engine => {
       const waiting = pending()
@@ -196,7 +216,20 @@ function checkSet(name: string, options: FeatureSetOptions, names: ReadonlySet<s
     throw new Error(`There is a feature set "${name}" already. Give this one another name, or remove the first`)
 }
 
+/** As many as a host takes, and as long as an id may be. */
+const mostChannels = 10_000
+const longestId = 512
+
+function checkChannel(id: unknown, channels: ReadonlySet<string>): void {
+  if (typeof id !== 'string' || id === '' || id.length > longestId)
+    throw new TypeError(`A channel needs an id of 1 to ${longestId} characters, such as "discord:general"`)
+  if (channels.has(id)) throw new Error(`There is a channel "${clip(id)}" already. Give this one another id, or remove the first`)
+  if (channels.size >= mostChannels) throw new Error(`A server has at most ${mostChannels} channels: remove some`)
+}
+
 interface Loading {
+  /** The ids of all channels of the server. */
+  readonly channels: Set<string>
   readonly load: () => Promise<LiveWorks>
   readonly later: (fn: (live: LiveWorks) => void) => void
   readonly works: () => LiveWorks | undefined
@@ -205,7 +238,7 @@ interface Loading {
 
 type AnyTool = (args: never, context: LiveContext) => unknown
 
-function handleOf(name: string, parts: LiveParts, { load, later, works, forget }: Loading): FeatureSet {
+function handleOf(name: string, parts: LiveParts, { channels, load, later, works, forget }: Loading): FeatureSet {
   const handle: FeatureSet = {
     name,
     beforeInference: (hook, options = {}) => {
@@ -228,6 +261,23 @@ function handleOf(name: string, parts: LiveParts, { load, later, works, forget }
         ...registered,
         update: facts => registered.update(facts.meta === undefined ? facts : { ...facts, meta: { ...meta, ...facts.meta } }),
       }
+    },
+    channel: (id, options = {}) => {
+      checkChannel(id, channels)
+      channels.add(id)
+      later(live => live.channel(name, id, options))
+      return {
+        id,
+        incoming: async message => (await load()).incoming(name, id, message),
+        remove: () => {
+          channels.delete(id)
+          later(live => live.removeChannel(id))
+        },
+      }
+    },
+    onPublish: handler => {
+      later(live => live.onPublish(name, handler))
+      return handle
     },
     push: async event => (await load()).push(name, event),
     infer: request => works()?.infer(name, request) ?? lateInference(load(), name, request),

@@ -7,7 +7,13 @@ import type { Layer } from '../engine/stages.ts'
 import type { ServerOptions } from './options.ts'
 
 /** Events that mean a mistake in the author's own code; the others are for those who look closer. */
-const mistakes: ReadonlySet<string> = new Set(['internal', 'tool-failed', 'notification-failed', 'authorization'])
+const mistakes: ReadonlySet<string> = new Set([
+  'internal',
+  'tool-failed',
+  'notification-failed',
+  'authorization',
+  'store-unavailable',
+])
 
 export function serverLog({ name, log, secret = [], onTrace }: ServerOptions): { log: Log; trace: Trace } {
   const chosen = logFrom(log, onTrace === undefined ? 'error' : 'silent').child({ server: name })

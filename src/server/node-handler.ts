@@ -9,9 +9,9 @@ import type { FetchOptions } from './serve.ts'
 import type { Server } from './server.ts'
 import { streamsOf } from './streams.ts'
 
-export function nodeHandler({ door, engine }: Server, { auth, ...options }: FetchOptions = {}): NodeHttpHandler {
+export function nodeHandler({ door, engine }: Server, { auth, priming, ...options }: FetchOptions = {}): NodeHttpHandler {
   const beside = shownBeside(engine)
-  const streams = streamsOf(engine, Streams, storeLogs)
+  const streams = streamsOf(engine, Streams, storeLogs, { priming })
   if (auth === undefined || auth === 'none') return nodeHttpHandler(door, { ...options, ...beside, streams })
   const hosts = namedHosts({ ...options, auth })
   const authorizer = createAuthorizer(auth, authorizerOptions(engine))

@@ -26,11 +26,17 @@ import { defaultRates, type RateOptions } from './rates.ts'
 import { checkStore } from './store.ts'
 
 export interface ServerOptions {
+  /** How the server names itself to clients. */
   readonly name: string
+  /** Its version, as of the program. */
   readonly version: string
+  /** The name that people are shown. Default: `name`. */
   readonly title?: string
+  /** What the server is for, in a sentence. */
   readonly description?: string
+  /** Where people read more about it. */
   readonly websiteUrl?: string
+  /** Pictures that clients may show beside its name. */
   readonly icons?: readonly Icon[]
   /** Told to every client: how to use this server. */
   readonly instructions?: string
@@ -46,6 +52,7 @@ export interface ServerOptions {
   readonly sessions?: boolean
   /** What clients are told that there is, also before the first one is there and after the last one. Default: what there was once. */
   readonly offers?: readonly OfferedKind[]
+  /** How large messages may be, and how many may be under way. */
   readonly limits?: Partial<Limits> & { readonly rates?: RateOptions | false }
   /**
    * Where what must last is kept: `memory:`, `sqlite:path`, `postgres://…`, or a store of your own, which stays yours to close.
@@ -100,6 +107,7 @@ export interface ServerOptions {
   readonly log?: LogOption
   /** Told the same as the log, but raw, secrets included: for programs and tests. Where it is given, `log` is `silent` by default. */
   readonly onTrace?: (event: string, detail: unknown) => void
+  /** For tests: the time, and timers. Default: the real one. */
   readonly clock?: Clock
 }
 

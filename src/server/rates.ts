@@ -7,14 +7,20 @@ import { McpError } from '../jsonrpc/error.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 
 export interface Rate {
+  /** How many in a second, in the long run. */
   readonly perSecond: number
+  /** How many at once. */
   readonly burst?: number
 }
 
 export interface RateOptions {
+  /** Calls of tools, of one caller. Default: 1,000 a second over the network, and no bound on stdio and in memory. */
   readonly calls?: Rate | false
+  /** Completions that one caller asks for. Default: 50 a second over the network, and no bound on stdio and in memory. */
   readonly completions?: Rate | false
+  /** Log messages to one caller. */
   readonly log?: Rate | false
+  /** Reports of progress to one caller. */
   readonly progress?: Rate | false
 }
 
@@ -44,24 +50,33 @@ export function createRates(options: RateOptions | false, clock: Clock): Rates {
     return rate === false ? undefined : createBuckets({ ...rate, clock })
   }
   const calls = buckets('calls')
+  const chosen = (name: keyof RateOptions): boolean => options !== false && isRecord(options[name])
   // What nobody chose is far away for everybody: there is nothing to tell of it.
-  const told = options !== false && isRecord(options.calls)
+  const told = chosen('calls')
+  /** Whoever owns the process floods nobody but himself: there only what its author chose holds. */
+  const holds = (name: keyof RateOptions, exchange: Exchange): boolean => chosen(name) || !ownsProcess(exchange)
   const completions = buckets('completions')
   const log = buckets('log')
   const progress = buckets('progress')
   return {
     callsPerMinute: calls && Math.floor(calls.perSecond * 60),
-    callsLeft: exchange => calls?.left(keyOf(exchange)),
+    callsLeft: exchange => (holds('calls', exchange) ? calls?.left(keyOf(exchange)) : undefined),
     call: (exchange, own) => {
       if (own !== undefined) take(own, exchange, 'calls of this tool', 'its own rate', true)
-      else if (calls !== undefined) take(calls, exchange, 'tool calls', 'rates.calls', told)
+      else if (calls !== undefined && holds('calls', exchange)) take(calls, exchange, 'tool calls', 'rates.calls', told)
     },
     completion: exchange => {
-      if (completions !== undefined) take(completions, exchange, 'completions', 'rates.completions')
+      if (completions !== undefined && holds('completions', exchange))
+        take(completions, exchange, 'completions', 'rates.completions')
     },
     log: exchange => log === undefined || log.take(keyOf(exchange)) === 0,
     progress: exchange => progress === undefined || progress.take(keyOf(exchange)) === 0,
   }
+}
+
+/** On a pipe or in memory the caller has started the server, or is the program that it runs in. */
+function ownsProcess({ caller: { carrier } }: Exchange): boolean {
+  return carrier === 'stdio' || carrier === 'memory'
 }
 
 function keyOf({ caller }: Exchange): object | string {

@@ -24,8 +24,10 @@ export async function streamOf(source: ReferenceSource): Promise<() => ReadableS
   if (Symbol.asyncIterator in source) return () => iterated(source)
   if (!isRecord(source) || typeof source.file !== 'string')
     throw new TypeError('A reference is made of text, bytes, a stream, an async iterable, a Blob or { file: path }')
-  const { openAsBlob } = await import('node:fs')
-  const file = await openAsBlob(source.file)
+  const files = globalThis.process?.getBuiltinModule?.('node:fs')
+  if (files === undefined)
+    throw new TypeError('This platform has no files: make the reference of text, bytes, a stream or a Blob')
+  const file = await files.openAsBlob(source.file)
   return () => file.stream()
 }
 

@@ -40,6 +40,7 @@ const kinds: KindsOf<ReferencesOptions> = {
   ttl: 'any',
   maxBytes: 'number',
   most: 'number',
+  totalBytes: 'number',
   transfers: 'number',
   inlineBytes: 'number',
   from: 'list',

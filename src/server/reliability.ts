@@ -10,7 +10,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import { ownerOf } from '../engine/owner.ts'
 import type { Side } from '../engine/plan.ts'
-import type { Scopes } from '../features/mcp/authorization/messages.ts'
+import type { Scopes, Aim as Target } from '../features/mcp/authorization/messages.ts'
 import type { Explain } from '../features/mcp/tools/failed.ts'
 import type { ToolEntry, ToolExtras, ToolFacts } from '../features/mcp/tools/server.ts'
 import type { ApprovedCalls } from '../features/reliability/confirmation/approvals.ts'
@@ -25,6 +25,7 @@ import { type ConfirmationServer, confirmationServer } from '../features/reliabi
 import { type Priced, pricedMeta } from '../features/reliability/cost/facts.ts'
 import type { CallCost } from '../features/reliability/cost/meter.ts'
 import type { CostOptions } from '../features/reliability/cost/server.ts'
+import type { EventsServer } from '../features/reliability/events/server.ts'
 import { facadeParts } from '../features/reliability/facade/facts.ts'
 import { idempotencyServer } from '../features/reliability/idempotency/server.ts'
 import { intentServer } from '../features/reliability/intent/server.ts'
@@ -38,7 +39,6 @@ import { explainFailure, problemMeta, problemServer } from '../features/reliabil
 import { type StateRule, type StateServer, stateServer } from '../features/reliability/session-state/server.ts'
 import { type StreamingServer, streamingServer } from '../features/reliability/streaming/server.ts'
 import { type StuckTransaction, transactionsServer } from '../features/reliability/transactions/server.ts'
-import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Op, Store } from '../stores/store.ts'
 import type { Server } from './api.ts'
 import { artifactKinds, artifactMeta, artifacts, type ContentFacts } from './artifacts.ts'
@@ -47,6 +47,7 @@ import type { Context } from './context.ts'
 import { approvalOf, type BudgetsControl, costsOf, ownerNamed } from './cost.ts'
 import type { ServerEventsParts } from './events.ts'
 import { admitted, type GrantLapsing, hearing, lapsingOf } from './granted.ts'
+import { rolledBackEvent } from './lifecycle-events.ts'
 import type { ServerOptions } from './options.ts'
 import { type ServerReferences, serverReferences } from './references.ts'
 import { type LazyStore, lazyStore } from './store.ts'
@@ -63,8 +64,8 @@ export interface ReliabilityParts {
   /** How long a call that has asked its caller something may wait for the answer. */
   readonly askMs: number
   readonly tools: () => Catalog<ToolEntry<never>>
-  /** By method: the scopes of what a request aims at. */
-  readonly needs: Readonly<Record<string, (params: Params) => Scopes>>
+  /** The scopes of what a request aims at. */
+  readonly needs: (aim: Target) => Scopes
   /** Whether anything has scopes. */
   readonly scoped: () => boolean
   /** The lists of what may have them. */
@@ -80,6 +81,8 @@ export interface ReliabilityParts {
   readonly offers: (tool: string) => boolean
   /** The writes that take back the events of a step, by its place. */
   readonly undoEvents: (place: string) => Promise<readonly Op[]>
+  /** The writes that tell an owner of an event of the runtime, where it is offered. */
+  readonly announcing: EventsServer['announcing']
   /** Whether a call will go on as a task before its handler is entered. */
   readonly detaches: (exchange: Exchange) => boolean
 }
@@ -119,6 +122,8 @@ export interface Reliability {
   readonly references: ServerReferences | undefined
   /** The server's store, given or not. */
   readonly store: () => Promise<Store>
+  /** Opens a store that was named, before anybody is let in. */
+  readonly ready: () => Promise<void>
   /** Which processes on it are alive. */
   readonly runners: () => Promise<Runners>
   readonly streaming: StreamingServer
@@ -127,7 +132,7 @@ export interface Reliability {
   /** What a failed call's result says of its problem. */
   readonly problemMeta: Explain
   /** The failure that a request is answered with. */
-  readonly explain: (exchange: Exchange, thrown: unknown) => unknown
+  readonly explain: typeof explainFailure
   readonly transactions: Transactions
   readonly audit: AuditControl
   close(): Promise<void>
@@ -141,7 +146,7 @@ export interface Transactions {
 
 export function reliability(options: ServerOptions, parts: ReliabilityParts): Reliability {
   const { clock, trace, askMs, seal, engine, offers } = parts
-  const store = lazyStore(options.store, clock)
+  const store = lazyStore(options.store, clock, trace)
   const { audit, journal, grants, close } = openBooks(options, store, clock, trace)
   const idempotency = idempotencyServer({
     ...options.idempotency,
@@ -172,6 +177,8 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     engine,
     offers,
     problemOf: problemOfFailure,
+    rolledBack: (owner, { id, status, reason }) =>
+      parts.announcing(rolledBackEvent, { transaction_id: id, status, ...(reason === undefined ? {} : { reason }) }, owner),
     undone: async (owner, step, unit) => {
       const place = `${owner}/${unit.id}/${unit.begunAt}/${step.order}`
       const [refunds, told] = await Promise.all([costs.undone(owner, step, unit), parts.undoEvents(place)])
@@ -194,6 +201,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     audience: options.name,
     clock,
     trace,
+    announcing: parts.announcing,
     rule: parts.stateRule,
     used: parts.usesState,
   })
@@ -239,6 +247,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
       return guarded || options.permissions?.grant !== undefined ? hearing(permissions, asker, name, scopes, guarded) : undefined
     },
     store: store.open,
+    ready: store.ready,
     permissions: controlOf(permissions),
     budgets: costs.control,
     cost: costs.server.of,
@@ -348,21 +357,16 @@ function permitting(
     const facts: ReliableFacts | undefined = tools().get(name)?.facts
     return facts === undefined ? undefined : { name, scopes: facts.scopes, scopesFor: facts.scopesFor }
   }
-  const aims = Object.entries(needs).map(([method, scopesOf]) => {
-    const aim = (params: Params): Aim | undefined => {
-      // Every call is asked: what needs nothing is told by one look.
-      if (method === 'tools/call') {
-        const facts: ReliableFacts | undefined = tools().get(params['name'] as string)?.facts
-        if (facts?.scopes === undefined && facts?.scopesFor === undefined) return undefined
-      }
-      // A completion is for a prompt or a template.
-      const at = isRecord(params['ref']) ? params['ref'] : params
-      const name = String(at['name'] ?? at['uri'] ?? '')
-      const found = method === 'tools/call' ? tool(name) : { name, scopes: scopesOf(params), scopesFor: undefined }
-      return found?.scopes === undefined && found?.scopesFor === undefined ? undefined : found
+  const guarded = (target: Target): Aim | undefined => {
+    const [kind, name] = target
+    if (kind !== 'tool') {
+      const scopes = needs(target)
+      return scopes === undefined ? undefined : { name, scopes, scopesFor: undefined }
     }
-    return [method, aim] as const
-  })
+    // Every call is asked: what needs nothing is told by one look.
+    const facts: ReliableFacts | undefined = tools().get(name)?.facts
+    return facts?.scopes === undefined && facts?.scopesFor === undefined ? undefined : tool(name)
+  }
   return permissionsServer({
     ...permissions,
     seal,
@@ -370,7 +374,7 @@ function permitting(
     trace,
     store: store.open,
     grants,
-    aims: Object.fromEntries(aims),
+    guarded,
     tool,
     offered: scoped,
     lists,

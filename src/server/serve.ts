@@ -6,17 +6,22 @@ import type { Engine } from '../engine/engine.ts'
 import type { Door } from '../jsonrpc/connection.ts'
 import type { FetchHandler, FetchInfo } from '../transports/http/fetch.ts'
 import type { HttpLimits } from '../transports/http/limits.ts'
-import type { Listening, ListenOptions } from '../transports/http/listen.ts'
-import { checkNames, type GuardNames } from '../transports/http/names.ts'
+import type { UpgradeHandler } from '../transports/http/listen.ts'
+import type { Listening, ListenOptions } from '../transports/http/listening.ts'
+import { checkNames, type GuardNames, isLoopback } from '../transports/http/names.ts'
 import { type Auth, loadAuthorizer, namedHosts } from './auth.ts'
 import { shownBeside } from './documents.ts'
 import { givenLimits } from './options.ts'
 import { openStreams } from './streams.ts'
 
-export interface ServeHttpOptions
-  extends Omit<ListenOptions, 'onUpgrade' | 'identify' | 'authorizer' | 'streams' | 'document' | 'downloads'> {
+export interface ServeHttpOptions extends Omit<ListenOptions, 'identify' | 'authorizer' | 'streams' | 'document' | 'downloads'> {
   /** Whose tokens are taken, by `oauth`. A bind that others can reach needs it, or 'none' in words. */
   readonly auth?: Auth
+  /**
+   * Whether streams of 2025-11-25 that can be resumed open with an empty event, so that a reader who is cut off early can come back.
+   * Default true. False for clients that take the empty event for a broken message, such as the AI SDK 1.x.
+   */
+  readonly priming?: boolean
 }
 
 const listenKinds: KindsOf<ServeHttpOptions> = {
@@ -33,12 +38,15 @@ const listenKinds: KindsOf<ServeHttpOptions> = {
   hosts: 'any',
   origins: 'any',
   auth: 'any',
+  priming: 'boolean',
 }
 
 /** What the other faces of a server can be told. */
 export interface FetchOptions extends GuardNames {
   /** Whose tokens are taken, by `oauth`. Default: whoever calls is let in. */
   readonly auth?: Auth
+  /** Whether streams of 2025-11-25 that can be resumed open with an empty event. Default true. */
+  readonly priming?: boolean
 }
 
 /** Serves one client on standard input and output; settles when it has gone. */
@@ -51,7 +59,7 @@ export async function serveStdio(engine: Engine): Promise<void> {
 /** Listens on HTTP. Carriers are loaded here, so that a program that never listens never loads them. */
 export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}): Promise<Listening> {
   checkOptions('listen', options, listenKinds)
-  const { auth, ...rest } = options
+  const { auth, priming, ...rest } = options
   if (!isLoopback(options.host) && auth === undefined) {
     throw new Error(
       `Listening on ${options.host} lets others reach this server without authorization. Bind to 127.0.0.1, give auth: oauth({ … }), or say auth: 'none'`,
@@ -64,7 +72,7 @@ export async function serveHttp(engine: Engine, options: ServeHttpOptions = {}):
     import('../transports/http/listen.ts'),
   ])
   const limits = { frameBytes: engine.limits.frameBytes, ...givenLimits('listen: limits', options.limits ?? {}, httpLimits) }
-  const streams = await openStreams(engine, limits)
+  const streams = await openStreams(engine, { limits, priming })
   const onUpgrade = options.wsPath === undefined ? {} : { onUpgrade: await webSockets(engine, authorizer, streams.limits) }
   const guarded = authorizer === undefined ? {} : { authorizer, hosts: namedHosts(options) }
   const onError = (error: Error): void => engine.trace('listener', error)
@@ -85,7 +93,7 @@ async function webSockets(
   engine: Engine,
   authorizer: Authorizer | undefined,
   { expiredMs }: HttpLimits,
-): Promise<NonNullable<ListenOptions['onUpgrade']>> {
+): Promise<UpgradeHandler> {
   const { authorizerGuard, webSocketUpgrade } = await import('../transports/websocket/server.ts')
   const guard = authorizer === undefined ? {} : { guard: authorizerGuard(authorizer), expiredMs, clock: engine.clock }
   return webSocketUpgrade(connection => engine.accept(connection), { limits: engine.limits, ...guard })
@@ -93,7 +101,7 @@ async function webSockets(
 
 /** The web-standard face. Another process may get the next request, so what cannot travel is not promised. */
 export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
-  const { auth } = options
+  const { auth, priming } = options
   checkNames(options)
   const door: Door = {
     deliver: (text, caller, reply) => engine.deliver(text, { ...caller, ephemeral: true }, reply),
@@ -104,16 +112,14 @@ export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
   if (auth !== undefined && auth !== 'none') checkResource(auth)
   let face: Promise<FetchHandler> | undefined
   return async (request: Request, info?: FetchInfo) => {
-    face ??= Promise.all([import('../transports/http/fetch.ts'), loadAuthorizer(auth, engine), openStreams(engine)]).then(
-      ([module, authorizer, streams]) => {
-        const guarded = authorizer === undefined ? {} : { hosts: namedHosts(options), authorizer }
-        return module.fetchHandler(door, { ...options, ...guarded, ...shownBeside(engine), streams })
-      },
-    )
+    face ??= Promise.all([
+      import('../transports/http/fetch.ts'),
+      loadAuthorizer(auth, engine),
+      openStreams(engine, { priming }),
+    ]).then(([module, authorizer, streams]) => {
+      const guarded = authorizer === undefined ? {} : { hosts: namedHosts(options), authorizer }
+      return module.fetchHandler(door, { ...options, ...guarded, ...shownBeside(engine), streams })
+    })
     return (await face)(request, info)
   }
-}
-
-function isLoopback(host: string | undefined): boolean {
-  return host === undefined || host === 'localhost' || host === '::1' || host.startsWith('127.')
 }

@@ -10,6 +10,7 @@ import { createPaging } from '../engine/paging.ts'
 import type { Side } from '../engine/plan.ts'
 import type { Shared } from '../engine/sharing.ts'
 import type { Layer } from '../engine/stages.ts'
+import type { Aim, Scopes } from '../features/mcp/authorization/messages.ts'
 import { type AuthorizationServer, authorizationServer } from '../features/mcp/authorization/server.ts'
 import { cacheHint } from '../features/mcp/caching/messages.ts'
 import { cancellation, sendCancel } from '../features/mcp/cancellation/receiver.ts'
@@ -20,7 +21,7 @@ import { lifecycleServer } from '../features/mcp/lifecycle/server.ts'
 import { loggingServer } from '../features/mcp/logging/server.ts'
 import { progressReceiver } from '../features/mcp/progress/client.ts'
 import { listPrompts } from '../features/mcp/prompts/messages.ts'
-import { type PromptFacts, type PromptHandler, type PromptsServer, promptsServer } from '../features/mcp/prompts/server.ts'
+import { type PromptFacts, type PromptHandler, promptsServer } from '../features/mcp/prompts/server.ts'
 import { isTemplate, type ResourceFacts, type ResourceHandler } from '../features/mcp/resources/entry.ts'
 import { listResources, listResourceTemplates } from '../features/mcp/resources/messages.ts'
 import { type ResourcesServer, resourcesServer } from '../features/mcp/resources/server.ts'
@@ -34,16 +35,16 @@ import { facadeParts } from '../features/reliability/facade/facts.ts'
 import { recommendationsServer } from '../features/reliability/recommendations/server.ts'
 import type { StateRule } from '../features/reliability/session-state/server.ts'
 import type { Carrier } from '../jsonrpc/connection.ts'
-import type { Params } from '../jsonrpc/message.ts'
 import { Spoken } from '../revisions/index.ts'
 import type { Store } from '../stores/store.ts'
-import type { Listening } from '../transports/http/listen.ts'
+import type { Listening } from '../transports/http/listening.ts'
 import type { Server } from './api.ts'
 import { Context } from './context.ts'
 import { davioeSide, type FacadeOptions, facadeSide } from './dialects.ts'
 import { showBeside } from './documents.ts'
 import { serverEvents } from './events.ts'
 import { importerName, importerOf } from './importer.ts'
+import { offerLifecycle } from './lifecycle-events.ts'
 import { serverLive } from './live.ts'
 import { callLayer, serverLog } from './logging.ts'
 import { manifestDocument, serverManifest } from './manifest.ts'
@@ -58,6 +59,16 @@ import { fetchFace, serveHttp, serveStdio } from './serve.ts'
 export type { Server, ToolOptions } from './api.ts'
 export type { Registration } from './registration.ts'
 
+const describe = 'give the tool a description: a model knows nothing else of it'
+
+/**
+ * Makes an MCP server that speaks every revision: add tools, resources, prompts and events to it, then `listen()` on HTTP, serve
+ * `stdio()`, or hand `fetch` to a web-standard runtime.
+ * @example
+ * const server = createServer({ name: 'shop', version: '1.0.0' })
+ * server.tool('stock', { description: 'What is in stock' }, () => '3 loaves')
+ * await server.listen({ port: 3000 })
+ */
 export function createServer(options: ServerOptions): Server {
   checkServerOptions(options)
   const clock: Clock = options.clock ?? realClock
@@ -70,12 +81,11 @@ export function createServer(options: ServerOptions): Server {
   const paging = createPaging({ seal, pageSize: options.pageSize ?? 500, cache, cursorMs: 3_600_000, now: clock.now })
   const context = (exchange: Exchange): Context => new Context(exchange, rates, reliable)
   const replay = { seal, clock, expiresMs: toMilliseconds(options.askTimeout ?? '10m'), rounds: 16 }
-  const needs = {
-    'tools/call': ({ name }: Params) => tools.catalog.get(name as string)?.facts.scopes,
-    'prompts/get': ({ name }: Params) => prompts.catalog.get(name as string)?.scopes,
-    'resources/read': ({ uri }: Params) => resources.scopes(uri as string),
-    'resources/subscribe': ({ uri }: Params) => resources.scopes(uri as string),
-    'completion/complete': ({ ref }: Params) => completedScopes(ref, prompts, resources),
+  const needs = ([kind, name]: Aim): Scopes => {
+    if (kind === 'tool') return tools.catalog.get(name)?.facts.scopes
+    if (kind === 'prompt') return prompts.catalog.get(name)?.scopes
+    // Suggestions may tell as much as what they are for.
+    return kind === 'template' ? resources.templates.get(name)?.scopes : resources.scopes(name)
   }
   const stateRule = (tool: string): StateRule | undefined => tools.catalog.get(tool)?.facts.state
   const usesState = (): boolean =>
@@ -107,6 +117,7 @@ export function createServer(options: ServerOptions): Server {
     offers: name => tools.catalog.get(name) !== undefined,
     detaches: exchange => tasks.detaches(exchange),
     undoEvents: place => events.undo(place),
+    announcing: (name, payload, owner) => events.announcing(name, payload, owner),
   })
   const tools = toolsServer<Context>({
     expected: offers('tools') || facadeParts(options.facade).size > 0,
@@ -248,6 +259,7 @@ export function createServer(options: ServerOptions): Server {
       ? {}
       : { shared: { ...shared, sessions: () => shareSessions(engine, shared.store) } }),
   })
+  offerLifecycle(options, events)
   const document = manifestDocument(options, engine)
   if (document !== undefined) showBeside(engine, { document })
   const live = serverLive({
@@ -279,7 +291,9 @@ export function createServer(options: ServerOptions): Server {
         authorization.declare(now.scopes ?? (now.scopesFor && []), 'a tool')
         reliable.declare(name, now)
         reliable.state.declare(now.state)
-        return tools.compile(name, now, handler as ToolHandler<Context>)
+        const entry = tools.compile(name, now, handler as ToolHandler<Context>)
+        if ((now.description ?? '').trim() === '') log.warn('tool-undescribed', { tool: name, fix: describe })
+        return entry
       }),
     resource: (address, facts, handler) =>
       addResource(resources, address, facts, handler as ResourceHandler<Context>, authorization.declare),
@@ -308,11 +322,11 @@ export function createServer(options: ServerOptions): Server {
       return server
     },
     stdio: async () => {
-      await live.loading()
+      await Promise.all([live.loading(), reliable.ready()])
       return serveStdio(engine)
     },
     listen: async where => {
-      await live.loading()
+      await Promise.all([live.loading(), reliable.ready()])
       const opened = await serveHttp(engine, where)
       listening.add(opened)
       references?.listens(opened.url)
@@ -361,17 +375,6 @@ function showReferences(
   showBeside(engine, { downloads })
   const facts = { name: 'references', title: 'Data references', description: 'Contents that tools have given by reference' }
   templates.add(compileTemplate('ref:{id}', facts, () => undefined))
-}
-
-/** Suggestions may tell as much as what they are for. */
-function completedScopes(
-  ref: unknown,
-  prompts: PromptsServer<Context>,
-  { templates }: ResourcesServer<Context>,
-): readonly string[] | undefined {
-  const { name, uri } = ref as { name?: string; uri?: string }
-  if (name !== undefined) return prompts.catalog.get(name)?.scopes
-  return uri === undefined ? undefined : templates.get(uri)?.scopes
 }
 
 /** Loaded with the first session. */

@@ -6,21 +6,18 @@ import type { Steps } from '../features/reliability/events/server.ts'
 
 export function lazySteps(trace: Trace): Steps {
   let storage: AsyncLocalStorage<UnitStep | undefined> | undefined
-  let loading: Promise<void> | undefined
-  const load = (): Promise<void> => {
-    loading ??= import('node:async_hooks').then(
-      hooks => {
-        storage = new hooks.AsyncLocalStorage()
-      },
-      // Elsewhere than on Node, Deno and Bun there may be none; the call is none the worse for it.
-      error => trace('steps-untold', { hint: 'What a rollback takes back, its events do not tell here', error }),
-    )
-    return loading
+  let loaded = false
+  const load = (): void => {
+    loaded = true
+    const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
+    if (hooks !== undefined) storage = new hooks.AsyncLocalStorage()
+    // Elsewhere than on Node, Deno and Bun there may be none; the call is none the worse for it.
+    else trace('steps-untold', { hint: 'What a rollback takes back, its events do not tell here' })
   }
   return {
     current: () => storage?.getStore(),
     within: async (step, work) => {
-      await load()
+      if (!loaded) load()
       return storage === undefined ? work() : storage.run(step, work)
     },
   }

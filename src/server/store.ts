@@ -1,29 +1,51 @@
 /** The server's store: opened when something first has to last, closed with the server if the server opened it. */
 import type { Clock } from '../core/clock.ts'
+import type { Trace } from '../core/log-trace.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 
 export interface LazyStore {
   open(): Promise<Store>
+  /**
+   * Opens it before anybody is let in, so that what is wrong with it is said at the start. Rejects for what no waiting mends (a
+   * missing driver, a path that cannot be); a database that is down is only told, for it may be there when the first call comes.
+   */
+  ready(): Promise<void>
   close(): Promise<void>
 }
 
-export function lazyStore(option: string | Store | undefined, clock: Clock): LazyStore {
+export function lazyStore(option: string | Store | undefined, clock: Clock, trace: Trace): LazyStore {
   let opening: Promise<Store> | undefined
+  let told: string | undefined
+  const failed = (error: unknown): void => {
+    const message = error instanceof Error ? error.message : String(error)
+    // Each call that needs it would say the same.
+    if (message !== told) trace('store-unavailable', error)
+    told = message
+  }
+  const named = typeof option === 'string' && option !== 'memory:' ? option : undefined
+  if (named !== undefined) void checked(named).catch(failed)
   const open = async (): Promise<Store> => {
     if (typeof option === 'object') return option
     const { openStore } = await import('../stores/open.ts')
     return openStore(option ?? 'memory:', { now: clock.now })
   }
-  return {
+  const lazy: LazyStore = {
     open: () => {
       // A store that cannot be opened now may be there for the next call.
       opening ??= open().catch(error => {
         opening = undefined
+        failed(error)
         throw error
       })
       return opening
+    },
+    ready: async () => {
+      if (named === undefined) return
+      await lazy.open().catch(error => {
+        if (isMistake(error)) throw error
+      })
     },
     close: async () => {
       const opened = await opening?.catch(() => undefined)
@@ -32,9 +54,20 @@ export function lazyStore(option: string | Store | undefined, clock: Clock): Laz
       if (typeof option !== 'object') await opened?.close()
     },
   }
+  return lazy
 }
 
-/** What can be told at once; that it opens is seen when it is needed. */
+async function checked(url: string): Promise<void> {
+  const { checkPlace } = await import('../stores/open.ts')
+  return checkPlace(url)
+}
+
+/** By what it says of itself: stores are loaded only where they are used. */
+function isMistake(error: unknown): boolean {
+  return error instanceof Error && error.name === 'StoreError' && (error as { readonly kind?: unknown }).kind === 'input'
+}
+
+/** What can be told at once; whether its place is a good one is told soon after, and whether it opens when the server is served. */
 export function checkStore(option: unknown): void {
   if (option === undefined) return
   if (typeof option === 'string') {

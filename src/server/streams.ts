@@ -4,26 +4,32 @@ import type { HttpLimits } from '../transports/http/limits.ts'
 import type { storeLogs } from '../transports/http/store-logs.ts'
 import type { Streams } from '../transports/http/streams.ts'
 
+export interface StreamOptions {
+  readonly limits?: Partial<HttpLimits>
+  readonly priming?: boolean | undefined
+}
+
 /** Loads what is needed. */
-export async function openStreams(engine: Engine, limits?: Partial<HttpLimits>): Promise<Streams> {
+export async function openStreams(engine: Engine, options: StreamOptions = {}): Promise<Streams> {
   const [{ Streams }, logs] = await Promise.all([
     import('../transports/http/streams.ts'),
     engine.sharing === undefined ? undefined : import('../transports/http/store-logs.ts'),
   ])
-  return streamsOf(engine, Streams, logs?.storeLogs, limits)
+  return streamsOf(engine, Streams, logs?.storeLogs, options)
 }
 
 export function streamsOf(
   engine: Engine,
   Table: typeof Streams,
   logs: typeof storeLogs | undefined,
-  limits: Partial<HttpLimits> = {},
+  { limits = {}, priming = true }: StreamOptions = {},
 ): Streams {
   const { clock, sharing, trace } = engine
   const failed = (error: unknown): void => trace('stream-not-kept', error)
   const streams = new Table({
     limits,
     clock,
+    priming,
     ...(sharing === undefined || logs === undefined
       ? {}
       : { shared: all => logs({ ...sharing.parts, clock, limits: all, failed }) }),

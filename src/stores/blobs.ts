@@ -18,6 +18,8 @@ export interface PutBlobOptions {
 }
 
 export interface Blobs {
+  /** Bytes that it holds, where it holds no more than so many. */
+  readonly capacity?: number
   /** Reads the stream to its end. What broke off or was refused leaves nothing. */
   put(stream: ReadableStream<Uint8Array>, options?: PutBlobOptions): Promise<Blob>
   /** Undefined where there is none. */

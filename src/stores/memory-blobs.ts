@@ -7,6 +7,7 @@ export function memoryBlobs(options: { readonly bytes?: number } = {}): Blobs {
   const most = options.bytes ?? blobLimits.memoryBytes
   let held = 0
   return {
+    capacity: most,
     async put(stream, { bytes = most } = {}) {
       const content = await gather(stream, Math.min(bytes, most))
       const digest = `sha256:${hex(await crypto.subtle.digest('SHA-256', content))}`

@@ -28,6 +28,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 }
 
 class MemoryStore implements Store {
+  readonly capacity: number
   readonly #tables = new MemoryTables()
   readonly #watchers = new Watchers()
   readonly #now: () => number
@@ -38,6 +39,7 @@ class MemoryStore implements Store {
   constructor(options: MemoryStoreOptions) {
     this.#now = options.now ?? Date.now
     this.#bytes = options.bytes ?? 256 * 1024 * 1024
+    this.capacity = Math.floor(this.#bytes / 2)
   }
 
   async get(key: string): Promise<Entry | undefined> {

@@ -9,16 +9,38 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
   const now = options.now === undefined ? {} : { now: options.now }
   if (url === 'memory:') return (await import('./memory.ts')).memoryStore(options)
   if (url.startsWith('sqlite:')) {
-    const path = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')
-    if (path === '') throw new StoreError('input', 'sqlite: names no file: write sqlite:path/to/file.db')
+    const path = sqlitePath(url)
     return (await import('./sqlite/store.ts')).sqliteStore({ path, ...now })
   }
   if (/^postgres(ql)?:\/\//.test(url)) {
     const { postgresStore } = await import('./postgres/store.ts')
+    if (!URL.canParse(url))
+      throw new StoreError(
+        'input',
+        'The address of the postgres:// store is no URL: write postgres://user:password@host:5432/database',
+      )
     const address = new URL(url)
     const schema = address.searchParams.get('schema')
     address.searchParams.delete('schema')
     return postgresStore({ url: address.href, ...(schema !== null && { schema }) })
   }
   throw new StoreError('input', `"${url.slice(0, 20)}" names no store: use memory:, sqlite:path or postgres://…`)
+}
+
+/**
+ * What can be said of a store before it is opened, and without opening it: that its driver is there, and a place for its file.
+ * Throws a StoreError.
+ */
+export async function checkPlace(url: string): Promise<void> {
+  if (/^postgres(ql)?:\/\//.test(url)) await (await import('./postgres/pg.ts')).loadPg()
+  else if (url.startsWith('sqlite:')) {
+    const { checkSqlitePath } = await import('./sqlite/path.ts')
+    checkSqlitePath(sqlitePath(url))
+  }
+}
+
+function sqlitePath(url: string): string {
+  const path = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')
+  if (path === '') throw new StoreError('input', 'sqlite: names no file: write sqlite:path/to/file.db')
+  return path
 }

@@ -88,6 +88,8 @@ export interface Conflict {
 }
 
 export interface Store {
+  /** Characters of keys and values that it holds, where it holds no more than so many. */
+  readonly capacity?: number
   get(key: string): Promise<Entry | undefined>
   /** Keys that begin with `prefix`, in the order of their UTF-8 bytes. */
   scan(prefix: string, options?: ScanOptions): Promise<readonly Entry[]>

@@ -1,4 +1,6 @@
 /** For tests, yours and ours: a real client on a real server in memory, transcripts, tapes, and a clock moved by hand. */
+import '../core/required-node.ts'
+
 export { memoryPair } from '../transports/memory.ts'
 export { type FakeClock, fakeClock } from './clock.ts'
 export { connectInMemory, type InMemoryOptions } from './connect.ts'

@@ -15,7 +15,7 @@ export type OnFrame = (frame: PassedFrame) => void
 
 /** The same connection, with every frame told to `onFrame` just before it goes on its way. */
 export function tapConnection(connection: Connection, onFrame: OnFrame): Connection {
-  const { listen, drop } = connection
+  const { listen, drop, rest, expire } = connection
   return {
     carrier: connection.carrier,
     ...(connection.caller === undefined ? {} : { caller: connection.caller }),
@@ -37,6 +37,8 @@ export function tapConnection(connection: Connection, onFrame: OnFrame): Connect
     },
     ...(listen === undefined ? {} : { listen: (outgoing, user) => listen.call(connection, outgoing, user) }),
     ...(drop === undefined ? {} : { drop: (id, reason) => drop.call(connection, id, reason) }),
+    ...(rest === undefined ? {} : { rest: ms => rest.call(connection, ms) }),
+    ...(expire === undefined ? {} : { expire: () => expire.call(connection) }),
     close: () => connection.close(),
   }
 }

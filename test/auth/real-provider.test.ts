@@ -2,31 +2,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Client, connect, oauth } from 'vivarium/client'
 import { fakeClock } from 'vivarium/testing'
-import { cookieBrowser, type RunningProvider, startProvider } from './provider.ts'
-import { redirectUri, startWorld, type World } from './world.ts'
+import { type ProvidedWorld, startProvidedWorld } from './provided-world.ts'
+import { cookieBrowser } from './provider.ts'
+import { redirectUri } from './world.ts'
 
-interface Both {
-  readonly world: World
-  readonly provider: RunningProvider
-}
-
-async function start(): Promise<Both> {
-  let url = ''
-  const provider = await startProvider(() => url)
-  const world = await startWorld({
-    challenge: 'scope="tools"',
-    resource: all => ({ ...all, authorization_servers: [provider.issuer] }),
-    async verify(value) {
-      const token = await provider.provider.AccessToken.find(value)
-      if (token === undefined || token.isExpired || token.aud !== url) return undefined
-      return { value, scope: token.scope ?? '' }
-    },
-  })
-  url = world.url
-  return { world, provider }
-}
-
-async function open({ world }: Both, more = {}): Promise<Client> {
+async function open({ world }: ProvidedWorld, more = {}): Promise<Client> {
   const mcp = await connect(world.url, { auth: oauth({ browser: cookieBrowser(redirectUri) }), ...more })
   onTestFinished(() => mcp.close())
   return mcp
@@ -34,7 +14,7 @@ async function open({ world }: Both, more = {}): Promise<Client> {
 
 describe('with oidc-provider', () => {
   it('a client registers, its user signs in, and its token is good for this server alone', async () => {
-    const both = await start()
+    const both = await startProvidedWorld()
     const mcp = await open(both)
     expect((await mcp.callTool('echo', {})).text).toBe('hello')
     const { seen } = both.provider
@@ -44,7 +24,7 @@ describe('with oidc-provider', () => {
   })
 
   it('a token that runs out is renewed, and the user not asked', async () => {
-    const both = await start()
+    const both = await startProvidedWorld()
     const clock = fakeClock()
     const mcp = await open(both, { clock })
     const first = both.world.heard.at(-1)?.headers.authorization

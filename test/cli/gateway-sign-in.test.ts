@@ -58,8 +58,10 @@ test.skipIf(!hasTerminal)(
     const revoked = await mcp.callTool('echo', {})
     expect(revoked).toMatchObject({
       isError: true,
-      text: expect.stringContaining('vivarium gateway gateway.yaml --sign-in notes'),
+      text: expect.stringContaining('Whoever runs the gateway has to sign in there (--sign-in)'),
     })
+    // Where its files lie is not for callers.
+    expect(revoked.text).not.toContain('gateway.yaml')
     await mcp.close()
     expect(world.at('/authorize')).toHaveLength(1)
   },

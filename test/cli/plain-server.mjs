@@ -3,9 +3,18 @@ import { createInterface } from 'node:readline'
 
 const wrong = process.argv[2] ?? ''
 if (wrong === 'noise') console.log('Server is starting…')
+if (wrong === 'http') console.log('MCP server listening on port 8931')
 const tools = {
   '': [{ name: 'ping', description: 'Answers', inputSchema: { type: 'object' } }],
   schema: [{ name: 'bad', description: 'Bad', inputSchema: { type: 'string' } }],
+  large: [
+    {
+      name: 'big',
+      description: 'Has much to say',
+      inputSchema: { type: 'object' },
+      outputSchema: { type: 'object', properties: { text: { type: 'string', enum: ['x'.repeat(71_000)] } } },
+    },
+  ],
   names: [
     { name: 'x'.repeat(70), description: 'Long', inputSchema: { type: 'object' } },
     { name: 'two words', description: 'Odd', inputSchema: { type: 'object' } },
@@ -14,17 +23,22 @@ const tools = {
   ],
 }
 const revision = wrong === 'old' ? '2024-11-05' : '2025-06-18'
+// Declares more than it knows, and its prompts lie in a database that is down.
+const capabilities = wrong === 'half' ? { tools: {}, resources: {}, prompts: {} } : { tools: {} }
 const answers = {
-  initialize: () => ({ protocolVersion: revision, capabilities: { tools: {} }, serverInfo: { name: 'plain', version: '1' } }),
+  initialize: () => ({ protocolVersion: revision, capabilities, serverInfo: { name: 'plain', version: '1' } }),
   'tools/list': () => ({ tools: tools[wrong] ?? tools[''] }),
   ping: () => ({}),
 }
+// What serves elsewhere does not end with its input.
+if (wrong === 'http' || wrong === 'silent') setInterval(() => {}, 1000)
 createInterface({ input: process.stdin }).on('line', line => {
-  if (wrong === 'silent') return
+  if (wrong === 'silent' || wrong === 'http') return
   const { id, method } = JSON.parse(line)
   if (id === undefined) return
   const answer = answers[method]
-  const error = { code: -32601, message: 'Method not found' }
+  const down = wrong === 'half' && method === 'prompts/list'
+  const error = down ? { code: -32603, message: 'The database is down' } : { code: -32601, message: 'Method not found' }
   process.stdout.write(
     `${JSON.stringify({ jsonrpc: '2.0', id, ...(answer === undefined ? { error } : { result: answer() }) })}\n`,
   )

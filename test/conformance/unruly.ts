@@ -6,16 +6,6 @@ import { type Connection, ConnectionError, type Door, type Sink } from '../../sr
 /** Numbers from 0 up to 1, the same for the same seed. */
 export type Random = () => number
 
-export function seeded(seed: number): Random {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
 const garbage: readonly string[] = [
   '',
   'null',

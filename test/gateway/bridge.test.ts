@@ -1,9 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { type Client, type ConnectOptions, connect } from '../../src/client/index.ts'
-import { createGateway, type GatewayOptions } from '../../src/gateway/index.ts'
-import { createServer, type RevisionId, type Server } from '../../src/server/index.ts'
-import { connectInMemory, memoryPair } from '../../src/testing/index.ts'
+import { type ConnectOptions, connect } from '../../src/client/index.ts'
+import { createServer, type RevisionId } from '../../src/server/index.ts'
+import { expectLog } from '../log-lines/lines.ts'
+import { inMemory, openGateway } from './open.ts'
+
+expectLog('tool-failed', /tool=(order|wait) .*error="AbortError/)
 
 /** A server whose tools ask whoever called, and count how often they were really called. */
 function asker(revisions: readonly RevisionId[]) {
@@ -32,31 +34,13 @@ function asker(revisions: readonly RevisionId[]) {
   return { server, seen, gates }
 }
 
-async function opened(servers: GatewayOptions['servers'], more: Partial<GatewayOptions> = {}) {
-  const gateway = await createGateway({ limits: { rates: false }, ...more, ...(servers && { servers }) })
-  onTestFinished(() => gateway.close())
-  await gateway.ready()
-  const client = async (revision: RevisionId, options: ConnectOptions = {}): Promise<Client> => {
-    const made = await connectInMemory(gateway.server, { revision, ...options })
-    onTestFinished(() => made.close())
-    return made
-  }
-  return { gateway, client }
-}
-
-const inMemory = (server: Server) => () => {
-  const [here, there] = memoryPair()
-  server.door.accept(there)
-  return here
-}
-
 const answering = (who: string): ConnectOptions => ({
   onElicit: ({ message }) => ({ action: 'accept', content: { fish: message === `For ${who}?` ? 'cod' : 'not mine' } }),
 })
 
 test('a call whose caller goes away with a question is made once, and the answer joins it', async () => {
   const { server, seen } = asker(['2025-11-25'])
-  const { client } = await opened({ asker: inMemory(server) })
+  const { client } = await openGateway({ asker: inMemory(server) })
   const ada = await client('2026-07-28', answering('ada'))
   expect((await ada.callTool('order', { who: 'ada' })).text).toBe('ada: cod')
   expect(seen).toEqual(['ada'])
@@ -65,7 +49,7 @@ test('a call whose caller goes away with a question is made once, and the answer
 test('over HTTP each of many callers gets the questions of its own call', async () => {
   const { server } = asker(['2025-06-18'])
   const { url } = await server.listen()
-  const { client } = await opened({ asker: url })
+  const { client } = await openGateway({ asker: url })
   const names = Array.from({ length: 12 }, (_, i) => `caller-${i}`)
   const wires: readonly RevisionId[] = ['2025-06-18', '2025-11-25', '2026-07-28']
   const texts = await Promise.all(
@@ -79,7 +63,7 @@ test('over HTTP each of many callers gets the questions of its own call', async 
 
 test('on a pipe a question waits until it is certain whose it is', async () => {
   const { server, seen, gates } = asker(['2025-11-25'])
-  const { client } = await opened({ asker: inMemory(server) })
+  const { client } = await openGateway({ asker: inMemory(server) })
   const [ada, bob] = [await client('2025-11-25', answering('ada')), await client('2026-07-28', answering('bob'))]
   const waiting = bob.callTool('wait', { who: 'bob' })
   await expect.poll(() => seen).toContain('bob')
@@ -92,7 +76,7 @@ test('on a pipe a question waits until it is certain whose it is', async () => {
 
 test('after that callers take turns on the pipe, and each is asked its own', async () => {
   const { server, seen, gates } = asker(['2025-11-25'])
-  const { client } = await opened({ asker: inMemory(server) })
+  const { client } = await openGateway({ asker: inMemory(server) })
   const [ada, bob] = [await client('2025-11-25', answering('ada')), await client('2025-06-18', answering('bob'))]
   const waiting = bob.callTool('wait', { who: 'bob' })
   await expect.poll(() => seen).toContain('bob')
@@ -107,7 +91,7 @@ test('after that callers take turns on the pipe, and each is asked its own', asy
 test('a question outside any call is refused by name', async () => {
   const server = createServer({ name: 'early', version: '1.0.0', revisions: ['2025-11-25'] })
   onTestFinished(() => server.close())
-  const { client } = await opened({ early: inMemory(server) })
+  const { client } = await openGateway({ early: inMemory(server) })
   await client('2025-11-25')
   const { listRoots } = await import('../../src/features/mcp/roots/messages.ts')
   const [conversation] = server.engine.connected
@@ -117,7 +101,7 @@ test('a question outside any call is refused by name', async () => {
 
 test('a caller that cannot be asked is told so, and the server too', async () => {
   const { server } = asker(['2025-11-25'])
-  const { client } = await opened({ asker: inMemory(server) })
+  const { client } = await openGateway({ asker: inMemory(server) })
   const old = await client('2025-03-26')
   expect(await old.callTool('order', { who: 'old' })).toMatchObject({
     isError: true,
@@ -129,7 +113,7 @@ test('a caller that cannot be asked is told so, and the server too', async () =>
 
 test('the caller hears that the page it was sent to has done its work', async () => {
   const { server } = asker(['2025-11-25'])
-  const { client } = await opened({ asker: inMemory(server) })
+  const { client } = await openGateway({ asker: inMemory(server) })
   const [sent, done]: [string[], string[]] = [[], []]
   const ada = await client('2025-11-25', {
     onElicit: question => {
@@ -148,7 +132,7 @@ test('a server that is gone hides its own tools alone, calls of them say so, and
   lost.tool('go', {}, () => 'there')
   const { port } = await lost.listen()
   onTestFinished(() => kept.close())
-  const { gateway, client } = await opened({ kept: inMemory(kept), lost: `http://127.0.0.1:${port}/mcp` })
+  const { gateway, client } = await openGateway({ kept: inMemory(kept), lost: `http://127.0.0.1:${port}/mcp` })
   const ada = await client('2025-11-25')
   const names = async () => {
     const all: string[] = []
@@ -178,7 +162,7 @@ test('a server that is gone hides its own tools alone, calls of them say so, and
 test('a caller that cancels while its question is out cancels the call at the server', async () => {
   const { server, seen } = asker(['2025-11-25'])
   const { url } = await server.listen()
-  const { client, gateway } = await opened({ asker: url })
+  const { client, gateway } = await openGateway({ asker: url })
   const abort = new AbortController()
   const ada = await client('2025-11-25', {
     onElicit: () => {

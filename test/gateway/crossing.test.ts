@@ -1,30 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { type ConnectOptions, connect } from '../../src/client/index.ts'
+import { connect } from '../../src/client/index.ts'
 import { Refusal, type Script, ScriptedServer, silence } from '../../src/client/scripted-server.ts'
-import { createGateway, type GatewayOptions } from '../../src/gateway/index.ts'
 import { createServer, type RevisionId, reply, type Server } from '../../src/server/index.ts'
-import { connectInMemory, fakeClock, memoryPair } from '../../src/testing/index.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 import { oracle } from '../oracle/index.ts'
 import { rawWire } from '../raw-wire.ts'
-
-async function before(servers: GatewayOptions['servers'], more: GatewayOptions = {}) {
-  const gateway = await createGateway({ log: 'silent', limits: { rates: false }, ...more, ...(servers && { servers }) })
-  onTestFinished(() => gateway.close())
-  await gateway.ready()
-  const client = async (revision: RevisionId, options: ConnectOptions = {}) => {
-    const made = await connectInMemory(gateway.server, { revision, ...options })
-    onTestFinished(() => made.close())
-    return made
-  }
-  return { gateway, client }
-}
-
-const inMemory = (server: Server) => () => {
-  const [here, there] = memoryPair()
-  server.door.accept(there)
-  return here
-}
+import { inMemory, openGateway } from './open.ts'
 
 function serverOf(revisions: readonly RevisionId[]): Server {
   const server = createServer({ name: 'own', version: '1.0.0', revisions, log: 'silent', limits: { rates: false } })
@@ -56,7 +38,7 @@ function scripted(script: Script, made: ScriptedServer[] = []) {
 
 test('what a server says in _meta of any result crosses; who answers is the gateway (2026-07-28 basic/index#_meta)', async () => {
   const said = { 'org.example/said': [1], 'io.modelcontextprotocol/serverInfo': { name: 'behind', version: '9' } }
-  const { gateway } = await before({
+  const { gateway } = await openGateway({
     it: scripted({
       'tools/list': () => ({ tools: [tool('t')] }),
       'resources/list': () => ({ resources: [{ uri: 'x://1', name: 'x' }] }),
@@ -100,7 +82,7 @@ test('addresses inside results are those that clients can read, and what is in n
       }),
       'resources/read': ({ uri }) => ({ contents: [{ uri, text: `${uri} of ${name}` }] }),
     })
-  const { client } = await before({ a: server('a'), b: server('b') })
+  const { client } = await openGateway({ a: server('a'), b: server('b') })
   const mcp = await client('2025-11-25')
   for (const name of ['a', 'b']) {
     const { content } = await mcp.callTool(`of_${name}`)
@@ -123,7 +105,7 @@ test('a list that cannot be read is told by name, and what was read of it before
     },
     'tools/call': () => ({ content: [{ type: 'text', text: 'done' }] }),
   }
-  const { gateway, client } = await before({ it: scripted(script, made) })
+  const { gateway, client } = await openGateway({ it: scripted(script, made) })
   const left = () => gateway.upstreams()[0]?.left.map(({ message }) => message)
   expect(left()).toEqual([expect.stringMatching(/prompts of "it".*No prompts today/)])
   const server = made.at(-1)
@@ -148,7 +130,7 @@ const counting = (name: string, revisions: readonly RevisionId[]) => {
 
 test('state that servers keep crosses, one token for all of them, and is worth nothing to another client (E14-1, E14-3)', async () => {
   const auth = { tokens: { ada: 'token-of-ada-and-long-enough-for-it', bob: 'token-of-bob-and-long-enough-for-it' } }
-  const { gateway } = await before({ a: counting('a', ['2025-11-25']), b: counting('b', ['2026-07-28']) }, { auth })
+  const { gateway } = await openGateway({ a: counting('a', ['2025-11-25']), b: counting('b', ['2026-07-28']) }, { auth })
   const { url } = await gateway.listen()
   const clientOf = async (token: string) => {
     const made = await connect(url, { headers: { authorization: `Bearer ${token}` } })
@@ -171,7 +153,7 @@ test('sources that a server of any wire names itself come first, and the gateway
   for (const revision of ['2025-11-25', '2026-07-28'] as const) {
     const server = serverOf([revision])
     server.tool('read', { provenance: true }, () => 'read')
-    const { client } = await before({ it: inMemory(server) })
+    const { client } = await openGateway({ it: inMemory(server) })
     const mcp = await client('2026-07-28')
     const { provenance } = await mcp.callTool('read')
     expect(provenance.records.map(({ stamp }) => stamp?.server)).toEqual(['own', 'vivarium-gateway'])
@@ -187,7 +169,7 @@ test('what only works with the server itself is said of none of its tools here, 
   })
   const set = server.featureSet('notes.edit', { description: 'Edits notes' })
   set.tool('note', {}, () => 'noted')
-  const { client, gateway } = await before({ it: inMemory(server) })
+  const { client, gateway } = await openGateway({ it: inMemory(server) })
   expect(gateway.upstreams()[0]?.left).toMatchObject([
     {
       code: 'NOT_CARRIED',
@@ -202,7 +184,7 @@ test('what only works with the server itself is said of none of its tools here, 
 test('what is left of a quota behind the gateway is told (E3-4)', async () => {
   const server = serverOf(['2025-11-25'])
   server.tool('search', { cost: { category: 'metered', estimatedUnits: 3 }, quota: { calls: 5, per: '1d' } }, () => 'found')
-  const { client } = await before({ it: inMemory(server) })
+  const { client } = await openGateway({ it: inMemory(server) })
   const mcp = await client('2026-07-28')
   expect((await mcp.callTool('search')).cost).toMatchObject({ units: 3, quota: { remaining: 4 } })
 })
@@ -223,7 +205,7 @@ function payer(made: ScriptedServer[] = []) {
 }
 
 test('pages that a 2025-11-25 server wants visited first are a question where there is no such refusal (rev ยง1.6)', async () => {
-  const { client } = await before({ it: payer() })
+  const { client } = await openGateway({ it: payer() })
   const asked: string[] = []
   const mcp = await client('2026-07-28', {
     onElicit: question => {
@@ -237,7 +219,7 @@ test('pages that a 2025-11-25 server wants visited first are a question where th
 
 test('who is refused until a page was visited hears that it has done its work; who cannot be asked reads the refusal', async () => {
   const made: ScriptedServer[] = []
-  const { client } = await before({ it: payer(made) })
+  const { client } = await openGateway({ it: payer(made) })
   const done: string[] = []
   const mcp = await client('2025-11-25', {
     onElicit: () => ({ action: 'accept' }),
@@ -246,7 +228,7 @@ test('who is refused until a page was visited hears that it has done its work; w
   await expect(mcp.callTool('pay')).rejects.toMatchObject({ code: -32042, data: { elicitations: [{ elicitationId: 'e-1' }] } })
   await made[0]?.tell('notifications/elicitation/complete', { elicitationId: 'e-1' })
   await expect.poll(() => done).toEqual(['e-1'])
-  const { client: other } = await before({ it: payer() })
+  const { client: other } = await openGateway({ it: payer() })
   await expect((await other('2026-07-28')).callTool('pay')).rejects.toThrow('First the page')
 })
 
@@ -261,7 +243,7 @@ test('a question of a call that was cancelled is answered in these words', async
       return { content: [] }
     },
   }
-  const { client } = await before({ it: scripted(script, made) })
+  const { client } = await openGateway({ it: scripted(script, made) })
   const abort = new AbortController()
   const mcp = await client('2025-11-25', {
     onElicit: () => {
@@ -285,7 +267,7 @@ test('what is asked for a call that was given up comes to nobody else on that pi
     },
     'notifications/cancelled': () => made[0]?.send({ id: 'ada', method: 'elicitation/create', params: form }),
   }
-  const { client } = await before({ it: scripted(script, made) }, { clock, onTrace: event => void traced.push(event) })
+  const { client } = await openGateway({ it: scripted(script, made) }, { clock, onTrace: event => void traced.push(event) })
   const asked: string[] = []
   const bob = await client('2025-11-25', {
     onElicit: ({ message }) => {
@@ -318,7 +300,7 @@ test('what a task asks comes to the caller of its call, whoever has tasks (rev ย
       return answer.action === 'accept' ? `${answer.content.lumps} lumps` : answer.action
     })
     const { url } = await server.listen()
-    const { client } = await before({ it: url })
+    const { client } = await openGateway({ it: url })
     const each = wires.map(async (wire, lumps) => {
       const mcp = await client(wire, { onElicit: () => ({ action: 'accept', content: { lumps } }) })
       return (await mcp.callTool('brew', {}, { task: true })).text
@@ -329,7 +311,7 @@ test('what a task asks comes to the caller of its call, whoever has tasks (rev ย
 })
 
 test('what a server lists without a name hurts nobody, and is told', async () => {
-  const { gateway } = await before({
+  const { gateway } = await openGateway({
     it: scripted({
       'tools/list': () => ({ tools: [tool(''), tool('t')] }),
       'resources/list': () => ({ resources: [{ name: 'nowhere' }, { uri: 'x://1', name: 'x' }] }),
@@ -358,7 +340,7 @@ test('who declared no extension gets nothing of one that its server has (E0 C4)'
   })
   const linked = { type: 'resource_link', uri: 'x://1', name: 'x', _meta: { 'dev.vivarium/data-references': {} } } as const
   server.tool('link', {}, () => reply({ content: [linked] }))
-  const { gateway } = await before({ it: inMemory(server) })
+  const { gateway } = await openGateway({ it: inMemory(server) })
   const wire = await rawWire(gateway.server.door, '2025-11-25')
   onTestFinished(() => wire.close())
   const { result } = await wire.ask('tools/call', { name: 'search' })
@@ -378,7 +360,7 @@ test('a client is told that it watches a resource when its server knows, so that
     'resources/subscribe': () => taken,
     'resources/unsubscribe': () => ({}),
   }
-  const { gateway } = await before({ it: scripted(script, made) })
+  const { gateway } = await openGateway({ it: scripted(script, made) })
   const wire = await rawWire(gateway.server.door, '2025-11-25')
   onTestFinished(() => wire.close())
   const answered = wire.ask('resources/subscribe', { uri: 'x://1' }, 'watch')
@@ -396,7 +378,7 @@ test('sources take no more of a result for the one that the gateway adds, and wh
   const record = { source: 'https://example.com/', transformation: 'x'.repeat(50) }
   const meta = { 'dev.vivarium/provenance': Array.from({ length: 400 }, () => record) }
   server.tool('read', { provenance: true }, () => reply({ content: [], meta }))
-  const { client } = await before({ it: inMemory(server) })
+  const { client } = await openGateway({ it: inMemory(server) })
   const mcp = await client('2026-07-28')
   const told = (await mcp.callTool('read')).meta?.['dev.vivarium/provenance']
   expect(JSON.stringify(told).length).toBeLessThanOrEqual(16 * 1024)
@@ -408,7 +390,7 @@ test('how long to wait stands in a header too, when it is the server behind that
   server.tool('search', {}, (_, ctx) => {
     throw ctx.problem('RATE_LIMIT_EXCEEDED', 'Too fast', { retryAfter: 7_000 })
   })
-  const { gateway } = await before({ it: inMemory(server) })
+  const { gateway } = await openGateway({ it: inMemory(server) })
   const { url } = await gateway.listen()
   const version = 'io.modelcontextprotocol/protocolVersion'
   const meta = { [version]: '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }

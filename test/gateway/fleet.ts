@@ -19,7 +19,8 @@ export async function startGateway(env: Readonly<Record<string, string>>): Promi
   const script = join(import.meta.dirname, 'replica.ts')
   const child: ChildProcess = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: { ...process.env, ...env },
+    // What waits for its operator is answered by the tests; nobody reads of it there.
+    env: { ...process.env, VIVARIUM_LOG: 'silent', ...env },
   })
   const { stdout, stdin, pid = -1 } = child
   if (stdout === null || stdin === null) throw new Error('The gateway has no pipes')

@@ -4,7 +4,13 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { createGateway, type Gateway, type GatewayOptions } from '../../src/gateway/index.ts'
+import {
+  createGateway,
+  type Gateway,
+  type GatewayNotice,
+  type GatewayOptions,
+  type LaunchChange,
+} from '../../src/gateway/index.ts'
 import { rawServer } from './raw-server.ts'
 import { clientOf, toolNames, upstreamOf } from './world.ts'
 
@@ -115,4 +121,79 @@ it('another address is held too; what a program hands over by itself is not', as
   expect(await toolNames(await clientOf(gateway))).toContain('own_pay')
   await gateway.approve(held?.id ?? '')
   await expect.poll(() => gateway.upstreams()[0]?.status).toBe('up')
+})
+
+/** The gateway's own file names the server, and the store of the one that was first started. */
+async function ownFile() {
+  const { at } = await place()
+  const write = (name: string): Promise<void> =>
+    writeFile(
+      at('gateway.yaml'),
+      JSON.stringify({ store: 'sqlite:a.db', servers: { tools: { command: process.execPath, args: [at(`${name}.mjs`)] } } }),
+    )
+  await write('good')
+  return { at, write }
+}
+
+it('what the operator changes in the file of the gateway itself is applied at once, told once, and written down', async () => {
+  const { at, write } = await ownFile()
+  const notices: GatewayNotice[] = []
+  const gateway = await opened({ config: at('gateway.yaml'), onNotice: notice => notices.push(notice) })
+  const client = await clientOf(gateway)
+  expect((await client.callTool('work', {})).text).toBe('good')
+  expect(existsSync(at('a.db'))).toBe(true)
+  await write('evil')
+  await gateway.reload()
+  await gateway.ready()
+  expect((await client.callTool('work', {})).text).toBe('evil')
+  expect(notices.map(({ kind, message }) => [kind, message])).toEqual([
+    ['launch-changed', expect.stringMatching(/^The file starts "tools" in another way than before: other argument 1: .*evil/)],
+  ])
+  const lines = (await gateway.audit.read()).filter(({ more }) => more?.['code'] === 'LAUNCH_CHANGED')
+  expect(lines).toMatchObject([{ outcome: 'approved', more: { by: 'file', server: 'tools' } }])
+  await gateway.close()
+  const again = await opened({ config: at('gateway.yaml'), onNotice: notice => notices.push(notice) })
+  expect([again.upstreams()[0]?.status, notices.length]).toEqual(['up', 1])
+})
+
+it('where somebody can be asked he is, once, and it is held until his yes', async () => {
+  const { at, write } = await ownFile()
+  const asked: LaunchChange[] = []
+  const answer = Promise.withResolvers<boolean>()
+  const onLaunchChanged = (launch: LaunchChange): Promise<boolean> => {
+    asked.push(launch)
+    return answer.promise
+  }
+  const gateway = await opened({ config: at('gateway.yaml'), onLaunchChanged, onNotice: () => {} })
+  await write('evil')
+  await gateway.reload()
+  await gateway.ready()
+  gateway.retry('tools')
+  expect(gateway.upstreams()).toMatchObject([{ status: 'down', why: { code: 'LAUNCH_CHANGED' } }])
+  expect(existsSync(at('evil.started'))).toBe(false)
+  answer.resolve(true)
+  await expect.poll(() => gateway.upstreams()[0]?.status).toBe('up')
+  expect(asked).toMatchObject([{ upstream: 'tools', changes: [expect.stringContaining('evil.mjs')] }])
+})
+
+it('where he says no it stays down, across reloads, and goes on when the file says again what it said', async () => {
+  const { at, write } = await ownFile()
+  let asked = 0
+  const gateway = await opened({
+    config: at('gateway.yaml'),
+    onLaunchChanged: () => {
+      asked++
+      return false
+    },
+  })
+  await write('evil')
+  for (let turn = 0; turn < 2; turn++) {
+    await gateway.reload()
+    await gateway.ready()
+  }
+  expect([gateway.upstreams()[0]?.status, asked, existsSync(at('evil.started'))]).toEqual(['down', 1, false])
+  await write('good')
+  await gateway.reload()
+  await gateway.ready()
+  expect(gateway.upstreams()[0]?.status).toBe('up')
 })

@@ -8,7 +8,8 @@ import { clientCredentials, connect, memoryStorage, oauth, type TokenStorage } f
 import { createGateway, type Gateway, type GatewayOptions, type GatewayServer } from '../../src/gateway/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { testIssuer } from '../auth/issuer.ts'
-import { cookieBrowser, startProvider } from '../auth/provider.ts'
+import { startProvidedWorld } from '../auth/provided-world.ts'
+import { cookieBrowser } from '../auth/provider.ts'
 import { browser, redirectUri, secret, startWorld, type Ways, type World } from '../auth/world.ts'
 import { clientOf, toolNames } from './world.ts'
 
@@ -132,17 +133,8 @@ describe('a gateway that signs in for itself', () => {
 
 describe('a gateway for which somebody signed in', () => {
   it('uses the tokens that were kept, and renews one that runs out once for thirty calls (oidc-provider)', async () => {
-    let url = ''
-    const provider = await startProvider(() => url)
-    const world = await startWorld({
-      challenge: 'scope="tools"',
-      resource: all => ({ ...all, authorization_servers: [provider.issuer] }),
-      async verify(value) {
-        const token = await provider.provider.AccessToken.find(value)
-        return token === undefined || token.aud !== url ? undefined : { value, scope: token.scope ?? '' }
-      },
-    })
-    url = world.url
+    const { world, provider } = await startProvidedWorld()
+    const { url } = world
     const tokens = memoryStorage()
     const clock = fakeClock()
     await (await connect(url, { clock, auth: oauth({ storage: tokens, browser: cookieBrowser(redirectUri) }) })).close()
@@ -207,8 +199,10 @@ describe('a gateway for which somebody signed in', () => {
     revoked = true
     world.tokens.clear()
     const failed = await client.callTool('notes_echo', {})
-    expect(failed).toMatchObject({ isError: true, text: expect.stringMatching(/"notes" needs a sign-in.*oauth\(\)/s) })
-    await expect.poll(() => gateway.upstreams()[0]).toMatchObject({ status: 'down', why: { code: 'SIGN_IN_NEEDED' } })
+    expect(failed).toMatchObject({ isError: true, text: expect.stringMatching(/"notes" needs a sign-in.*--sign-in/s) })
+    await expect
+      .poll(() => gateway.upstreams()[0])
+      .toMatchObject({ status: 'down', why: { code: 'SIGN_IN_NEEDED', fix: expect.stringContaining('oauth()') } })
     await expect.poll(() => toolNames(client)).toEqual(['other_echo', 'other_write'])
     await expect(client.callTool('notes_echo', {})).resolves.toMatchObject({
       isError: true,

@@ -2,7 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { connect } from '../../src/client/index.ts'
 import { sharedPostgres } from '../shared-postgres.ts'
-import { httpPeer } from '../spec/http.ts'
+import { headersFor, httpPeer, send } from '../spec/http.ts'
+import { type Frame, textOf } from '../spec/wire.ts'
 import { type Bank, type GatewayProcess, type RoundRobin, roundRobin, startBank, startGateway } from './fleet.ts'
 
 let bank: Bank
@@ -30,21 +31,29 @@ it.each(revisions)('%s: one session is served by both, each request by another',
   expect(Math.min(...gateways.map(({ url }) => proxy.counts.get(url) ?? 0))).toBeGreaterThan(0)
 })
 
+/** A call of one session, to whichever process. */
+function inSession(session: string | undefined, params: Frame) {
+  const body = { jsonrpc: '2.0', id: 7, method: 'tools/call', params }
+  return { headers: headersFor('2025-11-25', 'tools/call', params, session), body }
+}
+
 it.each(revisions)('%s: a call under one key is done once, whichever of them it comes to', async revision => {
   const id = `key ${revision}`
   await using client = await connect(proxy.url, { revisions: [revision] })
   const texts = await Promise.all(
-    Array.from({ length: 6 }, async () => (await client.callTool('pay', { id }, { idempotencyKey: `k-${revision}` })).text),
+    Array.from(
+      { length: 6 },
+      async () => (await client.callTool('pay', { id }, { idempotencyKey: `k-${revision}-8f4b2c1e7d9a3b5c` })).text,
+    ),
   )
   expect(new Set(texts)).toEqual(new Set([`paid ${id} 1`]))
   expect(bank.done.get(id)).toBe(1)
 })
 
 it('equal calls without a key are done once on both together, by the rule that says so', async () => {
-  for (const { url } of gateways) {
-    const peer = await httpPeer(url, '2026-07-28')
-    await peer.ask('tools/call', { name: 'pay', arguments: { id: 'equal' } })
-  }
+  const params = { name: 'pay', arguments: { id: 'equal' } }
+  const { session } = await httpPeer(gateways[0].url, '2025-11-25')
+  for (const { url } of gateways) await send(url, inSession(session, params))
   expect(bank.done.get('equal')).toBe(1)
 })
 
@@ -79,13 +88,15 @@ it('when one is killed, the other goes on within 3 s with sessions, keys and app
   const acknowledged = new Map<string, string>()
   const pay = async (n: number): Promise<boolean> => {
     const id = `kill ${n}`
-    const answer = await client.callTool('pay', { id }, { idempotencyKey: `kill-${n}` }).catch(() => undefined)
+    const answer = await client
+      .callTool('pay', { id }, { idempotencyKey: `kill-${n}-8f4b2c1e7d9a3b5c6e0f` })
+      .catch(() => undefined)
     if (answer?.isError === false) acknowledged.set(id, answer.text)
     return answer?.isError === false
   }
-  const waiting = connect(dies.url, { revisions: ['2026-07-28'] }).then(other =>
-    other.callTool('close', { id: 'late' }).catch(() => 'cut'),
-  )
+  const late = { name: 'close', arguments: { id: 'late' } }
+  const other = await httpPeer(dies.url, '2025-11-25')
+  const waiting = other.ask('tools/call', late).catch(() => 'cut')
   await expect.poll(async () => ((await lives.ask('approvals')) as string[]).length, { timeout: 15_000 }).toBe(1)
   for (let n = 0; n < 10; n++) await pay(n)
   await dies.kill()
@@ -104,13 +115,13 @@ it('when one is killed, the other goes on within 3 s with sessions, keys and app
   // What was acknowledged is known, and was done once.
   for (const [id, text] of acknowledged) {
     const n = id.slice('kill '.length)
-    expect((await client.callTool('pay', { id }, { idempotencyKey: `kill-${n}` })).text).toBe(text)
+    expect((await client.callTool('pay', { id }, { idempotencyKey: `kill-${n}-8f4b2c1e7d9a3b5c6e0f` })).text).toBe(text)
     expect(bank.done.get(id)).toBe(1)
   }
   // What waited for an approval at the dead one still does.
   expect(await waiting).toBe('cut')
   const [id] = (await lives.ask('approvals')) as string[]
   expect(await lives.ask(`approve ${id}`)).toBe(true)
-  expect((await client.callTool('close', { id: 'late' })).text).toBe('closed late 1')
+  expect(textOf((await send(lives.url, inSession(other.session, late))).frame)).toBe('closed late 1')
   expect(await lives.ask('audit')).toMatchObject({ ok: true })
 }, 60_000)

@@ -1,18 +1,22 @@
 /**
  * `npm run hostile`: every hostile input against every listener and against our client, one line each.
- * `--only A13,C23` runs some keys (`A` stands for all of A), `--suite stdio` the suites whose title holds the word.
+ * `--only A13,C23` runs some keys (`A` stands for all of A), `--suite stdio` the suites whose title holds the word, `--short` what
+ * `npm test` does not run already: hostile servers, and the places where rooms meet.
  */
 import { parseArgs } from 'node:util'
+import { boundaries } from './boundaries/suite.ts'
 import type { HostileCase, HostileSuite, Verdict } from './case.ts'
 import { figures } from './clients/figures.ts'
 import { hostileClients } from './clients/suites.ts'
 import { hostileServers } from './servers/suite.ts'
 
-const { values } = parseArgs({ options: { only: { type: 'string' }, suite: { type: 'string' } } })
+const { values } = parseArgs({
+  options: { only: { type: 'string' }, suite: { type: 'string' }, short: { type: 'boolean', default: false } },
+})
 const only = values.only?.split(',').map(key => key.trim().toUpperCase())
 const wanted = ({ key }: HostileCase): boolean =>
   only === undefined || only.some(each => key === each || key.replace(/\d+$/, '') === each)
-const suites: readonly HostileSuite[] = [...hostileClients, figures, hostileServers]
+const suites: readonly HostileSuite[] = [...(values.short ? [] : [...hostileClients, figures]), hostileServers, boundaries]
 
 let good = 0
 let total = 0

@@ -44,6 +44,11 @@ async function update(host: Host, raw: RawServer, rules: PolicyRules): Promise<v
 const shown = (blocks: readonly { type: string; text?: string }[] = []): string[] =>
   blocks.flatMap(({ text = '' }) => /\n(\w+)\n<\/context>/.exec(text)?.[1] ?? [])
 
+const plainTools = {
+  'tools/list': () => ({ tools: [{ name: 'any', inputSchema: { type: 'object' } }], ttlMs: 0, cacheScope: 'private' }),
+  'tools/call': () => ({ content: [{ type: 'text', text: 'done' }] }),
+}
+
 describe.each(carriers)('%s', carrier => {
   test('L7.2-1, L7.6-1: globs of the lists decide first, the blacklist before the whitelist, and the user about the rest', async () => {
     const raw = await served(carrier)
@@ -80,6 +85,53 @@ describe.each(carriers)('%s', carrier => {
     const turns = () => host.conversation('inbox/raw').turns()
     await expect.poll(async () => (await turns()).map(({ status }) => status), { timeout: 20_000 }).toEqual(['done', 'done'])
     expect((await turns())[0]?.inferenceId).toBe(first['inferenceId'])
+  })
+
+  test('L3.3-1: a whole host takes turns with a server that is not live and tells it nothing of them', async () => {
+    const raw = await rawServer(carrier, { capabilities: { tools: {} }, answers: plainTools })
+    onTestFinished(() => raw.close())
+    const host = await createHost({
+      model: scripted((_, turn) => (turn === 0 ? { calls: [{ name: 'any' }] } : 'Fine.')),
+      servers: { raw: { target: raw.target, connect: raw.options } },
+    })
+    onTestFinished(() => host.close())
+    await (await host.conversation('c').send('Look')).done
+    const spoken = raw.script.heard.map(frame => String(frame['method']))
+    expect(spoken).toContain('tools/call')
+    expect(spoken.filter(name => /^(context|state|featureSets|inference|scope|live|model|channels|mcpl)\//.test(name))).toEqual(
+      [],
+    )
+    for (const { params } of raw.script.of('tools/call'))
+      expect(['state', 'checkpoint', 'scope'].filter(name => name in (params as Frame))).toEqual([])
+  })
+
+  test('L10.1-1: turns of a conversation are told under one name, counted from 0; what wakes the model by itself has no words', async () => {
+    const raw = await served(carrier)
+    const host = await hosting(raw)
+    await host.open()
+    const talk = host.conversation('c')
+    const turns = [await talk.send('One'), await talk.send('Two')]
+    for (const turn of turns) await turn.done
+    await raw.ask('push/event', push())
+    const frames = await raw.script.hears('context/beforeInference', 3).then(() => raw.script.of('context/beforeInference'))
+    const [one, two, woken] = frames.map(({ params }) => params as Frame)
+    const model = { id: 'scripted', vendor: 'vivarium', contextWindow: expect.any(Number), capabilities: expect.any(Array) }
+    expect(one).toMatchObject({
+      conversationId: 'c',
+      turnIndex: 0,
+      userMessage: 'One',
+      inferenceId: turns[0]?.inferenceId,
+      model,
+    })
+    expect(two).toMatchObject({
+      conversationId: 'c',
+      turnIndex: 1,
+      userMessage: 'Two',
+      inferenceId: turns[1]?.inferenceId,
+      model,
+    })
+    expect(woken).toMatchObject({ turnIndex: 0, userMessage: null, model })
+    expect(woken?.['conversationId']).not.toBe('c')
   })
 
   test('L10.7-2: an inference that a server asks for runs no hooks', async () => {

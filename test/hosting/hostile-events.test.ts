@@ -86,7 +86,7 @@ describe('names of every kind', () => {
     if (server?.status === 'refused') return expect(server.why?.fix).toEqual(expect.any(String))
     expect(await raw.ask('push/event', pushOf('e1'))).toMatchObject({ result: { accepted: true } })
     await first.close()
-    const second = await opened(answering({ store }))
+    const second = await opened(answering({ store, servers }))
     await second.open()
     await expect.poll(async () => (await second.inbox.get(name, 'e1'))?.state, { timeout: 20_000 }).toBe('done')
     expect((await second.conversations()).map(({ id }) => id)).toEqual([`inbox/${name}`])

@@ -59,6 +59,19 @@ describe.each(carriers)('%s', carrier => {
     expect(await host.state.at(...at, 'c3')).toEqual({ notes: ['a', 'b', 'c'] })
   })
 
+  test('T4: a checkpoint of a server that keeps its state, on one that nobody told of, is no orphan and can be gone back to', async () => {
+    const { host, raw, turn } = await world(carrier, { rollback: true }, [{ checkpoint: 'c9', parent: 'c7' }])
+    const update = { featureSet: 'lab.notes', checkpoint: 'c7', parent: 'c6' }
+    expect(await raw.ask('state/update', update)).toHaveProperty('result.accepted', true)
+    expect(await turn()).toHaveProperty('checkpoint', 'c7')
+    expect((await host.state.tree(...at)).map(({ checkpoint, state }) => [checkpoint, state])).toEqual([
+      ['c7', 'server'],
+      ['c9', 'server'],
+    ])
+    expect(await host.state.rollback(...at, 'c7')).toEqual({ success: true, head: 'c7' })
+    expect((await host.audit({ kind: 'state' })).notes.filter(({ outcome }) => outcome !== 'success')).toEqual([])
+  })
+
   test('L8.2-2, L8.3-3: a result after a rollback is a branch, no node is lost, and the state at each can be had', async () => {
     const { host, turn } = await world(carrier, { rollback: true, hostState: true }, [
       { checkpoint: 'c1', parent: null, data: { n: 1 } },

@@ -40,7 +40,7 @@ export interface SdkClient {
 
 const info = { name: 'sdk', version: '1.0.0' }
 const capabilities = { sampling: {}, elicitation: { form: {}, url: {} }, roots: { listChanged: true } }
-const order = { action: 'accept' as const, content: { fish: 'cod', count: 2 } }
+const order = { action: 'accept' as const, content: { fish: 'cod', count: 2, confirm: true } }
 const rhyme = { role: 'assistant' as const, content: { type: 'text' as const, text: 'dish' }, model: 'the-model' }
 const home = { roots: [{ uri: 'file:///home/ada', name: 'home' }] }
 

@@ -156,7 +156,7 @@ describe.each(places)('a live server on %s', place => {
   })
 
   it('L10.3-1, A10: blocks have the source form for hosts that say 0.2, and the form of MCP for others', async () => {
-    const link = { type: 'resource_link', uri: 'memory://facts/1' }
+    const uri = 'memory://facts/1'
     const source = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } }
     const flat = { type: 'image', data: 'aGk=', mimeType: 'image/png' }
     for (const [version, image] of [
@@ -167,7 +167,10 @@ describe.each(places)('a live server on %s', place => {
     ] as const) {
       const host = await hosted(place, { mcpl: { version } })
       const said = await result(host.ask('context/beforeInference', turn('x')))
-      expect([version, (said['contextInjections'] as Frame[])[1]?.['content']]).toEqual([version, [image, link]])
+      expect([version, (said['contextInjections'] as Frame[])[1]?.['content']]).toEqual([
+        version,
+        [image, { type: image === source ? 'resource_link' : 'resource', uri }],
+      ])
       host.begin('tools/call', { name: 'push', arguments: { content: [flat] } })
       expect((await host.next('push/event')).params['payload']).toEqual({ content: [image] })
       host.begin('tools/call', { name: 'infer', arguments: { messages: [{ role: 'user', content: [flat] }] } })
@@ -227,7 +230,7 @@ describe.each(places)('a live server on %s', place => {
     expect((await host.next('inference/request')).params).toEqual({
       featureSet: 'memory.consolidation',
       stream: false,
-      messages: [{ role: 'user', content: [{ type: 'text', text: 'Sum up' }] }],
+      messages: [{ role: 'user', content: 'Sum up' }],
       preferences: {},
     })
     const more = { messages: [{ role: 'user', content: 'x' }], maxTokens: 5, temperature: 0.5, conversationId: 'c', stream: true }

@@ -93,7 +93,7 @@ describe.each(places)('a live server on %s', place => {
       const [key, question] = Object.entries(wants['inputRequests'] as Record<string, Frame>)[0] ?? []
       expect(question).toMatchObject({ method: 'elicitation/create', params: { message: expect.stringContaining('/a') } })
       const retry = {
-        inputResponses: { [key as string]: { action: 'accept', content: {} } },
+        inputResponses: { [key as string]: { action: 'accept', content: { confirm: true } } },
         requestState: wants['requestState'],
       }
       return expect(given(await asking.call('edit', { path: '/a' }, retry))).toMatchObject({ edited: ['/a'] })
@@ -101,7 +101,7 @@ describe.each(places)('a live server on %s', place => {
     const editing = asking.call('edit', { path: '/a' })
     const question = await asking.next('elicitation/create')
     expect(question.params['message']).toMatch(/May "files.edit" act on \/a/)
-    await question.answer({ action: 'accept', content: {} })
+    await question.answer({ action: 'accept', content: { confirm: true } })
     expect(given(await editing)).toMatchObject({ edited: ['/a'] })
   })
 
@@ -152,10 +152,32 @@ describe.each(places)('a live server on %s', place => {
 
   it('L8.4-3: it computes from the state that it was given, not from what it remembers', async () => {
     const host = await hosted(place)
-    for (const text of ['a', 'b', 'c']) await host.call('add_note', { text })
+    for (const text of ['a', 'b', 'c']) await host.call('add_note', { text }, { state: { notes: [] } })
     expect(given(await host.call('count_notes'))).toEqual({ count: 0 })
     expect(given(await host.call('count_notes', {}, { state: { notes: ['x', 'y'] } }))).toEqual({ count: 2 })
     expect(given(await host.call('count_notes', {}, { _meta: { [live]: { state: { notes: ['x'] } } } }))).toEqual({ count: 1 })
+  })
+
+  it('A11: of a host that sends no state, and does not say that there is none, nothing is lost', async () => {
+    const host = await hosted(place)
+    const states: Frame[] = []
+    for (const text of ['a', 'b', 'c']) states.push(stateOf(await host.call('add_note', { text })))
+    // Without a session nobody can tell that these calls belong together.
+    if (stateless) return expect(states.map(({ data }) => data)).toEqual(['a', 'b', 'c'].map(text => ({ notes: [text] })))
+    expect(given(await host.call('count_notes'))).toEqual({ count: 3 })
+    expect(states[1]).toEqual({
+      checkpoint: expect.any(String),
+      parent: states[0]?.['checkpoint'],
+      data: { notes: ['a', 'b'] },
+    })
+    const at = states[0]?.['checkpoint']
+    await host.ask('state/rollback', { featureSet: 'notes.edit', checkpoint: at })
+    expect(given(await host.call('count_notes'))).toEqual({ count: 1 })
+    const checkpoint = states[1]?.['checkpoint']
+    expect(given(await host.call('count_notes', {}, { checkpoint }))).toEqual({ count: 2 })
+    expect((await host.call('count_notes', {}, { checkpoint: 'lost' }))['error']).toMatchObject({ code: -32005 })
+    expect(given(await host.call('count_notes', {}, { _meta: { [live]: { featureSet: 'notes.edit' } } }))).toEqual({ count: 0 })
+    expect(given(await host.call('count_notes'))).toEqual({ count: 0 })
   })
 
   it('L8.6-1: a rollback is answered with its checkpoint, and with the reason where it could not be done', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { connect } from '../../src/client/connect.ts'
 import type { LiveHandlers } from '../../src/client/live-handlers.ts'
+import type { Why } from '../../src/core/why.ts'
 import type { PushEvent } from '../../src/features/live/push-events/messages.ts'
 import { model } from './raw/host.ts'
 
@@ -28,8 +29,11 @@ async function heartbeat(handlers: Partial<LiveHandlers> | undefined, lines: str
   return client
 }
 
+const all: LiveHandlers['select'] = declared => ({ enabled: [...declared.keys()], disabled: [], canEnable: () => true })
+
 const standing: LiveHandlers = {
-  select: declared => ({ enabled: [...declared.keys()], disabled: [], canEnable: () => true }),
+  // It pushes under a set that declares nothing but tools: its operator allows that.
+  select: declared => ({ ...all(declared), uses: { heartbeat: ['pushEvents'] } }),
   onPush: async () => ({ accepted: true, inferenceId: 'inf-1' }),
   onInfer: async () => ({ content: '', model: '', finishReason: 'end_turn', usage: { inputTokens: 0, outputTokens: 0 } }),
   onElevate: async () => ({ approved: false, reason: 'nobody asks' }),
@@ -60,6 +64,17 @@ test('a heartbeat that is triggered comes as a push, and is answered', async () 
   // The server writes down what it was answered; what it writes is read once a later call is answered.
   while (!lines.some(line => line.includes('push response'))) await client.callTool('heartbeat_status', {})
   expect(lines.find(line => line.includes('push response'))).toContain('"inferenceId":"inf-7"')
+})
+
+test('A4: a heartbeat that declares nothing but tools is refused where nobody allows it more, and the fix is named', async () => {
+  const lines: string[] = []
+  const diagnosed: Why[] = []
+  const client = await heartbeat({ select: all, onDiagnostic: what => void diagnosed.push(what) }, lines)
+  expect((await client.callTool('heartbeat_trigger', {})).isError).toBe(false)
+  while (!lines.some(line => line.includes('push failed'))) await client.callTool('heartbeat_status', {})
+  expect(diagnosed).toMatchObject([
+    { code: 'USE_UNDECLARED', fix: expect.stringContaining('{"live":{"uses":{"heartbeat":["pushEvents"]}}}') },
+  ])
 })
 
 test('L6.6-1: a heartbeat whose set is disabled is refused, and its tools work', async () => {

@@ -157,24 +157,29 @@ describe.each(sessionCarriers)('%s', carrier => {
     expect(raw.script.of('channels/close')[0]?.['params']).toEqual({ channelId: 'room:9' })
   })
 
-  test('T4: state is reported for any enabled set, and asked for', async () => {
+  test('T4: state is reported for sets that declare to keep it, with calls or outside of them, and asked for', async () => {
     const reports: StateReport[] = []
+    const observing = { 'lab.observe': { description: 'Observes', uses: ['pushEvents', 'stateUpdate'] } }
     const { raw } = await host(carrier, {
+      mcpl: { ...mcpl, stateUpdate: true, featureSets: { ...mcpl.featureSets, ...observing } },
       handlers: {
         onState: async report => {
           reports.push(report)
         },
       },
     })
-    const report = { featureSet: 'lab.push', checkpoint: 'seq_3', parent: 'seq_2' }
+    const report = { featureSet: 'lab.observe', checkpoint: 'seq_3', parent: 'seq_2' }
     expect(await raw.ask('state/update', report)).toMatchObject({ result: { accepted: true } })
     expect(reports).toEqual([report])
-    expect((await raw.ask('state/get', { featureSet: 'lab.push' }))['result']).toEqual(report)
-    expect(await raw.ask('state/get', { featureSet: 'lab.push', checkpoint: 'seq_1' })).toMatchObject({
+    expect((await raw.ask('state/get', { featureSet: 'lab.observe' }))['result']).toEqual(report)
+    expect(await raw.ask('state/get', { featureSet: 'lab.observe', checkpoint: 'seq_1' })).toMatchObject({
       error: { code: -32005, data: { checkpoint: 'seq_1' } },
     })
     expect(await raw.ask('state/update', { ...report, featureSet: 'lab.off' })).toHaveProperty('error.code', -32001)
-    expect(await raw.ask('state/update', { featureSet: 'lab.push' })).toHaveProperty('error.code', -32602)
+    expect(await raw.ask('state/update', { ...report, featureSet: 'lab.push' })).toMatchObject({
+      error: { code: -32001, data: { featureSet: 'lab.push', use: 'state' } },
+    })
+    expect(await raw.ask('state/update', { featureSet: 'lab.observe' })).toHaveProperty('error.code', -32602)
   })
 })
 
@@ -182,7 +187,9 @@ describe.each(carriers)('%s', carrier => {
   test('T2: true and false stand for whole branches, at any level', async () => {
     const whole = await host(carrier, { mcpl: { ...mcpl, contextHooks: true, inferenceRequest: true, channels: true } })
     expect(whole.live.hooks).toEqual({ before: true, after: 'told', lifecycle: false })
-    expect(await whole.raw.ask('inference/request', { featureSet: 'lab.think', messages: [] })).toHaveProperty('result')
+    expect(
+      await whole.raw.ask('inference/request', { featureSet: 'lab.think', messages: [{ role: 'user', content: 'x' }] }),
+    ).toHaveProperty('result')
     const parts = await host(carrier, {
       mcpl: { ...mcpl, inferenceRequest: {}, contextHooks: { beforeInference: { observe: true } } },
     })
@@ -192,10 +199,12 @@ describe.each(carriers)('%s', carrier => {
     })
     expect(none.live.hooks).toEqual({ before: false, after: false, lifecycle: false })
     expect(await none.raw.ask('push/event', push())).toHaveProperty('error.code', -32601)
-    expect(await none.raw.ask('inference/request', { featureSet: 'lab.think', messages: [] })).toHaveProperty('error')
+    expect(
+      await none.raw.ask('inference/request', { featureSet: 'lab.think', messages: [{ role: 'user', content: 'x' }] }),
+    ).toHaveProperty('error')
   })
 
-  test('T2: who may only add something is not told what was said, and adds it only where that is granted', async () => {
+  test('T2: who may only add something is not told what was said, and adds it only where that is declared and granted', async () => {
     const contextInjections = ['system', 'beforeUser'].map(position => ({ namespace: 'n', position, content: position }))
     const { raw, live, diagnosed } = await host(carrier, {
       mcpl: chat,
@@ -203,9 +212,22 @@ describe.each(carriers)('%s', carrier => {
     })
     const answer = await live.beforeInference(turn, { signal })
     expect(answer?.injections.map(({ position }) => position)).toEqual(['beforeUser'])
-    expect(diagnosed.map(({ code }) => code)).toEqual(['INJECTION_NOT_GRANTED'])
-    expect(raw.script.of('context/beforeInference')[0]?.['params']).toHaveProperty('userMessage', 'hi')
-    const hidden = { ...chat, contextHooks: { beforeInference: { observe: true, inject: { beforeUser: true } } } }
+    expect(diagnosed.map(({ code }) => code)).toEqual(['USE_UNDECLARED'])
+    expect(raw.script.of('context/beforeInference')[0]?.['params']).toHaveProperty('userMessage', null)
+    const [rooms, uses] = [chat.featureSets['chat.rooms'], ['contextHooks.beforeInference']]
+    const declaring = await host(carrier, {
+      mcpl: { ...chat, featureSets: { 'chat.rooms': { ...rooms, uses } } },
+      answers: { 'context/beforeInference': () => ({ featureSet: 'chat.rooms', contextInjections }) },
+    })
+    expect((await declaring.live.beforeInference(turn, { signal }))?.injections).toHaveLength(1)
+    expect(declaring.diagnosed.map(({ code }) => code)).toEqual(['INJECTION_NOT_GRANTED'])
+    expect(declaring.raw.script.of('context/beforeInference')[0]?.['params']).toHaveProperty('userMessage', 'hi')
+    const observe = { observe: true, inject: { beforeUser: true } }
+    const hidden = {
+      ...chat,
+      contextHooks: { beforeInference: observe },
+      featureSets: { 'chat.rooms': { ...rooms, uses } },
+    }
     const blind = await host(carrier, {
       mcpl: hidden,
       answers: { 'context/beforeInference': () => ({ featureSet: 'chat.rooms', contextInjections: [] }) },

@@ -76,6 +76,17 @@ describe.each(carriers)('%s', carrier => {
     expect(asked).toEqual(['lab.push'])
   })
 
+  test('L11.2-1, L9.2-1: no messages, messages of unknown roles and events without a name are refused', async () => {
+    const { raw, inferred, pushed } = await host(carrier)
+    for (const wrong of [[], [{ role: 'tool', content: 'x' }], [{ role: '', content: 'x' }]])
+      expect(await raw.ask('inference/request', { featureSet: 'lab.think', messages: wrong })).toHaveProperty(
+        'error.code',
+        -32602,
+      )
+    expect(await raw.ask('push/event', push({ eventId: '' }))).toHaveProperty('error.code', -32602)
+    expect([inferred, pushed]).toEqual([[], []])
+  })
+
   test('L11.2-1: featureSet and messages are required, the rest has its defaults', async () => {
     const { raw, inferred } = await host(carrier)
     expect(await raw.ask('inference/request', { featureSet: 'lab.think' })).toHaveProperty('error.code', -32602)

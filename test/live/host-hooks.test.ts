@@ -134,7 +134,7 @@ describe.each(carriers)('%s', carrier => {
     const patience = new AbortController()
     const asked = live.beforeInference(turn, { signal: patience.signal }).catch(() => 'given up')
     await raw.script.hears('context/beforeInference')
-    const request = { featureSet: 'lab.think', messages: [] }
+    const request = { featureSet: 'lab.think', messages: [{ role: 'user', content: 'x' }] }
     expect(await raw.ask('inference/request', request)).toMatchObject({
       error: { code: -32600, data: { reason: 'hook_in_progress', retryable: true } },
     })

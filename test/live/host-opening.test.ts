@@ -20,6 +20,24 @@ function liveTraffic({ script }: RawServer): readonly unknown[] {
   return names.filter(name => /^(context|state|featureSets|inference|scope|push|model|live|channels|mcpl)\//.test(name))
 }
 
+/** What a list has at one member of its entries. */
+async function namesIn(list: AsyncIterable<object>, member: string): Promise<unknown[]> {
+  const names: unknown[] = []
+  for await (const entry of list) names.push((entry as Frame)[member])
+  return names
+}
+
+const plainly = { tools: {}, resources: {}, prompts: {} }
+const uncached = { ttlMs: 0, cacheScope: 'private' }
+const plainAnswers = {
+  'tools/list': () => ({ tools: [{ name: 'any', inputSchema: { type: 'object' } }], ...uncached }),
+  'tools/call': () => ({ content: [{ type: 'text', text: 'done' }], state: { checkpoint: 'c' } }),
+  'resources/list': () => ({ resources: [{ uri: 'x://a', name: 'a' }], ...uncached }),
+  'resources/read': () => ({ contents: [{ uri: 'x://a', text: 'content' }], ...uncached }),
+  'prompts/list': () => ({ prompts: [{ name: 'hello' }], ...uncached }),
+  'prompts/get': () => ({ messages: [{ role: 'user', content: { type: 'text', text: 'Hello' } }] }),
+}
+
 describe.each(carriers)('%s', carrier => {
   test('L3.1-1: a host announces experimental.mcpl with version 0.2, and the revision is settled as without it', async () => {
     const { raw, client } = await host(carrier)
@@ -28,17 +46,29 @@ describe.each(carriers)('%s', carrier => {
   })
 
   test('L3.3-1: a server that announces none hears nothing of MCP Live, also not with a call', async () => {
-    const raw = await serve(carrier, {
-      answers: { 'tools/call': () => ({ content: [{ type: 'text', text: 'done' }], state: { checkpoint: 'c' } }) },
-    })
+    const raw = await serve(carrier, { capabilities: plainly, answers: plainAnswers })
     const { client } = await attach(raw)
     const outcome = await client.callTool('any', {}, { live: { state: { a: 1 }, scope: { label: '/tmp' } } })
+    await client.callTool('any', {}, { live: { checkpoint: 'c-1' } })
     expect([client.live, client.toolSet('any'), outcome.text, outcome.live]).toEqual([undefined, undefined, 'done', undefined])
-    const [call] = raw.script.of('tools/call')
-    expect(Object.keys(call?.['params'] as Frame).sort()).toEqual(
-      carrier === 'http 2026-07-28' ? ['_meta', 'arguments', 'name'] : ['arguments', 'name'],
-    )
-    expect(JSON.stringify(dig(call, 'params', '_meta', 'dev.vivarium/live'))).toBe(undefined)
+    for (const call of raw.script.of('tools/call')) {
+      expect(Object.keys(call['params'] as Frame).sort()).toEqual(
+        carrier === 'http 2026-07-28' ? ['_meta', 'arguments', 'name'] : ['arguments', 'name'],
+      )
+      expect(JSON.stringify(dig(call, 'params', '_meta', 'dev.vivarium/live'))).toBe(undefined)
+    }
+    expect(liveTraffic(raw)).toEqual([])
+  })
+
+  test('L3.3-1: tools, resources and prompts of a server that announces none work as usual', async () => {
+    const raw = await serve(carrier, { capabilities: plainly, answers: plainAnswers })
+    const { client } = await attach(raw)
+    expect(await namesIn(client.tools(), 'name')).toEqual(['any'])
+    expect(await namesIn(client.resources(), 'uri')).toEqual(['x://a'])
+    expect(await client.readResource('x://a')).toMatchObject({ contents: [{ text: 'content' }] })
+    expect(await namesIn(client.prompts(), 'name')).toEqual(['hello'])
+    expect(await client.getPrompt('hello')).toMatchObject({ messages: [{ content: { text: 'Hello' } }] })
+    expect((await client.callTool('any')).text).toBe('done')
     expect(liveTraffic(raw)).toEqual([])
   })
 
@@ -49,13 +79,12 @@ describe.each(carriers)('%s', carrier => {
       // Here a server can say something by itself only to whoever listens.
       await client.tools().next()
       expect(raw.script.of('live/listen')).toEqual([])
-      return
+    } else {
+      for (const method of ['push/event', 'inference/request', 'model/info', 'scope/elevate', 'channels/register'])
+        expect(await raw.ask(method, push())).toMatchObject({ error: { code: -32601 } })
+      raw.tell('push/event', push())
+      expect(await raw.ask('ping', {})).toMatchObject({ result: {} })
     }
-    for (const method of ['push/event', 'inference/request', 'model/info', 'scope/elevate', 'channels/register']) {
-      expect(await raw.ask(method, push())).toMatchObject({ error: { code: -32601 } })
-    }
-    raw.tell('push/event', push())
-    expect(await raw.ask('ping', {})).toMatchObject({ result: {} })
     expect(pushed).toEqual([])
   })
 
@@ -97,11 +126,34 @@ describe.each(carriers)('%s', carrier => {
     await live.beforeInference(turn, { signal })
     await live.afterInference(over, { signal })
     await live.rollback('lab.notes', 'c-1')
-    const policy = carrier === 'http 2026-07-28' ? 'live/listen' : 'featureSets/update'
-    expect(liveTraffic(raw)).toEqual([policy, 'context/beforeInference', 'context/afterInference', 'state/rollback'])
+    // A server of 0.2 is told in both ways.
+    const policy = carrier === 'http 2026-07-28' ? ['live/listen'] : ['featureSets/update', 'featureSets/update']
+    expect(liveTraffic(raw)).toEqual([...policy, 'context/beforeInference', 'context/afterInference', 'state/rollback'])
     for (const method of ['context/beforeInference', 'context/afterInference', 'state/rollback']) {
       expect(raw.script.of(method)[0]).toHaveProperty('id')
     }
+  })
+
+  test('L4.1-2: what a host tells without asking are notifications: pieces of an answer, and that an inference is over', async () => {
+    const { raw, live } = await host(carrier, {
+      mcpl: { ...mcpl, contextHooks: { beforeInference: true, afterInference: { blocking: false } } },
+      handlers: {
+        onInfer: async (_, { chunk }) => {
+          chunk('thought')
+          return { content: 'thought', model: 'm-1', finishReason: 'end_turn', usage: { inputTokens: 3, outputTokens: 1 } }
+        },
+      },
+    })
+    const messages = [{ role: 'user', content: 'think' }]
+    await raw.ask('inference/request', { featureSet: 'lab.think', stream: true, messages }, 'q')
+    await live.afterInference(over, { signal: new AbortController().signal })
+    await raw.script.hears('context/afterInference')
+    // Where a host can only ask, pieces go with its answers, and what is over is asked without a need for the answer (A17).
+    const stateless = carrier === 'http 2026-07-28'
+    const told = raw.script.of(stateless ? 'live/answer' : 'inference/chunk')
+    expect(told.length).toBeGreaterThan(0)
+    for (const frame of [...told, ...raw.script.of('context/afterInference')]) expect('id' in frame).toBe(stateless)
+    if (stateless) expect(JSON.stringify(told)).toContain('"chunks":[')
   })
 
   test('L4.1-3: a method in the wrong direction is answered -32601, and ignored as a notification', async () => {
@@ -122,7 +174,7 @@ describe.each(carriers)('%s', carrier => {
     expect(await live.beforeInference(turn, { signal })).toBe(undefined)
     expect(await live.afterInference(over, { signal })).toBe(undefined)
     expect(await raw.ask('push/event', push())).toMatchObject({ error: { code: -32601, data: { capability: 'pushEvents' } } })
-    const thinking = await raw.ask('inference/request', { featureSet: 'lab.think', messages: [] })
+    const thinking = await raw.ask('inference/request', { featureSet: 'lab.think', messages: [{ role: 'user', content: 'x' }] })
     expect(thinking).toMatchObject({ error: { code: -32601, data: { capability: 'inferenceRequest' } } })
     expect([pushed, inferred, raw.script.of('context/beforeInference')]).toEqual([[], [], []])
   })

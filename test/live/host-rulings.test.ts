@@ -13,6 +13,9 @@ const unknownMethod = () => {
 }
 const all = Object.keys(mcpl.featureSets)
 
+/** The same server, as one of a later version. */
+const later = { ...mcpl, version: '0.4' }
+
 describe.each(sessionCarriers)('%s', carrier => {
   test('A1: what a server announces is read inside its capabilities, then beside them', async () => {
     const beside = { experimental: { mcpl } }
@@ -27,11 +30,11 @@ describe.each(sessionCarriers)('%s', carrier => {
   test('A1: mcpl: true is a live server that declares nothing', async () => {
     const { live, raw } = await host(carrier, { mcpl: true })
     expect([live.featureSets.size, live.dialect.label]).toEqual([0, '0.2'])
-    expect(raw.script.of('featureSets/update')).toHaveLength(1)
+    expect(raw.script.of('featureSets/update')).toHaveLength(2)
   })
 
   test('A2: the selection goes out as a request with effectiveCapabilities, and a receipt ends the exchange', async () => {
-    const { raw } = await host(carrier)
+    const { raw } = await host(carrier, { mcpl: later })
     const [update] = raw.script.of('featureSets/update')
     expect(update).toHaveProperty('id')
     expect(update?.['params']).toEqual({
@@ -55,8 +58,34 @@ describe.each(sessionCarriers)('%s', carrier => {
     expect(raw.script.of('featureSets/update')).toHaveLength(1)
   })
 
+  test('A2: a server of 0.2 is told by the notification at once, and by the request right after it', async () => {
+    const { raw, live } = await host(carrier)
+    await live.update()
+    const updates = raw.script.of('featureSets/update')
+    expect(updates.map(frame => 'id' in frame)).toEqual([false, true, false, true])
+    const { effectiveCapabilities, ...lists } = (updates[1]?.['params'] ?? {}) as Frame
+    expect([updates[0]?.['params'], effectiveCapabilities]).toEqual([lists, expect.any(Array)])
+  })
+
+  test('A2: one that never answers the request costs two seconds once, before its first push is answered', async () => {
+    const clock = fakeClock()
+    const raw = await serve(carrier, { mcpl, answers: { 'featureSets/update': () => silence } })
+    const connecting = attach(raw, { connecting: { clock } })
+    await raw.script.hears('featureSets/update', 2)
+    const pushing = raw.begin('push/event', push())
+    clock.advance(1_999)
+    expect(await raw.ask('model/info', {})).toHaveProperty('result.id', 'm-1')
+    expect(raw.script.heard.filter(({ id, method }) => id === pushing && method === undefined)).toEqual([])
+    clock.advance(1)
+    const { client } = await connecting
+    expect(await raw.answerTo(pushing)).toHaveProperty('result.accepted', true)
+    await client.live?.update()
+    await raw.script.hears('featureSets/update', 3)
+    expect(raw.script.of('featureSets/update').map(frame => 'id' in frame)).toEqual([false, true, false])
+  })
+
   test('A2: -32601 brings the notification, now and for later updates', async () => {
-    const { raw, live } = await host(carrier, { answers: { 'featureSets/update': unknownMethod } })
+    const { raw, live } = await host(carrier, { mcpl: later, answers: { 'featureSets/update': unknownMethod } })
     await live.update()
     await raw.script.hears('featureSets/update', 3)
     const updates = raw.script.of('featureSets/update')
@@ -67,6 +96,7 @@ describe.each(sessionCarriers)('%s', carrier => {
 
   test('A2: any other refusal of the request does so, too', async () => {
     const { raw } = await host(carrier, {
+      mcpl: later,
       answers: {
         'featureSets/update': (_, { id }) => {
           if (id !== undefined) throw new Refusal(-32602, 'malformed')
@@ -79,11 +109,11 @@ describe.each(sessionCarriers)('%s', carrier => {
 
   test('A2: 15 s of silence do so, too; data waits meanwhile, control is answered at once', async () => {
     const clock = fakeClock()
-    const raw = await serve(carrier, { mcpl, answers: { 'featureSets/update': () => silence } })
+    const raw = await serve(carrier, { mcpl: { ...later, channels: true }, answers: { 'featureSets/update': () => silence } })
     const connecting = attach(raw, { connecting: { clock } })
     await raw.script.hears('featureSets/update')
     const pushing = raw.begin('push/event', push())
-    const thinking = raw.begin('inference/request', { featureSet: 'lab.think', messages: [] })
+    const thinking = raw.begin('inference/request', { featureSet: 'lab.think', messages: [{ role: 'user', content: 'x' }] })
     expect(await raw.ask('model/info', {})).toHaveProperty('result.id', 'm-1')
     expect(await raw.ask('channels/register', { channels: [{ id: 'c' }] })).toMatchObject({
       result: { results: [{ id: 'c', accepted: true }] },
@@ -104,7 +134,7 @@ describe.each(sessionCarriers)('%s', carrier => {
   test('A2: a server that reads nothing before its channels are registered gets both answers', async () => {
     const registered = Promise.withResolvers<void>()
     const raw = await serve(carrier, {
-      mcpl,
+      mcpl: { ...mcpl, channels: true, featureSets: { chat: { description: 'Chat', uses: ['channels.publish'] } } },
       answers: {
         'featureSets/update': async () => {
           await registered.promise
@@ -141,6 +171,21 @@ describe.each(sessionCarriers)('%s', carrier => {
       answers: { 'featureSets/update': () => ({ accepted: true, mode: 'degraded', unavailableFeatures }) },
     })
     expect(diagnosed).toMatchObject([{ code: 'SET_UNAVAILABLE', message: expect.stringContaining('"lab.push"') }])
+  })
+
+  test('A2: what a set misses is told by whose it would be to give it, and nothing is told that nobody said', async () => {
+    const unavailableFeatures = ['pushEvents', 'sensors', undefined].map(path => {
+      return { featureSet: 'lab.push', missingCapabilities: [path].flat().filter(Boolean), effect: 'disabled' }
+    })
+    const { diagnosed } = await host(carrier, {
+      answers: { 'featureSets/update': () => ({ accepted: true, unavailableFeatures }) },
+    })
+    const said = 'The server says that its feature set "lab.push" will not work'
+    expect(diagnosed.map(({ message }) => message)).toEqual([
+      `${said}: this host does not grant "pushEvents"`,
+      `${said}: the server itself does not announce "sensors"`,
+      `${said}, and not what it misses`,
+    ])
   })
 
   test('A8: ids count per direction: what the server asks under numbers of ours is answered for itself', async () => {
@@ -201,13 +246,24 @@ describe.each(carriers)('%s', carrier => {
     expect(bare.live.featureSets.size).toBe(0)
   })
 
-  test('A4: a set that pushes without saying so is heard, and the mismatch is reported', async () => {
+  test('A4: a set that pushes without saying so is refused, and heard where somebody allows it more than it declares', async () => {
     const featureSets = { heartbeat: { description: 'Wakes', uses: ['tools'] } }
-    const { raw, pushed, diagnosed } = await host(carrier, { mcpl: { ...mcpl, featureSets } })
+    const wakes = { featureSet: 'heartbeat' }
+    const { raw, pushed, diagnosed } = await host(carrier, { mcpl: { ...mcpl, contextHooks: false, featureSets } })
     for (const eventId of ['a', 'b']) {
-      expect(await raw.ask('push/event', push({ featureSet: 'heartbeat', eventId }))).toHaveProperty('result.accepted', true)
+      expect(await raw.ask('push/event', push({ ...wakes, eventId }))).toMatchObject({
+        error: { code: -32001, message: 'Feature set not enabled', data: { ...wakes, canEnable: false, use: 'pushEvents' } },
+      })
     }
-    expect([pushed.length, diagnosed.map(({ code }) => code)]).toEqual([2, ['USE_UNDECLARED']])
+    expect([pushed.length, diagnosed.map(({ code }) => code)]).toEqual([0, ['USE_UNDECLARED']])
+    const allowed = await host(carrier, {
+      mcpl: { ...mcpl, contextHooks: false, featureSets },
+      handlers: {
+        select: () => ({ enabled: ['*'], disabled: [], canEnable: () => true, uses: { heartbeat: ['pushEvents'] } }),
+      },
+    })
+    expect(await allowed.raw.ask('push/event', push(wakes))).toHaveProperty('result.accepted', true)
+    expect([allowed.pushed.length, allowed.diagnosed]).toEqual([1, []])
   })
 
   test('A5: the version of a peer is a hint: whatever it says, it is heard', async () => {
@@ -265,7 +321,7 @@ describe.each(carriers)('%s', carrier => {
       ['0.4', image],
     ] as const) {
       const { raw, live } = await host(carrier, {
-        mcpl: { ...mcpl, version, channels: true },
+        mcpl: { ...mcpl, version, channels: true, featureSets: { chat: { description: 'Chat', uses: ['channels.publish'] } } },
         answers: { 'channels/publish': () => ({ delivered: true }) },
       })
       await live.publish('chat', [image])
@@ -323,7 +379,7 @@ describe.each(carriers)('%s', carrier => {
     const patience = new AbortController()
     const hooking = busy.live.beforeInference(turn, { signal: patience.signal }).catch(() => {})
     await busy.raw.script.hears('context/beforeInference')
-    const request = { featureSet: 'lab.think', messages: [] }
+    const request = { featureSet: 'lab.think', messages: [{ role: 'user', content: 'x' }] }
     expect(await free.raw.ask('inference/request', request)).toHaveProperty('result.content', 'thought')
     expect(await busy.raw.ask('inference/request', request)).toHaveProperty('error.data.reason', 'hook_in_progress')
     patience.abort()

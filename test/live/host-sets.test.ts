@@ -7,7 +7,10 @@ import type { Frame } from './raw/script.ts'
 
 /** The selections that the host has told, in order. */
 function selections({ script, carrier }: RawServer): Frame[] {
-  if (carrier !== 'http 2026-07-28') return script.of('featureSets/update').map(({ params }) => params as Frame)
+  if (carrier !== 'http 2026-07-28') {
+    const requests = script.of('featureSets/update').filter(frame => 'id' in frame)
+    return requests.map(({ params }) => params as Frame)
+  }
   return script.of('live/listen').map(({ params }) => (params as Frame)['policy'] as Frame)
 }
 
@@ -16,7 +19,7 @@ const selection = (more: Partial<Selection> = {}): Selection => ({ enabled: [], 
 describe.each(carriers)('%s', carrier => {
   test('L6.2-2: what a set uses beside the known capabilities grants nothing and harms nothing', async () => {
     const featureSets = { odd: { description: 'Odd', uses: ['pushEvents', 'telepathy', 'tools'] } }
-    const { raw, diagnosed } = await host(carrier, { mcpl: { ...mcpl, featureSets } })
+    const { raw, diagnosed } = await host(carrier, { mcpl: { ...mcpl, contextHooks: false, featureSets } })
     expect(diagnosed).toMatchObject([{ code: 'USE_UNKNOWN', message: expect.stringContaining('telepathy') }])
     expect(await raw.ask('push/event', push({ featureSet: 'odd' }))).toHaveProperty('result.accepted', true)
   })
@@ -56,7 +59,10 @@ describe.each(carriers)('%s', carrier => {
     const { raw, pushed, inferred } = await host(carrier)
     const { featureSet: _, ...untagged } = push()
     expect(await raw.ask('push/event', untagged)).toHaveProperty('error.code', -32602)
-    expect(await raw.ask('inference/request', { messages: [] })).toHaveProperty('error.code', -32602)
+    expect(await raw.ask('inference/request', { messages: [{ role: 'user', content: 'x' }] })).toHaveProperty(
+      'error.code',
+      -32602,
+    )
     expect(await raw.ask('scope/elevate', { scope: { label: 'x' } })).toHaveProperty('error.code', -32602)
     expect([pushed, inferred]).toEqual([[], []])
   })
@@ -77,7 +83,9 @@ describe.each(carriers)('%s', carrier => {
       data: { featureSet: 'lab.off', canEnable: true },
     }
     expect(await raw.ask('push/event', push({ featureSet: 'lab.off' }))).toMatchObject({ error })
-    expect(await raw.ask('inference/request', { featureSet: 'lab.off', messages: [] })).toMatchObject({ error })
+    expect(
+      await raw.ask('inference/request', { featureSet: 'lab.off', messages: [{ role: 'user', content: 'x' }] }),
+    ).toMatchObject({ error })
     expect(await raw.ask('scope/elevate', { featureSet: 'lab.off', scope: { label: 'x' } })).toMatchObject({ error })
     expect([pushed, inferred]).toEqual([[], []])
   })

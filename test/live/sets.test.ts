@@ -95,13 +95,17 @@ describe.each(places)('a live server on %s', place => {
     expect(await host.ask('context/beforeInference', turn('x'))).toHaveProperty('result')
     expect(await host.ask('context/afterInference', turn('x', { assistantMessage: 'y' }))).toHaveProperty('result')
     expect(await host.ask('state/rollback', { featureSet: 'git.commit', checkpoint: 'none' })).toHaveProperty('error')
-    if (stateless) return
-    const before = host.frames.length
-    host.tell('featureSets/update', { disabled: ['memory.silent'] })
-    host.tell('inference/chunk', { requestId: 99, index: 0, delta: 'x' })
-    host.tell('context/afterInference', turn('x', { assistantMessage: 'y', usage: { inputTokens: 1, outputTokens: 1 } }))
-    await host.quiet()
-    expect(host.frames.length).toBe(before + 1)
+    if (stateless) {
+      // Where a host only asks, what it would tell there are requests whose answers say nothing new (A17).
+      expect(await host.ask('context/afterInference', turn('x', { assistantMessage: 'y' }))).toHaveProperty('result')
+    } else {
+      const before = host.frames.length
+      host.tell('featureSets/update', { disabled: ['memory.silent'] })
+      host.tell('inference/chunk', { requestId: 99, index: 0, delta: 'x' })
+      host.tell('context/afterInference', turn('x', { assistantMessage: 'y', usage: { inputTokens: 1, outputTokens: 1 } }))
+      await host.quiet()
+      expect(host.frames.length).toBe(before + 1)
+    }
   })
 
   it('L4.1-3: a method of the other direction is not found as a request, and ignored as a notification', async () => {
@@ -221,6 +225,16 @@ describe.each(places)('a live server on %s', place => {
     expect(host.said).toEqual([])
     await host.select({ enabled: ['memory.proactive'], disabled: [] })
     expect((await host.next('push/event')).params['eventId']).toBe('q')
+  })
+
+  it('A3: what changes is told by name, also to hosts that read a list in the hello', async () => {
+    const host = await hosted(place, { mcpl: { version: '0.2', scopedAccess: true } })
+    expect(host.declared['featureSets']).toBeInstanceOf(Array)
+    await host.call('sets', { add: 'late.set' })
+    expect((await host.next('featureSets/changed')).params).toEqual({
+      added: { 'late.set': { description: 'Came later', uses: ['pushEvents'] } },
+      removed: [],
+    })
   })
 
   it('L6.7-4: what is added and removed is announced, and what was removed can no longer be used', async () => {

@@ -24,7 +24,7 @@ export async function openCell(target: Target, revision: RevisionId, options: Co
   const logs: LogMessage[] = []
   const client = await connect(target, {
     onElicit: question =>
-      question.mode === 'form' ? { action: 'accept', content: { fish: 'cod', count: 2 } } : { action: 'accept' },
+      question.mode === 'form' ? { action: 'accept', content: { fish: 'cod', count: 2, confirm: true } } : { action: 'accept' },
     onSample: () => ({ role: 'assistant', content: { type: 'text', text: 'dish' }, model: 'the-model' }),
     roots: [{ uri: 'file:///home/ada', name: 'home' }],
     onLog: message => logs.push(message),

@@ -24,6 +24,8 @@ interface Session {
   calls: number
   listens: boolean
   ended: boolean
+  /** Used since it was opened. */
+  spoke: boolean
 }
 
 class Model {
@@ -42,6 +44,14 @@ class Model {
   /** No right to be there once somebody wants its place. */
   mayLive(session: Session): boolean {
     return !session.ended && (this.held(session) || this.now - session.seen <= idleMs)
+  }
+
+  /** Gives way to a new one of this owner where there is no room: `count` says how many an owner has. */
+  yields(session: Session, owner: string, count: (owner: string) => number): boolean {
+    if (!this.mayLive(session) || this.held(session)) return false
+    if (session.owner === owner || (!session.spoke && session.owner === '')) return !session.spoke
+    if ((session.owner === '') !== (owner === '')) return session.owner === ''
+    return count(session.owner) > count(owner) + 1
   }
 
   /** Long enough for a sweep to have come by. */
@@ -108,6 +118,8 @@ function compare(model: Model, real: Real): void {
   }
 }
 
+const fresh = { slack: 0, calls: 0, listens: false, ended: false, spoke: false }
+
 type Command = fc.AsyncCommand<Model, Real>
 const owners = fc.constantFrom('', 'ann', 'bob')
 const which = fc.nat({ max: 5 })
@@ -116,17 +128,26 @@ const sessionAt = (model: Model, back: number): Session | undefined => model.ses
 const open = owners.map<Command>(owner =>
   command(`open for ${owner}`, async (model, real) => {
     const own = model.sessions.filter(session => owner !== '' && session.owner === owner)
-    const full =
-      model.sessions.filter(each => model.mustLive(each)).length >= most ||
-      own.filter(each => model.mustLive(each)).length >= mostEach
+    const count = (of: string): number => model.sessions.filter(each => each.owner === of && model.mayLive(each)).length
+    const yielding = model.sessions.filter(each => model.yields(each, owner, count))
+    const fullEach = own.filter(each => model.mustLive(each)).length >= mostEach
+    const fullAll = model.sessions.filter(each => model.mustLive(each)).length >= most
+    const full = fullEach || (fullAll && yielding.length === 0)
     const room =
       model.sessions.filter(each => model.mayLive(each)).length < most &&
       own.filter(each => model.mayLive(each)).length < mostEach
     const answer = await post(real, callerOf(owner), { method: 'initialize', params: helloParams('2025-11-25') })
     if (full) expect(answer).toEqual({ status: 503, session: undefined })
-    if (room) expect(answer.status).toBe(200)
-    if (answer.session !== undefined)
-      model.sessions.push({ owner, id: answer.session, seen: model.now, slack: 0, calls: 0, listens: false, ended: false })
+    if (room || (fullAll && !fullEach && yielding.length > 0)) expect(answer.status).toBe(200)
+    // At most one made room, and only one that had to.
+    const live = new Set([...real.server.engine.sessions.all()].map(({ session }) => session))
+    const gone = model.sessions.filter(each => model.mustLive(each) && !live.has(each.id))
+    expect(gone.length).toBeLessThanOrEqual(answer.status === 200 ? 1 : 0)
+    for (const each of gone) {
+      expect(yielding).toContain(each)
+      each.ended = true
+    }
+    if (answer.session !== undefined) model.sessions.push({ ...fresh, owner, id: answer.session, seen: model.now })
     compare(model, real)
   }),
 )
@@ -138,7 +159,7 @@ const use = fc.tuple(which, owners).map<Command>(([back, owner]) =>
     const { status } = await post(real, callerOf(owner, session?.id ?? 'nothing'), { method: 'ping' })
     if (session === undefined || session.owner !== owner || model.mustBeGone(session)) expect(status).toBe(404)
     else if (model.mustLive(session)) expect(status).toBe(200)
-    if (session !== undefined && status === 200) Object.assign(session, { seen: model.now, slack: 0 })
+    if (session !== undefined && status === 200) Object.assign(session, { seen: model.now, slack: 0, spoke: true })
     compare(model, real)
   }),
 )
@@ -166,7 +187,7 @@ const begin = which.map<Command>(back =>
     const finish = waiting.pop()
     if (finish === undefined) throw new Error('The call did not begin')
     real.jobs.set(session, [...(real.jobs.get(session) ?? []), finish])
-    Object.assign(session, { calls: session.calls + 1, seen: model.now, slack: 0 })
+    Object.assign(session, { calls: session.calls + 1, seen: model.now, slack: 0, spoke: true })
     compare(model, real)
   }),
 )
@@ -190,7 +211,7 @@ const listen = which.map<Command>(back =>
     const stream = lane(() => {})
     real.server.door.listen(callerOf(session.owner, session.id), stream)
     real.streams.set(session, stream)
-    Object.assign(session, { listens: true, seen: model.now, slack: 0 })
+    Object.assign(session, { listens: true, seen: model.now, slack: 0, spoke: true })
     compare(model, real)
   }),
 )

@@ -12,11 +12,13 @@ const carried = ['state', 'checkpoint', 'scope']
 const live = { CallToolResult: ['state'], CallToolRequestParams: carried }
 /** Where params have no definition of their own. */
 const liveWithin = { CallToolResult: ['state'], 'CallToolRequest/params': carried }
+/** Where tools have no `_meta`, MCP Live names the set of a tool beside its name. */
+const liveBeside = { ...liveWithin, Tool: ['featureSet'] }
 
 /** Words that are no part of a wire's schema, but belong on it all the same. */
 const extras: Partial<Record<Judged, Readonly<Record<string, readonly string[]>>>> = {
-  '2024-11-05': liveWithin,
-  '2025-03-26': liveWithin,
+  '2024-11-05': liveBeside,
+  '2025-03-26': liveBeside,
   '2025-06-18': liveWithin,
   // Extensions were agreed on while this wire was the newest, and are declared on it beside its own capabilities.
   '2025-11-25': { ServerCapabilities: ['extensions'], ClientCapabilities: ['extensions'], ...live },

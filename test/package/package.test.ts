@@ -34,6 +34,7 @@ const allowed = [
   /^examples\/(?!.*\.test\.ts$).+\.(ts|md|json|ya?ml)$/,
   /^bin\/vivarium\.mjs$/,
   /^dist\/[a-z]+\.js(\.map)?$/,
+  /^dist\/web\/(chunks\/)?[\w.-]+\.js$/,
   /^dist\/cli\/main\.js(\.map)?$/,
   /^dist\/chunks\/[\w.-]+\.js(\.map)?$/,
   /^dist\/types\/[\w/-]+\.d\.ts$/,
@@ -83,34 +84,153 @@ describe('the tarball', () => {
   )
 })
 
+/** What the compiler has against our types in a project that has the package, its dependencies and these packages. */
+async function complaints(
+  project: string,
+  { entries, packages, options }: { entries: readonly string[]; packages: readonly string[]; options: object },
+): Promise<string[]> {
+  const home = join(folder, project)
+  const modules = join(home, 'node_modules')
+  await mkdir(join(modules, 'vivarium'), { recursive: true })
+  await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', join(modules, 'vivarium')])
+  const { dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  for (const name of [...Object.keys(dependencies), ...packages]) {
+    await mkdir(dirname(join(modules, name)), { recursive: true })
+    await symlink(join(root, 'node_modules', name), join(modules, name), 'dir')
+  }
+  const uses = entries.map((name, at) => `import * as entry${at} from 'vivarium/${name}'\nexport const used${at} = entry${at}`)
+  await writeFile(join(home, 'consumer.ts'), `${uses.join('\n')}\n`)
+  const strict = { target: 'es2024', strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true }
+  const compilerOptions = { module: 'nodenext', ...strict, ...options }
+  await writeFile(join(home, 'package.json'), '{"type":"module"}')
+  await writeFile(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['consumer.ts'] }))
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
+  const { stdout } = await run(process.execPath, [tsc, '-p', home, '--pretty', 'false'], { maxBuffer: 8 * 1024 * 1024 }).catch(
+    (error: { stdout: string }) => error,
+  )
+  // What the types of others get wrong is theirs.
+  const ours = /node_modules\/vivarium\/|(^|\/)consumer\.ts\(/
+  return stdout.split('\n').filter(line => / error TS\d+/.test(line) && ours.test(line))
+}
+
 test(
   'the types of every entry can be checked where no optional peer is installed',
   async () => {
-    const home = join(folder, 'consumer')
-    const modules = join(home, 'node_modules')
-    await mkdir(join(modules, 'vivarium'), { recursive: true })
-    await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', join(modules, 'vivarium')])
-    const { dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
-    for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types']) {
-      await mkdir(dirname(join(modules, name)), { recursive: true })
-      await symlink(join(root, 'node_modules', name), join(modules, name), 'dir')
-    }
+    const options = { types: ['node'], lib: ['es2024', 'esnext.disposable'] }
     const entries = Object.keys(present(PUBLIC))
-    const uses = entries.map((name, at) => `import * as entry${at} from 'vivarium/${name}'\nexport const used${at} = entry${at}`)
-    await writeFile(join(home, 'consumer.ts'), `${uses.join('\n')}\n`)
-    const compilerOptions = {
-      ...{ module: 'nodenext', target: 'es2024', strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false },
-      ...{ noEmit: true, types: ['node'], lib: ['es2024', 'esnext.disposable'] },
-    }
-    await writeFile(join(home, 'package.json'), '{"type":"module"}')
-    await writeFile(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['consumer.ts'] }))
-    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
-    const { stdout } = await run(process.execPath, [tsc, '-p', home, '--pretty', 'false'], { maxBuffer: 8 * 1024 * 1024 }).catch(
-      (error: { stdout: string }) => error,
-    )
-    // What the types of others get wrong is theirs.
-    const ours = /node_modules\/vivarium\/|(^|\/)consumer\.ts\(/
-    expect(stdout.split('\n').filter(line => / error TS\d+/.test(line) && ours.test(line))).toEqual([])
+    expect(await complaints('consumer', { entries, packages: ['@types/node', 'undici-types'], options })).toEqual([])
   },
   slow,
 )
+
+test(
+  'the types of every entry but the tools for tests can be checked without those of Node, by a project for the web',
+  async () => {
+    const entries = Object.keys(present(PUBLIC)).filter(name => name !== 'testing' && name !== 'conformance')
+    for (const module of ['nodenext', 'esnext']) {
+      const resolution = module === 'esnext' ? { moduleResolution: 'bundler' } : {}
+      const options = { module, ...resolution, target: 'es2023', types: [], lib: ['es2023', 'dom', 'dom.iterable'] }
+      expect(await complaints(`web-${module}`, { entries, packages: [], options })).toEqual([])
+    }
+  },
+  slow,
+)
+
+test(
+  'every entry tells an old Node in words which one is needed, and shows no stack',
+  async () => {
+    const old = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`
+    for (const name of Object.keys(present(PUBLIC)).filter(each => each !== 'hono')) {
+      const words = ['--import', `data:text/javascript,${encodeURIComponent(old)}`, join(root, `dist/${name}.js`)]
+      const { stderr } = await run(process.execPath, words).catch((error: { stderr: string }) => error)
+      expect(stderr, name).toMatch(/vivarium needs Node 22\.18 or newer, this is 20\.20\.2/)
+      expect(stderr, name).not.toMatch(/^ {4}at /m)
+    }
+  },
+  slow,
+)
+
+/** The commands of a page, block by block, without what is said about them. */
+function commandsIn(page: string): string[][] {
+  const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, text = '']) => text)
+  return blocks.map(text =>
+    text
+      .split('\n')
+      .map(line => line.replace(/\s+#.*$/, '').trim())
+      .filter(line => line !== ''),
+  )
+}
+
+test(
+  'the first lines of the README work as written, with the tarball that they name',
+  async () => {
+    const [inClone = [], [install = '', ...begun] = []] = commandsIn(await readFile(join(root, 'README.md'), 'utf8'))
+    expect(inClone).toContain('npm ci && npm pack')
+    expect(install).toBe(`npm install ../vivarium/${tarball.split('/').at(-1)} zod`)
+    // What npm would fetch is here already: the tarball is unpacked, what it needs is linked.
+    const home = join(folder, 'own')
+    await installed(home)
+    const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+    for (const word of inClone.flatMap(line => line.split(' && ')))
+      expect(scripts[word.replace('npm ', '')] ?? /^npm (ci|pack)$/.exec(word)).toBeTruthy()
+    let cwd = home
+    const said: string[] = []
+    for (const command of begun.flatMap(line => line.split(' && '))) {
+      if (command.startsWith('cd ')) cwd = join(cwd, command.slice(3))
+      else {
+        const words = command.replace(/^npx vivarium /, '').split(' ')
+        // It is the same without npm's own work, and judged at one revision.
+        const more = words[0] === 'new' ? ['--no-install'] : words[0] === 'test' ? ['--revision', '2026-07-28'] : []
+        const { stdout } = await run(
+          process.execPath,
+          [join(home, 'node_modules/vivarium/bin/vivarium.mjs'), ...words, ...more],
+          { cwd },
+        )
+        said.push(stdout)
+      }
+    }
+    expect(said).toEqual([
+      expect.stringContaining('+ notes/server.ts'),
+      expect.stringContaining('"text": "hello"'),
+      expect.stringContaining(' 0 failed'),
+    ])
+  },
+  slow,
+)
+
+test(
+  'a new server is built and bundled as it is, and what it keeps is not committed',
+  async () => {
+    const home = join(folder, 'scaffolded')
+    await installed(home)
+    const vivarium = (...words: string[]) =>
+      run(process.execPath, [join(home, 'node_modules/vivarium/bin/vivarium.mjs'), ...words], { cwd })
+    let cwd = home
+    await vivarium('new', 'notes', '--no-install')
+    cwd = join(home, 'notes')
+    await symlink(join(home, 'node_modules'), join(cwd, 'node_modules'), 'dir')
+    const { scripts } = JSON.parse(await readFile(join(cwd, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+    const [build = '', bundle = ''] = scripts['bundle']?.split(' && ') ?? []
+    expect([build, bundle]).toEqual(['npm run build', 'vivarium bundle --mcpb'])
+    await expect(vivarium(...bundle.split(' ').slice(1))).rejects.toThrow('Make it: npm run build')
+    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc')
+    await run(process.execPath, [tsc, ...(scripts['build'] ?? '').split(' ').slice(1)], { cwd })
+    await run(process.execPath, [tsc, ...(scripts['types'] ?? '').split(' ').slice(1)], { cwd })
+    const { stdout } = await vivarium(...bundle.split(' ').slice(1))
+    expect(stdout).toMatch(/^notes-0\.1\.0\.mcpb {2}/)
+  },
+  slow,
+)
+
+/** A project with the tarball and zod, as npm would have made it. */
+async function installed(home: string): Promise<void> {
+  const modules = join(home, 'node_modules')
+  await mkdir(join(modules, 'vivarium'), { recursive: true })
+  await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', join(modules, 'vivarium')])
+  const { dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  for (const name of [...Object.keys(dependencies), 'zod', '@types/node', 'undici-types', 'typescript', 'node']) {
+    await mkdir(dirname(join(modules, name)), { recursive: true })
+    await symlink(join(root, 'node_modules', name), join(modules, name), 'dir')
+  }
+  await writeFile(join(home, 'package.json'), JSON.stringify({ type: 'module', dependencies: { vivarium: `file:${tarball}` } }))
+}

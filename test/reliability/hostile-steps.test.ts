@@ -238,7 +238,7 @@ describe.each(eras)('at %s', revision => {
     const begun = await Promise.all(Array.from({ length: 20 }, (_, index) => begin(wire, `t${index}`)))
     expect(begun.filter(frame => frame['result'] !== undefined)).toHaveLength(5)
     const refused = begun.filter(frame => frame['error'] !== undefined).map(frame => errorOf(frame).data?.['code'])
-    expect(new Set(refused)).toEqual(new Set(['SERVER_UNAVAILABLE']))
+    expect(new Set(refused)).toEqual(new Set(['QUOTA_EXHAUSTED']))
     const open = begun.findIndex(frame => frame['result'] !== undefined)
     await rollBack(wire, `t${open}`)
     expect(resultOf(await begin(wire, 'one-more'))['status']).toBe('begun')

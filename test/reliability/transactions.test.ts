@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { type Client, classify, connect, type Problem } from '../../src/client/index.ts'
+import { type Client, classify, connect, type EventReader, type Problem } from '../../src/client/index.ts'
 import { createServer, type Principal, type RevisionId, type Server, type ServerOptions } from '../../src/server/index.ts'
 import { connectInMemory, memoryPair } from '../../src/testing/index.ts'
 import { expectFits } from '../extension-schemas.ts'
@@ -135,6 +135,36 @@ describe.each(cases)('transactions at $revision on $kind', ({ revision, kind }) 
     expect(report.steps.map(({ status }) => status)).toEqual(['compensated', 'compensated', 'failed'])
   })
 
+  test('E5-14: the order is that in which steps were begun, not ended, and one is taken back at a time', async () => {
+    const { mcp, world } = await begin(revision, kind)
+    const tx = await mcp.transaction()
+    const [entered, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    let [running, most] = [0, 0]
+    world.on = async (tool, { title }) => {
+      if (title === 'early') {
+        entered.resolve()
+        await gate.promise
+      }
+      if (tool !== 'delete') return
+      most = Math.max(most, ++running)
+      await new Promise(setImmediate)
+      running--
+    }
+    const early = tx.callTool('create', { title: 'early' }, { step: 'early' })
+    await entered.promise
+    await tx.callTool('create', { title: 'late' }, { step: 'late' })
+    gate.resolve()
+    await early
+    const report = await tx.rollback()
+    expect(report.steps.map(({ id, status }) => [id, status])).toEqual([
+      ['early', 'compensated'],
+      ['late', 'compensated'],
+    ])
+    // T-1 is what the late step made, which ended first.
+    expect(world.log).toEqual(['create T-1', 'create T-2', 'delete T-1', 'delete T-2'])
+    expect(most).toBe(1)
+  })
+
   test('E5-14: a compensation that fails does not stop the others, and is on the list of what is stuck', async () => {
     const { mcp, world, server } = await begin(revision, kind)
     const tx = await mcp.transaction()
@@ -253,6 +283,49 @@ describe.each(cases)('transactions, further, at $revision on $kind', ({ revision
     })
     expect(world.tickets.size).toBe(0)
     expect(await tx.callTool('create', { title: 'c' })).toMatchObject({ problem: { code: 'TRANSACTION_CONFLICT' } })
+  })
+
+  test('E5-16: who subscribed to it hears on the wire that his was rolled back by itself, and nobody else does', async () => {
+    const clock = stores.clock()
+    const store = await stores.urlOn(kind, clock)
+    const world = newWorld()
+    const server = tracker(world, { store, clock, transactions: { events: true } })
+    cleanups.push(() => server.close())
+    const [ann, bob] = [await connectAs(server, revision, { id: 'ann' }), await connectAs(server, revision, { id: 'bob' })]
+    const [hers, his] = [ann, bob].map(mcp => mcp.events(['transaction_rolled_back'])) as [EventReader, EventReader]
+    await Promise.all([hers.ready, his.ready])
+    const tx = await ann.transaction({ timeout: '10s' })
+    await tx.callTool('create', { title: 'a' })
+    await until(clock, () => tx.status())
+    for await (const { payload } of hers) {
+      expect(payload).toEqual({ transaction_id: tx.id, status: 'rolled_back', reason: 'Nothing happened in it for 10 s' })
+      break
+    }
+    const own = await bob.transaction()
+    await own.rollback('enough')
+    for await (const { payload } of his) {
+      expect(payload).toEqual({ transaction_id: own.id, status: 'rolled_back', reason: 'enough' })
+      break
+    }
+  })
+
+  test('E5-16: a step that runs when the time is over is told to stop, awaited, and taken back', async () => {
+    const clock = stores.clock()
+    const store = await stores.urlOn(kind, clock)
+    const { mcp, world } = await begin(revision, kind, { store, clock })
+    const tx = await mcp.transaction({ timeout: '10s' })
+    const entered = Promise.withResolvers<void>()
+    world.on = async (tool, _, signal) => {
+      if (tool !== 'create') return
+      entered.resolve()
+      await new Promise(resolve => signal.addEventListener('abort', resolve))
+    }
+    const step = tx.callTool('create', { title: 'a' }, { timeout: '1h' })
+    await entered.promise
+    await until(clock, () => tx.status())
+    await step.catch(() => undefined)
+    expect((await tx.status()).steps).toMatchObject([{ status: 'compensated' }])
+    expect(world.log).toEqual(['create T-1', 'delete T-1'])
   })
 
   test('E5-16: a step that runs when its transaction is rolled back is told to stop, awaited, and taken back', async () => {
@@ -433,7 +506,11 @@ describe.each(cases)('transactions, further, at $revision on $kind', ({ revision
       world.log.push('asked')
       return 'T-9'
     })
-    const mcp = await connectInMemory(server, { revision, retry: false, onElicit: () => ({ action: 'accept' }) })
+    const mcp = await connectInMemory(server, {
+      revision,
+      retry: false,
+      onElicit: () => ({ action: 'accept', content: { confirm: true } }),
+    })
     cleanups.push(
       () => server.close(),
       () => mcp.close(),

@@ -47,7 +47,7 @@ describe.each(['2025-06-18', '2025-11-25'] as const)('at %s', revision => {
     const call = peer.ask('tools/call', { name: 'sure' }, jsonOnly)
     const question = (await heard.next()).value as Frame
     expect(question['method']).toBe('elicitation/create')
-    const body = { jsonrpc: '2.0', id: question['id'], result: { action: 'accept', content: {} } }
+    const body = { jsonrpc: '2.0', id: question['id'], result: { action: 'accept', content: { confirm: true } } }
     expect((await send(url, { headers: headersFor(revision, '', {}, peer.session), body })).status).toBe(202)
     const answer = await call
     expect([answer.headers['content-type'], textOf(answer.frame)]).toEqual(['application/json', 'yes'])
@@ -101,7 +101,7 @@ it('waiting for a task that asks is refused at once; the task still asks on a st
   for await (const frame of frames(events(response))) {
     last = frame
     if (frame['method'] !== 'elicitation/create') continue
-    const body = { jsonrpc: '2.0', id: frame['id'], result: { action: 'accept', content: {} } }
+    const body = { jsonrpc: '2.0', id: frame['id'], result: { action: 'accept', content: { confirm: true } } }
     await send(url, { headers: headersFor('2025-11-25', '', {}, peer.session), body })
   }
   expect(textOf(last)).toBe('yes')

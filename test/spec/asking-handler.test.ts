@@ -35,7 +35,7 @@ async function withTool(
 }
 
 const t = { name: 't' }
-const yes = { action: 'accept' }
+const yes = { action: 'accept', content: { confirm: true } }
 const turn = (): Promise<void> => new Promise(resolve => setImmediate(() => resolve()))
 
 describe('re-entry', () => {
@@ -132,6 +132,16 @@ describe('answers', () => {
     const again = await wire.ask('tools/call', { ...t, requestState: first.state, inputResponses: { who: answer } })
     expect(Object.keys(round(again).requests)).toEqual(['who'])
   })
+
+  it.each([[{ action: 'accept', content: {} }], [{ action: 'accept' }]])(
+    'to a question of yes or no that come without its box are asked for anew, and are no yes: %j',
+    async answer => {
+      const { wire } = await withTool(async (_, ctx) => String(await ctx.confirm('Sure?', { key: 'sure' })))
+      const first = round(await wire.ask('tools/call', t))
+      const again = await wire.ask('tools/call', { ...t, requestState: first.state, inputResponses: { sure: answer } })
+      expect(Object.keys(round(again).requests)).toEqual(['sure'])
+    },
+  )
 
   it('that are missing are asked for anew, those given are kept, unknown keys are ignored', async () => {
     const { wire } = await withTool(async (_, ctx) => {
@@ -290,7 +300,7 @@ describe('ctx.once', () => {
       })
       const wire = await speak(asked.server, revision, {
         capabilities: everything,
-        answers: { 'elicitation/create': () => ({ action: 'accept', content: {} }) },
+        answers: { 'elicitation/create': () => yes },
       })
       expect([textOf((await drive(wire, 'tools/call', t, () => yes)).last), charged]).toEqual(['1 1', 1])
       expect(textOf((await drive(wire, 'tools/call', t, () => yes)).last)).toBe('2 2')

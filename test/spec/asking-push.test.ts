@@ -29,7 +29,7 @@ function make(options: Parameters<typeof askingServer>[0] = {}): Asked {
 
 const forms: readonly RevisionId[] = ['2025-06-18', '2025-11-25']
 const pushing: readonly RevisionId[] = ['2024-11-05', '2025-03-26', ...forms]
-const accept = { 'elicitation/create': () => ({ action: 'accept', content: {} }) }
+const accept = { 'elicitation/create': () => ({ action: 'accept', content: { confirm: true } }) }
 
 describe.each(forms)('forms at %s', revision => {
   it('are requests of the wire: mode is D’s word', async () => {
@@ -39,8 +39,30 @@ describe.each(forms)('forms at %s', revision => {
     expect(asked?.['params']).toEqual({
       ...(revision === '2025-11-25' ? { mode: 'form' } : {}),
       message: 'Sure?',
-      requestedSchema: { type: 'object', properties: {} },
+      requestedSchema: {
+        type: 'object',
+        properties: { confirm: { type: 'boolean', title: 'Proceed?' } },
+        required: ['confirm'],
+      },
     })
+  })
+
+  it.each([
+    ['accepted without a field, as clients do by themselves with empty forms', { action: 'accept', content: {} }],
+    ['accepted without content', { action: 'accept' }],
+    ['accepted with a word in the box', { action: 'accept', content: { confirm: 'true' } }],
+  ])('that ask yes or no and are %s are no yes', async (_name, answer) => {
+    const answers = { 'elicitation/create': () => answer }
+    const wire = await speak(make().server, revision, { capabilities: everything, answers })
+    const said = await wire.ask('tools/call', { name: 'sure' })
+    expect(resultOf(said)['isError']).toBe(true)
+    expect(textOf(said)).toContain('confirm: it must be true or false')
+  })
+
+  it('that ask yes or no are a no where the box is not ticked', async () => {
+    const answers = { 'elicitation/create': () => ({ action: 'accept', content: { confirm: false } }) }
+    const wire = await speak(make().server, revision, { capabilities: everything, answers })
+    expect(textOf(await wire.ask('tools/call', { name: 'sure' }))).toBe('no')
   })
 
   it.each([
@@ -64,7 +86,7 @@ describe.each(forms)('forms at %s', revision => {
     const wire = await speak(server, revision, { capabilities: everything })
     wire.begin('tools/call', { name: 'sure' }, 'call')
     const asked = await wire.next(frame => frame['method'] === 'elicitation/create')
-    wire.say({ jsonrpc: '2.0', id: String(asked['id']), result: { action: 'accept' } })
+    wire.say({ jsonrpc: '2.0', id: String(asked['id']), result: { action: 'accept', content: { confirm: true } } })
     await wire.quiet()
     expect(traces).toContain('answer-to-nothing')
     wire.say({ jsonrpc: '2.0', id: asked['id'], result: { action: 'decline' } })
@@ -79,7 +101,7 @@ describe.each(forms)('forms at %s', revision => {
     ]
     ada.begin('tools/call', { name: 'sure' }, 'call')
     const asked = await ada.next(frame => frame['method'] === 'elicitation/create')
-    eve.say({ jsonrpc: '2.0', id: asked['id'], result: { action: 'accept' } })
+    eve.say({ jsonrpc: '2.0', id: asked['id'], result: { action: 'accept', content: { confirm: true } } })
     await eve.quiet()
     await ada.quiet()
     expect(ada.heard.some(frame => frame['id'] === 'call')).toBe(false)
@@ -115,7 +137,7 @@ describe.each(forms)('forms at %s', revision => {
       if (frame === undefined) continue
       frames.push(frame)
       if (frame['method'] !== 'elicitation/create') continue
-      const body = { jsonrpc: '2.0', id: frame['id'], result: { action: 'accept', content: {} } }
+      const body = { jsonrpc: '2.0', id: frame['id'], result: { action: 'accept', content: { confirm: true } } }
       expect((await send(url, { headers: headersFor(revision, '', {}, peer.session), body })).status).toBe(202)
     }
     expect(textOf(frames.at(-1) ?? {})).toBe('yes')
@@ -131,7 +153,7 @@ describe.each(forms)('forms at %s', revision => {
       const answer = (result: Frame, session: string | undefined) =>
         send(url, { headers: headersFor(revision, '', {}, session), body: { jsonrpc: '2.0', id: frame['id'], result } })
       await answer({ action: 'decline' }, eve.session)
-      await answer({ action: 'accept', content: {} }, ada.session)
+      await answer({ action: 'accept', content: { confirm: true } }, ada.session)
       break
     }
     request.destroy()

@@ -80,5 +80,9 @@ export async function drive(
 
 export const accept: Answers = (_key, _method, params) => {
   const { properties } = (params['requestedSchema'] ?? {}) as { properties?: Frame }
-  return { action: 'accept', content: properties?.['name'] === undefined ? {} : { name: 'Ada' } }
+  const { name, confirm } = properties ?? {}
+  return {
+    action: 'accept',
+    content: { ...(name !== undefined && { name: 'Ada' }), ...(confirm !== undefined && { confirm: true }) },
+  }
 }

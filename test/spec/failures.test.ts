@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { createServer, McpError, problem, type Server } from '../../src/server/index.ts'
+import { expectLog } from '../log-lines/lines.ts'
 import { type Answer, type HttpPeer, headersFor, httpPeer, send } from './http.ts'
 import {
   callName,
@@ -15,6 +16,8 @@ import {
   sessionRevisions,
   speak,
 } from './wire.ts'
+
+expectLog('internal', /server=failures/)
 
 let server: Server
 let url: string

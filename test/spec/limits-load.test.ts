@@ -166,10 +166,10 @@ describe('over HTTP', () => {
       body: { jsonrpc: '2.0', id: 0, method: 'initialize', params: helloParams('2025-11-25') },
     })
 
-  it('sessions beyond the limit are 503 by name; an ended one makes room', async () => {
+  it('sessions beyond the limit are 503 by name while all are used; an ended one makes room', async () => {
     const { server } = make({ sessions: 2 })
     const { url } = await server.listen()
-    const [one] = [await hello(url), await hello(url)]
+    const [one] = [await httpPeer(url, '2025-11-25'), await httpPeer(url, '2025-11-25')]
     const refused = await hello(url)
     expect([refused.status, refused.headers['retry-after'], errorOf(refused.frame).message]).toEqual([
       503,
@@ -177,7 +177,7 @@ describe('over HTTP', () => {
       expect.stringMatching(/2 sessions.*\(sessions\)/),
     ])
     expect(refused.headers['mcp-session-id']).toBeUndefined()
-    await send(url, { method: 'DELETE', headers: headersFor('2025-11-25', '', {}, one?.headers['mcp-session-id'] as string) })
+    await send(url, { method: 'DELETE', headers: headersFor('2025-11-25', '', {}, one?.session) })
     expect((await hello(url)).status).toBe(200)
   })
 
@@ -208,11 +208,11 @@ describe('over HTTP', () => {
 
   it('a full table gives up what is idle past its time before it refuses', async () => {
     const clock = fakeClock()
-    const { server } = make({ sessions: 1, sessionIdleMs: 60_000 }, { clock })
+    const { server } = make({ sessions: 1, sessionIdleMs: 30_000 }, { clock })
     const { url } = await server.listen()
-    await hello(url)
+    await httpPeer(url, '2025-11-25')
     expect((await hello(url)).status).toBe(503)
-    clock.advance(60_001)
+    clock.advance(30_001)
     expect((await hello(url)).status).toBe(200)
   })
 

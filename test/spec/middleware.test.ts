@@ -2,9 +2,14 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { createServer, McpError, type Server } from '../../src/server/index.ts'
+import { expectLog } from '../log-lines/lines.ts'
 import { accept, askingServer, drive, everything } from './asking-server.ts'
 import { richServer } from './rich-server.ts'
 import { callName, errorOf, everyRevision, type Frame, official, requestRevisions, resultOf, speak, textOf } from './wire.ts'
+
+expectLog('tool-failed', /tool=fails error="Error: It broke/)
+expectLog('internal', /method=prompts\/list error="Error: secret detail/)
+expectLog('internal', /method=tools\/list error="TypeError: Cannot assign to read only property/)
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {

@@ -110,7 +110,11 @@ describe('a sealed handle', () => {
     const call = { name: 'ask', arguments: {} }
     const asked = (await ada.ask('tools/call', call)).frame['result'] as { requestState: string; inputRequests: Frame }
     const [key = ''] = Object.keys(asked.inputRequests)
-    const answer = { ...call, requestState: asked.requestState, inputResponses: { [key]: { action: 'accept', content: {} } } }
+    const answer = {
+      ...call,
+      requestState: asked.requestState,
+      inputResponses: { [key]: { action: 'accept', content: { confirm: true } } },
+    }
     const [foreign, garbage] = [
       await bob.ask('tools/call', answer, { id: 7 }),
       await bob.ask('tools/call', { ...answer, requestState: 'AAAA' }, { id: 7 }),

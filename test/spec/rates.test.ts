@@ -145,20 +145,32 @@ describe.each(everyRevision)('log and progress at %s', revision => {
 })
 
 describe('the defaults', () => {
-  it('let two thousand tool calls through at once, and no more', async () => {
+  const refused = (wire: Wire): number =>
+    wire.heard.filter(frame => (frame['error'] as Frame | undefined)?.['code'] === -32000).length
+
+  it.each([
+    ['sse', 1],
+    ['websocket', 1],
+    ['stdio', 0],
+    ['memory', 0],
+  ] as const)('on %s refuse %i of 2,001 tool calls and of 101 completions at once', async (carrier, most) => {
     const { server } = make(undefined)
-    const wire = await speak(server, '2025-11-25')
+    const wire = await speak(server, '2025-11-25', { carrier })
     for (let turn = 0; turn < 2_001; turn++) wire.begin('tools/call', { name: 'common' })
     await wire.quiet()
-    expect(wire.heard.filter(frame => (frame['error'] as Frame | undefined)?.['code'] === -32000).length).toBe(1)
-  })
-
-  it('let a hundred completions through at once, and no more', async () => {
-    const { server } = make(undefined)
-    const wire = await speak(server, '2025-11-25')
+    expect(refused(wire)).toBe(most)
     for (let turn = 0; turn < 101; turn++) wire.begin('completion/complete', complete)
     await wire.quiet()
-    expect(wire.heard.filter(frame => (frame['error'] as Frame | undefined)?.['code'] === -32000).length).toBe(1)
+    expect(refused(wire)).toBe(2 * most)
+  })
+
+  it('on a pipe still leave out log messages beyond their rate: those cost the other end', async () => {
+    const { server } = make(undefined)
+    const wire = await speak(server, '2025-11-25', { carrier: 'stdio' })
+    for (let turn = 0; turn < 101; turn++)
+      wire.begin('tools/call', { name: 'talk', _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } })
+    await wire.quiet()
+    expect(wire.heard.filter(frame => frame['method'] === 'notifications/message').length).toBe(1_000)
   })
 })
 

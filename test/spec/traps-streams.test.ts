@@ -115,7 +115,7 @@ describe('trap 10: what may be kept', () => {
     const wire = await speak(make(), E, { capabilities: { elicitation: {} } })
     const { resultType, ttlMs, inputRequests, requestState } = resultOf(await wire.ask('resources/read', { uri: 'memo://asked' }))
     expect([resultType, ttlMs]).toEqual(['input_required', undefined])
-    const inputResponses = { [Object.keys(inputRequests as Frame)[0] ?? '']: { action: 'accept' } }
+    const inputResponses = { [Object.keys(inputRequests as Frame)[0] ?? '']: { action: 'accept', content: { confirm: true } } }
     const done = resultOf(await wire.ask('resources/read', { uri: 'memo://asked', inputResponses, requestState }))
     expect([done['resultType'], done['ttlMs'], done['cacheScope']]).toEqual(['complete', 0, 'private'])
   })
@@ -410,6 +410,22 @@ describe('trap 23: streams that may be left and re-joined', () => {
       expect([ids.every(id => id !== undefined), new Set(ids).size]).toEqual([true, ids.length])
     },
   )
+
+  it('priming: false leaves the empty event out for clients that take it for a broken message; streams resume all the same', async () => {
+    const server = make()
+    const { url } = await server.listen({ priming: false })
+    const peer = await httpPeer(url, '2025-11-25')
+    const seen = await streamOf(peer)
+    expect(seen.map(({ id, frame }) => [id !== undefined, frame !== undefined])).toEqual(seen.map(() => [true, true]))
+    expect(seen.length).toBeGreaterThan(1)
+    const headers = { ...headersFor('2025-11-25', '', {}, peer.session), 'last-event-id': seen[0]?.id }
+    const { response } = await open(url, { method: 'GET', headers })
+    for await (const { id } of events(response)) {
+      expect(id).toBe(seen[1]?.id)
+      break
+    }
+    response.destroy()
+  })
 
   it('a stateless wire has neither event ids nor empty events', async () => {
     const server = make()

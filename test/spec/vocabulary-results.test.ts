@@ -1,8 +1,11 @@
 /** What each wire gets as the result of a call, a read and a prompt: its own words, and for what it lacks the named fallback (§1.5). */
 import { afterAll, describe, expect, it } from 'vitest'
 import type { RevisionId } from '../../src/revisions/index.ts'
+import { expectLog } from '../log-lines/lines.ts'
 import { annotations, icons, meta, pixel, richServer, sound } from './rich-server.ts'
 import { callName, everyRevision, type Frame, official, resultOf, speak } from './wire.ts'
+
+expectLog('tool-failed', /tool=fails error="Error: It broke/)
 
 const server = richServer()
 afterAll(() => server.close())

@@ -1,5 +1,5 @@
 /** A peer made of bare frames, in memory: says what a test tells it to say, answers what the server asks, writes down what comes. */
-import type { Caller, Connection, Door } from '../../src/jsonrpc/connection.ts'
+import type { Caller, Carrier, Connection, Door } from '../../src/jsonrpc/connection.ts'
 import { isRecord } from '../../src/jsonrpc/message.ts'
 import { officialRevisions, type RevisionId, revisionById } from '../../src/revisions/index.ts'
 import { memoryPair } from '../../src/transports/memory.ts'
@@ -16,6 +16,8 @@ export interface PeerOptions {
   readonly capabilities?: Frame
   /** Authenticated as this. */
   readonly principal?: string
+  /** As what its pipe counts. Default: what it is, memory. */
+  readonly carrier?: Carrier
   /** What its token allows. */
   readonly scopes?: readonly string[]
   /** Answers to what the server asks by request. */
@@ -73,7 +75,7 @@ export async function speak(server: { readonly door: Door }, revision: RevisionI
   const taken = new Set<Frame>()
   const wake: (() => void)[] = []
   let nextId = 1000
-  server.door.accept(identified(far, options.principal, options.scopes))
+  server.door.accept(identified(far, options.principal, options.scopes, options.carrier))
   const send = (frame: unknown): void => {
     void near.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
   }
@@ -131,11 +133,16 @@ export async function speak(server: { readonly door: Door }, revision: RevisionI
 }
 
 /** The same connection, of somebody. */
-export function identified(connection: Connection, principal: string | undefined, scopes?: readonly string[]): Connection {
-  if (principal === undefined) return connection
-  const caller: Caller = { carrier: connection.carrier, connection, principal: { id: principal, scopes } }
+export function identified(
+  connection: Connection,
+  principal: string | undefined,
+  scopes?: readonly string[],
+  carrier = connection.carrier,
+): Connection {
+  if (principal === undefined && carrier === connection.carrier) return connection
+  const caller: Caller = { carrier, connection, ...(principal !== undefined && { principal: { id: principal, scopes } }) }
   return {
-    carrier: connection.carrier,
+    carrier,
     caller,
     start: sink => connection.start(sink),
     send: (frame, outgoing) => connection.send(frame, outgoing),

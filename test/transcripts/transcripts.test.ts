@@ -4,11 +4,14 @@ import { describe, test } from 'vitest'
 import type { RevisionId } from '../../src/server/index.ts'
 import { parseTranscript, playTranscript, type Transcript, tapConnection } from '../../src/testing/index.ts'
 import { createLively } from '../live/fixture.ts'
+import { expectLog } from '../log-lines/lines.ts'
 import { oracle } from '../oracle/index.ts'
 import { type CarrierName, carriersOf, openConnection, startFixture } from './carriers.ts'
 import { createFixture } from './fixture.ts'
 import { createTrusted } from './fixture-trusted.ts'
 import { travelWith } from './travel.ts'
+
+expectLog('tool-failed', /The fish is gone/)
 
 /** Those about what the other fixture has. */
 const trusted = new Set([

@@ -4,6 +4,7 @@
  */
 import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { type Binding, type Bound, partyName } from './binding.ts'
 import type { Surroundings } from './context.ts'
 import { discover, type Found } from './discovery.ts'
 import { keptPossession, newPossession, type Possession } from './dpop.ts'
@@ -18,6 +19,7 @@ import type { TokenStorage } from './storage.ts'
 export interface AuthorizerSettings {
   readonly context: Surroundings
   readonly grant: Grant
+  readonly binding: Binding
   readonly storage: TokenStorage
   readonly scopes: Scopes
   readonly dpop: boolean
@@ -41,6 +43,7 @@ export class OAuthAuthorizer implements Credentials {
   readonly #settings: AuthorizerSettings
   readonly #context: Surroundings
   readonly #records: Records
+  readonly #bound: Bound
   readonly #flight: Flight
   #held: Held | undefined
   #possession: Possession | undefined
@@ -51,6 +54,7 @@ export class OAuthAuthorizer implements Credentials {
     this.#settings = settings
     this.#context = settings.context
     this.#records = new Records(settings.storage, settings.context.trace)
+    this.#bound = settings.binding.at(settings.context.server, this.#records)
     this.#flight = new Flight(settings.context.clock, settings.timeoutMs)
   }
 
@@ -117,7 +121,9 @@ export class OAuthAuthorizer implements Credentials {
     signal: AbortSignal,
   ): Promise<void> {
     const { grant } = this.#settings
-    const found = await discover({ context: this.#context, signal, issuer: await this.#home() }, challenge.resource_metadata)
+    const issuer = await this.#bound.issuer()
+    const found = await discover({ context: this.#context, signal, issuer }, challenge.resource_metadata)
+    await this.#bound.check(found.server)
     // What was got elsewhere is of no use here, and is not shown here.
     if (this.#asked?.issuer !== found.server.issuer) this.#asked = undefined
     const identity = await grant.identity({ found, context: this.#context, records: this.#records })
@@ -128,13 +134,6 @@ export class OAuthAuthorizer implements Credentials {
     await this.#obtain(found, challenge, signal)
   }
 
-  /** A client that was registered by hand belongs to one authorization server, and is not shown to others. */
-  async #home(): Promise<string | undefined> {
-    const { grant } = this.#settings
-    if (grant.issuer !== undefined || grant.registered === undefined) return grant.issuer
-    return this.#records.home(grant.registered, this.#context.server.href)
-  }
-
   /** True if tokens that are kept will do, or could be renewed. */
   async #reuse(
     found: Found,
@@ -143,7 +142,7 @@ export class OAuthAuthorizer implements Credentials {
     exhausted: boolean,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const kept = await this.#records.tokens(found.server.issuer, found.resource, identity.id)
+    const kept = await this.#records.tokens(partyName(found.server), found.resource, identity.id)
     if (kept === undefined) return false
     if (kept.access !== refused && !this.#isOver(kept)) {
       await this.#hold(found, identity, kept, 'kept')
@@ -169,10 +168,8 @@ export class OAuthAuthorizer implements Credentials {
       const { identity, answer } = await grant.obtain(asking)
       signal.throwIfAborted()
       await this.#keep(found, identity, this.#tokensFrom(answer, scopes, undefined), 'granted')
-      if (grant.registered !== undefined)
-        await this.#records.keepHome(grant.registered, this.#context.server.href, found.server.issuer)
     } catch (error) {
-      if (isUnknownClient(error)) await this.#records.dropRegistration(found.server.issuer)
+      if (isUnknownClient(error)) await this.#records.dropRegistration(partyName(found.server))
       throw error
     }
   }
@@ -193,7 +190,7 @@ export class OAuthAuthorizer implements Credentials {
     if (this.#held === undefined) return
     const { found, identity, tokens } = this.#held
     // Another process may have renewed them, and a refresh token often serves only once.
-    const kept = await this.#records.tokens(found.server.issuer, found.resource, identity.id)
+    const kept = await this.#records.tokens(partyName(found.server), found.resource, identity.id)
     const now = this.#context.clock.now()
     if (kept !== undefined && kept.access !== tokens.access && (kept.renewAt ?? now + 1) > now) {
       await this.#hold(found, identity, kept, 'kept')
@@ -213,7 +210,7 @@ export class OAuthAuthorizer implements Credentials {
       signal.throwIfAborted()
       if (!(error instanceof AuthorizationError) || error.code === undefined) throw error
       this.#context.trace('token-refresh-failed', error)
-      if (isUnknownClient(error)) await this.#records.dropRegistration(found.server.issuer)
+      if (isUnknownClient(error)) await this.#records.dropRegistration(partyName(found.server))
       const { refresh: _, ...rest } = tokens
       await this.#keep(found, identity, rest, 'kept')
       return false
@@ -223,7 +220,7 @@ export class OAuthAuthorizer implements Credentials {
   // ── holding tokens ────────────────────────────────────────────────────────────────────────────────────────────────
 
   async #keep(found: Found, identity: Identity, tokens: Tokens, source: Held['source']): Promise<void> {
-    await this.#records.keepTokens(found.server.issuer, found.resource, identity.id, tokens)
+    await this.#records.keepTokens(partyName(found.server), found.resource, identity.id, tokens)
     await this.#hold(found, identity, tokens, source)
   }
 
@@ -260,7 +257,8 @@ export class OAuthAuthorizer implements Credentials {
   }
 
   #link(signal: AbortSignal): Link {
-    return { outbound: this.#context.outbound, signal, dpop: this.#possession?.prover.handle }
+    const { outbound } = this.#context
+    return { outbound, signal, admit: server => this.#bound.admit(server), dpop: this.#possession?.prover.handle }
   }
 }
 

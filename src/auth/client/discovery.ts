@@ -5,6 +5,7 @@
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { checkEndpoint, isLoopback } from './addresses.ts'
+import { movedTo } from './binding.ts'
 import type { Surroundings } from './context.ts'
 import { AuthorizationError } from './failure.ts'
 import { type AuthorizationServer, readServerMetadata } from './protocol.ts'
@@ -86,7 +87,7 @@ function checkResource(value: unknown, server: URL): string {
   const said = typeof value === 'string' ? clip(value) : 'no resource'
   throw new AuthorizationError(
     'resource-mismatch',
-    `The metadata is about ${said}, not about ${clip(server.href)}; connect to the address that the server gives itself`,
+    `The metadata is about ${said}, not about ${clip(canonical(server))}; connect to the address that the server gives itself`,
   )
 }
 
@@ -94,10 +95,7 @@ function chooseIssuer(value: unknown, { issuer }: Looking): string {
   const listed = strings(value)
   if (issuer !== undefined) {
     if (listed.includes(issuer)) return issuer
-    throw new AuthorizationError(
-      'issuer-mismatch',
-      `The client is registered at ${clip(issuer)}, but the server now takes tokens of ${clip(listed.join(', '))}; register it there`,
-    )
+    throw movedTo(issuer, listed.length === 0 ? 'none' : listed.join(', '))
   }
   const first = listed[0]
   if (first !== undefined) return first
@@ -130,6 +128,7 @@ async function findServer(issuer: string, looking: Looking): Promise<Authorizati
 async function readServer(place: string, issuer: string, looking: Looking): Promise<AuthorizationServer | undefined> {
   const response = await reach(new URL(place), looking)
   if (response.status >= 400 && response.status < 500) return undefined
+  checkUnmoved(response, place)
   return readServerMetadata(response, issuer)
 }
 
@@ -145,7 +144,8 @@ async function oldServer(looking: Looking): Promise<Found> {
   const { origin } = server
   const found = await oldMetadata(origin, looking)
   const fallback: AuthorizationServer = {
-    issuer: origin,
+    // Without metadata both spellings of the root are its name, and the one that is wanted will do.
+    issuer: looking.issuer === `${origin}/` ? looking.issuer : origin,
     authorization_endpoint: `${origin}/authorize`,
     token_endpoint: `${origin}/token`,
     registration_endpoint: `${origin}/register`,
@@ -155,8 +155,10 @@ async function oldServer(looking: Looking): Promise<Found> {
 
 /** The issuer is not named by anybody here, so both spellings of the root are its name. */
 async function oldMetadata(origin: string, looking: Looking): Promise<AuthorizationServer | undefined> {
-  const response = await reach(new URL(`${origin}/.well-known/oauth-authorization-server`), looking)
+  const place = `${origin}/.well-known/oauth-authorization-server`
+  const response = await reach(new URL(place), looking)
   if (response.status >= 400 && response.status < 500) return undefined
+  checkUnmoved(response, place)
   const text = await response.text()
   const again = (): Response => new Response(text, { status: response.status, headers: response.headers })
   try {
@@ -167,10 +169,19 @@ async function oldMetadata(origin: string, looking: Looking): Promise<Authorizat
   }
 }
 
-/** Without a fragment, and without a slash that stands for no path at all. */
-function canonical(server: URL): string {
-  const path = server.pathname === '/' ? '' : server.pathname
-  return `${server.origin}${path}${server.search}`
+/** This document says where secrets go: whoever a redirect leads to must not get to write it. */
+function checkUnmoved({ redirected, url }: Response, place: string): void {
+  const [from, to] = [new URL(place).origin, URL.parse(url)?.origin]
+  if (!redirected || to === from) return
+  throw new AuthorizationError(
+    'server-metadata',
+    `The metadata of the authorization server ${clip(from)} redirects to ${clip(to ?? 'elsewhere')}, which is not trusted with it; the MCP server must name the final issuer`,
+  )
+}
+
+/** Without a slash that stands for no path at all, and without a query, which may hold a key. */
+function canonical({ origin, pathname }: URL): string {
+  return `${origin}${pathname === '/' ? '' : pathname}`
 }
 
 // ── fetching ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,10 +1,11 @@
 /** The key that DPoP tokens are bound to (RFC 9449): kept with them, because without it they are of no use. */
 import { makeKeyPair, makeProver, type Prover } from './protocol.ts'
+import type { PrivateJwk } from './records.ts'
 
 export interface Possession {
   readonly prover: Prover
   /** The private key, to be kept with the tokens. */
-  readonly key: JsonWebKey
+  readonly key: PrivateJwk
 }
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256' }
@@ -14,7 +15,7 @@ export async function newPossession(): Promise<Possession> {
   return { prover: makeProver(pair), key: await crypto.subtle.exportKey('jwk', pair.privateKey) }
 }
 
-export async function keptPossession(key: JsonWebKey): Promise<Possession> {
+export async function keptPossession(key: PrivateJwk): Promise<Possession> {
   const { kty = '', crv = '', x = '', y = '' } = key
   const [privateKey, publicKey] = await Promise.all([
     crypto.subtle.importKey('jwk', key, algorithm, false, ['sign']),

@@ -35,10 +35,6 @@ export interface Granted {
 }
 
 export interface Grant {
-  /** The client that was registered by hand, if one was: it belongs to one authorization server. */
-  readonly registered: string | undefined
-  /** The one it was registered at, where that is known beforehand. */
-  readonly issuer: string | undefined
   /** Whether refresh tokens are of use. */
   readonly refreshes: boolean
   /** As whom kept tokens were got, where that is known without asking anybody. */
@@ -48,14 +44,11 @@ export interface Grant {
 
 export interface CodeOptions extends ClientNames {
   readonly browser: Browser
-  readonly issuer?: string | undefined
 }
 
 /** A person signs in (OAuth 2.1 section 4.1, with PKCE). */
 export function codeGrant(options: CodeOptions): Grant {
   return {
-    registered: options.clientId,
-    issuer: options.issuer,
     refreshes: true,
     identity: ({ found, records, context }) => knownIdentity(options, found, records, context.clock.now()),
     async obtain({ found, scopes, context, records, link }) {
@@ -93,14 +86,8 @@ function checkPkce({ server, old }: Found, context: Surroundings): void {
 }
 
 /** A program acts for itself (OAuth 2.1 section 4.2). */
-export function credentialsGrant(
-  clientId: string,
-  issuer: string | undefined,
-  identify: (found: Found) => Promise<Identity>,
-): Grant {
+export function credentialsGrant(identify: (found: Found) => Promise<Identity>): Grant {
   return {
-    registered: clientId,
-    issuer,
     refreshes: false,
     identity: ({ found }) => identify(found),
     async obtain({ found, scopes, context, link }) {
@@ -115,14 +102,10 @@ const jwtBearer = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 
 /** An assertion that somebody else has signed is given for a token (RFC 7523 section 2.1). */
 export function assertionGrant(
-  clientId: string,
-  issuer: string | undefined,
   identify: (found: Found) => Promise<Identity>,
   assert: (asking: Asking) => Promise<string>,
 ): Grant {
   return {
-    registered: clientId,
-    issuer,
     refreshes: false,
     identity: ({ found }) => identify(found),
     async obtain(asking) {
@@ -159,7 +142,8 @@ export async function exchangeForGrant(provider: IdentityProvider, { found, scop
     subject_token_type: provider.subjectTokenType,
   }
   const exchange = 'urn:ietf:params:oauth:grant-type:token-exchange'
-  const plain = { ...link, dpop: undefined }
+  // It is the user who names this endpoint, not a peer.
+  const plain = { ...link, dpop: undefined, admit: async () => {} }
   const answer = await grantBy(exchange, server, provider.identity, parameters, plain, { n_a: () => undefined })
   if (answer['issued_token_type'] === jag) return answer.access_token
   throw new AuthorizationError(

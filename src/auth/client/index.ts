@@ -3,8 +3,9 @@
  */
 import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
 import { checkServer } from './addresses.ts'
+import { Binding } from './binding.ts'
 import type { Authorization, AuthorizationContext } from './context.ts'
-import type { ClientCredentialsOptions, EnterpriseOptions, OAuthOptions, WorkloadOptions } from './options.ts'
+import type { ClientCredentialsOptions, CommonOptions, EnterpriseOptions, OAuthOptions, WorkloadOptions } from './options.ts'
 import { memoryStorage } from './storage.ts'
 
 export { bearer } from './bearer.ts'
@@ -32,7 +33,8 @@ export function oauth(options: OAuthOptions = {}): Authorization {
   checkMetadataUrl(options.clientMetadataUrl)
   // Shared by all connections that are made with it.
   const storage = options.storage ?? memoryStorage()
-  return lazily(async context => (await import('./ways.ts')).byCode(context, options, storage))
+  const binding = bindingOf(options, options.clientId, options.clientSecret ?? false)
+  return lazily(async context => (await import('./ways.ts')).byCode(context, options, binding, storage))
 }
 
 /**
@@ -41,11 +43,16 @@ export function oauth(options: OAuthOptions = {}): Authorization {
  * await using mcp = await connect(url, { auth: clientCredentials({ clientId: 'nightly', clientSecret }) })
  */
 export function clientCredentials(options: ClientCredentialsOptions): Authorization {
+  return boundCredentials(options, bindingOf(options, options.clientId, true))
+}
+
+/** The same, for who makes it anew for each connection and has to remember to whom the secret belongs. */
+export function boundCredentials(options: ClientCredentialsOptions, binding: Binding): Authorization {
   need(
     options.clientSecret !== undefined || options.privateKey !== undefined,
     'clientCredentials needs a clientSecret or a privateKey',
   )
-  return lazily(async context => (await import('./ways.ts')).byCredentials(context, options))
+  return lazily(async context => (await import('./ways.ts')).byCredentials(context, options, binding))
 }
 
 /**
@@ -55,7 +62,8 @@ export function clientCredentials(options: ClientCredentialsOptions): Authorizat
  */
 export function workloadIdentity(options: WorkloadOptions): Authorization {
   need(typeof options.assertion === 'function', 'workloadIdentity needs the function assertion')
-  return lazily(async context => (await import('./ways.ts')).byWorkload(context, options))
+  const binding = bindingOf(options, options.clientId ?? 'workload', true)
+  return lazily(async context => (await import('./ways.ts')).byWorkload(context, options, binding))
 }
 
 /**
@@ -70,7 +78,17 @@ export function enterprise(options: EnterpriseOptions): Authorization {
     typeof options.identityProvider?.subjectToken === 'function',
     'enterprise needs the function identityProvider.subjectToken',
   )
-  return lazily(async context => (await import('./ways.ts')).byEnterprise(context, options))
+  const binding = bindingOf(options, options.clientId, true)
+  return lazily(async context => (await import('./ways.ts')).byEnterprise(context, options, binding))
+}
+
+export function bindingOf(
+  { issuer, tokenEndpoint }: CommonOptions,
+  client: string | undefined,
+  secret: boolean | string,
+): Binding {
+  need(tokenEndpoint === undefined || URL.canParse(tokenEndpoint), 'tokenEndpoint must be an address')
+  return new Binding({ issuer, tokenEndpoint, client, secret })
 }
 
 function lazily(load: (context: AuthorizationContext) => Promise<Credentials>): Authorization {

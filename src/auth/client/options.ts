@@ -8,8 +8,16 @@ import type { TokenStorage } from './storage.ts'
 export interface CommonOptions {
   /** Scopes to ask for beside those that the server names. Default: none. */
   readonly scopes?: readonly string[]
-  /** The authorization server that the client is registered at; another one is refused. Default: the one that the server names first. */
+  /**
+   * The authorization server that the client is registered at; another one is refused. Default: the first one that the MCP server
+   * names. A client with a `clientId` then belongs to that one, for as long as this object or its `storage` remembers.
+   */
   readonly issuer?: string
+  /**
+   * The token endpoint of that authorization server; another one in its metadata is refused. Default: the one that the metadata names.
+   * A client with a `clientId` then refuses one at another origin.
+   */
+  readonly tokenEndpoint?: string
   /** How long it may take to get a token, the user included. Default 10 min. */
   readonly timeout?: Duration
   /** Private ranges in which authorization servers may lie, such as a company's own network: `10.1.0.0/16`. Default: none. */
@@ -20,6 +28,7 @@ export interface CommonOptions {
 
 /** How a client proves that it is the one that was registered. */
 export interface ClientKey {
+  /** The secret that the authorization server gave the client. */
   readonly clientSecret?: string
   /** Signs assertions instead (private_key_jwt): PKCS #8 in PEM, or a key that is already imported. */
   readonly privateKey?: string | SigningKey
@@ -32,6 +41,7 @@ export interface ClientKey {
 export interface OAuthOptions extends CommonOptions {
   /** Of a client that was registered by hand. Default: the client registers itself. */
   readonly clientId?: string
+  /** Of a client that was registered with one. */
   readonly clientSecret?: string
   /** The https address of a client metadata document, which is the client's name where the authorization server supports that. */
   readonly clientMetadataUrl?: string
@@ -44,20 +54,25 @@ export interface OAuthOptions extends CommonOptions {
 }
 
 export interface ClientCredentialsOptions extends CommonOptions, ClientKey {
+  /** The client as it was registered. */
   readonly clientId: string
+  /** Binds tokens to a key of this client (RFC 9449). */
   readonly dpop?: boolean
 }
 
 export interface WorkloadOptions extends CommonOptions {
   /** Gives the workload's signed identity (a JWT) for an audience, which is the issuer of the authorization server. */
   readonly assertion: (audience: string) => string | Promise<string>
+  /** The client as it was registered. */
   readonly clientId?: string
+  /** Binds tokens to a key of this client (RFC 9449). */
   readonly dpop?: boolean
 }
 
 export interface EnterpriseOptions extends CommonOptions, ClientKey {
   /** Of the client at the MCP server's authorization server. */
   readonly clientId: string
+  /** Who knows the user: the identity provider of the enterprise. */
   readonly identityProvider: ClientKey & {
     readonly tokenEndpoint: string
     /** Of the client at the identity provider. */

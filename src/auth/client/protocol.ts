@@ -14,6 +14,8 @@ export type Key = CryptoKey
 export interface Link {
   readonly outbound: Outbound
   readonly signal: AbortSignal
+  /** Rejects where this authorization server is not the one that credentials are meant for. */
+  readonly admit: (server: oauth.AuthorizationServer) => Promise<void>
   /** Proves the possession of a key with each token request. */
   readonly dpop?: oauth.DPoPHandle | undefined
 }
@@ -155,6 +157,7 @@ export function redeemCode(
 ): Promise<Answer> {
   const client = { client_id: id }
   return askForTokens(
+    server,
     link,
     options => oauth.authorizationCodeGrantRequest(server, client, authentication, back, redirectUri, verifier, options),
     response => oauth.processAuthorizationCodeResponse(server, client, response),
@@ -173,6 +176,7 @@ export function refresh(
 ): Promise<Answer> {
   const client = { client_id: id }
   return askForTokens(
+    server,
     link,
     options => oauth.refreshTokenGrantRequest(server, client, authentication, token, options),
     response => oauth.processRefreshTokenResponse(server, client, response),
@@ -188,6 +192,7 @@ export function grantByCredentials(
 ): Promise<Answer> {
   const client = { client_id: id }
   return askForTokens(
+    server,
     link,
     options => oauth.clientCredentialsGrantRequest(server, client, authentication, parameters, options),
     response => oauth.processClientCredentialsResponse(server, client, response),
@@ -205,6 +210,7 @@ export function grantBy(
 ): Promise<Answer> {
   const client = { client_id: id }
   return askForTokens(
+    server,
     link,
     options => oauth.genericTokenEndpointRequest(server, client, authentication, grant, parameters, options),
     response => oauth.processGenericTokenEndpointResponse(server, client, response, { recognizedTokenTypes: kinds }),
@@ -213,12 +219,14 @@ export function grantBy(
 
 /** A server may ask for a nonce of its own in the proof (RFC 9449 section 8); then it has not looked at the rest yet. */
 async function askForTokens(
+  server: oauth.AuthorizationServer,
   link: Link,
   send: (options: oauth.TokenEndpointRequestOptions) => Promise<Response>,
   read: (response: Response) => Promise<Answer>,
   parameters: Parameters = {},
 ): Promise<Answer> {
   return told('token-request', 'The authorization server gave no token', async () => {
+    await link.admit(server)
     const options = { ...settings(link), additionalParameters: parameters }
     try {
       return await read(await send(options))
@@ -274,7 +282,7 @@ export function makeProver(pair: CryptoKeyPair): Prover {
 // ── requests and failures ───────────────────────────────────────────────────────────────────────────────────────────
 
 /** Which addresses may be reached is decided before, by what they are and where they lead. */
-function settings({ outbound, signal, dpop }: Link) {
+function settings({ outbound, signal, dpop }: Omit<Link, 'admit'>) {
   const fetch = (url: string, { headers, method, body, signal: aborted }: oauth.CustomFetchOptions<string, unknown>) => {
     const given = typeof body === 'string' || body instanceof URLSearchParams ? { body } : {}
     return outbound(url, { method, headers, redirect: 'manual', ...given, ...(aborted === undefined ? {} : { signal: aborted }) })

@@ -1,7 +1,20 @@
-/** What is kept of tokens and registrations, and under which keys: by issuer first, so that nothing of one is used at another. */
+/**
+ * What is kept of tokens and registrations, and under which keys: by authorization server first (`partyName`), so that nothing of
+ * one is used at another.
+ */
 import { isRecord } from '../../jsonrpc/message.ts'
+import type { Party } from './binding.ts'
 import type { Surroundings } from './context.ts'
 import type { TokenStorage } from './storage.ts'
+
+/** A private key on an elliptic curve as a JWK. The web's own type is not there for every program that reads our types. */
+export interface PrivateJwk {
+  readonly kty?: string
+  readonly crv?: string
+  readonly x?: string
+  readonly y?: string
+  readonly d?: string
+}
 
 export interface Tokens {
   readonly access: string
@@ -13,8 +26,8 @@ export interface Tokens {
   readonly renewAt?: number
   /** What was asked for with it. */
   readonly scopes: readonly string[]
-  /** The private key that the tokens are bound to, as a JWK. */
-  readonly key?: JsonWebKey
+  /** The private key that the tokens are bound to. */
+  readonly key?: PrivateJwk
 }
 
 export interface Registration {
@@ -37,36 +50,38 @@ export class Records {
     this.#trace = trace
   }
 
-  async tokens(issuer: string, resource: string, client: string): Promise<Tokens | undefined> {
-    const value = await this.#read(['tokens', issuer, resource, client])
+  async tokens(party: string, resource: string, client: string): Promise<Tokens | undefined> {
+    const value = await this.#read(['tokens', party, resource, client])
     return isTokens(value) ? value : undefined
   }
 
-  keepTokens(issuer: string, resource: string, client: string, tokens: Tokens): Promise<void> {
-    return this.#write(['tokens', issuer, resource, client], tokens)
+  keepTokens(party: string, resource: string, client: string, tokens: Tokens): Promise<void> {
+    return this.#write(['tokens', party, resource, client], tokens)
   }
 
-  async registration(issuer: string): Promise<Registration | undefined> {
-    const value = await this.#read(['client', issuer])
+  async registration(party: string): Promise<Registration | undefined> {
+    const value = await this.#read(['client', party])
     return isRegistration(value) ? value : undefined
   }
 
-  keepRegistration(issuer: string, registration: Registration): Promise<void> {
-    return this.#write(['client', issuer], registration)
+  keepRegistration(party: string, registration: Registration): Promise<void> {
+    return this.#write(['client', party], registration)
   }
 
-  dropRegistration(issuer: string): Promise<void> {
-    return this.#guard(() => this.#storage.delete(JSON.stringify(['client', issuer])))
+  dropRegistration(party: string): Promise<void> {
+    return this.#guard(() => this.#storage.delete(JSON.stringify(['client', party])))
   }
 
-  /** The issuer at which a client was met that somebody registered by hand. */
-  async home(client: string, resource: string): Promise<string | undefined> {
-    const value = await this.#read(['home', client, resource])
-    return typeof value === 'string' ? value : undefined
+  /** Where a client belongs that somebody registered by hand. Throws where that cannot be read: then nobody knows. */
+  async home(client: string, resource: string): Promise<Party | undefined> {
+    const text = await this.#storage.get(JSON.stringify(['home', client, resource]))
+    const value: unknown = text === undefined ? undefined : JSON.parse(text)
+    if (typeof value === 'string') return { issuer: value }
+    return isParty(value) ? value : undefined
   }
 
-  keepHome(client: string, resource: string, issuer: string): Promise<void> {
-    return this.#write(['home', client, resource], issuer)
+  keepHome(client: string, resource: string, party: Party): Promise<void> {
+    return this.#write(['home', client, resource], party)
   }
 
   async #read(key: readonly string[]): Promise<unknown> {
@@ -94,6 +109,10 @@ export class Records {
 
 function isTokens(value: unknown): value is Tokens & Record<string, unknown> {
   return isRecord(value) && typeof value['access'] === 'string' && Array.isArray(value['scopes'])
+}
+
+function isParty(value: unknown): value is Party & Record<string, unknown> {
+  return isRecord(value) && typeof value['issuer'] === 'string' && typeof value['tokenOrigin'] === 'string'
 }
 
 function isRegistration(value: unknown): value is Registration & Record<string, unknown> {

@@ -4,6 +4,7 @@
  */
 import { clip } from '../../jsonrpc/limits.ts'
 import { checkEndpoint, isLoopback } from './addresses.ts'
+import { partyName } from './binding.ts'
 import { authenticationBy, methodToRegister, secretMethod } from './client-authentication.ts'
 import type { Surroundings } from './context.ts'
 import type { Found } from './discovery.ts'
@@ -40,7 +41,7 @@ export async function identityFor(
   if (fixed !== undefined) return fixed
   const kept = await lasting(found, records, context.clock.now())
   const registration = kept?.redirectUri === redirectUri ? kept : await registerAt(found, redirectUri, context, link)
-  if (registration !== kept) await records.keepRegistration(found.server.issuer, registration)
+  if (registration !== kept) await records.keepRegistration(partyName(found.server), registration)
   return { id: registration.id, authentication: authenticationBy(registration.method, registration.secret) }
 }
 
@@ -54,7 +55,7 @@ function fixedIdentity({ clientId, clientSecret, clientMetadataUrl }: ClientName
 }
 
 async function lasting({ server }: Found, records: Records, now: number): Promise<Registration | undefined> {
-  const kept = await records.registration(server.issuer)
+  const kept = await records.registration(partyName(server))
   return kept?.secretExpiresAt !== undefined && kept.secretExpiresAt <= now ? undefined : kept
 }
 

@@ -1,9 +1,9 @@
 /** The tokens of whoever runs this program, in the folders that the system keeps for what is a user's own. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileStorage, type TokenStorage } from './storage.ts'
+import { userFolder } from './user-folder.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -29,5 +29,5 @@ function secretOf(env: Environment): string {
 }
 
 function folder(env: Environment, variable: string, otherwise: string): string {
-  return join(env[variable] ?? join(env['HOME'] ?? homedir(), otherwise), 'vivarium')
+  return join(userFolder(env, variable, otherwise), 'vivarium')
 }

@@ -2,6 +2,7 @@
 import type { Credentials } from '../../core/credentials.ts'
 import { toMilliseconds } from '../../core/duration.ts'
 import { OAuthAuthorizer } from './authorizer.ts'
+import type { Binding } from './binding.ts'
 import { cli } from './cli.ts'
 import { authenticationBy, secretMethod } from './client-authentication.ts'
 import type { AuthorizationContext } from './context.ts'
@@ -19,17 +20,22 @@ import type {
 import { type Identity, noSecret, signedAssertion } from './protocol.ts'
 import { memoryStorage, type TokenStorage } from './storage.ts'
 
-export function byCode(context: AuthorizationContext, options: OAuthOptions, storage: TokenStorage): Credentials {
-  const { browser = cli(), clientId, clientSecret, clientMetadataUrl, issuer } = options
-  return authorizerFor(context, options, codeGrant({ browser, clientId, clientSecret, clientMetadataUrl, issuer }), storage)
+export function byCode(
+  context: AuthorizationContext,
+  options: OAuthOptions,
+  binding: Binding,
+  storage: TokenStorage,
+): Credentials {
+  const { browser = cli(), clientId, clientSecret, clientMetadataUrl } = options
+  return authorizerFor(context, options, binding, codeGrant({ browser, clientId, clientSecret, clientMetadataUrl }), storage)
 }
 
-export function byCredentials(context: AuthorizationContext, options: ClientCredentialsOptions): Credentials {
-  return authorizerFor(context, options, credentialsGrant(options.clientId, options.issuer, identifier(options)))
+export function byCredentials(context: AuthorizationContext, options: ClientCredentialsOptions, binding: Binding): Credentials {
+  return authorizerFor(context, options, binding, credentialsGrant(identifier(options)))
 }
 
-export function byWorkload(context: AuthorizationContext, options: WorkloadOptions): Credentials {
-  const { assertion, clientId = '', issuer } = options
+export function byWorkload(context: AuthorizationContext, options: WorkloadOptions, binding: Binding): Credentials {
+  const { assertion, clientId = '' } = options
   const identity: Identity = {
     id: clientId === '' ? 'workload' : clientId,
     authentication: clientId === '' ? () => {} : noSecret(),
@@ -38,13 +44,14 @@ export function byWorkload(context: AuthorizationContext, options: WorkloadOptio
   return authorizerFor(
     context,
     options,
-    assertionGrant(identity.id, issuer, async () => identity, assert),
+    binding,
+    assertionGrant(async () => identity, assert),
   )
 }
 
-export function byEnterprise(context: AuthorizationContext, options: EnterpriseOptions): Credentials {
-  const { identityProvider: provider, clientId, issuer } = options
-  const grant = assertionGrant(clientId, issuer, identifier(options), async asking =>
+export function byEnterprise(context: AuthorizationContext, options: EnterpriseOptions, binding: Binding): Credentials {
+  const { identityProvider: provider } = options
+  const grant = assertionGrant(identifier(options), async asking =>
     exchangeForGrant(
       {
         tokenEndpoint: provider.tokenEndpoint,
@@ -55,18 +62,20 @@ export function byEnterprise(context: AuthorizationContext, options: EnterpriseO
       asking,
     ),
   )
-  return authorizerFor(context, options, grant)
+  return authorizerFor(context, options, binding, grant)
 }
 
 function authorizerFor(
   context: AuthorizationContext,
   options: CommonOptions & { readonly dpop?: boolean },
+  binding: Binding,
   grant: Grant,
   storage = memoryStorage(),
 ): Credentials {
   return new OAuthAuthorizer({
     context: { ...context, outbound: options.outbound ?? context.reach(options.allow ?? []) },
     grant,
+    binding,
     storage,
     scopes: options.scopes ?? [],
     dpop: options.dpop ?? false,

@@ -5,9 +5,12 @@ import { covers } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
 import { bearerOf } from './bearer.ts'
+import { skewMs } from './claims.ts'
+import type { MatchesPrincipal } from './disconnects.ts'
 import { type Challenge, challengeText, describeResource, type ResourceFacts } from './metadata.ts'
 import { type Authorization, checkResource, type Settings } from './options.ts'
-import { createVerified, fingerprint, type Verified } from './verified.ts'
+import type { Asking } from './question-slots.ts'
+import { createRemembered, fingerprint, type Remembered } from './verified.ts'
 import { createVerifier, type Verifier } from './verifier.ts'
 
 export interface AuthorizerOptions {
@@ -18,11 +21,13 @@ export interface AuthorizerOptions {
   readonly clock?: Clock
   /** Told what keeps tokens from being verified, and of which token it might speak. */
   readonly failed?: (error: unknown, token?: string) => void
+  /** Told of principals that may call no longer, after their tokens were forgotten. */
+  readonly disconnected?: (matches: MatchesPrincipal) => void
 }
 
 export function createAuthorizer(authorization: Authorization, options: AuthorizerOptions = {}): Authorizer {
   if (options.resource === undefined) checkResource(authorization)
-  return new ResourceServer(authorization.settings, options)
+  return new ResourceServer(authorization, options)
 }
 
 class ResourceServer implements Authorizer {
@@ -30,27 +35,50 @@ class ResourceServer implements Authorizer {
   readonly #options: AuthorizerOptions
   readonly #report: NonNullable<AuthorizerOptions['failed']>
   readonly #verifier: Verifier
-  readonly #verified: Verified
+  readonly #verified: Remembered<Principal>
+  /** Tokens that were good in the last hour: the issuer is asked about them before those that nobody has seen. */
+  readonly #wereGood: Remembered<true>
+  /** Tokens that the issuer does not know, and what their bearers are told: sent again and again, they cost it nothing. */
+  readonly #unknown: Remembered<string>
+  /** By which token a principal was let in. */
+  readonly #brought = new WeakMap<Principal, { readonly key: string; readonly token: string }>()
+  readonly #clock: Clock
   /** Tokens that are just being verified: however often one comes meanwhile, it is verified once. */
   readonly #pending = new Map<string, Promise<Principal | Denial>>()
   #described: ResourceFacts | undefined = undefined
+  #epoch = 0
 
-  constructor(settings: Settings, options: AuthorizerOptions) {
+  constructor({ settings, disconnects }: Authorization, options: AuthorizerOptions) {
     const { clock = realClock } = options
+    disconnects.listen(matches => {
+      this.#epoch++
+      this.#verified.drop(matches)
+      options.disconnected?.(matches)
+    })
     this.#settings = settings
     this.#options = options
     this.#report = sparing(options.failed, clock)
-    this.#verified = createVerified(settings.cacheMs, clock)
+    this.#clock = clock
+    this.#verified = createRemembered(clock)
+    this.#wereGood = createRemembered(clock)
+    this.#unknown = createRemembered(clock)
     this.#verifier = createVerifier({ settings, resource: () => this.#resource, clock, failed: this.#report })
   }
 
   identify(header: HeaderReader, entrance: Entrance): Awaitable<Principal | Denial> {
     const brought = bearerOf(header, entrance)
-    if (brought === undefined) return this.#denial(401, noToken, { scopes: this.#settings.scopes })
+    if (brought === undefined) return this.#denial(401, this.#noToken, { scopes: this.#settings.scopes })
     if ('fault' in brought) return this.#refused('invalid_request', brought.fault)
-    const { token } = brought
-    const key = fingerprint(token)
-    return isThenable(key) ? key.then(found => this.#recognise(found, token)) : this.#recognise(key, token)
+    return this.#look(brought.token, entrance.address)
+  }
+
+  holds(principal: Principal): Awaitable<boolean> {
+    const { expiresAt, id } = principal
+    if (expiresAt !== undefined && expiresAt + skewMs <= this.#clock.now()) return false
+    const brought = this.#brought.get(principal)
+    if (brought === undefined || this.#verified.get(brought.key) !== undefined) return true
+    const found = this.#recognise(brought.key, brought.token, undefined)
+    return isThenable(found) ? found.then(now => isHeld(now, id)) : isHeld(found, id)
   }
 
   challenge(principal: Principal | undefined, scopes: readonly string[]): Readonly<Record<string, string>> {
@@ -60,30 +88,55 @@ class ResourceServer implements Authorizer {
   }
 
   document(path: string): string | undefined {
-    return path.startsWith('/.well-known/') && this.#facts.paths.has(path) ? this.#facts.document : undefined
+    if (!this.#settings.announced || !path.startsWith('/.well-known/')) return undefined
+    return this.#facts.paths.has(path) ? this.#facts.document : undefined
   }
 
-  #recognise(key: string, token: string): Awaitable<Principal | Denial> {
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  #look(token: string, address: string | undefined): Awaitable<Principal | Denial> {
+    const key = fingerprint(token)
+    return isThenable(key) ? key.then(found => this.#recognise(found, token, address)) : this.#recognise(key, token, address)
+  }
+
+  #recognise(key: string, token: string, address: string | undefined): Awaitable<Principal | Denial> {
     const known = this.#verified.get(key)
     if (known !== undefined) return this.#admitted(known)
+    const unknown = this.#unknown.get(key)
+    if (unknown !== undefined) return this.#refused('invalid_token', unknown)
     let pending = this.#pending.get(key)
     if (pending === undefined) {
-      pending = this.#verify(key, token).finally(() => this.#pending.delete(key))
+      const asking = { address, known: this.#wereGood.get(key) === true }
+      pending = this.#verify(key, token, asking).finally(() => this.#pending.delete(key))
       this.#pending.set(key, pending)
     }
     return pending
   }
 
-  async #verify(key: string, token: string): Promise<Principal | Denial> {
+  async #verify(key: string, token: string, asking: Asking): Promise<Principal | Denial> {
     let found: Principal | string
+    let epoch: number
     try {
-      found = await this.#verifier(token)
+      do {
+        epoch = this.#epoch
+        found = await this.#verifier(token, asking)
+        // Somebody was shut out meanwhile: what was found out before that counts no more.
+      } while (epoch !== this.#epoch)
     } catch (error) {
       this.#report(error, token)
       return unavailable
     }
-    if (typeof found === 'string') return this.#refused('invalid_token', `The token is not good here: ${found}`)
-    this.#verified.add(key, found)
+    const now = this.#clock.now()
+    if (typeof found === 'string') {
+      const message = `The token is not good here: ${found}`
+      if (this.#settings.introspection !== undefined) this.#unknown.add(key, message, now + unknownMs)
+      return this.#refused('invalid_token', message)
+    }
+    this.#verified.add(key, found, Math.min(now + this.#settings.cacheMs, found.expiresAt ?? Number.POSITIVE_INFINITY))
+    this.#wereGood.add(key, true, now + goodMs)
+    this.#brought.set(found, { key, token })
     return this.#admitted(found)
   }
 
@@ -103,10 +156,18 @@ class ResourceServer implements Authorizer {
   }
 
   #headers(challenge: Challenge): Readonly<Record<string, string>> {
-    return { 'www-authenticate': challengeText(this.#facts.metadataUrl, challenge) }
+    const metadataUrl = this.#settings.announced ? this.#facts.metadataUrl : undefined
+    return { 'www-authenticate': challengeText(metadataUrl, challenge) }
+  }
+
+  get #noToken(): string {
+    const from = this.#settings.announced ? 'the authorization server that its metadata names' : 'whoever runs it'
+    return `This server needs a bearer token. Get one from ${from}`
   }
 
   get #resource(): string {
+    // Tokens that are handed out are bound to no address.
+    if (!this.#settings.announced) return ''
     const resource = this.#settings.resource ?? this.#options.resource?.()
     if (resource !== undefined) return resource
     throw new TypeError('The address of this server is not known yet')
@@ -116,6 +177,11 @@ class ResourceServer implements Authorizer {
     this.#described ??= describeResource(this.#resource, this.#settings, this.#options.name)
     return this.#described
   }
+}
+
+/** While nothing can be found out, nobody is let go. */
+function isHeld(found: Principal | Denial, id: string): boolean {
+  return 'status' in found ? found.status === unavailable.status : found.id === id
 }
 
 /** Told the first of many failures: the next ones mostly have the same cause, and each request would bring one. */
@@ -129,8 +195,9 @@ function sparing(report: AuthorizerOptions['failed'], clock: Clock): NonNullable
 }
 
 const pauseMs = 5_000
-
-const noToken = 'This server needs a bearer token. Get one from the authorization server that its metadata names'
+/** How long a token that the issuer does not know is refused without another question. */
+const unknownMs = 10_000
+const goodMs = 3_600_000
 
 const unavailable: Denial = {
   status: 503,

@@ -2,9 +2,10 @@
 import { toBase64 } from '../../core/base64url.ts'
 import type { Clock } from '../../core/clock.ts'
 import { principalOf } from './claims.ts'
-import { fetchJson, IssuerError } from './fetch-json.ts'
+import { fetchJson } from './fetch-json.ts'
 import { issuerAddress } from './issuer.ts'
 import type { IntrospectionOptions } from './options.ts'
+import { QuestionSlots } from './question-slots.ts'
 import type { Verifier } from './verifier.ts'
 
 export interface Introspection extends IntrospectionOptions {
@@ -13,14 +14,11 @@ export interface Introspection extends IntrospectionOptions {
   readonly clock: Clock
 }
 
-/** Questions under way at once: whoever sends invented tokens must not drown the issuer in them. */
-const mostQuestions = 64
-
 export function introspectionVerifier(options: Introspection): Verifier {
   const { issuer, audiences, clock } = options
   const authorization = `Basic ${credentials(options)}`
   let endpoint: Promise<string> | undefined = options.endpoint === undefined ? undefined : Promise.resolve(options.endpoint)
-  let questions = 0
+  const slots = new QuestionSlots()
 
   const address = (): Promise<string> => {
     endpoint ??= issuerAddress(issuer, 'introspection_endpoint').catch(error => {
@@ -30,18 +28,12 @@ export function introspectionVerifier(options: Introspection): Verifier {
     return endpoint
   }
   const ask = async (token: string): Promise<Record<string, unknown>> => {
-    if (questions >= mostQuestions) throw new IssuerError(`${mostQuestions} tokens are being asked about already`)
-    questions++
-    try {
-      const body = new URLSearchParams({ token, token_type_hint: 'access_token' }).toString()
-      const headers = { authorization, 'content-type': 'application/x-www-form-urlencoded' }
-      return await fetchJson(await address(), { method: 'POST', headers, body })
-    } finally {
-      questions--
-    }
+    const body = new URLSearchParams({ token, token_type_hint: 'access_token' }).toString()
+    const headers = { authorization, 'content-type': 'application/x-www-form-urlencoded' }
+    return fetchJson(await address(), { method: 'POST', headers, body })
   }
-  return async token => {
-    const answer = await ask(token)
+  return async (token, asking) => {
+    const answer = await slots.ask(asking, () => ask(token))
     if (answer['active'] !== true) return 'it is not active'
     const { token_type: type } = answer
     // Refresh tokens can be active too, and those that need a proof are no bearer's.

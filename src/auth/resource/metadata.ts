@@ -36,11 +36,13 @@ export interface Challenge {
 /** The scopes of a token may be anything; only what is a scope gets into a header, and not without end. */
 const mostScopes = 100
 
-export function challengeText(metadataUrl: string, { error, description, scopes }: Challenge): string {
+/** `metadataUrl`: undefined where no document says more. */
+export function challengeText(metadataUrl: string | undefined, { error, description, scopes }: Challenge): string {
   const parts = [
     ...(error === undefined ? [] : [`error="${error}"`]),
     ...(description === undefined ? [] : [`error_description="${description.replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'")}"`]),
-    `resource_metadata="${metadataUrl}"`,
+    // A challenge has at least one parameter (RFC 6750 §3).
+    metadataUrl === undefined ? 'realm="mcp"' : `resource_metadata="${metadataUrl}"`,
     ...(scopes.length === 0 ? [] : [`scope="${[...new Set(scopes)].filter(isScope).slice(0, mostScopes).join(' ')}"`]),
   ]
   return `Bearer ${parts.join(', ')}`

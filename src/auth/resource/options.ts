@@ -1,8 +1,10 @@
 /** What an author says about the tokens that a server takes. Checked at once; everything that verifies is loaded later. */
 import { type Duration, toMilliseconds } from '../../core/duration.ts'
 import { checkScopes } from '../../core/scope.ts'
+import type { Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
+import { Disconnects } from './disconnects.ts'
 
 export interface OAuthOptions {
   /** The authorization server whose tokens are taken: its issuer identifier, letter for letter as it calls itself. */
@@ -32,6 +34,7 @@ export interface IntrospectionOptions {
   readonly endpoint?: string
   /** By which this server makes itself known to the issuer. */
   readonly clientId: string
+  /** With which this server identifies itself to the authorization server. */
   readonly clientSecret: string
 }
 
@@ -55,10 +58,20 @@ export interface VerifiedToken {
 /** What `oauth` made of the options. */
 export interface Authorization {
   readonly settings: Settings
+  /** Who has to hear of principals that are disconnected. */
+  readonly disconnects: Disconnects
+  /**
+   * Forgets the verified tokens of these principals and ends everything that is open for them: connections, sessions, streams and
+   * requests under way. Whoever has a token that is still valid may come back; make the token invalid first.
+   * @example auth.disconnect(({ subject }) => subject === 'ann')
+   */
+  disconnect(matches: (principal: Principal) => boolean): void
 }
 
 export interface Settings {
   readonly issuer: string
+  /** Whether the public metadata names the issuer. False: no authorization server gives these tokens. */
+  readonly announced: boolean
   readonly resource: string | undefined
   /** Empty: the resource. */
   readonly audiences: readonly string[]
@@ -70,6 +83,9 @@ export interface Settings {
   readonly verify: VerifyToken | undefined
   readonly cacheMs: number
 }
+
+/** How long a token that was handed out counts without another look: whoever takes one back says so by `disconnect`. */
+const handedOutMs = 30_000
 
 /** A key set is public: with these algorithms whoever has read it could sign. */
 const unsafe = /^(?:none|hs\d*)$/i
@@ -97,23 +113,39 @@ export function oauth(options: OAuthOptions): Authorization {
   const cache = options.cache ?? (verify === undefined && introspection === undefined ? '5m' : '30s')
   const audiences = audience === undefined ? [] : typeof audience === 'string' ? [audience] : audience
   const cacheMs = toMilliseconds(cache, 'cache')
-  return {
-    settings: { issuer, resource, audiences, scopes, scopesSupported, jwksUri, algorithms, introspection, verify, cacheMs },
-  }
+  const given = { issuer, resource, audiences, scopes, scopesSupported, jwksUri, algorithms, introspection, verify, cacheMs }
+  return authorizationOf({ ...given, announced: true })
+}
+
+/** Tokens that no authorization server gives: whoever runs the server hands them out. `issuer` is a name that no public issuer has. */
+export function handedOutTokens(options: {
+  readonly issuer: string
+  readonly resource?: string | undefined
+  readonly verify: VerifyToken
+}): Authorization {
+  const { issuer, resource, verify } = options
+  if (resource !== undefined) checkUrl('resource', resource, 'auth')
+  const nothing = { audiences: [], scopes: [], scopesSupported: [], jwksUri: undefined, algorithms: [], introspection: undefined }
+  return authorizationOf({ ...nothing, issuer, resource, verify, cacheMs: handedOutMs, announced: false })
+}
+
+function authorizationOf(settings: Settings): Authorization {
+  const disconnects = new Disconnects()
+  return { settings, disconnects, disconnect: matches => disconnects.announce(matches) }
 }
 
 /** Where nothing else says by which address a server is reached, the settings must. */
 export function checkResource({ settings }: Authorization): void {
-  if (settings.resource === undefined)
+  if (settings.resource === undefined && settings.announced)
     throw new TypeError('oauth needs the option resource here: the URL by which clients reach this server')
 }
 
-function checkUrl(name: string, value: string): void {
+function checkUrl(name: string, value: string, where = 'oauth'): void {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (url === undefined || !isSecure(url))
-    throw new TypeError(`oauth: ${name} is "${clip(String(value))}"; give an https URL (http only on loopback)`)
+    throw new TypeError(`${where}: ${name} is "${clip(String(value))}"; give an https URL (http only on loopback)`)
   if (url.hash !== '' || url.username !== '' || url.password !== '' || (url.search !== '' && name !== 'jwksUri'))
-    throw new TypeError(`oauth: ${name} must be a plain URL, without user, query and fragment`)
+    throw new TypeError(`${where}: ${name} must be a plain URL, without user, query and fragment`)
 }
 
 /** Tokens and keys travel encrypted, unless they never leave the machine. */

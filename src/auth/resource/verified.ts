@@ -1,29 +1,34 @@
-/** Tokens that were good a moment ago, by digest: a hash is some hundred times cheaper than a signature. Bounded in number and time. */
+/** What was found out of tokens a moment ago, by digest: a hash is some hundred times cheaper than a signature. Bounded in number and time. */
 import type { Clock } from '../../core/clock.ts'
 import { digestText } from '../../core/digest.ts'
-import type { Principal } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 
-export interface Verified {
-  get(key: string): Principal | undefined
-  add(key: string, principal: Principal): void
+export interface Remembered<T> {
+  get(key: string): T | undefined
+  /** `until`: when it is forgotten, in milliseconds since the epoch. */
+  add(key: string, value: T, until: number): void
+  /** Forgets all that match. */
+  drop(matches: (value: T) => boolean): void
 }
 
-/** `ms`: the longest time without another look; a token is forgotten when it expires in any case. */
-export function createVerified(ms: number, clock: Clock, limit = 5_000): Verified {
-  const known = new Map<string, { readonly principal: Principal; readonly until: number }>()
+/** Where it is full, the oldest is forgotten. */
+export function createRemembered<T>(clock: Clock, limit = 5_000): Remembered<T> {
+  const known = new Map<string, { readonly value: T; readonly until: number }>()
   return {
     get: key => {
       const found = known.get(key)
-      if (found === undefined || found.until > clock.now()) return found?.principal
+      if (found === undefined || found.until > clock.now()) return found?.value
       known.delete(key)
       return undefined
     },
-    add: (key, principal) => {
-      const until = Math.min(clock.now() + ms, principal.expiresAt ?? Number.POSITIVE_INFINITY)
+    add: (key, value, until) => {
       if (until <= clock.now()) return
+      known.delete(key)
       if (known.size >= limit) forgetOldest(known)
-      known.set(key, { principal, until })
+      known.set(key, { value, until })
+    },
+    drop: matches => {
+      for (const [key, { value }] of known) if (matches(value)) known.delete(key)
     },
   }
 }

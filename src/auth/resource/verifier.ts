@@ -6,9 +6,10 @@ import { IssuerError } from './fetch-json.ts'
 import { introspectionVerifier } from './introspection.ts'
 import { jwtVerifier } from './jwt.ts'
 import type { Settings, VerifyToken } from './options.ts'
+import type { Asking } from './question-slots.ts'
 
 /** Who it is, or why the token is not good here. Rejects when that cannot be found out now. */
-export type Verifier = (token: string) => Promise<Principal | string>
+export type Verifier = (token: string, asking: Asking) => Promise<Principal | string>
 
 export interface VerifierOptions {
   readonly settings: Settings

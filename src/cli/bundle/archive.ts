@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type Zippable, zipSync } from 'fflate'
+import { checkedEntry } from './names.ts'
 
 export interface Archive {
   readonly bytes: Uint8Array
@@ -18,7 +19,7 @@ export function archiveOf(files: ReadonlyMap<string, string>, manifest: string):
   const entries: Zippable = { 'manifest.json': [Buffer.from(manifest), { mtime: noTime }] }
   for (const path of [...files.keys()].sort()) {
     if (path === 'manifest.json') continue
-    entries[path] = [readFileSync(files.get(path) as string), { mtime: noTime }]
+    entries[checkedEntry(path)] = [readFileSync(files.get(path) as string), { mtime: noTime }]
   }
   const bytes = zipSync(entries, { level: 9 })
   return { bytes, sha256: createHash('sha256').update(bytes).digest('hex'), files: Object.keys(entries).length }

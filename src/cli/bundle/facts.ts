@@ -5,6 +5,7 @@ import type { Client } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { CliError } from '../exit.ts'
+import { checkedName, checkedVersion } from './names.ts'
 
 export interface PackageFacts {
   /** The folder of package.json. */
@@ -24,6 +25,8 @@ export interface PackageFacts {
   readonly mcpName: string | undefined
   readonly isPrivate: boolean
   readonly hasCommand: boolean
+  /** It has a script that builds it. */
+  readonly builds: boolean
   readonly node: string | undefined
   readonly files: readonly string[] | undefined
   readonly dependencies: readonly string[]
@@ -47,17 +50,16 @@ export interface OfferedPrompt {
 /** Reads the package.json above the file. */
 export function packageFacts(file: string): PackageFacts {
   const path = resolve(file)
-  if (!existsSync(path)) throw new CliError(1, `There is no file ${clip(file)}`, 'Name the file of the server')
   const root = rootOf(dirname(path))
+  if (!existsSync(path)) throw missing(file, root)
   if (root === undefined) throw new CliError(1, `No package.json is above ${clip(file)}`, 'Make one: npm init')
-  const said = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as unknown
-  const of = isRecord(said) ? said : {}
+  const of = packageIn(root)
   const { engines, bugs, files, keywords, dependencies } = of
   return {
     root,
     entry: relative(root, path).split('\\').join('/'),
-    name: needed(of['name'], 'name'),
-    version: needed(of['version'], 'version'),
+    name: checkedName(needed(of['name'], 'name')),
+    version: checkedVersion(needed(of['version'], 'version')),
     description: text(of['description']),
     author: authorOf(of['author']),
     license: text(of['license']),
@@ -68,10 +70,31 @@ export function packageFacts(file: string): PackageFacts {
     mcpName: text(of['mcpName']),
     isPrivate: of['private'] === true,
     hasCommand: of['bin'] !== undefined,
+    builds: isRecord(of['scripts']) && of['scripts']['build'] !== undefined,
     node: text(isRecord(engines) ? engines['node'] : undefined),
     files: Array.isArray(files) ? files.filter(word => typeof word === 'string') : undefined,
     dependencies: isRecord(dependencies) ? Object.keys(dependencies) : [],
   }
+}
+
+/** The file that the package of this folder names, for whoever names none. */
+export function mainFile(): string {
+  const root = rootOf(process.cwd())
+  const { main } = root === undefined ? {} : packageIn(root)
+  if (root === undefined || typeof main !== 'string')
+    throw new CliError(1, 'No server is named', 'Name its file, or write it as "main" in package.json')
+  return relative('.', join(root, main))
+}
+
+function packageIn(root: string): Readonly<Record<string, unknown>> {
+  const said = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as unknown
+  return isRecord(said) ? said : {}
+}
+
+function missing(file: string, root: string | undefined): CliError {
+  const { scripts } = root === undefined ? {} : packageIn(root)
+  const builds = isRecord(scripts) && scripts['build'] !== undefined && /\.[cm]?js$/.test(file)
+  return new CliError(1, `There is no file ${clip(file)}`, builds ? 'Make it: npm run build' : 'Name the file of the server')
 }
 
 /** Asks the server, as any client would. */

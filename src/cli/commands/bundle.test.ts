@@ -112,7 +112,7 @@ describe('an MCPB bundle', () => {
     const said = await bundle('--mcpb', out, '--variable', 'NOTES_API_KEY=The key of the notes')
     const files = unzipSync(await readFile(out))
     expect(Object.keys(files).sort()).toEqual([
-      ...['lib/c.js', 'manifest.json', 'node_modules/deep/index.js', 'node_modules/deep/package.json'],
+      ...['manifest.json', 'node_modules/deep/index.js', 'node_modules/deep/package.json'],
       ...['node_modules/greeter/index.js', 'node_modules/greeter/package.json', 'package.json', 'server.js'],
     ])
     const manifest = JSON.parse(Buffer.from(files['manifest.json'] ?? []).toString())
@@ -231,7 +231,7 @@ describe('server.json', () => {
     const whole = ['--mcpb', join(folder, 'n.mcpb'), '--mcpb-url', 'https://example.com/n.mcpb', '--variable', 'NOTES_TOKEN']
     await notes()
     for (const words of [whole, ['--remote', 'https://host/mcp'], []]) {
-      await bundle('--server-json', out, ...words)
+      await bundle('--force', '--server-json', out, ...words)
       const document = JSON.parse(await readFile(out, 'utf8'))
       expect(validate(document)).toMatchObject({ ok: true })
       expect(validate({ ...document, description: 'x'.repeat(101) })).toMatchObject({ ok: false })

@@ -1,17 +1,19 @@
 /** `vivarium bundle`: what is needed to publish a server, made from the server itself and its package.json. */
-import { writeFile } from 'node:fs/promises'
 import { clip } from '../../jsonrpc/limits.ts'
 import { archiveOf } from '../bundle/archive.ts'
-import { type OfferFacts, offerFacts, type PackageFacts, packageFacts } from '../bundle/facts.ts'
-import { bundleFiles } from '../bundle/files.ts'
+import { mainFile, type OfferFacts, offerFacts, type PackageFacts, packageFacts } from '../bundle/facts.ts'
+import { type BundleFiles, bundleFiles } from '../bundle/files.ts'
 import { manifestOf } from '../bundle/manifest.ts'
+import { bundleName } from '../bundle/names.ts'
 import { serverJson } from '../bundle/server-json.ts'
 import { type Variable, variableOf } from '../bundle/variables.ts'
 import { type ConnectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../exit.ts'
 import type { Io } from '../io.ts'
-import { printerOf, sizeText } from '../print.ts'
+import { alreadyThere, isThere, writeNewFile } from '../new-file.ts'
+import { type Printer, printerOf, sizeText } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
+import { whileWaiting } from '../progress.ts'
 import { exportsServer } from '../target.ts'
 
 interface BundleOptions extends ConnectingOptions {
@@ -20,6 +22,8 @@ interface BundleOptions extends ConnectingOptions {
   readonly mcpbUrl?: string
   readonly remote?: readonly string[]
   readonly variable?: readonly Variable[]
+  readonly include?: readonly string[]
+  readonly force?: boolean
   readonly format: 'text' | 'json'
 }
 
@@ -28,7 +32,10 @@ export const bundle: Verb = {
   summary: 'Make server.json and an MCPB bundle of a server',
   declare(command, io) {
     command
-      .argument('<file>', 'the server: exports it, or is a program that speaks on stdio; .js for a bundle')
+      .argument(
+        '[file]',
+        'the server: exports it, or is a program that speaks on stdio; .js for a bundle (default: "main" of package.json)',
+      )
       .option('--mcpb [file]', 'Write a bundle that hosts install (default: NAME-VERSION.mcpb)')
       .option('--server-json [file]', 'Write server.json for the registry (default: server.json)')
       .option('--mcpb-url <url>', 'Where the bundle will be fetched: named in server.json, with its digest')
@@ -37,9 +44,13 @@ export const bundle: Verb = {
         repeated: true,
         parse: variableOf,
       })
+      .option('--include <path>', 'Pack this file of the package, too, even if its name is that of a secret; one at a time', {
+        repeated: true,
+      })
+      .option('--force', 'Replace files that are there')
       .option('--env <NAME>', 'A variable for the program while it is asked what it offers', { repeated: true })
       .note(
-        'Tools and prompts are those that the server lists when it is asked; name, version, author and the rest come from package.json.',
+        'Tools and prompts are those that the server lists when it is asked; name, version, author and the rest come from package.json.\nA bundle holds the "files" of package.json, else what the server imports, and its dependencies. It is listed before it is written.\nFiles with names of secrets (.env, *.pem, *.db, tokens, tapes …) are refused.',
       )
       .examples([
         ['vivarium bundle dist/server.js --mcpb', 'a bundle with the dependencies that are installed'],
@@ -50,31 +61,47 @@ export const bundle: Verb = {
 }
 
 async function run(call: Call<BundleOptions>, io: Io): Promise<number> {
-  const [file = ''] = call.words
+  const [file = mainFile()] = call.words
   const { mcpb, serverJson: registry } = call.options
   if (mcpb === undefined && registry === undefined)
     throw new CliError(1, 'Say what to make', 'Write --mcpb, --server-json, or both')
   const facts = packageFacts(file)
+  // Before anything is started for it.
+  const taken = [mcpb === true ? bundleName(facts) : mcpb, registry === true ? 'server.json' : registry].find(
+    path => path !== undefined && call.options.force !== true && isThere(path),
+  )
+  if (taken !== undefined) throw alreadyThere(taken)
+  const files = mcpb === undefined ? undefined : bundleFiles(facts, call.options.include)
   let offer: OfferFacts | undefined
-  await withClient({ ...call, options: { ...call.options, auth: false } }, io, async ({ client }) => {
-    offer = await offerFacts(client)
+  await withClient({ ...call, words: [file], options: { ...call.options, auth: false } }, io, async ({ client }) => {
+    offer = await whileWaiting(io, 'asking what it offers', offerFacts(client))
     return 0
   })
   if (offer === undefined) throw new CliError(4, `${clip(file)} did not say what it offers`)
-  return write(facts, offer, call.options, io, file)
+  return write({ facts, offer, files, file }, call.options, io)
 }
 
-async function write(facts: PackageFacts, offer: OfferFacts, options: BundleOptions, io: Io, file: string): Promise<number> {
-  const { mcpb, serverJson: registry, mcpbUrl, remote = [], variable: variables = [], format } = options
-  const { json, line } = printerOf(io)
+interface Parts {
+  readonly facts: PackageFacts
+  readonly offer: OfferFacts
+  /** Undefined: no bundle is wanted. */
+  readonly files: BundleFiles | undefined
+  readonly file: string
+}
+
+async function write({ facts, offer, files, file }: Parts, options: BundleOptions, io: Io): Promise<number> {
+  const { mcpb, serverJson: registry, mcpbUrl, remote = [], variable: variables = [], force = false, format } = options
+  const printer = printerOf(io)
+  const { json, line } = printer
   const made: { file: string; bytes?: number; sha256?: string }[] = []
   let sha256: string | undefined
-  if (mcpb !== undefined) {
+  if (mcpb !== undefined && files !== undefined) {
     const args = argumentsOf(facts, file)
     const manifest = `${JSON.stringify(manifestOf({ facts, offer, variables, args }), null, 2)}\n`
-    const archive = archiveOf(bundleFiles(facts), manifest)
-    const path = mcpb === true ? `${facts.name.replace(/^@/, '').replaceAll('/', '-')}-${facts.version}.mcpb` : mcpb
-    await writeFile(path, archive.bytes)
+    const archive = archiveOf(files.files, manifest)
+    const path = mcpb === true ? bundleName(facts) : mcpb
+    if (format !== 'json') show(path, files, printer)
+    await writeNewFile(path, archive.bytes, force)
     sha256 = archive.sha256
     made.push({ file: path, bytes: archive.bytes.length, sha256 })
   }
@@ -84,23 +111,35 @@ async function write(facts: PackageFacts, offer: OfferFacts, options: BundleOpti
     const bundled = mcpbUrl === undefined || sha256 === undefined ? undefined : { url: mcpbUrl, sha256 }
     const path = registry === true ? 'server.json' : registry
     const document = serverJson({ facts, offer, variables, remotes: remote, bundle: bundled })
-    await writeFile(path, `${JSON.stringify(document, null, 2)}\n`)
+    await writeNewFile(path, `${JSON.stringify(document, null, 2)}\n`, force)
     made.push({ file: path })
   }
-  if (format === 'json') json({ made, tools: offer.tools.length, prompts: offer.prompts.length })
+  const packed = files && { files: [...files.files.keys()], leftOut: files.leftOut }
+  if (format === 'json') json({ made, tools: offer.tools.length, prompts: offer.prompts.length, ...packed })
   else
     for (const { file: path, bytes, sha256: digest } of made)
       line(digest === undefined ? path : `${path}  ${sizeText(bytes ?? 0)}  sha256 ${digest}`)
   return 0
 }
 
+/** What is about to be published: files of the package one by one, the packages it needs by their size. */
+function show(path: string, { files, leftOut, bytes }: BundleFiles, { aside }: Printer): void {
+  const nameOf = (file: string): string | undefined =>
+    /^(?:node_modules\/(?:@[^/]+\/)?[^/]+\/?)+/.exec(file)?.[0].replace(/\/$/, '')
+  const groups = Map.groupBy(files.keys(), file => nameOf(file) ?? '')
+  aside.line(aside.paint.dim(`${path} will hold ${files.size + 1} files, ${sizeText(bytes)}:`))
+  for (const file of ['manifest.json', ...(groups.get('') ?? [])]) aside.line(aside.paint.dim(`  ${file}`))
+  for (const [name, inside] of groups) if (name !== '') aside.line(aside.paint.dim(`  ${name} (${inside.length} files)`))
+  for (const file of leftOut) aside.line(aside.paint.warn(`  left out, its name is that of a secret: ${file}`))
+}
+
 /** A file that exports its server is served by the command of this package, which is then a dependency. */
-function argumentsOf({ entry, dependencies }: PackageFacts, file: string): readonly string[] {
+function argumentsOf({ entry, dependencies, builds }: PackageFacts, file: string): readonly string[] {
   if (!/\.[cm]?js$/.test(entry))
     throw new CliError(
       1,
       `${clip(entry)} is no JavaScript, and hosts start bundles with a Node of their own`,
-      'Compile it, and name the .js file',
+      builds ? `npm run build, then name the .js file that it makes` : 'Compile it, and name the .js file',
     )
   const place = `\${__dirname}/${entry}`
   if (!exportsServer(file)) return [place]

@@ -1,5 +1,5 @@
 /** `vivarium call`: calls a tool with arguments as they are typed, and prints what came of it. */
-import type { Client, Tool, ToolOutcome } from '../../client/index.ts'
+import { type Client, suggestionText, type Tool, type ToolOutcome } from '../../client/index.ts'
 import { durationText } from '../../core/duration.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { missingArguments, readArguments } from '../arguments.ts'
@@ -157,10 +157,12 @@ interface Shown {
 
 async function show(outcome: ToolOutcome, shown: Shown): Promise<number> {
   const { options, printer, declined, name, client, ms } = shown
-  const { isError, content, structured, problem, cost, warnings, meta } = outcome
+  const { isError, content, structured, problem, cost, warnings, suggestion, meta } = outcome
   const { aside } = printer
   for (const sentence of declined) aside.line(aside.paint.warn(`Declined: ${sentence}`))
   for (const warning of warnings) aside.line(aside.paint.warn(brief(warning, 300)))
+  // Whose words they are stands before them: what a server suggests is no advice of this program.
+  if (suggestion !== undefined) aside.line(aside.paint.warn(suggestionText(client.server?.name ?? 'The server', suggestion)))
   if (!isError && options.output !== undefined)
     aside.line(aside.paint.dim(`Saved ${await saveBlocks(options.output, content, client)}`))
   else if (options.format === 'json')
@@ -174,13 +176,12 @@ async function show(outcome: ToolOutcome, shown: Shown): Promise<number> {
 
 /** A text that is the JSON of the structured content says nothing more than that does. */
 function printResult({ content, structured, text }: ToolOutcome, printer: Printer): void {
-  const { paint } = printer
   if (structured !== undefined && (content.length === 0 || isSame(text, structured))) {
-    printer.line(paint.plain(JSON.stringify(structured, null, 2)))
+    printer.line(printer.foreign(JSON.stringify(structured, null, 2)))
     return
   }
   for (const block of content) printer.line(blockText(block, printer))
-  if (structured !== undefined) printer.line(paint.plain(JSON.stringify(structured, null, 2)))
+  if (structured !== undefined) printer.line(printer.foreign(JSON.stringify(structured, null, 2)))
 }
 
 function isSame(text: string, structured: unknown): boolean {

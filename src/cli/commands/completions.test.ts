@@ -43,10 +43,11 @@ describe('the words', () => {
     expect(await proposed(it, 'nonsense', '')).toEqual([])
   }, 60_000)
 
-  test('of a file its tools, their arguments and values, without a call before; and of any server once it was listed', async () => {
+  test('of a program its tools, their arguments and values once it was listed: a key starts nothing', async () => {
     const it = await place()
-    // A busy machine may take longer than one waits after a key; the next key asks again.
-    await expect.poll(async () => words(await proposed(it, 'call', 'server.ts', 'a')), { timeout: 40_000 }).toEqual(['add'])
+    expect(await proposed(it, 'call', 'server.ts', 'a')).toEqual([])
+    expect((await it.run(['list', 'server.ts'])).code).toBe(0)
+    expect(words(await proposed(it, 'call', 'server.ts', 'a'))).toEqual(['add'])
     expect(words(await proposed(it, 'call', 'server.ts', 'add', ''))).toEqual(['a=', 'b='])
     expect(words(await proposed(it, 'call', 'server.ts', 'add', 'a=1', ''))).toEqual(['b='])
     expect(words(await proposed(it, 'read', 'server.ts', ''))).toEqual(['note://today'])
@@ -56,7 +57,7 @@ describe('the words', () => {
       JSON.stringify({ mcpServers: { mine: { command: 'node', args: [bin, 'serve', 'server.ts', '--stdio'] } } }),
     )
     expect(await proposed(it, 'call', 'mine', '')).toEqual([])
-    expect((await it.run(['list', 'mine', 'tools'])).code).toBe(0)
+    expect((await it.run(['list', 'mine', 'tools', '--trust'])).code).toBe(0)
     expect(words(await proposed(it, 'call', 'mine', 'f'))).toEqual(['fail'])
   }, 60_000)
 })

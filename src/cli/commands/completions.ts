@@ -1,6 +1,4 @@
 /** `vivarium completions`: a script that a shell reads once, and that asks this command for words after that. */
-
-import { statSync } from 'node:fs'
 import { connect } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { knownOffers, type Offers, offersOf, rememberOffers, type Seen } from '../completing/offers-book.ts'
@@ -10,9 +8,9 @@ import { lineOf } from '../completing/word.ts'
 import { optionsFor, targetFor } from '../connecting.ts'
 import { CliError } from '../exit.ts'
 import type { Io } from '../io.ts'
+import { listsOf } from '../lists.ts'
 import type { Verb } from '../program.ts'
-import { exportsServer, resolveTarget } from '../target.ts'
-import { listsOf } from './list.ts'
+import { resolveTarget } from '../target.ts'
 
 export const completions: Verb = {
   name: 'completions',
@@ -22,7 +20,7 @@ export const completions: Verb = {
     command
       .argument('<shell>', 'bash, zsh or fish')
       .note(
-        'Verbs, options, their values and files are proposed, the servers of your config files, and of a server the tools, their\narguments, the resources and prompts: of an address and of a file at once, of other servers after they were listed or called.',
+        'Verbs, options, their values and files are proposed, the servers of your config files, and of a server the tools, their\narguments, the resources and prompts: of an address at once, of a program or a file after it was listed or called, for a key starts nothing.',
       )
       .examples([
         ['vivarium completions bash >> ~/.bashrc', 'bash'],
@@ -58,26 +56,16 @@ const askMs = 2_500
 /** How long what an address offered is taken for what it offers. */
 const freshMs = 600_000
 
-/** What was seen before; an address, and a file that exports a server, are asked where that is not there or too old. */
+/** What was seen before; an address is asked where that is not there or too old. A key that is pressed starts no program. */
 async function offersAt(target: readonly string[], io: Io): Promise<Offers | undefined> {
   const known = knownOffers(target, io.env)
   const [first = ''] = target
-  const isAddress = /^https?:\/\//i.test(first)
-  if (!isAddress && !isServerFile(first)) return known
-  const since = isAddress ? Date.now() - freshMs : statSync(first).mtimeMs
-  if (known !== undefined && known.at >= since) return known
+  if (!/^https?:\/\//i.test(first)) return known
+  if (known !== undefined && known.at >= Date.now() - freshMs) return known
   const seen = await ask(target, io).catch(() => undefined)
   if (seen === undefined) return known
   rememberOffers(target, seen, io.env)
   return offersOf(seen)
-}
-
-function isServerFile(path: string): boolean {
-  try {
-    return exportsServer(path)
-  } catch {
-    return false
-  }
 }
 
 async function ask(target: readonly string[], io: Io): Promise<Seen> {
@@ -89,5 +77,5 @@ async function ask(target: readonly string[], io: Io): Promise<Seen> {
     signal,
     timeout: askMs,
   })
-  return await listsOf(client)
+  return (await listsOf(client, new Set())).lists
 }

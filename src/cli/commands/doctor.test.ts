@@ -59,14 +59,14 @@ describe('programs', () => {
 
   test('a command that holds its arguments is told where they belong', async () => {
     const it = await trial({ '.mcp.json': JSON.stringify({ mcpServers: { a: { command: 'node /x/y.js' } } }) })
-    const { out } = await it.run(['doctor', '.mcp.json'])
+    const { out } = await it.run(['doctor', '.mcp.json', '--trust'])
     expect(out).toContain('→ They belong in args: "command": "node", "args": ["/x/y.js"]')
   })
 
   test('servers of a file are told in its order, however long each takes', async () => {
     const late = { command: 'node', args: ['-e', 'setTimeout(() => process.exit(1), 1500)'] }
     const it = await trial({ 'x.json': JSON.stringify({ mcpServers: { late, early: { command: 'no-such-program' } } }) })
-    expect((await it.run(['doctor', 'x.json'])).out).toMatch(/late[\s\S]*early/)
+    expect((await it.run(['doctor', 'x.json', '--trust'])).out).toMatch(/late[\s\S]*early/)
   })
 
   test('a file that only listens is told at once, and one without a server as serve tells it', async () => {
@@ -107,7 +107,7 @@ describe('programs', () => {
     const it = await trial(Object.fromEntries(Object.entries(programs).map(([name, code]) => [`${name}.mjs`, code])))
     const servers = Object.keys(programs).map(name => [name, { command: 'node', args: [join(it.folder, `${name}.mjs`)] }])
     it.write('mcp.json', JSON.stringify({ mcpServers: Object.fromEntries(servers) }))
-    const { code, out, err } = await it.run(['doctor', 'mcp.json', '--timeout', '8s'], { env: { GITHUB_TOKEN: 'x' } })
+    const { code, out, err } = await it.run(['doctor', 'mcp.json', '--trust', '--timeout', '8s'], { env: { GITHUB_TOKEN: 'x' } })
     expect(code).toBe(4)
     const said = (name: string): string => new RegExp(`✗ ${name} .*\\n.*\\n`).exec(out)?.[0] ?? ''
     expect(said('variable')).toMatch(/misses the variable GITHUB_TOKEN\n +→ This shell has it.* "env": \{ "GITHUB_TOKEN"/)
@@ -230,14 +230,14 @@ test('a config file: one line each, what is wrong with it, and names that collid
       },
     }),
   )
-  const { code, out } = await it.run(['doctor', 'mcp.json'])
+  const { code, out } = await it.run(['doctor', 'mcp.json', '--trust'])
   expect(code).not.toBe(0)
   expect(out).toMatch(/✓ one|! one/)
   expect(out).toMatch(/✗ gone +There is no program no-such-program on the PATH/)
   expect(out).toMatch(/✗ secret +The variable NOT_SET_HERE is not set/)
   expect(out).toMatch(/- off +disabled/)
   expect(out).toMatch(/! collision +The tool ping is offered by (one, two|two, one)/)
-  const json = JSON.parse((await it.run(['doctor', 'mcp.json', '--format', 'json'])).out) as readonly {
+  const json = JSON.parse((await it.run(['doctor', 'mcp.json', '--trust', '--format', 'json'])).out) as readonly {
     servers: readonly { server: string; works: boolean }[]
   }[]
   expect(json[0]?.servers.find(({ server }) => server === 'one')?.works).toBe(true)
@@ -253,11 +253,11 @@ test('paths of another system or from another folder, and JSON that only some pr
     'deep/near.js': '',
     'y.json': '{ "mcpServers": { "a": { "command": "node" "args": [] } } }',
   })
-  const { out } = await it.run(['doctor', 'x.json'])
+  const { out } = await it.run(['doctor', 'x.json', '--trust'])
   expect(out).toMatch(/✗ win .*is a path of Windows/)
   expect(out).toMatch(/✗ single +"C:\\new\\table.js" holds what JSON made of a single backslash\n +→ Write each one twice/)
   expect(out).toMatch(/! config +line 3: there is a comma behind the last member.*\n +→ Remove it/)
-  const deep = await it.run(['doctor', 'deep/mcp.json'])
+  const deep = await it.run(['doctor', 'deep/mcp.json', '--trust'])
   expect(deep.out).toMatch(
     /✗ near .*There is no file .*\n +→ It lies beside the config: write the whole path, \S+\/deep\/near\.js/,
   )

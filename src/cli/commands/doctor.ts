@@ -16,6 +16,9 @@ import type { Call, Verb } from '../program.ts'
 import { type Places, placesOf, readNamed, readSource, sourcesOf } from '../sources.ts'
 import { type Resolved, resolveTarget, splitTarget } from '../target.ts'
 import { brief } from '../terminal/paint.ts'
+import { joined, say } from '../terminal/text.ts'
+import { useFile } from '../trust/ask.ts'
+import type { FileToUse } from '../trust/file-to-use.ts'
 
 export const doctor: Verb = {
   name: 'doctor',
@@ -37,9 +40,9 @@ async function run(call: Call<ConnectingOptions>, io: Io): Promise<number> {
   const [first] = target
   const places = placesOf(io.env)
   const waits = new Waits(io, call.options.format === 'json')
-  if (first === undefined) return examineConfigs(await found(places), call.options, io, places, waits)
+  if (first === undefined) return examineConfigs(await found(places, io, call.options), call.options, io, places, waits)
   if (/\.(jsonc?|ya?ml)$/i.test(first) && existsSync(first))
-    return examineConfigs([{ name: first, config: await readNamed(first, places) }], call.options, io, places, waits)
+    return examineConfigs([await used(first, await readNamed(first, places), io, call.options)], call.options, io, places, waits)
   const resolved = await resolveTarget(target, io, call.options)
   const { findings, summary } = await examine(resolved, call.options, io, waits)
   const printer = printerOf(io)
@@ -53,20 +56,33 @@ async function run(call: Call<ConnectingOptions>, io: Io): Promise<number> {
 
 function printFinding({ level, check, message, fix }: Finding, { line, paint }: Printer, indent = ''): void {
   const mark = level === 'ok' ? paint.good('✓') : level === 'warn' ? paint.warn('!') : paint.bad('✗')
-  line(`${indent}${mark} ${paint.dim(check.padEnd(8))} ${paint.plain(message)}`)
-  if (fix !== undefined) line(`${indent}  ${' '.repeat(8)} ${paint.dim('→')} ${paint.plain(fix)}`)
+  line(say`${indent}${mark} ${paint.dim(check.padEnd(8))} ${paint.plain(message)}`)
+  if (fix !== undefined) line(say`${indent}  ${' '.repeat(8)} ${paint.dim('→')} ${paint.plain(fix)}`)
 }
 
 interface NamedConfig {
   readonly name: string
   readonly config: HostConfig
+  /** Why nothing of it is looked at. */
+  readonly refused?: Finding
 }
 
-async function found(places: Places): Promise<readonly NamedConfig[]> {
+/** A file that may not be used is told of as such, and the others are looked at all the same. */
+async function used(name: string, file: FileToUse, io: Io, options: ConnectingOptions): Promise<NamedConfig> {
+  try {
+    return { name, config: await useFile(file, io, options) }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    const refused = fail('trust', error.message, error.fix ?? '')
+    return { name, refused, config: { ...file.written, servers: new Map(), refused: new Map() } }
+  }
+}
+
+async function found(places: Places, io: Io, options: ConnectingOptions): Promise<readonly NamedConfig[]> {
   const configs: NamedConfig[] = []
   for (const source of sourcesOf(places)) {
-    const config = await readSource(source, places)
-    if (config !== undefined) configs.push({ name: source.name, config })
+    const file = await readSource(source, places)
+    if (file !== undefined) configs.push(await used(source.name, file, io, options))
   }
   if (configs.length === 0)
     throw new CliError(
@@ -97,16 +113,17 @@ async function examineConfigs(
   const look = inTurn(atOnce, server => examineServer(server, options, io, waits))
   const told = (write: () => void): void => (options.format === 'json' ? undefined : waits.aside(write))
   // All are begun; they are told in the order of the files, each as soon as those before it are.
-  const begun = configs.map(({ name, config }) => ({
+  const begun = configs.map(({ name, config, refused }) => ({
     name,
     config,
+    refused,
     looked: [...config.servers.values()].map(server => look(server, resolve(cwd, config.file))),
   }))
   const all: { source: string; file: string; findings: readonly Finding[]; servers: readonly Row[] }[] = []
-  for (const { name, config, looked } of begun) {
+  for (const { name, config, refused, looked } of begun) {
     const path = resolve(cwd, config.file)
     const file = relative(cwd, path).startsWith('..') ? config.file : relative(cwd, path)
-    told(() => printer.line(`${printer.paint.bold(name)}${name === file ? '' : ` ${printer.paint.dim(file)}`}`))
+    told(() => printer.line(say`${printer.paint.bold(name)}${name === file ? '' : say` ${printer.paint.dim(file)}`}`))
     const rows: Row[] = []
     for (const row of [...refusedRows(config), ...looked]) {
       const known = await row
@@ -114,7 +131,7 @@ async function examineConfigs(
       told(() => printRow(known, printer))
     }
     const collisions = examineCollisions(new Map(rows.map(({ server, examined }) => [server, examined.tools])))
-    const findings = [...examineFile(config, path), ...collisions]
+    const findings = [...(refused === undefined ? [] : [refused]), ...examineFile(config, path), ...collisions]
     for (const finding of findings) told(() => printFinding(finding, printer, '  '))
     all.push({ source: name, file: config.file, findings, servers: rows })
   }
@@ -183,7 +200,7 @@ async function examineServer({ server, file }: Asked, options: ConnectingOptions
 /** One line, and the first thing that is wrong with its fix. */
 function printRow({ server, disabled, examined }: Row, { line, paint }: Printer): void {
   const name = brief(server, 30).padEnd(16)
-  if (disabled === true) return line(`  ${paint.dim('-')} ${paint.dim(name)} ${paint.dim('disabled')}`)
+  if (disabled === true) return line(say`  ${paint.dim('-')} ${paint.dim(name)} ${paint.dim('disabled')}`)
   const { findings, summary } = examined
   const failed = findings.find(({ level }) => level === 'fail')
   const warned = findings.filter(({ level }) => level === 'warn')
@@ -193,6 +210,6 @@ function printRow({ server, disabled, examined }: Row, { line, paint }: Printer)
     ...(summary === undefined ? [] : [paint.dim(summary)]),
     ...(worst === undefined ? [] : [paint.plain(worst.message)]),
   ]
-  line(`  ${mark} ${paint.name(name)} ${said.join(paint.dim(' · '))}`)
-  if (worst?.fix !== undefined) line(`    ${' '.repeat(16)} ${paint.dim('→')} ${paint.plain(worst.fix)}`)
+  line(say`  ${mark} ${paint.name(name)} ${joined(said, paint.dim(' · '))}`)
+  if (worst?.fix !== undefined) line(say`    ${' '.repeat(16)} ${paint.dim('→')} ${paint.plain(worst.fix)}`)
 }

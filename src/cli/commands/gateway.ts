@@ -10,6 +10,7 @@ import type { Io } from '../io.ts'
 import { portOf } from '../port.ts'
 import { printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
+import { say } from '../terminal/text.ts'
 
 interface GatewayOptions {
   readonly check?: boolean
@@ -37,7 +38,7 @@ export const gateway: Verb = {
         parse: portOf,
       })
       .option('--host <name>', 'The address to listen at (default: as the file says, else 127.0.0.1)')
-      .option('--unprotected', 'Let everybody in who reaches --host')
+      .option('--unprotected', 'Let everybody in who reaches --host; not beside auth in the file')
       .note('Servers speak whatever revision of MCP they speak, and clients theirs: the gateway translates between them.')
       .examples([
         ['vivarium gateway gateway.yaml --check', 'before you use it'],
@@ -54,9 +55,12 @@ async function run({ words: [file = ''], options }: Call<GatewayOptions>, io: Io
   const { createGateway, readGatewayFile } = await import('../../gateway/index.ts')
   if (options.stdio === true && options.port !== undefined)
     throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
-  const config = await readGatewayFile(file, { env: io.env }).catch(error => {
+  const read = await readGatewayFile(file, { env: io.env }).catch(error => {
     throw new CliError(1, error instanceof Error ? error.message : String(error), 'Give the path of a YAML or JSON file')
   })
+  const serves = options.signIn === undefined && options.approve === undefined
+  const { asServed } = await import('../gateway/serving.ts')
+  const config = serves ? asServed(read, options) : read
   if (options.check === true) {
     const { checkGateway } = await import('../gateway/check.ts')
     return checkGateway(config, io, options.format)
@@ -71,6 +75,7 @@ async function run({ words: [file = ''], options }: Call<GatewayOptions>, io: Io
     return approveLaunch(config, options.approve, io)
   }
   const { followFile } = await import('../gateway/follow.ts')
+  const { launchQuestions } = await import('../gateway/launches.ts')
   const { tell, stderr } = tellingTo(io)
   await using following = await followFile(config, { env: io.env, tell })
   await using opened = await startQuietly(
@@ -78,12 +83,8 @@ async function run({ words: [file = ''], options }: Call<GatewayOptions>, io: Io
       createGateway({
         config: file,
         onStderr: stderr,
-        onNotice: ({ message, fix }) =>
-          tell(
-            `${message}
-  → ${fix}`,
-            'warning',
-          ),
+        onNotice: ({ message, fix }) => tell(say`${message}\n  → ${fix}`, 'warning'),
+        ...(io.interactive && options.stdio !== true && { onLaunchChanged: launchQuestions(io) }),
       }),
     gateway => gateway.ready(),
   )
@@ -121,7 +122,7 @@ async function serve(opened: Gateway, config: GatewayConfig<TrustSettings>, opti
   const { url, port } = listening
   if (options.format === 'json') json({ url, port }, true)
   else {
-    line(`${servedOf(opened)} at ${paint.name(url)}`)
+    line(say`${servedOf(opened)} at ${paint.name(url)}`)
     aside.line(aside.paint.dim(`  vivarium list ${url}`))
     aside.line(aside.paint.dim('  Ctrl-C ends it'))
   }

@@ -1,16 +1,16 @@
 /** `vivarium inspect`: what a server is: what it speaks, what it offers, what its tools need and cost. */
-import { connect } from '../../client/index.ts'
 import { durationText } from '../../core/duration.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type ConnectingOptions, connectingOptions, optionsFor, patienceMs, probeMs, targetFor } from '../connecting.ts'
+import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { factsOf, liveFacts, overhearing, type ServerFacts, saysLive } from '../facts.ts'
-import { unreachable } from '../failures.ts'
+import { errorWords } from '../failures.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf, widthOf, wrapped } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
-import { resolveTarget, splitTarget } from '../target.ts'
+import { whileWaiting } from '../progress.ts'
 import { brief } from '../terminal/paint.ts'
-import { Screen } from '../terminal/screen.ts'
+import { say, type Words } from '../terminal/text.ts'
+import { exitFor, tellFailed } from './list.ts'
 
 interface InspectOptions extends ConnectingOptions {
   readonly live?: boolean
@@ -34,40 +34,30 @@ export const inspect: Verb = {
 }
 
 async function run(call: Call<InspectOptions>, io: Io): Promise<number> {
-  const resolved = await resolveTarget(splitTarget(call).target, io, call.options)
-  const options = optionsFor(resolved, call.options, io)
-  const said: string[] = []
-  const target = targetFor(resolved, call.options, io, said)
-  const waited = new Screen({ output: io.errors, env: io.env }).work(`waiting for ${resolved.label}`)
   const { heard, wrap } = overhearing()
-  try {
-    const begun = performance.now()
-    const patience = AbortSignal.timeout(patienceMs(resolved, call.options))
-    await using client = await connect(target, {
-      ...options,
-      probeTimeout: probeMs(target),
-      wrap,
-      signal: AbortSignal.any([io.signal, patience]),
-    }).finally(waited)
-    const openedMs = performance.now() - begun
-    const asks = call.options.live === true || saysLive(client.capabilities)
-    const facts = await factsOf(client, heard, openedMs, asks ? await liveFacts(target, options) : undefined)
-    const printer = printerOf(io)
-    if (call.options.format === 'json') printer.json({ target: resolved.label, ...jsonOf(facts) })
-    else print(resolved.label, facts, printer, widthOf(io))
-    return 0
-  } catch (error) {
-    throw unreachable(error, resolved.label, said, resolved.again)
-  } finally {
-    await resolved.close()
-  }
+  return withClient(
+    call,
+    io,
+    async ({ client, label, target, options, missing, openedMs }) => {
+      const asks = call.options.live === true || saysLive(client.capabilities)
+      const live = asks ? await liveFacts(target, options).catch(error => ({ failed: errorWords(error) })) : undefined
+      const facts = await whileWaiting(io, 'asking what it is', factsOf(client, { heard, openedMs, live, missing }))
+      const printer = printerOf(io)
+      if (call.options.format === 'json') printer.json({ target: label, ...jsonOf(facts) })
+      else print(label, facts, printer, widthOf(io))
+      tellFailed(facts.failed, printer)
+      return exitFor(facts.failed)
+    },
+    { wrap },
+  )
 }
 
 /** The manifest as its document: that is what others know it by. */
-function jsonOf({ manifest, lists, ...facts }: ServerFacts): object {
+function jsonOf({ manifest, lists, failed, ...facts }: ServerFacts): object {
   return {
     ...facts,
     ...lists,
+    ...(failed.length > 0 && { failed }),
     ...(manifest !== undefined && { manifest: manifest.document, manifestRevision: manifest.revision ?? null }),
   }
 }
@@ -75,17 +65,17 @@ function jsonOf({ manifest, lists, ...facts }: ServerFacts): object {
 function print(label: string, facts: ServerFacts, printer: Printer, width: number): void {
   const { paint } = printer
   const { server, revision, speaks, era, carrier, live, roundTripMs, openedMs, instructions, lists } = facts
-  const row = (name: string, text: string | undefined): void => {
-    if (text !== undefined && text !== '') printer.line(`  ${paint.dim(name.padEnd(13))} ${text}`)
+  const row = (name: string, text: Words | undefined): void => {
+    if (text !== undefined && String(text) !== '') printer.line(say`  ${paint.dim(name.padEnd(13))} ${text}`)
   }
   const { plain } = paint
-  printer.line(`${paint.bold(server?.title ?? server?.name ?? label)} ${paint.dim(server?.version ?? '')}`)
+  printer.line(say`${paint.bold(server?.title ?? server?.name ?? label)} ${paint.dim(server?.version ?? '')}`)
   row('target', plain(label))
   row('name', server?.title === undefined ? undefined : plain(server.name))
   row('about', server?.description === undefined ? undefined : plain(brief(server.description, 300)))
   row('page', server?.websiteUrl === undefined ? undefined : plain(server.websiteUrl))
   const others = speaks.filter(each => each !== revision)
-  row('revision', `${paint.name(revision)}${others.length > 0 ? paint.dim(` also ${others.join(', ')}`) : ''}`)
+  row('revision', say`${paint.name(revision)}${others.length > 0 ? paint.dim(` also ${others.join(', ')}`) : ''}`)
   row('era', era === 'request' ? 'each request stands for itself' : 'a session, opened by a handshake')
   row('carrier', carrier)
   row('opened in', durationText(openedMs))
@@ -96,16 +86,16 @@ function print(label: string, facts: ServerFacts, printer: Printer, width: numbe
     'live',
     live === undefined
       ? undefined
-      : `MCP Live ${plain(live.version)}, ${live.carrier === 'listen' ? 'by listening' : 'in the session'}`,
+      : say`MCP Live ${plain(live.version)}, ${live.carrier === 'listen' ? 'by listening' : 'in the session'}`,
   )
-  for (const { name, uses } of live?.featureSets ?? []) row('', `${paint.name(name)} ${paint.dim(uses.join(', '))}`)
+  for (const { name, uses } of live?.featureSets ?? []) row('', say`${paint.name(name)} ${paint.dim(uses.join(', '))}`)
   const counts = Object.entries(lists).map(([kind, items]) => `${items.length} ${items.length === 1 ? kind.slice(0, -1) : kind}`)
   row('offers', counts.join(', '))
   row('manifest', manifestWords(facts))
   row('events', plain((facts.manifest?.events ?? []).map(({ name }) => name).join(', ')))
   if (instructions !== undefined) {
-    printer.line(`  ${paint.dim('instructions')}`)
-    printer.line(plain(wrapped(shortened(instructions), width, '    ')))
+    printer.line(say`  ${paint.dim('instructions')}`)
+    printer.line(wrapped(shortened(instructions), width, '    │ '))
   }
   printTools(facts, printer)
 }
@@ -164,7 +154,7 @@ function printTools({ manifest }: ServerFacts, { line, paint }: Printer): void {
   const wide = Math.min(40, Math.max(...rows.map(({ name }) => name.length)))
   for (const { name, facts } of rows)
     line(
-      `  ${paint.name(brief(name, 60).padEnd(wide))}  ${facts.length === 0 ? paint.dim('nothing is said of it') : paint.plain(facts.join(' · '))}`,
+      say`  ${paint.name(brief(name, 60).padEnd(wide))}  ${facts.length === 0 ? paint.dim('nothing is said of it') : paint.plain(facts.join(' · '))}`,
     )
 }
 

@@ -1,26 +1,18 @@
 /** `vivarium list`: what a server offers, a line each that reads like a signature. */
-import type { Client, Prompt, Resource, ResourceTemplate, Tool } from '../../client/index.ts'
+import type { Prompt, Resource, Tool } from '../../client/index.ts'
 import { rememberOffers } from '../completing/offers-book.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../exit.ts'
-import { gather } from '../gather.ts'
+import type { FailedFact } from '../facts.ts'
+import { type Kind, kinds, type Lists, listsOf } from '../lists.ts'
 import { nearest } from '../nearest.ts'
 import { type Printer, printerOf, widthOf, wrapped } from '../print.ts'
 import type { Verb } from '../program.ts'
+import { whileWaiting } from '../progress.ts'
 import { signature } from '../signature.ts'
 import { splitTarget } from '../target.ts'
 import { brief } from '../terminal/paint.ts'
-
-const kinds = ['tools', 'resources', 'templates', 'prompts'] as const
-type Kind = (typeof kinds)[number]
-
-/** What was found, by kind. A kind that the server does not offer is absent. */
-export interface Lists {
-  readonly tools?: readonly Tool[]
-  readonly resources?: readonly Resource[]
-  readonly templates?: readonly ResourceTemplate[]
-  readonly prompts?: readonly Prompt[]
-}
+import { joined, say, type TerminalText, type Words } from '../terminal/text.ts'
 
 export const list: Verb = {
   name: 'list',
@@ -38,13 +30,14 @@ export const list: Verb = {
       .action<ConnectingOptions>(call => {
         // Before anything is started for it.
         const wanted = kindOf(splitTarget(call).rest[0])
-        return withClient(call, io, async ({ client }) => {
-          const lists = await listsOf(client, wanted)
+        return withClient(call, io, async ({ client, missing }) => {
+          const { lists, failed } = await whileWaiting(io, 'listing what it offers', listsOf(client, missing, wanted))
           rememberOffers(splitTarget(call).target, lists, io.env)
           const printer = printerOf(io)
-          if (call.options.format === 'json') printer.json(lists)
+          if (call.options.format === 'json') printer.json({ ...lists, ...(failed.length > 0 && { failed }) })
           else printLists(lists, printer, widthOf(io), wanted.length > 1)
-          return 0
+          tellFailed(failed, printer)
+          return exitFor(failed)
         })
       })
   },
@@ -61,37 +54,22 @@ function kindOf(word = 'all'): readonly Kind[] {
   return [kind]
 }
 
-/** Which capability stands for which list. */
-const capability: Readonly<Record<Kind, string>> = {
-  tools: 'tools',
-  resources: 'resources',
-  templates: 'resources',
-  prompts: 'prompts',
+/** Beside what could be had: what could not, and why. */
+export function tellFailed(failed: readonly FailedFact[], { aside }: Printer): void {
+  for (const { kind, message } of failed)
+    aside.line(say`${aside.paint.warn('!')} ${kind}: ${aside.paint.plain(brief(message, 300))}`)
 }
 
-/** Only what the server declares is asked for; but one kind alone is asked for in any case, and its refusal told. */
-export async function listsOf(client: Client, wanted: readonly Kind[] = kinds): Promise<Lists> {
-  const all = async <T>(kind: Kind, items: AsyncIterable<T>): Promise<readonly T[] | undefined> =>
-    wanted.includes(kind) && (wanted.length === 1 || client.capabilities[capability[kind]] !== undefined)
-      ? gather(items)
-      : undefined
-  const tools = await all('tools', client.tools())
-  const resources = await all('resources', client.resources())
-  const templates = await all('templates', client.resourceTemplates())
-  const prompts = await all('prompts', client.prompts())
-  return {
-    ...(tools && { tools }),
-    ...(resources && { resources }),
-    ...(templates && { templates }),
-    ...(prompts && { prompts }),
-  }
+/** A list that the server does not have is no failure of the command; one that it has and does not give is. */
+export function exitFor(failed: readonly FailedFact[]): 0 | 1 {
+  return failed.some(({ unknown }) => !unknown) ? 1 : 0
 }
 
 function printLists({ tools, resources, templates, prompts }: Lists, printer: Printer, width: number, titled: boolean): void {
   const { paint } = printer
-  const about = (text: string | undefined): string =>
-    text === undefined || text.trim() === '' ? '' : `\n${paint.dim(wrapped(brief(text, 400), width, '    '))}`
-  const section = (title: string, lines: readonly string[] | undefined): void => {
+  const about = (text: string | undefined): Words =>
+    text === undefined || text.trim() === '' ? '' : say`\n${paint.dim(wrapped(brief(text, 400), width, '    '))}`
+  const section = (title: string, lines: readonly TerminalText[] | undefined): void => {
     if (lines === undefined || (lines.length === 0 && titled)) return
     if (titled) printer.line(paint.bold(`${title} (${lines.length})`))
     for (const line of lines) printer.line(line)
@@ -99,26 +77,26 @@ function printLists({ tools, resources, templates, prompts }: Lists, printer: Pr
   }
   section(
     'Tools',
-    tools?.map(tool => `  ${toolLine(tool, printer)}${about(tool.description)}`),
+    tools?.map(tool => say`  ${toolLine(tool, printer)}${about(tool.description)}`),
   )
   section(
     'Resources',
-    resources?.map(each => `  ${resourceLine(each.uri, each, printer)}${about(each.description)}`),
+    resources?.map(each => say`  ${resourceLine(each.uri, each, printer)}${about(each.description)}`),
   )
   section(
     'Templates',
-    templates?.map(each => `  ${resourceLine(each.uriTemplate, each, printer)}${about(each.description)}`),
+    templates?.map(each => say`  ${resourceLine(each.uriTemplate, each, printer)}${about(each.description)}`),
   )
   section(
     'Prompts',
-    prompts?.map(prompt => `  ${promptLine(prompt, printer)}${about(prompt.description)}`),
+    prompts?.map(prompt => say`  ${promptLine(prompt, printer)}${about(prompt.description)}`),
   )
   const none = [tools, resources, templates, prompts].every(each => each === undefined || each.length === 0)
   if (none) printer.line(paint.dim('Nothing.'))
 }
 
 /** The name in its colour, the rest plain, and what is worth knowing before a call. */
-export function toolLine(tool: Tool, { paint }: Printer): string {
+export function toolLine(tool: Tool, { paint }: Printer): TerminalText {
   const whole = signature(tool.name, tool.inputSchema ?? {}, tool.outputSchema)
   const { readOnlyHint, destructiveHint } = tool.annotations ?? {}
   const marks = [
@@ -126,14 +104,14 @@ export function toolLine(tool: Tool, { paint }: Printer): string {
     ...(destructiveHint === true && readOnlyHint !== true ? [paint.warn('may destroy')] : []),
     ...(tool.execution?.taskSupport === 'required' ? ['as a task'] : []),
   ]
-  return `${paint.name(tool.name)}${paint.plain(whole.slice(tool.name.length))}${marks.length === 0 ? '' : `  ${paint.dim('·')} ${marks.join(paint.dim(', '))}`}`
+  return say`${paint.name(tool.name)}${paint.plain(whole.slice(tool.name.length))}${marks.length === 0 ? '' : say`  ${paint.dim('·')} ${joined(marks, paint.dim(', '))}`}`
 }
 
-function resourceLine(uri: string, { name, title, mimeType }: Omit<Resource, 'uri'>, { paint }: Printer): string {
+function resourceLine(uri: string, { name, title, mimeType }: Omit<Resource, 'uri'>, { paint }: Printer): TerminalText {
   const beside = [title ?? name, mimeType].filter(text => text !== undefined && text !== uri)
-  return `${paint.name(uri)}${beside.length === 0 ? '' : `  ${paint.dim(brief(beside.join(', '), 120))}`}`
+  return say`${paint.name(uri)}${beside.length === 0 ? '' : say`  ${paint.dim(brief(beside.join(', '), 120))}`}`
 }
 
-function promptLine({ name, arguments: parameters = [] }: Prompt, { paint }: Printer): string {
-  return `${paint.name(name)}${paint.plain(`(${parameters.map(({ name, required }) => (required ? name : `${name}?`)).join(', ')})`)}`
+function promptLine({ name, arguments: parameters = [] }: Prompt, { paint }: Printer): TerminalText {
+  return say`${paint.name(name)}${paint.plain(`(${parameters.map(({ name, required }) => (required ? name : `${name}?`)).join(', ')})`)}`
 }

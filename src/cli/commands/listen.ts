@@ -3,7 +3,7 @@ import type { Client, LogMessage, PushEvent } from '../../client/index.ts'
 import { eventsExtension } from '../../features/reliability/events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type ConnectingOptions, connectingOptions, milliseconds, withClient } from '../connecting.ts'
-import { CliError } from '../exit.ts'
+import { CliError, failureOf } from '../exit.ts'
 import { extensionsIn } from '../facts.ts'
 import { gather } from '../gather.ts'
 import type { Io } from '../io.ts'
@@ -11,6 +11,7 @@ import { liveGuest } from '../live-guest.ts'
 import { type Printer, printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { brief } from '../terminal/paint.ts'
+import { say, type TerminalText } from '../terminal/text.ts'
 import { timeText } from '../terminal/words.ts'
 
 interface ListenOptions extends ConnectingOptions {
@@ -82,7 +83,10 @@ async function run(call: Call<ListenOptions>, io: Io): Promise<number> {
     ...(options.live && !chosen && { live: liveGuest(event => tell(pushed(event))) }),
   }
   const work: Parameters<typeof withClient>[2] = async ({ client, label }) => {
-    const { hears, streams } = await subscribe(client, options, signal, tell)
+    const following = new Following(signal, chosen, (what, error) =>
+      printer.aside.line(printer.aside.paint.warn(`Not heard: ${what}: ${failureOf(error).message}`)),
+    )
+    const hears = await subscribe(client, options, following, tell)
     if (hears.length === 0)
       throw new CliError(1, `${label} announces nothing that one could listen to`, 'Name an --event or a --resource')
     if (options.format !== 'json') printer.aside.line(printer.aside.paint.dim(`Listening to ${hears.join(', ')}. Ctrl-C ends it`))
@@ -93,67 +97,104 @@ async function run(call: Call<ListenOptions>, io: Io): Promise<number> {
     const lost = client.ended.then(reason => {
       if (reason !== undefined && !signal.aborted) throw reason
     })
-    await Promise.race([over, lost, ...streams])
+    await Promise.race([over, lost, following.failed])
     return 0
   }
   return withClient(call, io, work, more)
 }
 
-interface Subscribed {
-  /** What is listened to, in words. */
-  readonly hears: readonly string[]
-  /** Each of them only ends by failing, or with the signal. */
-  readonly streams: readonly Promise<void>[]
+/** Subscriptions, each of which the server may refuse. A refusal of one that was asked for by name ends all; another one is told. */
+class Following {
+  readonly signal: AbortSignal
+  readonly #chosen: boolean
+  readonly #refused: (what: string, error: unknown) => void
+  readonly #failed = Promise.withResolvers<never>()
+  #left = 0
+
+  constructor(signal: AbortSignal, chosen: boolean, refused: (what: string, error: unknown) => void) {
+    this.signal = signal
+    this.#chosen = chosen
+    this.#refused = refused
+    // It may fail before anybody waits for it.
+    this.#failed.promise.catch(() => {})
+  }
+
+  /** Only ends by failing: what ends in good order has nothing more to say, and the others may. */
+  get failed(): Promise<never> {
+    return this.#failed.promise
+  }
+
+  /** The names of what could be listened to; what the server does not tell is told as such, and the rest is heard all the same. */
+  readonly had = async (what: string, names: Promise<readonly string[]>): Promise<readonly string[]> => {
+    try {
+      return await names
+    } catch (error) {
+      this.signal.throwIfAborted()
+      this.#refused(what, error)
+      return []
+    }
+  }
+
+  follow<T>(what: string, items: AsyncIterable<T>, heard: (item: T) => void): void {
+    this.#left++
+    this.#each(items, heard).catch(error => {
+      if (this.signal.aborted) return
+      this.#left--
+      if (this.#chosen || this.#left === 0) this.#failed.reject(error)
+      else this.#refused(what, error)
+    })
+  }
+
+  async #each<T>(items: AsyncIterable<T>, heard: (item: T) => void): Promise<void> {
+    for await (const item of items) heard(item)
+  }
 }
 
+/** Gives what is listened to, in words. */
 async function subscribe(
   client: Client,
   options: ListenOptions,
-  signal: AbortSignal,
+  following: Following,
   tell: (heard: Heard) => void,
-): Promise<Subscribed> {
+): Promise<readonly string[]> {
+  const { signal } = following
   const hears: string[] = []
-  const streams: Promise<void>[] = []
-  const follow = <T>(items: AsyncIterable<T>, heard: (item: T) => Heard): void =>
-    void streams.push(each(items, signal, item => tell(heard(item))))
+  const follow = <T>(what: string, items: AsyncIterable<T>, heard: (item: T) => Heard): void =>
+    following.follow(what, items, item => tell(heard(item)))
   const chosen = options.event !== undefined || options.resource !== undefined
   for (const kind of ['tools', 'prompts', 'resources'] as const) {
     if (chosen || !says(client, kind, 'listChanged')) continue
     hears.push(`the list of ${kind}`)
-    follow(client.changes(kind, { signal }), () => ({ kind: 'list', name: kind, at: new Date() }))
+    follow(`the list of ${kind}`, client.changes(kind, { signal }), () => ({ kind: 'list', name: kind, at: new Date() }))
   }
-  const uris = options.resource ?? (!chosen && says(client, 'resources', 'subscribe') ? await listed(client) : [])
+  const had = following.had
+  const uris =
+    options.resource ?? (!chosen && says(client, 'resources', 'subscribe') ? await had('resources', listed(client)) : [])
   if (uris.length > 0) hears.push(uris.length === 1 ? brief(uris[0] ?? '', 60) : `${uris.length} resources`)
   for (const uri of uris)
-    follow(client.resourceUpdates(uri, { signal }), updated => ({ kind: 'updated', name: updated, at: new Date() }))
-  const names = options.event ?? (chosen ? [] : await announced(client))
+    follow(uri, client.resourceUpdates(uri, { signal }), updated => ({ kind: 'updated', name: updated, at: new Date() }))
+  const names = options.event ?? (chosen ? [] : await had('events', announced(client)))
   if (names.length > 0) {
     hears.push(`events ${names.map(name => brief(name, 40)).join(', ')}`)
     const { after } = options
-    follow(client.events(names, { signal, ...(after !== undefined && { after }) }), ({ event, id, cursor, payload, at }) => ({
-      kind: 'event',
-      name: event,
-      data: payload,
-      id,
-      cursor,
-      at,
-    }))
+    follow(
+      'events',
+      client.events(names, { signal, ...(after !== undefined && { after }) }),
+      ({ event, id, cursor, payload, at }) => ({
+        kind: 'event',
+        name: event,
+        data: payload,
+        id,
+        cursor,
+        at,
+      }),
+    )
   }
   if (!chosen && names.length === 0 && extensionsIn(client.capabilities).includes(eventsExtension))
     hears.push('no events, for it does not name them: --event NAME')
   if (client.live !== undefined) hears.push('pushes of MCP Live')
   if (!chosen && client.capabilities['logging'] !== undefined) hears.push('its log')
-  return { hears, streams }
-}
-
-async function each<T>(items: AsyncIterable<T>, signal: AbortSignal, tell: (item: T) => void): Promise<void> {
-  try {
-    for await (const item of items) tell(item)
-  } catch (error) {
-    if (!signal.aborted) throw error
-  }
-  // An iteration that ends in good order has nothing more to say; the others may.
-  await new Promise(() => {})
+  return hears
 }
 
 function says({ capabilities }: Client, list: string, what: string): boolean {
@@ -181,9 +222,9 @@ function pushed({ featureSet, eventId, content, timestamp }: PushEvent): Heard {
 const marks = { event: '◆', push: '▶', updated: '↻', list: '≡', log: '·' } as const
 const words = { event: 'event', push: 'push', updated: 'updated', list: 'list changed', log: 'log' } as const
 
-function lineOf({ kind, name, data, at }: Heard, { paint }: Printer): string {
-  const said = data === undefined ? '' : ` ${paint.plain(brief(textOf(data), 400))}`
-  return `${paint.dim(timeText(at.getTime()))} ${paint.good(marks[kind])} ${paint.dim(words[kind])} ${paint.name(name)}${said}`
+function lineOf({ kind, name, data, at }: Heard, { paint }: Printer): TerminalText {
+  const said = data === undefined ? '' : say` ${paint.plain(brief(textOf(data), 400))}`
+  return say`${paint.dim(timeText(at.getTime()))} ${paint.good(marks[kind])} ${paint.dim(words[kind])} ${paint.name(name)}${said}`
 }
 
 /** Blocks of text are shown as what they say. */

@@ -1,6 +1,7 @@
 /** `vivarium new`: a server to begin with: one file, its tests, and the commands to run both. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { basename, isAbsolute, join, relative, resolve } from 'node:path'
 import { version } from '../../core/version.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -9,7 +10,9 @@ import type { Io } from '../io.ts'
 import { printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { scaffold } from '../scaffold/files.ts'
+import { installedFrom, packageRoot } from '../scaffold/origin.ts'
 import { Screen } from '../terminal/screen.ts'
+import { say } from '../terminal/text.ts'
 
 interface NewOptions {
   readonly vivarium?: string
@@ -24,7 +27,10 @@ export const newServer: Verb = {
     command
       .argument('<name>', 'its name, and that of its folder')
       .option('--no-install', 'Do not run npm install in it')
-      .option('--vivarium <spec>', 'Which vivarium it depends on: a version, or a file such as ../vivarium-0.1.0.tgz')
+      .option(
+        '--vivarium <spec>',
+        'Which vivarium it depends on: a version, or a file such as ../vivarium-0.1.0.tgz (default: where this one is from)',
+      )
       .examples([
         ['vivarium new notes', 'then: cd notes && npm run dev'],
         ['vivarium new notes --no-install', 'only the files'],
@@ -40,12 +46,12 @@ async function run({ words: [given = ''], options }: Call<NewOptions>, io: Io): 
     throw new CliError(1, `"${clip(name)}" is no name for a package`, 'Use small letters, digits, - and _')
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new CliError(1, `The folder ${clip(given)} is not empty`, 'Choose another name')
-  const files = scaffold({ name, vivarium: dependencyOf(options.vivarium, folder) })
+  const files = scaffold({ name, vivarium: dependencyOf(options.vivarium, folder), author: authorName() })
   mkdirSync(folder, { recursive: true })
   for (const [path, text] of files) writeFileSync(join(folder, path), text)
   const { json, line, paint, aside } = printerOf(io)
   const isText = options.format !== 'json'
-  if (isText) for (const path of files.keys()) line(`  ${paint.good('+')} ${join(relative('.', folder) || '.', path)}`)
+  if (isText) for (const path of files.keys()) line(say`  ${paint.good('+')} ${join(relative('.', folder) || '.', path)}`)
   if (options.install) {
     aside.line(aside.paint.dim('npm install …'))
     const waited = new Screen({ output: io.errors, env: io.env }).work('fetching what it needs, a Node among it')
@@ -62,10 +68,19 @@ async function run({ words: [given = ''], options }: Call<NewOptions>, io: Io): 
   return 0
 }
 
+/** As git knows whoever runs this, else as the system does. */
+function authorName(): string {
+  const { status, stdout } = spawnSync('git', ['config', 'user.name'], { encoding: 'utf8', timeout: 2_000 })
+  const name = status === 0 ? stdout.trim() : ''
+  return name === '' ? userInfo().username : name
+}
+
 /** A file is named from the new folder; anything else is npm's to understand. */
-function dependencyOf(spec: string | undefined, folder: string): string {
+function dependencyOf(given: string | undefined, folder: string): string {
+  const spec = given ?? installedFrom(packageRoot())
   if (spec === undefined) return `^${version}`
   const path = resolve(spec.replace(/^file:/, ''))
+  if (/^[a-z+]+:/.test(spec) && !spec.startsWith('file:')) return spec
   if (!spec.startsWith('file:') && !/[\\/]|\.tgz$/.test(spec)) return spec
   if (!existsSync(path)) throw new CliError(1, `--vivarium: there is no file ${clip(path)}`, 'Correct the path')
   return `file:${isAbsolute(spec.replace(/^file:/, '')) ? path : relative(folder, path)}`

@@ -12,6 +12,8 @@ import { givenArguments } from '../given.ts'
 import { printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
 import { listCommand } from '../shell.ts'
+import { brief } from '../terminal/paint.ts'
+import { say } from '../terminal/text.ts'
 
 interface PromptOptions extends ConnectingOptions, AskOptions {
   readonly json?: string
@@ -48,14 +50,15 @@ export const prompt: Verb = {
           const asked = client
             .getPrompt(name, texts, { signal: io.signal })
             .catch(error => orMeant(error, 'prompt', name, async () => (await gather(client.prompts())).map(each => each.name)))
-          const result = await offering('prompts', label, asked)
+          const waited = asks.screen.work(`filling in ${brief(name, 60)}`)
+          const result = await offering('prompts', label, asked).finally(waited)
           const printer = printerOf(io)
           const { paint } = printer
           if (call.options.format === 'json') printer.json(result)
           else {
             if (result.description !== undefined) printer.aside.line(printer.aside.paint.dim(clip(result.description)))
             for (const { role, content } of result.messages)
-              printer.line(`${paint.bold(`${role}:`)} ${blockText(content, printer)}`)
+              printer.line(say`${paint.bold(`${role}:`)}${io.output.isTTY === true ? '\n' : ' '}${blockText(content, printer)}`)
           }
           return 0
         }

@@ -7,7 +7,9 @@ import { offering, orMeant } from '../failures.ts'
 import { gather } from '../gather.ts'
 import { printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
+import { whileWaiting } from '../progress.ts'
 import { listCommand } from '../shell.ts'
+import { brief } from '../terminal/paint.ts'
 
 interface ReadOptions extends ConnectingOptions {
   readonly output?: string
@@ -32,13 +34,13 @@ export const read: Verb = {
           const asked = client
             .readResource(uri, { signal: io.signal })
             .catch(error => orMeant(error, 'resource', uri, () => urisOf(client)))
-          const result = await offering('resources', label, asked)
+          const result = await whileWaiting(io, `reading ${brief(uri, 60)}`, offering('resources', label, asked))
           const printer = printerOf(io)
           const { output, format } = call.options
           if (output !== undefined)
             printer.aside.line(printer.aside.paint.dim(`Saved ${await saveContents(output, result.contents)}`))
           else if (format === 'json') printer.json(result)
-          else for (const contents of result.contents) printer.line(contentsText(contents, printer.paint))
+          else for (const contents of result.contents) printer.line(contentsText(contents, printer))
           return 0
         }),
       )

@@ -1,17 +1,20 @@
 /** `vivarium record`: stands between a client and a server and writes one file of all that passes. */
-import { existsSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { clip } from '../../jsonrpc/limits.ts'
 import { startRecording } from '../../testing/index.ts'
 import { headersOf } from '../credentials.ts'
 import { CliError, failureOf } from '../exit.ts'
 import { untilInterrupted } from '../interrupted.ts'
 import type { Io } from '../io.ts'
+import { isThere } from '../new-file.ts'
 import { portOf } from '../port.ts'
 import { printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
+import { say } from '../terminal/text.ts'
+import { type TrustOption, trustOption } from '../trust/ask.ts'
 
-interface RecordOptions {
+interface RecordOptions extends TrustOption {
   readonly out: string
   readonly force?: boolean
   readonly stdio?: boolean
@@ -29,7 +32,7 @@ export const record: Verb = {
   name: 'record',
   summary: 'Write down what passes between a client and a server',
   declare(command, io) {
-    command
+    trustOption(command)
       .argument('[target]', 'the server')
       .option('--out <file>', 'The tape', { fallback: 'session.tape' })
       .option('--force', 'Write over a tape that is there')
@@ -69,9 +72,10 @@ function sizeOf(text: string): number {
 async function run(call: Call<RecordOptions>, io: Io): Promise<number> {
   const { out, stdio = false, port, redact, maxMb, sse, env, format } = call.options
   if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
-  if (call.options.force !== true && existsSync(out))
+  // A link is no file of ours, wherever it leads.
+  if (isThere(out) && (call.options.force !== true || lstatSync(out).isSymbolicLink()))
     throw new CliError(1, `There is a file ${clip(out)} already`, 'Name another by --out, or write over it with --force')
-  const { label, target, options, close } = await resolveTarget(splitTarget(call).target, io, { env })
+  const { label, target, options, close } = await resolveTarget(splitTarget(call).target, io, { env, trust: call.options.trust })
   const headers = { ...options.headers, ...headersOf(call.options.header ?? [], call.options.bearerEnv, io) }
   // On stdio standard output belongs to the protocol.
   const { aside, json, line, paint } = printerOf(io)
@@ -90,7 +94,7 @@ async function run(call: Call<RecordOptions>, io: Io): Promise<number> {
   })
   if (proxy.url !== undefined && format === 'json') json({ url: proxy.url, file: out }, true)
   else if (proxy.url !== undefined) {
-    line(`${label} is recorded into ${clip(out)}; its client connects to ${paint.name(proxy.url)}`)
+    line(say`${label} is recorded into ${clip(out)}; its client connects to ${paint.name(proxy.url)}`)
     aside.line(aside.paint.dim('  Ctrl-C ends it'))
   }
   await Promise.race([untilInterrupted(io.signal), proxy.over])

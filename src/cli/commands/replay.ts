@@ -10,8 +10,10 @@ import { portOf } from '../port.ts'
 import { type Printer, printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { resolveTarget } from '../target.ts'
+import { say } from '../terminal/text.ts'
+import { type TrustOption, trustOption } from '../trust/ask.ts'
 
-interface ReplayOptions {
+interface ReplayOptions extends TrustOption {
   readonly against?: string
   readonly serve?: boolean
   readonly stdio?: boolean
@@ -31,7 +33,7 @@ export const replay: Verb = {
   name: 'replay',
   summary: 'Send a recording again and show what differs, or serve it as a mock',
   declare(command, io) {
-    command
+    trustOption(command)
       .argument('<tape>', 'what vivarium record has written')
       .option('--against <target>', 'Send it to this server, or to the program behind --; exit code 1 where it answers otherwise')
       .option('--ignore <path>', 'What may differ: result.serverInfo.version, **.elapsed', { repeated: true })
@@ -102,14 +104,14 @@ async function serve(tape: Tape, { options }: Call<ReplayOptions>, io: Io): Prom
   })
   const { json, line, paint } = printerOf(io)
   if (mock.url !== undefined && format === 'json') json({ url: mock.url }, true)
-  else if (mock.url !== undefined) line(`The tape is served at ${paint.name(mock.url)}`)
+  else if (mock.url !== undefined) line(say`The tape is served at ${paint.name(mock.url)}`)
   await Promise.race([untilInterrupted(io.signal), mock.over])
   await mock.close()
   return 0
 }
 
 async function against(tape: Tape, words: readonly string[], { options: given }: Call<ReplayOptions>, io: Io): Promise<number> {
-  const { label, target, options, close } = await resolveTarget(words, io, { env: given.env })
+  const { label, target, options, close } = await resolveTarget(words, io, { env: given.env, trust: given.trust })
   const headers = { ...options.headers, ...headersOf(given.header ?? [], given.bearerEnv, io) }
   const { ignore, timeout, format } = given
   const found = await replayTape(tape, target, {
@@ -131,7 +133,7 @@ async function against(tape: Tape, words: readonly string[], { options: given }:
 
 function show({ conversation, line, what, path, before, after }: TapeDifference, { line: print, paint }: Printer): void {
   const place = line === 0 ? 'not on the tape' : `line ${line}`
-  print(`${paint.name(what)} (conversation ${conversation}, ${place})${path === '' ? '' : ` ${path}`}`)
+  print(say`${paint.name(what)} (conversation ${conversation}, ${place})${path === '' ? '' : ` ${path}`}`)
   print(`  - ${before === undefined ? 'nothing' : echo(before, 400)}`)
   print(`  + ${after === undefined ? 'nothing' : echo(after, 400)}`)
 }

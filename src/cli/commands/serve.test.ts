@@ -99,10 +99,42 @@ test('what cannot be served is told with the remedy', async () => {
   expect(await said('wrong.mjs')).toContain('wrong.mjs cannot be loaded: wrong.mjs, line 3: ')
   expect(await said('x.json')).toContain('x.json is no code\n  → Name the file that exports the server')
   expect(await said('server.ts', '--stdio', '--port', '1')).toContain('exclude each other')
-  expect(await said('server.ts', '--host', '0.0.0.0', '--port', '0')).toContain('→ Leave out --host, or say --unprotected')
+  expect(await said('server.ts', '--host', '0.0.0.0', '--port', '0')).toContain(
+    '→ Leave out --host; or give --issuer and --resource, or say --unprotected',
+  )
+  expect(await said('server.ts', '--resource', 'https://x.example')).toContain('→ Give --issuer, too')
+  expect(await said('server.ts', '--issuer', 'login')).toContain('→ Correct --issuer')
   const served = it.start(['serve', 'server.ts', '--port', '0', '--format', 'json'])
   const [, port = ''] = await served.until(/"port":(\d+)/)
   expect(await said('server.ts', '--port', port)).toContain(`Port ${port} on 127.0.0.1 is in use`)
+}, 60_000)
+
+test('--issuer lets in only who has a token of it, and says where to get one', async () => {
+  const it = await trial()
+  const served = it.start(['serve', 'server.ts', '--port', '0', '--issuer', 'https://login.example', '--scope', 'notes'])
+  const [, url = ''] = await served.until(/served at (\S+)/)
+  const answer = await fetch(url, { method: 'POST', body: '{}' })
+  expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, expect.stringContaining('resource_metadata=')])
+  const [, metadata = ''] = /resource_metadata="([^"]+)"/.exec(answer.headers.get('www-authenticate') ?? '') ?? []
+  expect(await (await fetch(metadata)).json()).toMatchObject({
+    authorization_servers: ['https://login.example'],
+    scopes_supported: ['notes'],
+  })
+  expect((await it.run(['list', url])).code).toBe(3)
+}, 60_000)
+
+test('a file that exports auth is served with it', async () => {
+  const it = await trial({
+    'server.ts': `${serverFile}
+import { oauth } from 'vivarium/server'
+export const auth = oauth({ issuer: 'https://login.example', verify: token => token === 'good' ? { subject: 'ann' } : undefined })
+`,
+  })
+  const served = it.start(['serve', 'server.ts', '--port', '0'])
+  const [, url = ''] = await served.until(/served at (\S+)/)
+  const listed = (token: string) => it.run(['list', url, '--bearer-env', 'TOKEN'], { env: { TOKEN: token } })
+  expect((await listed('bad')).code).toBe(3)
+  expect(await listed('good')).toMatchObject({ code: 0, out: expect.stringContaining('add(a: number') })
 }, 60_000)
 
 test('where it listens everywhere it answers to the addresses of this machine and to names that are given, and to no others', async () => {

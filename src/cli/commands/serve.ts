@@ -9,6 +9,7 @@ import { printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { addressesAt, type HttpPlace, type Ready, serveHttp, watchHttp } from '../serving/http.ts'
 import { serveStdio, watchStdio } from '../serving/stdio.ts'
+import { say } from '../terminal/text.ts'
 
 interface ServeOptions {
   readonly stdio?: boolean
@@ -19,6 +20,9 @@ interface ServeOptions {
   readonly sse?: boolean
   readonly ws?: boolean
   readonly unprotected?: boolean
+  readonly issuer?: string
+  readonly resource?: string
+  readonly scope?: readonly string[]
   readonly watch?: boolean
   readonly format: 'text' | 'json'
 }
@@ -37,6 +41,9 @@ export const serve: Verb = {
       .option('--sse', 'Also the old pair of endpoints of 2024-11-05, at /sse')
       .option('--ws', 'Also WebSockets, at /ws (needs the package ws)')
       .option('--unprotected', 'Let everybody in who reaches --host')
+      .option('--issuer <url>', 'Let in who has a token of this OAuth authorization server')
+      .option('--resource <url>', 'With --issuer: the address for which tokens must be made (default: where it listens)')
+      .option('--scope <name>', 'With --issuer: a scope that every request needs', { repeated: true })
       .option('--watch', 'Load the file again when it or a file beside it changes')
       .note(
         'With --watch the port stays open and calls that run are finished. Over stdio the session goes on. Over HTTP clients of\n2026-07-28 notice nothing; sessions of older ones are found again where the server has a store, else the client opens a new one.',
@@ -44,6 +51,10 @@ export const serve: Verb = {
       .examples([
         ['vivarium serve server.ts --watch', 'while you write it'],
         ['vivarium serve server.ts --stdio', 'as an editor would start it'],
+        [
+          'vivarium serve server.ts --host 0.0.0.0 --issuer https://login.example --resource https://notes.example/mcp',
+          'for others',
+        ],
         ['vivarium serve server.ts --port 0 --format json', 'prints {"url": …, "port": …}'],
       ])
       .action<ServeOptions>(call => run(call, io))
@@ -54,6 +65,8 @@ function run({ words: [file = ''], options }: Call<ServeOptions>, io: Io): Promi
   const { stdio = false, port, watch = false, format } = options
   const { aside, json, line, paint } = printerOf(io)
   if (stdio && port !== undefined) throw new CliError(1, '--stdio and --port exclude each other', 'Leave one out')
+  // Whoever serves a file writes it: a tool without a description, and the like, is for him.
+  process.env['VIVARIUM_LOG'] ??= 'warn'
   const note = (text: string): void => aside.line(aside.paint.dim(text))
   if (stdio) return watch ? watchStdio(file, io, note) : serveStdio(file)
   const place: HttpPlace = {
@@ -64,11 +77,14 @@ function run({ words: [file = ''], options }: Call<ServeOptions>, io: Io): Promi
     sse: options.sse ?? false,
     ws: options.ws ?? false,
     unprotected: options.unprotected ?? false,
+    issuer: options.issuer,
+    resource: options.resource,
+    scopes: options.scope ?? [],
   }
   const ready = (at: Ready): void => {
     if (cluster.isWorker) return
     if (format === 'json') return json(at, true)
-    line(`${clip(file)} is served at ${paint.name(at.url)}`)
+    line(say`${clip(file)} is served at ${paint.name(at.url)}`)
     for (const address of addressesAt(place.host)) {
       const url = new URL(at.url)
       url.hostname = address.includes(':') ? `[${address}]` : address
@@ -85,15 +101,28 @@ function run({ words: [file = ''], options }: Call<ServeOptions>, io: Io): Promi
   })
 }
 
-function wordsOf({ host, hosts = [], path, sse, ws, unprotected }: ServeOptions): readonly string[] {
+function wordsOf({
+  host,
+  hosts = [],
+  path,
+  sse,
+  ws,
+  unprotected,
+  issuer,
+  resource,
+  scope = [],
+}: ServeOptions): readonly string[] {
   const flags = { '--sse': sse, '--ws': ws, '--unprotected': unprotected }
   const names = hosts.flatMap(name => ['--hosts', name])
+  const tokens = Object.entries({ '--issuer': issuer, '--resource': resource })
   return [
     '--host',
     host,
     ...names,
     '--path',
     path,
+    ...tokens.flatMap(([option, value]) => (value === undefined ? [] : [option, value])),
+    ...scope.flatMap(name => ['--scope', name]),
     ...Object.entries(flags).flatMap(([flag, set]) => (set === true ? [flag] : [])),
   ]
 }

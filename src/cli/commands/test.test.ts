@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -55,6 +55,22 @@ describe('vivarium test', () => {
     expect(aside).toBe('')
     expect(output).toContain('judged 1.2.3')
     expect(output).toMatch(/\d+ passed, 0 failed, \d+ skipped, 0 errors of the kit/)
+  })
+
+  it.each([[[]], [['--allow-writes']]])('fails no server for scopes that whoever starts it holds anyway: %j', async more => {
+    const file = join(folder, 'scoped.ts')
+    writeFileSync(
+      file,
+      `import { createServer } from '${new URL('../../server/index.ts', import.meta.url).href}'
+      const server = createServer({ name: 'scoped', version: '1.0.0' })
+      const output = { type: 'object', properties: { seen: { type: 'boolean' } }, required: ['seen'] }
+      server.tool('look', { description: 'Looks', scopes: ['a:read'], output, annotations: { readOnlyHint: true } }, () => ({ seen: true }))
+      server.tool('close', { description: 'Closes', scopes: ['a:read', 'a:write'] }, () => 'closed')
+      await server.stdio()\n`,
+    )
+    const words = ['--only', 'E4|base/tools', '--skipped', ...more]
+    const { code, output } = await vivarium('test', ...words, '--', process.execPath, file)
+    expect([code, output]).toEqual([0, expect.stringContaining('The kit may call look as it is; judge the server over HTTP')])
   })
 
   it('writes the report, the results for a build and the badge, and prints the report as JSON', async () => {

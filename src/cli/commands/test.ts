@@ -31,10 +31,11 @@ import type { Call, Verb } from '../program.ts'
 import { createProgress } from '../progress.ts'
 import { shellWord } from '../shell.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
+import { type TrustOption, trustOption } from '../trust/ask.ts'
 import { judgeCaller, refuseUnheard } from './test-callers.ts'
 import { tokenFor } from './test-sign-in.ts'
 
-interface TestOptions {
+interface TestOptions extends TrustOption {
   readonly format: 'text' | 'json'
   readonly revision?: readonly RevisionId[]
   readonly carrier?: readonly Carrier[]
@@ -62,7 +63,7 @@ export const test: Verb = {
   name: 'test',
   summary: 'Judge a server, client or host: does it keep what the protocol demands?',
   declare(command, io) {
-    command
+    trustOption(command)
       .argument('[target]', 'the server')
       .option('--revision <id>', 'Only this revision; may be given again', { repeated: true, parse: oneOf(allRevisions) })
       .option('--carrier <name>', 'Only over stdio, http, sse or websocket; may be given again', {
@@ -142,7 +143,13 @@ async function run(call: Call<TestOptions>, io: Io): Promise<number> {
     if (report.results.length === 0) throw nothingToJudge()
     await write(report, options)
     if (options.format === 'json') printerOf(io).json(report)
-    else io.output.write(tableOf(report, { skipped: options.skipped === true, again }))
+    else {
+      const { line } = printerOf(io)
+      for (const each of tableOf(report, { skipped: options.skipped === true, again })
+        .trimEnd()
+        .split('\n'))
+        line(each)
+    }
     // What was stopped proves nothing.
     return io.signal.aborted ? 130 : exitCodeOf(report)
   } finally {
@@ -159,7 +166,7 @@ interface Judged {
 async function judgeServer(call: Call<TestOptions>, io: Io, bar: ReturnType<typeof createProgress>): Promise<Judged> {
   const { options } = call
   const issuer = options.issuer === undefined ? undefined : await startIssuer({ port: options.issuer })
-  const resolved = await resolveTarget(splitTarget(call).target, io, { config: options.config })
+  const resolved = await resolveTarget(splitTarget(call).target, io, { config: options.config, trust: options.trust })
   try {
     const target = targetOf(resolved.target, options)
     const auth = issuer?.trial({ resource: addressOf(resolved.target), scopes: options.scope ?? [] })

@@ -71,7 +71,7 @@ test('a session: it remembers, is woken, asks, explains, counts and undoes; the 
   expect(await first.say('Remember that Kim likes green tea', /turn 1 ·/)).toMatch(/→ memory\.remember .*\n ✓ memory\.remember/)
   const answer = await first.say('What does Kim like?', /turn 2 ·/)
   expect(answer).toMatch(/\+ memory\.retrieval added \d+ tokens before your words: .*Kim likes green tea/)
-  expect(answer).toContain('From what I was given: - Kim likes green tea')
+  expect(answer).toContain('│ From what I was given: - Kim likes green tea')
   await first.say('Remember that my address is kim@example.com', /turn 3 ·/)
   const redacted = await first.say('What is my address?', /turn 4 ·/)
   expect(redacted).toMatch(/address is \[redacted-email\]/)
@@ -80,14 +80,14 @@ test('a session: it remembers, is woken, asks, explains, counts and undoes; the 
   await first.say('call remind text="water the plants" inMinutes=0.01', /turn 5 ·/)
   const woken = await first.say(undefined, /turn 6 ·/)
   expect(woken).toMatch(
-    /◆ memory\.proactive wakes the agent .*\n +Reminder: water the plants\n memory says: Reminder: water the plants/,
+    /◆ memory\.proactive wakes the agent .*\n +│ Reminder: water the plants\n │ memory says: Reminder: water the plants/,
   )
   expect(await first.say('/inbox', /inf_/)).toMatch(/done +memory\/memory\.proactive reminder-1-/)
 
   const file = join(cwd, 'hello.txt')
   const write = `call write_file path=${file} content=hi`
   const refused = await first.say(write, /turn 7 ·/)
-  expect(refused).toMatch(/\? Allow the tool write_file of files on .*hello\.txt/)
+  expect(refused).toMatch(/\? 1\. Allow the tool write_file of files on .*hello\.txt/)
   expect(refused).toContain('Refused: there is nobody to ask without a terminal')
   expect(refused).toContain('✗ refused files.write_file')
   expect(existsSync(file)).toBe(false)
@@ -148,7 +148,7 @@ test('a config that came with a folder starts nothing unasked; what is recorded 
   writeFileSync(join(cwd, '.mcp.json'), JSON.stringify({ mcpServers: { bait } }))
   const careful = start(cwd, ['--config', '.mcp.json'])
   expect(await careful.finish()).toBe(1)
-  expect(careful.errors()).toMatch(/^vivarium: .*\.mcp\.json wants to start 1 command \(bait: .* -e .*\n$/)
+  expect(careful.errors()).toMatch(/^vivarium: .*\.mcp\.json is not trusted\. It starts 1 program\. .*so nothing of it is used\n/)
   expect(careful.errors()).toContain('--trust')
   expect(existsSync(marker)).toBe(false)
   const trusting = start(cwd, ['--config', '.mcp.json', '--trust', '--record', 'session.jsonl'])

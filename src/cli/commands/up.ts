@@ -5,11 +5,16 @@ import { join } from 'node:path'
 import { createHost } from '../../host/create.ts'
 import { modelFromEnvironment } from '../../host/models/environment.ts'
 import { messageOf } from '../../stores/store.ts'
+import { CliError } from '../exit.ts'
 import type { Io } from '../io.ts'
 import type { Verb } from '../program.ts'
+import { RunningSettings } from '../running-settings.ts'
 import { readSettings } from '../settings.ts'
 import { runTerminal } from '../terminal/terminal.ts'
-import { trustIn } from '../trust.ts'
+import { confirmIn, trustOption } from '../trust/ask.ts'
+import { useData } from '../trust/data-folder.ts'
+import { decide, digestOf, trustIn } from '../trust/decide.ts'
+import { fileToUse } from '../trust/file-to-use.ts'
 
 interface UpOptions {
   readonly config: string
@@ -25,14 +30,13 @@ export const up: Verb = {
   summary: 'The live host in the terminal, on a config file',
   plain: true,
   declare(command, io) {
-    command
+    trustOption(command)
       .option('--config <file>', 'Servers, and how the host treats them', { fallback: '.mcp.json' })
       .option('--data <folder>', 'Where everything is kept (default: VIVARIUM_DATA, else .vivarium)')
       .option(
         '--store <url>',
         'Another store for the host: sqlite:PATH, postgres://… or memory: (default: VIVARIUM_STORE, else sqlite in the folder)',
       )
-      .option('--trust', 'Start the commands of the config unasked')
       .option('--record <file>', 'Record the session, with everything that is said, to be played again')
       .option('--conversation <name>', 'Which conversation is shown (default: main)')
       .note(
@@ -48,11 +52,15 @@ The model is that of ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, else 
 }
 
 /** What is wrong with the config or the store is thrown. */
-async function runHost(options: UpOptions, { input, output, env }: Io): Promise<number> {
-  const data = folderAt(options.data ?? env['VIVARIUM_DATA'] ?? '.vivarium')
+async function runHost(options: UpOptions, io: Io): Promise<number> {
+  const { input, output, env } = io
+  const { text, digest } = await agreedConfig(options, io)
+  // Nothing is made or filled in before that.
+  const named = options.data ?? env['VIVARIUM_DATA']
+  const data = named === undefined ? await useData('.vivarium', io, options) : folderAt(named)
   const store = options.store ?? env['VIVARIUM_STORE'] ?? `sqlite:${join(data, 'host.db')}`
   const around = { ...env, VIVARIUM_DATA: data, VIVARIUM_FOLDER: realpathSync('.'), VIVARIUM_NODE: process.execPath }
-  const { host, roots, examples } = readSettings(await textOf(options.config), options.config, around)
+  const { host, roots, examples } = readSettings(text, options.config, around)
   for (const folder of roots) mkdirSync(folder, { recursive: true })
   const model = modelFromEnvironment(env)
   await runTerminal({
@@ -64,14 +72,29 @@ async function runHost(options: UpOptions, { input, output, env }: Io): Promise<
     place: store,
     examples,
     ...(options.conversation !== undefined && { conversation: options.conversation }),
-    open: ({ confirm, ...side }) =>
-      createHost({
+    open: async ({ confirm, ...side }) => {
+      const settings = new RunningSettings({ text, file: options.config, env: around, told: side.onTrouble })
+      const made = await createHost({
         ...{ ...host, ...side, config: options.config, env: around, store, model },
-        ...(options.trust !== true && { onConfig: trustIn({ confirm, env }) }),
+        onConfig: settings.after(trustIn({ confirm, env }, digest)),
         ...(options.record !== undefined && { record: options.record }),
-      }),
+      })
+      settings.host = made
+      return made
+    },
   })
   return 0
+}
+
+/** The text that the user agreed to, read once: by it the host is set, and what it reads itself has to be the same. */
+async function agreedConfig({ config, trust }: UpOptions, io: Io): Promise<{ readonly text: string; readonly digest: string }> {
+  const text = await textOf(config)
+  const file = await fileToUse({ file: config, text, env: io.env })
+  if (trust !== true) {
+    const decided = await decide(file, { confirm: confirmIn(io), env: io.env })
+    if ('code' in decided) throw new CliError(1, decided.message, decided.fix)
+  }
+  return { text, digest: digestOf(file) }
 }
 
 async function textOf(config: string): Promise<string> {

@@ -77,6 +77,24 @@ describe('call', () => {
     expect(json).toMatchObject({ isError: false, structured: { sum: 2 } })
   }, 60_000)
 
+  test('E2-8: what a server suggests is shown as its words, beside the result', async () => {
+    const { run } = await trial({
+      'tracker.ts': `
+import { createServer } from 'vivarium/server'
+const reason = 'It gives all <b>at once</b>\\n\\u202e [now](x)'
+export const server = createServer({ name: 'tracker', version: '1.0.0', intent: { suggest: () => ({ tool: 'find', reason }) } })
+server.tool('open', { description: 'Opens one' }, () => 'opened')
+server.tool('find', { description: 'Finds all' }, () => 'found')
+`,
+    })
+    const { code, out, err } = await run(['call', 'tracker.ts', 'open', '--intent', 'see all'])
+    expect([code, out]).toEqual([0, 'opened\n'])
+    expect(err).toContain('tracker suggests find: "It gives all ‹b›at once‹/b›')
+    expect(err).not.toMatch(/[\u202e\][<>]/)
+    const plain = await run(['call', 'tracker.ts', 'open'])
+    expect([plain.out, plain.err.includes('suggests')]).toEqual(['opened\n', false])
+  }, 60_000)
+
   test('arguments from a file, and bytes into one', async () => {
     const { run, folder, write } = await trial()
     write('args.json', '{"a": 40, "b": 2}')
@@ -212,7 +230,7 @@ describe('inspect', () => {
     expect(out).toMatch(/carrier +stdio\n {2}opened in +\d/)
     expect(out).toMatch(/round trip +\d+\.\d ms\n/)
     expect(out).toContain('6 tools, 1 resource, 0 templates, 1 prompt')
-    expect(out).toContain('    Be kind\n')
+    expect(out).toContain('    │ Be kind\n')
     for (const revision of ['2024-11-05', '2025-06-18']) {
       const json = JSON.parse((await run(['inspect', 'server.ts', '--revision', revision, '--format', 'json'])).out) as unknown
       expect(json).toMatchObject({
@@ -273,7 +291,7 @@ test('a token comes from a variable by its name, headers too, and neither stands
   expect(err).not.toMatch(/tokentoken|keykey/)
   expect((await run(['list', url, '--bearer-env', 'NOT_SET'])).err).toContain('the variable NOT_SET is not set')
   write('.mcp.json', JSON.stringify({ mcpServers: { web: { url, headers: { 'X-Key': 'configured' } } } }))
-  await run(['list', 'web'])
+  await run(['list', 'web', '--trust'])
   expect(seen.at(-1)).toEqual([undefined, 'configured'])
 })
 
@@ -321,7 +339,7 @@ test('a word that names nothing is told what may be meant', async () => {
 test('a failure names the target as it would be typed again', async () => {
   const { run, write } = await trial({})
   write('.mcp.json', JSON.stringify({ mcpServers: { broken: { command: 'node', args: ['-e', 'process.exit(1)'] } } }))
-  expect((await run(['list', 'broken'])).err).toContain('→ vivarium doctor broken says why')
+  expect((await run(['list', 'broken', '--trust'])).err).toContain('→ vivarium doctor broken says why')
   expect((await run(['list', '--', 'node', '-e', 'process.exit(1)'])).err).toContain(
     `→ vivarium doctor -- node -e 'process.exit(1)' says why`,
   )
@@ -361,7 +379,7 @@ let times = 0
 setInterval(() => { rung.emit({ times: ++times }); bell.push({ content: 'Somebody rang', origin: { door: 'front' } }).catch(() => {}) }, 100).unref()
 `,
   })
-  const all = await run(['listen', 'server.ts', '--count', '8'])
+  const all = await run(['listen', 'server.ts', '--count', '40'])
   expect(all.code).toBe(0)
   expect(all.out).toMatch(/◆ event rung \{"times":\d+\}\n/)
   expect(all.out).toMatch(/▶ push door\.bell Somebody rang\n/)

@@ -3,8 +3,8 @@
  * start one that was only named. Without the file there are fewer proposals, and nothing else changes.
  */
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { userFolder } from '../../auth/client/user-folder.ts'
 import type { Prompt, Resource, Tool } from '../../client/index.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { propertiesOf } from '../signature.ts'
@@ -76,7 +76,7 @@ function placeOf([first]: readonly string[]): string | undefined {
 }
 
 function bookIn(env: Env): string {
-  return join(env['XDG_CACHE_HOME'] ?? join(env['HOME'] ?? homedir(), '.cache'), 'vivarium', 'offers.json')
+  return join(userFolder(env, 'XDG_CACHE_HOME', '.cache'), 'vivarium', 'offers.json')
 }
 
 function readBook(file: string): Readonly<Record<string, Entry>> {

@@ -145,7 +145,7 @@ async function serverWords(env: Io['env']): Promise<readonly Word[]> {
   const found = new Map<string, Set<string>>()
   for (const source of sourcesOf(places)) {
     const config = await readSource(source, places)
-    for (const name of config?.servers.keys() ?? []) found.set(name, (found.get(name) ?? new Set()).add(source.name))
+    for (const name of config?.written.servers.keys() ?? []) found.set(name, (found.get(name) ?? new Set()).add(source.name))
   }
   return [...found]
     .flatMap(([name, sources]) =>

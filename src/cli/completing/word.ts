@@ -1,5 +1,6 @@
 /** Words that a shell may put into a command line: none that the shell itself would obey, whoever made it up. */
-import { brief, safe } from '../terminal/paint.ts'
+import { brief } from '../terminal/paint.ts'
+import { escaped } from '../terminal/text.ts'
 
 export interface Word {
   readonly word: string
@@ -20,6 +21,6 @@ export function harmlessWords(words: readonly Word[], current: string): readonly
 
 /** One line each: the word, and behind a tab what it is. */
 export function lineOf({ word, about = '' }: Word): string {
-  const text = safe(brief(about, 80)).replaceAll('\ufffd', '')
+  const text = escaped(brief(about, 80))
   return text === '' ? `${word}\n` : `${word}\t${text}\n`
 }

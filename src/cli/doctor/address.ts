@@ -186,6 +186,8 @@ async function isOldPair(url: URL, { headers, signal }: Probing): Promise<boolea
   try {
     const response = await fetch(url, {
       headers: { accept: 'text/event-stream', ...headers },
+      // The headers may be keys; they are for this address.
+      redirect: 'manual',
       signal: AbortSignal.any([signal, AbortSignal.timeout(streamMs)]),
     })
     return /event-stream/.test(response.headers.get('content-type') ?? '') && (await beginning(response)).includes('endpoint')

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { networkIn } from '../packages.ts'
-import { clueIn, servesHttp } from './clues.ts'
+import { addressIn } from '../serves-http.ts'
+import { clueIn } from './clues.ts'
 import { examineStart } from './program.ts'
 
 const suspect = { node: 'v18.20.4', typed: true, unnamed: [], has: () => false }
@@ -61,6 +62,7 @@ test('what has to be fetched and stays silent is told by what keeps it from the 
 })
 
 test('a program that has told its address is not waited for on its output', () => {
-  expect(servesHttp('MCP server running on http://localhost:3000/mcp')).toBe(true)
-  expect(servesHttp('See https://example.com/docs')).toBe(false)
+  expect(addressIn('MCP server running on http://localhost:3000/mcp')).toBe('http://localhost:3000/mcp')
+  expect(addressIn('Server listening on port 8931.')).toBe('http://localhost:8931')
+  expect(addressIn('See https://example.com/docs')).toBeUndefined()
 })

@@ -118,6 +118,16 @@ const clues: readonly Clue[] = [
       ),
   },
   {
+    says: /\b(?:listen|running|serv|start)\w*\b[^\n]*\bport:? ?(\d{2,5})\b/i,
+    tell: ([, port]) =>
+      fail(
+        'start',
+        `It serves HTTP on port ${port}, and says nothing on standard output`,
+        `Use its address: http://localhost:${port}, often with /mcp; or tell it to speak on stdio`,
+        4,
+      ),
+  },
+  {
     says: /EACCES|permission denied/i,
     tell: ({ input }) =>
       fail(
@@ -140,11 +150,6 @@ export function clueIn(said: string, suspect: Suspect): Finding | undefined {
     if (found !== null) return tell(found, suspect)
   }
   return crashIn(said)
-}
-
-/** Whether it told an address at which it serves; then nothing will come on its output. */
-export function servesHttp(line: string): boolean {
-  return /\b(?:listen|running|serv|start|available|ready)\w*\b[^\n]*https?:\/\/[\w.[\]:-]*:\d+/i.test(line)
 }
 
 /** An uncaught error by its first line, and the place in code that is not Node's own. */

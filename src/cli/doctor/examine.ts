@@ -6,14 +6,15 @@ import { durationText } from '../../core/duration.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { officialRevisions } from '../../revisions/index.ts'
 import { tapConnection } from '../../testing/tap.ts'
-import { type Lists, listsOf } from '../commands/list.ts'
 import { type ConnectingOptions, isFetched, optionsFor, probeMs } from '../connecting.ts'
+import { errorWords } from '../failures.ts'
 import type { Io } from '../io.ts'
+import { type Lists, listsOf, missingLists } from '../lists.ts'
 import { networkIn } from '../packages.ts'
+import { addressIn } from '../serves-http.ts'
 import type { Resolved } from '../target.ts'
-import { brief, safe } from '../terminal/paint.ts'
+import { brief } from '../terminal/paint.ts'
 import { examineAddress, streamableAt } from './address.ts'
-import { servesHttp } from './clues.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 import { examineOffers } from './offers.ts'
 import { examineCommand, examineOutput, examineStart, isFramed, nodeOf, type Traces } from './program.ts'
@@ -59,7 +60,7 @@ export async function examine(resolved: Resolved, options: ConnectingOptions, io
       return { findings: [...before, ...examineOutput(traces), opened.why], summary: undefined, tools: [] }
     await using client = opened.client
     const openedMs = Math.round(performance.now() - begun)
-    const { lists, wrong } = await listed(client)
+    const { lists, wrong } = await listed(client, opened.missing)
     const counts = Object.entries(lists).map(([kind, { length }]) => `${length} ${length === 1 ? kind.slice(0, -1) : kind}`)
     const summary = [client.revision, ...counts, durationText(openedMs)].join(' · ')
     const findings = [
@@ -77,7 +78,7 @@ export async function examine(resolved: Resolved, options: ConnectingOptions, io
   }
 }
 
-type Opening = { readonly client: Client } | { readonly why: Finding }
+type Opening = { readonly client: Client; readonly missing: ReadonlySet<string> } | { readonly why: Finding }
 
 /** A client; or why there is none. What has not ended by then ends by itself. */
 async function open(resolved: Resolved, options: ConnectingOptions, io: Io, traces: Noted, limitMs: number): Promise<Opening> {
@@ -86,9 +87,11 @@ async function open(resolved: Resolved, options: ConnectingOptions, io: Io, trac
   const enough = new AbortController()
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(limitMs), enough.signal])
   const given = optionsFor(resolved, options, { ...io, interactive: false, signal })
+  const { missing, onTrace } = missingLists()
   const connecting = connect(command === undefined ? target : heard(command, traces, enough), {
     timeout: limitMs,
     probeTimeout: Math.min(probeMs(target), Math.ceil(limitMs * 0.6)),
+    onTrace,
     ...given,
     signal,
     wrap: connection => {
@@ -105,8 +108,10 @@ async function open(resolved: Resolved, options: ConnectingOptions, io: Io, trac
     command === undefined
       ? lookAside(target, given.headers ?? {}, connecting, options, AbortSignal.any([io.signal, looking.signal]))
       : undefined
+  // Nobody waits for it where the client opens.
+  looked?.catch(() => {})
   try {
-    return { client: await unlessAborted(connecting, signal) }
+    return { client: await unlessAborted(connecting, signal), missing }
   } catch (error) {
     io.signal.throwIfAborted()
     connecting.then(late => late.close()).catch(() => {})
@@ -128,7 +133,7 @@ async function open(resolved: Resolved, options: ConnectingOptions, io: Io, trac
 function heard(command: Command, traces: Noted, enough: AbortController): Command & { readonly closeMs: number } {
   const line = (text: string): void => {
     keep(traces.stderr, text)
-    if (servesHttp(text)) setTimeout(() => enough.abort(silent('It serves HTTP')), httpMs).unref()
+    if (addressIn(text) !== undefined) setTimeout(() => enough.abort(silent('It serves HTTP')), httpMs).unref()
   }
   return { ...command, stderr: line, closeMs }
 }
@@ -156,18 +161,34 @@ async function lookAside(
   return opened ? undefined : examineAddress(new URL(target), { headers, signal, patienceMs: timeout ?? requestMs })
 }
 
-async function listed(client: Client): Promise<{ readonly lists: Lists; readonly wrong: readonly Finding[] }> {
+/** What could be had, and what is wrong with the rest. */
+async function listed(
+  client: Client,
+  missing: ReadonlySet<string>,
+): Promise<{ readonly lists: Lists; readonly wrong: readonly Finding[] }> {
   try {
-    return { lists: await listsOf(client), wrong: [] }
+    const { lists, failed } = await listsOf(client, missing)
+    return {
+      lists,
+      wrong: failed.map(({ kind, message, unknown }) =>
+        unknown
+          ? warn(
+              'list',
+              brief(message, 200),
+              'Declare only what it answers: some clients show nothing of a server that fails here',
+            )
+          : fail('list', `It does not list its ${kind}: ${brief(message, 200)}`, 'Look into its log; the rest works'),
+      ),
+    }
   } catch (error) {
-    const said = brief(error instanceof Error ? error.message : String(error), 200)
+    const said = brief(errorWords(error), 200)
     return { lists: {}, wrong: [fail('list', `It opens, but does not list what it offers: ${said}`, 'Look into its log')] }
   }
 }
 
 function keep(lines: string[], line: string): void {
   // A server that is started twice says the same twice.
-  if (!lines.includes(safe(line))) lines.push(safe(line))
+  if (!lines.includes(line)) lines.push(line)
   if (lines.length > keptLines) lines.shift()
 }
 

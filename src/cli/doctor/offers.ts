@@ -1,9 +1,10 @@
 /** What is wrong with what a server offers, though it can be reached: schemas, names, sizes. */
 import type { Tool } from '../../client/index.ts'
 import { compilePeerSchema } from '../../core/schema/peer.ts'
+import { UnsupportedSchema } from '../../core/schema/schema.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { Lists } from '../commands/list.ts'
+import type { Lists } from '../lists.ts'
 import { brief } from '../terminal/paint.ts'
 import { type Finding, fail, warn } from './finding.ts'
 
@@ -69,9 +70,11 @@ function examineSchema(what: string, schema: unknown, input: boolean): readonly 
       ? found
       : [...found, warn('schema', `${what} has ${lone} at its top`, 'Some models refuse that: put it into a property')]
   } catch (error) {
-    return [
-      fail('schema', `${what}: ${brief(error instanceof Error ? error.message : String(error), 200)}`, 'Correct the schema'),
-    ]
+    const said = `${what}: ${brief(error instanceof Error ? error.message : String(error), 200)}`
+    // Calls work all the same: what is beyond the limits is not checked.
+    if (error instanceof UnsupportedSchema)
+      return [warn('schema', said, 'Make it smaller: clients that bound schemas do not check by it, and models pay for it')]
+    return [fail('schema', said, 'Correct the schema')]
   }
 }
 

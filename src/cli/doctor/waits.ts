@@ -1,7 +1,8 @@
 /** What is waited for, told while one waits: in the line of a spinner, or where there is no terminal in a line each. */
 import { durationText } from '../../core/duration.ts'
 import type { Io } from '../io.ts'
-import { brief, safe } from '../terminal/paint.ts'
+import { aside } from '../print.ts'
+import { brief } from '../terminal/paint.ts'
 import { Screen } from '../terminal/screen.ts'
 
 /** One of those that are waited for. */
@@ -52,17 +53,17 @@ export class Waits {
   #draw(): void {
     this.#stop()
     if (this.#quiet || this.#under.length === 0) return
-    this.#stop = this.#screen.work(`waiting for ${safe(brief(this.#under.map(({ name }) => name).join(', '), 80))}`)
+    this.#stop = this.#screen.work(`waiting for ${brief(this.#under.map(({ name }) => name).join(', '), 80)}`)
   }
 
   #tell(wait: Wait): void {
     if (this.#quiet) return
     const { name, limitMs } = wait
     const said = wait.said()
-    const last = said === undefined ? 'it has said nothing yet' : `it said "${safe(brief(said, 100))}"`
+    const last = said === undefined ? 'it has said nothing yet' : `it said "${brief(said, 100)}"`
     const text = `${name} does not answer yet: ${last}. Waiting up to ${durationText(limitMs)}`
-    if (!this.#drawn) return void this.#errors.write(`${safe(text)}\n`)
+    if (!this.#drawn) return aside({ errors: this.#errors }, text)
     this.#stop()
-    this.#stop = this.#screen.work(safe(text))
+    this.#stop = this.#screen.work(text)
   }
 }

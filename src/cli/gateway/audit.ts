@@ -7,7 +7,7 @@ import { auditIn } from '../../gateway/trust/notes.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
-import { safe } from '../terminal/paint.ts'
+import { say, type TerminalText } from '../terminal/text.ts'
 import { neededStore } from './store.ts'
 
 export interface AuditOptions {
@@ -63,12 +63,14 @@ function filterOf(options: Omit<AuditOptions, 'limit' | 'verify' | 'format'>): A
   }
 }
 
-function lineText({ at, event, outcome, target, more = {}, correlation }: AuditLine, paint: Printer['paint']): string {
+function lineText({ at, event, outcome, target, more = {}, correlation }: AuditLine, paint: Printer['paint']): TerminalText {
   const { client, subject, server, tool, ...rest } = more
   const who = [client, subject].filter(Boolean).join('/')
-  const what = server === undefined ? target : `${target} (${tool === target ? server : `${tool} of ${server}`})`
+  const place = tool === undefined || tool === target ? server : `${tool} of ${server}`
+  // What is about a server itself has no tool.
+  const what = server === undefined ? target : [target, target === '' ? place : `(${place})`].filter(Boolean).join(' ')
   const small = Object.entries({ ...rest, correlation }).flatMap(([name, value]) =>
     value === undefined ? [] : `${name}=${value}`,
   )
-  return `${new Date(at).toISOString()} ${safe(event)} ${paint.name(safe(outcome ?? ''))} ${safe(what)} ${safe(who)} ${paint.dim(safe(small.join(' ')))}`
+  return say`${new Date(at).toISOString()} ${event} ${paint.name(outcome ?? '')} ${what} ${who} ${paint.dim(small.join(' '))}`
 }

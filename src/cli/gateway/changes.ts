@@ -1,15 +1,23 @@
 /** How a definition differs from the one that was pinned: each place with what stood there and what stands there now. */
 import type { KeptTool } from '../../gateway/trust/held-tools.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { brief } from '../terminal/paint.ts'
+import { shownJson, shownText } from './foreign-text.ts'
 
 const mostLines = 40
 const mostLength = 400
 
-export function changesIn({ before, tool }: Pick<KeptTool, 'before' | 'tool'>): readonly string[] {
+/** `whole`: however long it is. Otherwise only the beginning of what is long. */
+export function changesIn({ before, tool }: Pick<KeptTool, 'before' | 'tool'>, whole = false): readonly string[] {
+  const text = (value: unknown): string => shown(value, whole)
   if (before === undefined) return [`new: ${text(tool)}`]
-  const lines = [...places('', before, tool)].map(([path, old, now]) => `${path}: ${text(old)} → ${text(now)}`)
-  return lines.length <= mostLines ? lines : [...lines.slice(0, mostLines), `… and ${lines.length - mostLines} more`]
+  const lines = [...places('', before, tool)].map(([path, old, now]) => `${shownText(path)}: ${text(old)} → ${text(now)}`)
+  return whole || lines.length <= mostLines ? lines : [...lines.slice(0, mostLines), `… and ${lines.length - mostLines} more`]
+}
+
+/** How many characters they have, where the list does not show all of them. */
+export function cutIn(kept: Pick<KeptTool, 'before' | 'tool'>): number | undefined {
+  const [whole, cut] = [changesIn(kept, true).join('\n'), changesIn(kept).join('\n')]
+  return whole === cut ? undefined : whole.length
 }
 
 function* places(path: string, old: unknown, now: unknown): Generator<readonly [path: string, old: unknown, now: unknown]> {
@@ -19,6 +27,7 @@ function* places(path: string, old: unknown, now: unknown): Generator<readonly [
     yield* places(path === '' ? name : `${path}.${name}`, old[name], now[name])
 }
 
-function text(value: unknown): string {
-  return value === undefined ? 'nothing' : brief(JSON.stringify(value), mostLength)
+function shown(value: unknown, whole: boolean): string {
+  const text = value === undefined ? 'nothing' : shownJson(value)
+  return whole || text.length <= mostLength ? text : `${text.slice(0, mostLength - 1)}…`
 }

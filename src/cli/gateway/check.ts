@@ -10,7 +10,7 @@ import { credentialCodes } from '../../gateway/upstreams/credentials.ts'
 import { faultText } from '../../host/config/read.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
-import { safe } from '../terminal/paint.ts'
+import { say, type TerminalText } from '../terminal/text.ts'
 import { checkJson, type Found, remedyOf, targetText } from './check-json.ts'
 import { heldLaunches } from './launches.ts'
 
@@ -78,27 +78,23 @@ function judged(gateway: Gateway, name: OfferedName): Offered {
 }
 
 function print({ faults, servers }: Config, found: Found<Offered> | undefined, { line, paint }: Printer): void {
-  for (const fault of faults) line(paint.bad(safe(faultText(fault))))
+  for (const fault of faults) line(paint.bad(faultText(fault)))
   if (found === undefined) return line(`${counted(faults.length, 'mistake')}; nothing was connected to`)
   for (const { name, status, why, revision, tools, resources, prompts, left } of found.servers) {
-    line(`${paint.name(safe(name))}  ${safe(targetText(servers.get(name)?.target))}`)
+    line(say`${paint.name(name)}  ${targetText(servers.get(name)?.target)}`)
     if (status === 'up')
       line(`  ${revision}: ${counted(tools, 'tool')}, ${counted(resources, 'resource')}, ${counted(prompts, 'prompt')}`)
-    else line(`  ${paint.bad(status)}: ${safe(why === undefined ? '' : `${why.message}. ${remedyOf(why)}`)}`)
-    for (const { message } of left) line(`  ${paint.warn(safe(message))}`)
-    for (const each of found.names.filter(({ upstream }) => upstream === name)) line(`  ${nameLine(each, paint)}`)
+    else line(say`  ${paint.bad(status)}: ${why === undefined ? '' : `${why.message}. ${remedyOf(why)}`}`)
+    for (const { message } of left) line(say`  ${paint.warn(message)}`)
+    for (const each of found.names.filter(({ upstream }) => upstream === name)) line(say`  ${nameLine(each, paint)}`)
   }
   for (const rule of found.idle)
-    line(
-      paint.warn(
-        safe(`The rule ${rule} is about nothing that these servers offer. Correct its tool, resource, prompt or upstream`),
-      ),
-    )
+    line(paint.warn(`The rule ${rule} is about nothing that these servers offer. Correct its tool, resource, prompt or upstream`))
 }
 
-function nameLine({ kind, name, own, do: effect, rule, listed }: Offered, paint: Printer['paint']): string {
+function nameLine({ kind, name, own, do: effect, rule, listed }: Offered, paint: Printer['paint']): TerminalText {
   const as = name === own ? '' : ` (${own} there)`
   const judged =
     effect === undefined ? '' : `  ${effect}${rule === 'otherwise' ? '' : ` by ${rule}`}${listed === false ? ', not listed' : ''}`
-  return `${paint.dim(kind)} ${safe(name)}${safe(as)}${safe(judged)}`
+  return say`${paint.dim(kind)} ${name}${as}${judged}`
 }

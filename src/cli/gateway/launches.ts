@@ -1,5 +1,6 @@
 /** Servers of a gateway's file whose command or address is not the one that its store knows as right. */
-import type { GatewayConfig } from '../../gateway/index.ts'
+import { createInterface } from 'node:readline/promises'
+import type { GatewayConfig, LaunchChange } from '../../gateway/index.ts'
 import { type HeldLaunch, Launches } from '../../gateway/trust/launches.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { approveBy } from '../../gateway/upstreams/entry.ts'
@@ -7,7 +8,7 @@ import type { Store } from '../../stores/store.ts'
 import { CliError } from '../exit.ts'
 import type { Io } from '../io.ts'
 import { printerOf } from '../print.ts'
-import { safe } from '../terminal/paint.ts'
+import { shownText } from './foreign-text.ts'
 import { serverNamed } from './named.ts'
 import { storeIn } from './store.ts'
 
@@ -18,8 +19,9 @@ export async function heldLaunches(config: Config, known?: Launches): Promise<Re
   const found = new Map<string, HeldLaunch>()
   if ((config.trust.pins ?? 'block') !== 'block') return found
   const look = async (launches: Launches): Promise<void> => {
-    for (const [name, { target, disabled }] of config.servers) {
-      const held = disabled ? undefined : await launches.peek(name, target)
+    for (const [name, { target, disabled, file }] of config.servers) {
+      // What stands in the gateway's own file is its operator's word.
+      const held = disabled || file === config.file ? undefined : await launches.peek(name, target)
       if (held !== undefined) found.set(name, held)
     }
   }
@@ -28,16 +30,36 @@ export async function heldLaunches(config: Config, known?: Launches): Promise<Re
   return found
 }
 
+/** Asks in the terminal of the gateway about what its file changed, one question at a time. */
+export function launchQuestions(io: Io): (launch: LaunchChange) => Promise<boolean> {
+  const { aside } = printerOf(io)
+  let last: Promise<unknown> = Promise.resolve()
+  const ask = async ({ upstream, changes }: LaunchChange): Promise<boolean> => {
+    aside.line(aside.paint.warn(`The file starts ${shownText(upstream)} in another way than before:`))
+    for (const change of changes) aside.line(`  ${shownText(change)}`)
+    const reader = createInterface({ input: io.input, output: io.errors })
+    try {
+      return /^y(es)?$/i.test((await reader.question('  Start it so? [y]es · [N]o › ', { signal: io.signal })).trim())
+    } finally {
+      reader.close()
+    }
+  }
+  return launch => {
+    const answer = last.then(() => ask(launch))
+    last = answer.catch(() => {})
+    return answer
+  }
+}
+
 export async function approveLaunch(config: Config, name: string, io: Io): Promise<number> {
   const { target } = serverNamed(config, name)
   const { line } = printerOf(io)
   const known = await within(config, async launches => {
     const held = await launches.peek(name, target)
-    if (held === undefined)
-      return line(safe(`The entry of ${name} is the one that is known, or will be when it is first started`))
-    for (const change of held.changes) line(safe(`  ${change}`))
+    if (held === undefined) return line(`The entry of ${name} is the one that is known, or will be when it is first started`)
+    for (const change of held.changes) line(`  ${change}`)
     await launches.take(name, target)
-    line(safe(`${name} may be started so from now on`))
+    line(`${name} may be started so from now on`)
   })
   if (known) return 0
   throw new CliError(
@@ -54,6 +76,7 @@ export function launchesOn(store: Store, { file, frame }: Pick<Config, 'file' | 
     mode: 'off',
     approveBy: upstream => approveBy({ config: file, ...(frame.store !== undefined && { store: frame.store }) }, upstream),
     held: () => {},
+    changed: () => {},
     relaunch: () => {},
   })
 }

@@ -24,6 +24,7 @@ function answering(command: CommandLike, pins: boolean, io: Io): void {
     .argument('<file>', fileAbout)
     .option('--approve <id>', `Say yes to it; may be repeated${pins ? '; all: to all that are listed' : ''}`, { repeated: true })
     .option('--refuse <id>', 'Say no to it', { repeated: true })
+    .option('--show <id>', 'Show all of it, however long; with --approve, before it is approved', { repeated: true })
     .option('--as <name>', 'Who answers, for the audit log (default: the user of this machine)')
     .option('--format <kind>', 'text for people, json for programs', formats)
     .action<AnswerOptions>(async ({ words: [file = ''], options }: Call<AnswerOptions>) => {

@@ -4,13 +4,12 @@ import { userStorage, userTokens } from '../../auth/client/user-storage.ts'
 import { connect } from '../../client/index.ts'
 import type { GatewayConfig } from '../../gateway/index.ts'
 import { authOf } from '../../gateway/upstreams/auth.ts'
-import { authorizationBy } from '../../gateway/upstreams/credentials.ts'
+import { signInWith } from '../../gateway/upstreams/credentials.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { CliError } from '../exit.ts'
 import { unreachable } from '../failures.ts'
 import type { Io } from '../io.ts'
 import { printerOf } from '../print.ts'
-import { safe } from '../terminal/paint.ts'
 import { serverNamed } from './named.ts'
 
 export async function signIn(config: GatewayConfig<unknown>, name: string, io: Io): Promise<number> {
@@ -19,7 +18,7 @@ export async function signIn(config: GatewayConfig<unknown>, name: string, io: I
   if (typeof server.target !== 'string' || auth?.signIn !== true)
     throw new CliError(1, `The entry of ${clip(name)} does not say that somebody signs in for it`, 'Add to it: auth: sign-in')
   if (!io.interactive) throw new CliError(3, 'There is no terminal to sign in from', 'Run it in a terminal on the same account')
-  const authorization = await authorizationBy(auth, () => userStorage(io.env), cli())
+  const authorization = await signInWith(auth, userStorage(io.env), cli())
   try {
     const { headers } = server
     const client = await connect(server.target, {
@@ -31,6 +30,6 @@ export async function signIn(config: GatewayConfig<unknown>, name: string, io: I
   } catch (error) {
     throw unreachable(error, server.target)
   }
-  printerOf(io).line(safe(`Signed in at ${server.target}. The tokens are kept, encrypted, in ${userTokens(io.env)}`))
+  printerOf(io).line(`Signed in at ${server.target}. The tokens are kept, encrypted, in ${userTokens(io.env)}`)
   return 0
 }

@@ -23,6 +23,6 @@ export async function neededStore(config: Pick<GatewayConfig<unknown>, 'file' | 
   throw new CliError(
     1,
     `${config.file} keeps nothing that a second process could see: it has no store, or nothing was kept there yet`,
-    'Add store: sqlite:PATH to it (the path counts from the folder that the gateway is started in), and start the gateway',
+    'Add store: sqlite:PATH to it (the path counts from the folder of the file), and start the gateway',
   )
 }

@@ -2,10 +2,10 @@
 import { createLog } from '../../core/log.ts'
 import type { Io } from '../io.ts'
 import { printerOf } from '../print.ts'
-import { safe } from '../terminal/paint.ts'
+import type { Words } from '../terminal/text.ts'
 
 export interface Telling {
-  readonly tell: (text: string, kind: 'done' | 'warning' | 'mistake') => void
+  readonly tell: (text: Words, kind: 'done' | 'warning' | 'mistake') => void
   readonly stderr: (server: string, line: string) => void
 }
 
@@ -16,11 +16,11 @@ export function tellingTo(io: Io): Telling {
   if (/,json$/.test(io.env['VIVARIUM_LOG'] ?? '')) {
     const log = createLog({ format: 'json', write: line => aside.line(line) })
     return {
-      tell: (text, kind) => log[severities[kind]]('gateway', { message: text }),
+      tell: (text, kind) => log[severities[kind]]('gateway', { message: String(text) }),
       stderr: (server, line) => log.info('stderr', { server, line }),
     }
   }
   const paints = { done: aside.paint.dim, warning: aside.paint.warn, mistake: aside.paint.bad }
-  const tell: Telling['tell'] = (text, kind) => aside.line(paints[kind](safe(text)))
+  const tell: Telling['tell'] = (text, kind) => aside.line(paints[kind](text))
   return { tell, stderr: (server, line) => tell(`${server}: ${line}`, 'done') }
 }

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { scaffold } from './files.ts'
 
-const files = scaffold({ name: 'notes', vivarium: '^1.0.0' })
+const files = scaffold({ name: 'notes', vivarium: '^1.0.0', author: 'Kim' })
 const packages = new Map([
   ['vivarium/server', new URL('../../server/index.ts', import.meta.url).href],
   ['vivarium/testing', new URL('../../testing/index.ts', import.meta.url).href],
@@ -38,5 +38,7 @@ test('the tests of a new server catch an id that is given twice', async () => {
 })
 
 test('what running leaves behind is not committed', () => {
-  expect(files.get('.gitignore')?.split('\n')).toEqual(expect.arrayContaining(['node_modules', '.vivarium', '*.tape']))
+  expect(files.get('.gitignore')?.split('\n')).toEqual(
+    expect.arrayContaining(['node_modules', 'dist', '.vivarium', '*.tape', '*.db', '*.mcpb']),
+  )
 })

@@ -4,6 +4,8 @@ export interface ScaffoldFacts {
   readonly name: string
   /** How package.json names this package: a range, or `file:…`. */
   readonly vivarium: string
+  /** Whose server it is: a bundle must say. */
+  readonly author: string
 }
 
 /** By their paths. */
@@ -13,11 +15,12 @@ export function scaffold(facts: ScaffoldFacts): ReadonlyMap<string, string> {
     ['server.test.ts', tests()],
     ['package.json', json(manifest(facts))],
     ['tsconfig.json', json(compiler)],
+    ['tsconfig.build.json', json(building)],
     [
       '.mcp.json',
       json({ mcpServers: { [facts.name]: { command: 'npx', args: ['vivarium', 'serve', 'server.ts', '--stdio'] } } }),
     ],
-    ['.gitignore', 'node_modules\n.vivarium\n*.tape\n'],
+    ['.gitignore', ['node_modules', 'dist', '.vivarium', '*.tape', '*.db', '*.db-shm', '*.db-wal', '*.mcpb', ''].join('\n')],
     ['README.md', readme(facts)],
   ])
 }
@@ -124,17 +127,23 @@ test('a note that is not there says what to do', async () => {
 })
 `
 
-const manifest = ({ name, vivarium }: ScaffoldFacts): object => ({
+const manifest = ({ name, vivarium, author }: ScaffoldFacts): object => ({
   name,
   version: '0.1.0',
+  description: 'Keeps notes, and finds them again',
+  author,
   private: true,
   type: 'module',
+  main: 'dist/server.js',
+  files: ['dist'],
   scripts: {
     dev: 'vivarium serve server.ts --watch',
     start: 'vivarium serve server.ts',
     test: 'node --test',
     judge: 'vivarium test server.ts',
     types: 'tsc',
+    build: 'tsc -p tsconfig.build.json',
+    bundle: 'npm run build && vivarium bundle --mcpb',
   },
   dependencies: { vivarium, zod: '^4.0.0' },
   devDependencies: { '@types/node': '^24.0.0', node: '^24.0.0', typescript: '^5.9.0 || ^7.0.0' },
@@ -153,11 +162,19 @@ const compiler = {
     allowImportingTsExtensions: true,
     skipLibCheck: true,
   },
+  include: ['*.ts'],
+}
+
+/** Node takes types out by itself; those who install the server, or a bundle of it, get JavaScript. */
+const building = {
+  extends: './tsconfig.json',
+  compilerOptions: { noEmit: false, outDir: 'dist', rewriteRelativeImportExtensions: true, declaration: false },
+  files: ['server.ts'],
 }
 
 const readme = ({ name }: ScaffoldFacts): string => `# ${name}
 
-An MCP server in one file, \`server.ts\`. Node runs it as it is; there is nothing to build.
+An MCP server in one file, \`server.ts\`. Node runs it as it is; only what you publish has to be built.
 
 | command | what it does |
 | --- | --- |
@@ -167,6 +184,8 @@ An MCP server in one file, \`server.ts\`. Node runs it as it is; there is nothin
 | \`npx vivarium call server.ts add_note text="Buy tea" tags=shopping\` | calls a tool |
 | \`npx vivarium inspect server.ts\` | shows what clients will see |
 | \`npm run types\` | checks types |
+| \`npm run build\` | compiles it to \`dist/server.js\` |
+| \`npm run bundle\` | builds it, and packs it into an MCPB bundle that hosts install |
 
 Clients that read \`.mcp.json\` find it in this folder. For others, the command is \`npx vivarium serve server.ts --stdio\`, started here.
 `

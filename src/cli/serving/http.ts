@@ -6,7 +6,9 @@ import cluster, { type Worker } from 'node:cluster'
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { dirname, resolve } from 'node:path'
-import type { Listening } from '../../transports/http/listen.ts'
+import { oauth } from '../../auth/resource/options.ts'
+import type { Auth } from '../../server/auth.ts'
+import type { Listening } from '../../transports/http/listening.ts'
 import { CliError } from '../exit.ts'
 import type { Io } from '../io.ts'
 import { selfCommand } from '../self.ts'
@@ -22,6 +24,11 @@ export interface HttpPlace {
   readonly sse: boolean
   readonly ws: boolean
   readonly unprotected: boolean
+  /** The authorization server whose tokens are taken; the file may say more by exporting `auth`. */
+  readonly issuer: string | undefined
+  /** The address by which tokens name this server. */
+  readonly resource: string | undefined
+  readonly scopes: readonly string[]
 }
 
 export interface Ready {
@@ -31,7 +38,8 @@ export interface Ready {
 
 /** Serves until it is interrupted. */
 export async function serveHttp(file: string, place: HttpPlace, io: Io, ready: (at: Ready) => void): Promise<number> {
-  const server = await loadServer(file)
+  const { server, auth: exported } = await loadServer(file)
+  const auth = authOf(place, exported)
   const listening = await listen(() =>
     server.listen({
       port: place.port,
@@ -40,7 +48,7 @@ export async function serveHttp(file: string, place: HttpPlace, io: Io, ready: (
       path: place.path,
       ...(place.sse && { ssePath: '/sse' }),
       ...(place.ws && { wsPath: '/ws' }),
-      ...(place.unprotected && { auth: 'none' as const }),
+      ...(auth !== undefined && { auth }),
     }),
   )
   const { url, port } = listening
@@ -50,6 +58,22 @@ export async function serveHttp(file: string, place: HttpPlace, io: Io, ready: (
   await listening.close()
   await server.close()
   return 0
+}
+
+/** What is said here counts before what the file exports. */
+function authOf({ issuer, resource, scopes, unprotected }: HttpPlace, exported: Auth | undefined): Auth | undefined {
+  if (issuer === undefined && (resource !== undefined || scopes.length > 0))
+    throw new CliError(1, '--resource and --scope are about tokens, and nothing says whose', 'Give --issuer, too')
+  if (unprotected && issuer !== undefined) throw new CliError(1, '--unprotected and --issuer exclude each other', 'Leave one out')
+  if (unprotected) return 'none'
+  if (issuer === undefined) return exported
+  try {
+    return oauth({ issuer, ...(resource !== undefined && { resource }), scopes })
+  } catch (error) {
+    throw new CliError(1, error instanceof Error ? error.message : String(error), 'Correct --issuer, --resource or --scope', {
+      cause: error,
+    })
+  }
 }
 
 /** Where others reach a server that listens everywhere: a page cannot take such an address for a name of its own. */
@@ -67,9 +91,14 @@ async function listen(open: () => Promise<Listening>): Promise<Listening> {
   } catch (error) {
     const unprotected = error instanceof Error && error.message.includes('without authorization')
     if (!unprotected) throw error
-    throw new CliError(1, 'Others could reach this server without authorization', 'Leave out --host, or say --unprotected', {
-      cause: error,
-    })
+    throw new CliError(
+      1,
+      'Others could reach this server without authorization',
+      'Leave out --host; or give --issuer and --resource, or say --unprotected',
+      {
+        cause: error,
+      },
+    )
   }
 }
 
@@ -104,10 +133,18 @@ export async function watchHttp(
   const { args } = selfCommand(['serve', file, '--port', String(port), ...words])
   cluster.setupPrimary({ exec: args[0] ?? '', args: args.slice(1), execArgv: process.execArgv })
   const leaving = new Set<Worker>()
+  const { promise: firstStart, resolve: hasStarted } = Promise.withResolvers<void>()
+  let last: Promise<void> = firstStart
+  // Before the first start: what is saved while the code is being loaded counts too.
+  const watching = watchCode(dirname(resolve(file)), changed => {
+    last = last.then(() => reload(changed))
+  })
   let current = await started()
-  if (current === undefined) return 1
+  if (current === undefined) {
+    watching.close()
+    return 1
+  }
   tell.ready(current.at)
-  let last: Promise<void> = Promise.resolve()
   const reload = async (changed: string): Promise<void> => {
     const begun = performance.now()
     const next = io.signal.aborted ? undefined : await started()
@@ -121,9 +158,7 @@ export async function watchHttp(
     worker.once('exit', () => leaving.delete(worker))
     if (worker.isConnected()) worker.send('leave')
   }
-  const watching = watchCode(dirname(resolve(file)), changed => {
-    last = last.then(() => reload(changed))
-  })
+  hasStarted()
   await interrupted(io.signal)
   watching.close()
   await last

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type { Authorization } from '../../auth/resource/options.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Server } from '../../server/index.ts'
@@ -11,7 +12,13 @@ import { CliError } from '../exit.ts'
 /** What is served of it. The file may have another copy of this package, so it is known by what it can do. */
 export type Served = Pick<Server, 'stdio' | 'listen' | 'close'>
 
-export async function loadServer(file: string): Promise<Served> {
+export interface Loaded {
+  readonly server: Served
+  /** What the file exports as `auth`: what `oauth` gives. */
+  readonly auth: Authorization | undefined
+}
+
+export async function loadServer(file: string): Promise<Loaded> {
   const path = resolve(file)
   if (!existsSync(path)) throw new CliError(1, `There is no file ${clip(file)}`, 'Correct the path')
   if (!/\.[cm]?[jt]sx?$/i.test(path))
@@ -32,7 +39,11 @@ export async function loadServer(file: string): Promise<Served> {
   const server = [module['default'], module['server']].map(exported).find(isServer)
   if (server === undefined)
     throw new CliError(1, `${clip(file)} exports no server`, `Write: export const server = createServer({ … })`)
-  return server
+  return { server, auth: [module['auth']].find(isAuthorization) }
+}
+
+function isAuthorization(value: unknown): value is Authorization {
+  return isRecord(value) && isRecord(value['settings']) && typeof value['disconnect'] === 'function'
 }
 
 /** CommonJS has its exports one level deeper. */

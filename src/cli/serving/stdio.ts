@@ -12,7 +12,7 @@ import { watchCode } from './watch.ts'
 /** Serves one client until it goes. What the file writes while it is loaded is none of the protocol. */
 export async function serveStdio(file: string): Promise<number> {
   const claim = claimStdout()
-  const server = await loadServer(file).finally(() => claim.release())
+  const { server } = await loadServer(file).finally(() => claim.release())
   const served = server.stdio()
   process.send?.('ready')
   await served
@@ -22,12 +22,17 @@ export async function serveStdio(file: string): Promise<number> {
 
 export async function watchStdio(file: string, io: Io, say: (text: string) => void): Promise<number> {
   const relay = new Relay(file, io)
-  if (!(await relay.begin())) return 1
-  const watching = watchCode(
-    dirname(resolve(file)),
-    changed => void relay.reload().then(done => say(`${changed} changed: ${done}`)),
-  )
-  await relay.over
-  watching.close()
-  return 0
+  const begun = relay.begin()
+  const reload = async (changed: string): Promise<void> => {
+    if (await begun) say(`${changed} changed: ${await relay.reload()}`)
+  }
+  // Before the first start has ended: what is saved while the code is being loaded counts too.
+  const watching = watchCode(dirname(resolve(file)), changed => void reload(changed))
+  try {
+    if (!(await begun)) return 1
+    await relay.over
+    return 0
+  } finally {
+    watching.close()
+  }
 }

@@ -2,8 +2,10 @@
 import type { ElicitResult, ElicitValue } from '../../features/mcp/elicitation/messages.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { brief } from './paint.ts'
+import type { ShownQuestion } from './question-queue.ts'
 import type { Reader } from './reader.ts'
 import type { Screen } from './screen.ts'
+import { escaped, foreignMark, say } from './text.ts'
 
 type Field = Readonly<Record<string, unknown>>
 
@@ -13,49 +15,64 @@ const tries = 5
 export async function fillForm(
   screen: Screen,
   reader: Reader,
-  schema: Readonly<Record<string, unknown>>,
+  { server, schema, secrets = [] }: { readonly server: string; readonly schema: Field; readonly secrets?: readonly string[] },
   signal: AbortSignal,
+  shown: ShownQuestion,
 ): Promise<ElicitResult> {
   const { properties, required } = schema
   const fields = Object.entries(isRecord(properties) ? properties : {})
   const needed = new Set(Array.isArray(required) ? required : [])
   const content = new Map<string, ElicitValue>()
-  screen.line(`   ${screen.paint.dim('/no declines, Ctrl-C leaves it unanswered')}`)
-  if (fields.length === 0) {
+  if (secrets.length > 0)
+    screen.line(
+      say`   ${screen.paint.warn(`Careful: it asks for what looks like a password or key (${brief(secrets.join(', '), 200)}). A form must not: decline unless you know why.`)}`,
+    )
+  screen.line(say`   ${screen.paint.dim('/no declines, Ctrl-C leaves it unanswered')}`)
+  const onlyYes = wantsOnlyYes(schema)
+  if (fields.length === 0 || onlyYes) {
     // It may stand before something that cannot be undone: Enter alone is no yes.
-    const said = await reader.ask('   [y]es · [N]o › ', signal)
-    return said === undefined ? { action: 'cancel' } : { action: /^y(es)?$/i.test(said.trim()) ? 'accept' : 'decline' }
+    const said = await reader.ask(`${shown.label(`${server} asks`)}[y]es · [N]o › `, signal)
+    if (said === undefined) return { action: 'cancel' }
+    if (!/^y(es)?$/i.test(said.trim())) return { action: 'decline' }
+    return { action: 'accept', ...(onlyYes && { content: { confirm: true } }) }
   }
   for (const [name, field] of fields) {
-    const value = await fillField(screen, reader, name, isRecord(field) ? field : {}, needed.has(name), signal)
+    const label = shown.label(`${server}: ${name}`)
+    const value = await fillField(screen, reader, { name, label, needed: needed.has(name) }, isRecord(field) ? field : {}, signal)
     if (value === 'decline' || value === 'cancel') return { action: value }
     if (value !== undefined) content.set(name, value.given)
   }
   return { action: 'accept', content: Object.fromEntries(content) }
 }
 
+/** A form that asks for nothing but a yes, as servers send it before something that cannot be undone. */
+export function wantsOnlyYes({ properties }: Field): boolean {
+  if (!isRecord(properties) || Object.keys(properties).length !== 1) return false
+  const { confirm } = properties
+  return isRecord(confirm) && confirm['type'] === 'boolean'
+}
+
 async function fillField(
   screen: Screen,
   reader: Reader,
-  name: string,
+  { name, label, needed }: { readonly name: string; readonly label: string; readonly needed: boolean },
   field: Field,
-  needed: boolean,
   signal: AbortSignal,
 ): Promise<{ readonly given: ElicitValue } | 'decline' | 'cancel' | undefined> {
   const { paint } = screen
   const about = typeof field['description'] === 'string' ? `: ${field['description']}` : ''
   const choices = choicesOf(field)
-  screen.line(`   ${paint.name(titleOf(name, field))}${paint.dim(brief(about, 300))}`)
+  screen.line(say`   ${foreignMark}${paint.name(titleOf(name, field))}${paint.dim(brief(about, 300))}`)
   for (const { value, title } of choices)
-    screen.line(`     ${paint.plain(brief(value))}${title === value ? '' : paint.dim(`  ${brief(title)}`)}`)
+    screen.line(say`   ${foreignMark}  ${paint.plain(brief(value))}${title === value ? '' : paint.dim(`  ${brief(title)}`)}`)
   for (let tried = 0; tried < tries; tried++) {
-    const said = (await reader.ask(`   ${hint(field, needed)}› `, signal))?.trim()
+    const said = (await reader.ask(`${label}${hint(field, needed)}› `, signal))?.trim()
     if (said === undefined) return 'cancel'
     if (said === '/no') return 'decline'
     if (said === '' && (field['default'] !== undefined || !needed)) return undefined
     const value = said === '' ? undefined : readValue(field, choices, said)
     if (value !== undefined) return { given: value }
-    screen.line(`   ${paint.warn(said === '' ? 'This one is needed.' : 'That does not fit.')}`)
+    screen.line(say`   ${paint.warn(said === '' ? 'This one is needed.' : 'That does not fit.')}`)
   }
   return 'cancel'
 }
@@ -101,6 +118,6 @@ function titleOf(name: string, field: Field): string {
 
 function hint(field: Field, needed: boolean): string {
   const kind = field['type'] === 'boolean' ? 'y/n ' : field['type'] === 'array' ? 'with commas between them ' : ''
-  if (field['default'] !== undefined) return `${kind}[${brief(JSON.stringify(field['default']), 40)}] `
+  if (field['default'] !== undefined) return `${kind}[${brief(escaped(JSON.stringify(field['default'])), 30)}] `
   return needed ? kind : `${kind}(may be left out) `
 }

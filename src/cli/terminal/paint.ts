@@ -1,10 +1,8 @@
-/**
- * Colours, and what makes foreign words fit for a terminal. Everything that a server, a model or a file said goes through one of
- * these: whoever could write escape codes here could write over what the user reads before a yes.
- */
-import { styleText } from 'node:util'
+/** Colours around words. Everything goes through `text.ts`, so that foreign words in a colour are as harmless as those without. */
+import type { styleText } from 'node:util'
+import { say, styled, type TerminalText, type Words } from './text.ts'
 
-type Brush = (text: string) => string
+type Brush = (words: Words) => TerminalText
 
 export interface Paint {
   /** Foreign words without a colour. */
@@ -18,15 +16,15 @@ export interface Paint {
   readonly name: Brush
 }
 
-type Format = Parameters<typeof styleText>[0]
+const plain: Brush = words => say`${words}`
 
 export function painter(colours: boolean): Paint {
   const brush =
-    (format: Format): Brush =>
-    text =>
-      colours ? styleText(format, safe(text), { validateStream: false }) : safe(text)
+    (format: Parameters<typeof styleText>[0]): Brush =>
+    words =>
+      colours ? styled(format, words) : plain(words)
   return {
-    plain: safe,
+    plain,
     bold: brush('bold'),
     dim: brush('dim'),
     good: brush('green'),
@@ -42,14 +40,6 @@ export function wantsColours(
   env: Readonly<Record<string, string | undefined>>,
 ): boolean {
   return output.isTTY === true && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
-}
-
-/** Control characters, and those that turn the direction of writing. */
-const harmful = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g
-
-/** Line ends and tabs stay; what a terminal would obey is shown as a replacement character. */
-export function safe(text: string): string {
-  return text.replaceAll('\r\n', '\n').replace(harmful, '\ufffd')
 }
 
 /** On one line, and no longer than so. */

@@ -1,6 +1,6 @@
 /**
  * Questions to the user: may a server do this, what does it want to know, may it use the model. Where nobody sits before the
- * terminal the answer is no, and a line says so; nothing ever waits for a pipe.
+ * terminal the answer is no, and a line says so; nothing ever waits for a pipe. There is one question on the screen at a time.
  */
 import type { ElicitResult } from '../../features/mcp/elicitation/messages.ts'
 import type { OnServerQuestion, ServerQuestion } from '../../host/loop/answers/elicitation.ts'
@@ -8,8 +8,11 @@ import type { OnSampleReview } from '../../host/loop/answers/sampling.ts'
 import type { ApprovalAnswer, ApprovalQuestion, OnApproval } from '../../host/policy/question.ts'
 import { fillForm } from './form.ts'
 import { brief } from './paint.ts'
+import { QuestionQueue, type ShownQuestion } from './question-queue.ts'
 import type { Reader } from './reader.ts'
 import type { Screen } from './screen.ts'
+import { foreign, foreignMark, say } from './text.ts'
+import { spanText } from './words.ts'
 
 export interface Questions {
   readonly onApproval: OnApproval
@@ -28,8 +31,11 @@ export type Confirm = (text: string, lines: readonly string[]) => Promise<boolea
 /** Refusals that are remembered. */
 const most = 20
 const payloadLength = 1_500
+/** Of questions that nobody gives up. */
+const never = new AbortController().signal
 
 export function createQuestions(screen: Screen, reader: Reader): Questions {
+  const queue = new QuestionQueue()
   const refused: ApprovalQuestion[] = []
   const allowed = new Set<string>()
   const refuse = (question: ApprovalQuestion): void => {
@@ -46,16 +52,36 @@ export function createQuestions(screen: Screen, reader: Reader): Questions {
     },
     onApproval: async (question, { signal }) => {
       if (allowed.delete(question.digest)) {
-        screen.line(` ${screen.paint.good('✓')} ${screen.paint.plain(question.text)} Yes: you said /allow.`)
-        return { yes: true, for: 0 }
+        screen.line(say` ${screen.paint.good('✓')} ${screen.paint.plain(question.text)} Yes: you said /allow.`)
+        // A feature set is not asked for again: its yes has to last.
+        return question.about === 'set' ? true : { yes: true, for: 0 }
       }
-      const answer = await approval(screen, reader, question, signal)
+      const late = (): ApprovalAnswer => {
+        screen.line(say` ${screen.paint.bad('Refused')}, since it waited too long behind other questions: ${question.text}`)
+        return false
+      }
+      const answer = await queue.ask(signal, late, shown => approval(screen, reader, question, signal, shown))
       if (!(typeof answer === 'boolean' ? answer : answer.yes)) refuse(question)
       return answer
     },
-    confirm: (text, lines) => confirm(screen, reader, text, lines),
-    onElicit: (question, { signal }) => elicitation(screen, reader, question, signal),
-    onSampleReview: (review, { signal }) => sampling(screen, reader, review, signal),
+    confirm: (text, lines) =>
+      queue.ask<boolean | undefined>(
+        never,
+        () => undefined,
+        shown => confirmOn(screen, reader, text, lines, shown),
+      ),
+    onElicit: (question, { signal }) =>
+      queue.ask<ElicitResult>(
+        signal,
+        () => ({ action: 'cancel' }),
+        shown => elicitation(screen, reader, question, signal, shown),
+      ),
+    onSampleReview: (review, { signal }) =>
+      queue.ask<{ readonly yes: boolean }>(
+        signal,
+        () => ({ yes: false }),
+        shown => sampling(screen, reader, review, signal, shown),
+      ),
   }
 }
 
@@ -64,49 +90,100 @@ async function approval(
   reader: Reader,
   question: ApprovalQuestion,
   signal: AbortSignal,
+  shown: ShownQuestion,
 ): Promise<ApprovalAnswer> {
   const { paint } = screen
-  screen.line(` ${paint.warn('?')} ${paint.bold(question.text)}`)
+  screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.bold(question.text)}`)
   for (const { label, payload } of question.scopes) {
     const whole = payload === undefined ? '' : JSON.stringify(payload)
     // The sentence shows only the beginning of what is long.
     if (question.text.includes(label) && question.text.includes(whole)) continue
-    screen.line(`   ${paint.dim('on')} ${paint.plain(brief(label, 400))} ${paint.dim(brief(whole, payloadLength))}`)
+    screen.line(say`   ${paint.dim('on')} ${paint.plain(brief(label, 400))} ${paint.dim(brief(whole, payloadLength))}`)
   }
-  if (question.flaw !== undefined) screen.line(`   ${paint.warn(`Careful: ${question.flaw}`)}`)
+  const whole = question.asked.kind === 'tool' ? (JSON.stringify(question.asked.payload) ?? '') : ''
+  if (!question.text.includes(whole)) showPayload(screen, 'with ', whole)
+  if (question.flaw !== undefined) screen.line(say`   ${paint.warn(`Careful: ${question.flaw}`)}`)
   if (!reader.interactive) {
-    screen.line(`   ${paint.bad('Refused')}: there is nobody to ask without a terminal. /allow lets it through the next time.`)
+    screen.line(say`   ${paint.bad('Refused')}: there is nobody to ask without a terminal. /allow lets it through the next time.`)
     return { yes: false, reason: 'There was nobody to ask: the host runs without a terminal' }
   }
-  const said = await yesOrNo(screen, reader, '   [y]es, and for a while · [o]nly this once · [N]o › ', signal)
-  if (said === 'o') return { yes: true, for: 0 }
-  if (said === 'y') return true
-  screen.line(`   ${paint.bad('Refused.')} ${paint.dim('/allow lets it through the next time')}`)
+  for (const { covers, text } of question.wider) screen.line(say`   ${paint.dim(`${letters[covers]}: ${text}`)}`)
+  const wider = question.wider.map(({ covers }) => ` · ${letters[covers]}`).join('')
+  const yes = question.lastsMs > 0 ? `[y]es to exactly this, ${lasting(question)} · [o]nly this once` : '[y]es, this once'
+  const choices = `${shown.label(topicOf(question))}${yes}${wider} · [N]o › `
+  const said = await letterOf(screen, reader, choices, signal)
+  const chosen = question.wider.find(({ covers }) => said === covers[0] || said === covers)
+  if (chosen !== undefined) return { yes: true, covers: chosen.covers }
+  if (said === 'o' || said === 'once') return { yes: true, for: 0 }
+  if (said === 'y' || said === 'yes') return true
+  screen.line(say`   ${paint.bad('Refused.')} ${paint.dim('/allow lets it through the next time')}`)
   return false
 }
 
-async function confirm(screen: Screen, reader: Reader, text: string, lines: readonly string[]): Promise<boolean | undefined> {
-  if (!reader.interactive) return undefined
+/** A yes counts for all of it: whoever reads only the beginning is told so. */
+function showPayload(screen: Screen, what: string, whole: string): void {
   const { paint } = screen
-  screen.line(` ${paint.warn('?')} ${paint.bold(text)}`)
-  for (const line of lines) screen.line(`   ${paint.plain(line)}`)
-  return (await yesOrNo(screen, reader, '   [y]es · [N]o › ', new AbortController().signal)) === 'y'
+  screen.line(say`   ${paint.dim(what)}${paint.dim(brief(whole, payloadLength))}`)
+  const hidden = whole.length - payloadLength
+  if (hidden > 0)
+    screen.line(say`   ${paint.warn(`Careful: the last ${hidden} characters are not shown, and a yes counts for them too`)}`)
 }
 
-async function elicitation(screen: Screen, reader: Reader, question: ServerQuestion, signal: AbortSignal): Promise<ElicitResult> {
+/** How long a plain yes counts. */
+function lasting({ about, lastsMs }: ApprovalQuestion): string {
+  const most = spanText(lastsMs)
+  return about === 'set' || about === 'definition' ? `as long as it reads like this (at most ${most})` : `for ${most}`
+}
+
+/** In a few words, for the line in which the answer is typed. */
+function topicOf({ asked, about, scopes }: ApprovalQuestion): string {
+  const { server, tool, featureSet } = asked
+  if (about === 'scope') return `${server} on ${scopes[0]?.label ?? asked.scope?.label ?? 'a scope'}`
+  if (tool !== undefined) return `${server}.${tool}`
+  return about === 'push' ? `an event of ${featureSet ?? server}` : `${featureSet ?? about} of ${server}`
+}
+
+/** How the wider answers are chosen, by what they cover. */
+const letters = { tool: '[t]his tool', scope: 'this [s]cope' } as const
+
+/** The lines stand between the question and its answer. Undefined: there is nobody to ask. */
+export async function confirmOn(
+  screen: Screen,
+  reader: Reader,
+  text: string,
+  lines: readonly string[],
+  shown?: ShownQuestion,
+): Promise<boolean | undefined> {
+  if (!reader.interactive) return undefined
   const { paint } = screen
-  screen.line(` ${paint.warn('?')} ${paint.name(question.server)} ${paint.dim('asks:')} ${paint.bold(question.message)}`)
+  const number = shown === undefined ? '' : `${shown.number}. `
+  screen.line(say` ${paint.warn('?')} ${number}${paint.bold(text)}`)
+  for (const line of lines) screen.line(say`   ${paint.plain(line)}`)
+  return yesOrNo(screen, reader, `${shown?.label(text) ?? '   '}[y]es · [N]o › `, never)
+}
+
+async function elicitation(
+  screen: Screen,
+  reader: Reader,
+  question: ServerQuestion,
+  signal: AbortSignal,
+  shown: ShownQuestion,
+): Promise<ElicitResult> {
+  const { paint } = screen
+  screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.name(question.server)} ${paint.dim('asks:')}`)
+  screen.line(foreign(question.message, `   ${foreignMark}`))
   if (question.mode === 'url') {
-    screen.line(`   ${paint.plain(question.url)}`)
-    screen.line(`   ${paint.dim('It leads to')} ${paint.warn(question.domain ?? '')}`)
+    screen.line(say`   ${paint.plain(question.url)}`)
+    screen.line(say`   ${paint.dim('It leads to')} ${paint.warn(question.domain ?? '')}`)
   }
   if (!reader.interactive) {
-    screen.line(`   ${paint.bad('Declined')}: there is nobody to ask without a terminal.`)
+    screen.line(say`   ${paint.bad('Declined')}: there is nobody to ask without a terminal.`)
     return { action: 'decline' }
   }
-  if (question.mode === 'form') return fillForm(screen, reader, question.schema, signal)
-  const said = await yesOrNo(screen, reader, '   Have you opened it? [y]es · [N]o › ', signal)
-  return { action: said === 'y' ? 'accept' : 'decline' }
+  if (question.mode === 'form') return fillForm(screen, reader, question, signal, shown)
+  const label = shown.label(`${question.server} asks for ${question.domain ?? 'an address'}`)
+  const said = await yesOrNo(screen, reader, `${label}have you opened it? [y]es · [N]o › `, signal)
+  return { action: said ? 'accept' : 'decline' }
 }
 
 async function sampling(
@@ -114,23 +191,31 @@ async function sampling(
   reader: Reader,
   review: Parameters<OnSampleReview>[0],
   signal: AbortSignal,
+  shown: ShownQuestion,
 ): Promise<{ readonly yes: boolean }> {
   const { paint } = screen
-  const shown = review.stage === 'prompt' ? review.params.messages : review.result
+  const messages = review.stage === 'prompt' ? review.params.messages : review.result
+  const system = review.stage === 'prompt' ? review.params.systemPrompt : undefined
   const wish = review.stage === 'prompt' ? `wants ${review.model} to answer` : 'would get this answer'
-  screen.line(` ${paint.warn('?')} ${paint.name(review.server)} ${paint.bold(wish)}`)
-  screen.line(`   ${paint.dim(brief(JSON.stringify(shown), payloadLength))}`)
+  screen.line(say` ${paint.warn('?')} ${shown.number}. ${paint.name(review.server)} ${paint.bold(wish)}`)
+  if (system !== undefined) showPayload(screen, 'with the instructions ', JSON.stringify(system))
+  showPayload(screen, '', JSON.stringify(messages))
   if (!reader.interactive) {
-    screen.line(`   ${paint.bad('Refused')}: there is nobody to ask without a terminal.`)
+    screen.line(say`   ${paint.bad('Refused')}: there is nobody to ask without a terminal.`)
     return { yes: false }
   }
-  return { yes: (await yesOrNo(screen, reader, '   [y]es · [N]o › ', signal)) === 'y' }
+  return { yes: await yesOrNo(screen, reader, `${shown.label(`${review.server} ${wish}`)}[y]es · [N]o › `, signal) }
 }
 
-/** The first letter; what is neither yes nor once is no. */
-async function yesOrNo(screen: Screen, reader: Reader, prompt: string, signal: AbortSignal): Promise<'y' | 'o' | 'n'> {
+/** What is no yes is no. */
+async function yesOrNo(screen: Screen, reader: Reader, prompt: string, signal: AbortSignal): Promise<boolean> {
+  const said = await letterOf(screen, reader, prompt, signal)
+  return said === 'y' || said === 'yes'
+}
+
+/** What was typed, in small letters. */
+async function letterOf(screen: Screen, reader: Reader, prompt: string, signal: AbortSignal): Promise<string> {
   const said = (await reader.ask(prompt, signal))?.trim().toLowerCase()
-  if (said === undefined && signal.aborted) screen.line(`   ${screen.paint.dim('Nobody waits for the answer any more.')}`)
-  if (said === 'y' || said === 'yes') return 'y'
-  return said === 'o' || said === 'once' ? 'o' : 'n'
+  if (said === undefined && signal.aborted) screen.line(say`   ${screen.paint.dim('Nobody waits for the answer any more.')}`)
+  return said ?? ''
 }

@@ -5,6 +5,7 @@
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline'
 import { Writable } from 'node:stream'
 import type { Below, Output, Screen } from './screen.ts'
+import { escaped, say } from './text.ts'
 
 export interface ReaderOptions {
   readonly input: NodeJS.ReadableStream
@@ -90,7 +91,7 @@ export class Reader {
     const ahead = this.#ahead.shift()
     if (ahead !== undefined) {
       if (this.#ahead.length === 0 && !this.#over) this.#lines.resume()
-      this.#options.screen.line(`${this.#options.prompt}${this.#options.screen.paint.plain(ahead)}`)
+      this.#options.screen.line(say`${this.#options.prompt}${this.#options.screen.paint.plain(ahead)}`)
       return ahead
     }
     if (this.#over) return undefined
@@ -128,7 +129,8 @@ export class Reader {
       this.#put = this.#lines.line
       this.#type('')
       this.#asking = { prompt, answered: settle }
-      this.#lines.setPrompt(prompt)
+      // A form of a server may stand in it.
+      this.#lines.setPrompt(escaped(prompt))
       this.#show()
     })
   }
@@ -156,7 +158,7 @@ export class Reader {
     if (answered !== undefined) return answered(line)
     if (this.#waiting !== undefined) {
       const echo = !this.#options.interactive
-      if (echo) this.#options.screen.line(`${this.#options.prompt}${this.#options.screen.paint.plain(line)}`)
+      if (echo) this.#options.screen.line(say`${this.#options.prompt}${this.#options.screen.paint.plain(line)}`)
       this.#waiting(line)
       this.#gate.open = this.#shown
       return
@@ -206,7 +208,8 @@ export class Reader {
   #complete(line: string, done: Completed): void {
     if (this.#asking !== undefined) return done(null, [[], line])
     this.#options.complete(line).then(
-      found => done(null, [[...found], line]),
+      // They would be written as they are.
+      found => done(null, [found.filter(word => escaped(word) === word), line]),
       () => done(null, [[], line]),
     )
   }

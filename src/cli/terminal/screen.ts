@@ -3,7 +3,8 @@
  * nothing to show. On outputs that are no terminal only lines are written.
  */
 import { type Clock, realClock } from '../../core/clock.ts'
-import { type Paint, painter, safe, wantsColours } from './paint.ts'
+import { type Paint, painter, wantsColours } from './paint.ts'
+import { drawn, escaped, foreign, foreignMark, type Words } from './text.ts'
 
 export interface Output {
   write(text: string): unknown
@@ -58,21 +59,22 @@ export class Screen {
     this.#below = below
   }
 
-  /** A line of its own. Foreign words in it come from `paint`. */
-  line(text = ''): void {
+  /** A line of its own. */
+  line(text: Words = ''): void {
     this.#aside(() => {
       this.#endLine()
-      this.#output.write(`${text}\n`)
+      this.#output.write(`${drawn(text)}\n`)
     })
   }
 
-  /** Words of an answer. */
+  /** Words of an answer: each of its lines is marked as one that somebody else wrote. */
   stream(delta: string): void {
     if (delta === '') return
-    const text = safe(delta)
     this.#aside(() => {
-      this.#output.write(text)
-      this.#open = !text.endsWith('\n')
+      const [first = '', ...rest] = delta.replace(/\r\n?/g, '\n').split('\n')
+      this.#output.write(drawn(foreign(first, this.#open ? '' : ` ${foreignMark}`)))
+      for (const line of rest) this.#output.write(`\n${drawn(foreign(line, ` ${foreignMark}`))}`)
+      this.#open = true
     })
   }
 
@@ -107,7 +109,7 @@ export class Screen {
 
   #draw(label: string): void {
     this.#frame = (this.#frame + 1) % frames.length
-    const text = ` ${frames[this.#frame]} ${label}`
+    const text = ` ${frames[this.#frame]} ${escaped(label)}`
     this.#output.write(`${clearLine}${this.paint.dim(text.slice(0, this.width - 1))}`)
     this.#spun = true
   }

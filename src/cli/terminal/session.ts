@@ -19,6 +19,8 @@ export interface Session {
 
 export interface Command {
   readonly name: string
+  /** Other names that people type for it. */
+  readonly aliases?: readonly string[]
   /** What may stand behind it. */
   readonly takes?: string
   readonly about: string

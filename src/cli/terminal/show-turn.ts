@@ -6,6 +6,7 @@ import type { Turn } from '../../host/loop/turn.ts'
 import { textIn } from '../../host/models/model.ts'
 import { brief } from './paint.ts'
 import type { Screen } from './screen.ts'
+import { foreignMark, say, type Words } from './text.ts'
 import { costLine, turnTopic, whyLines } from './words.ts'
 
 /** Resolves when the turn is over, whatever became of it. */
@@ -16,7 +17,8 @@ export async function showTurn(
   { now, resumed }: { readonly now: () => number; readonly resumed: boolean },
 ): Promise<void> {
   const began = now()
-  if (resumed) screen.line(` ${screen.paint.warn('↻')} ${screen.paint.bold('goes on with')} ${screen.paint.dim(turnTopic(turn))}`)
+  if (resumed)
+    screen.line(say` ${screen.paint.warn('↻')} ${screen.paint.bold('goes on with')} ${screen.paint.dim(turnTopic(turn))}`)
   if (turn.from.kind === 'event') await showEvent(screen, inbox, turn.from)
   const shown = new ShownTurn(screen)
   try {
@@ -36,10 +38,10 @@ async function showEvent(
   const { paint } = screen
   const event = (await inbox.get(server, eventId))?.event
   screen.line(
-    ` ${paint.warn('◆')} ${paint.name(featureSet)} ${paint.bold('wakes the agent')} ${paint.dim(`(${server}, event ${brief(eventId)})`)}`,
+    say` ${paint.warn('◆')} ${paint.name(featureSet)} ${paint.bold('wakes the agent')} ${paint.dim(`(${server}, event ${brief(eventId)})`)}`,
   )
   const said = event === undefined ? '' : textIn(event.content)
-  if (said !== '') screen.line(`   ${paint.dim(brief(said, screen.width - 4))}`)
+  if (said !== '') screen.line(say`   ${foreignMark}${paint.dim(brief(said, screen.width - 6))}`)
 }
 
 const endings = {
@@ -51,7 +53,6 @@ const endings = {
 class ShownTurn {
   readonly #screen: Screen
   #stop: () => void
-  #speaking = false
 
   constructor(screen: Screen) {
     this.#screen = screen
@@ -75,7 +76,7 @@ class ShownTurn {
             position === 'system' ? 'to the system' : position === 'afterUser' ? 'behind your words' : 'before your words'
           const what = brief(textIn(content ?? []), 70)
           this.#line(
-            `${paint.name('+')} ${paint.name(featureSet ?? from)} ${paint.dim(`added ${tokens} tokens ${where}: ${what}`)}`,
+            say`${paint.name('+')} ${paint.name(featureSet ?? from)} ${paint.dim(`added ${tokens} tokens ${where}: ${what}`)}`,
           )
         }
         return
@@ -83,7 +84,7 @@ class ShownTurn {
         return this.#text(part.delta)
       case 'call':
         this.#line(
-          `${paint.name('→')} ${paint.name(callName(part.call))} ${paint.dim(brief(JSON.stringify(part.call.arguments), 200))}`,
+          say`${paint.name('→')} ${paint.name(callName(part.call))} ${paint.dim(brief(JSON.stringify(part.call.arguments), 200))}`,
         )
         this.#work(callName(part.call))
         return
@@ -94,47 +95,43 @@ class ShownTurn {
       case 'answer':
         for (const { server, featureSet } of part.changes)
           this.#line(
-            `${paint.warn('~')} ${paint.name(featureSet)} ${paint.dim(`of ${server} changed the answer before it was shown`)}`,
+            say`${paint.warn('~')} ${paint.name(featureSet)} ${paint.dim(`of ${server} changed the answer before it was shown`)}`,
           )
         return
       case 'ended':
         this.#line(paint.bad(endings[part.status]))
-        if (part.status === 'failed') for (const line of whyLines(paint, part.why)) this.#line(line)
+        if (part.status !== 'cancelled') for (const line of whyLines(paint, part.why)) this.#line(line)
     }
   }
 
   #hook({ server, featureSet, hook, outcome, why }: Extract<TurnPart, { type: 'hook' }>['report']): void {
     if (outcome === 'success') return
     const { paint } = this.#screen
-    this.#line(`${paint.warn('!')} ${paint.name(featureSet ?? server)} ${paint.warn(`${hook}Inference: ${outcome}`)}`)
+    this.#line(say`${paint.warn('!')} ${paint.name(featureSet ?? server)} ${paint.warn(`${hook}Inference: ${outcome}`)}`)
     if (why !== undefined) for (const line of whyLines(paint, why)) this.#line(line)
   }
 
   #text(delta: string): void {
     this.#stop()
-    if (!this.#speaking) this.#screen.stream(' ')
-    this.#speaking = true
-    this.#screen.stream(delta.replaceAll('\n', '\n '))
+    this.#screen.stream(delta)
   }
 
   #result({ call, outcome }: Extract<TurnPart, { type: 'result' }>): void {
     const { paint } = this.#screen
     const done = outcome.status === 'done'
     const mark = done ? paint.good('✓') : paint.bad(`✗ ${outcome.status}`)
-    this.#line(`${mark} ${paint.dim(`${callName(call)}, ${outcome.ms} ms`)}`)
+    this.#line(say`${mark} ${paint.dim(`${callName(call)}, ${outcome.ms} ms`)}`)
     if (outcome.why !== undefined) for (const line of whyLines(paint, outcome.why)) this.#line(line)
     this.#work('thinking')
   }
 
   #work(label: string): void {
-    this.#speaking = false
     this.#stop()
     this.#stop = this.#screen.work(label)
   }
 
-  #line(text: string): void {
-    this.#speaking = false
-    this.#screen.line(` ${text}`)
+  #line(text: Words): void {
+    this.#screen.line(say` ${text}`)
   }
 }
 

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import type { BudgetLimit } from '../../host/budgets/limits.ts'
 import { createHost } from '../../host/create.ts'
 import { type ScriptStep, scripted } from '../../host/models/scripted.ts'
 import type { PolicyRules } from '../../host/policy/rule.ts'
@@ -15,12 +16,22 @@ interface Given {
   readonly policy?: PolicyRules
   readonly env?: Readonly<Record<string, string>>
   readonly isTTY?: boolean
+  readonly enable?: readonly string[]
+  readonly budgets?: readonly BudgetLimit[]
 }
 
 /** A terminal with one server in memory. Where it is interactive, what is sent are keys. */
 function open(
   server: Server,
-  { script = [], interactive = true, policy = {}, env = { NO_COLOR: '1' }, isTTY = false }: Given = {},
+  {
+    script = [],
+    interactive = true,
+    policy = {},
+    env = { NO_COLOR: '1' },
+    isTTY = false,
+    enable = ['*'],
+    budgets = [],
+  }: Given = {},
 ) {
   const input = new PassThrough()
   const signals = new EventEmitter()
@@ -35,9 +46,9 @@ function open(
     server.door.accept(there)
     return here
   }
-  const servers = { here: { target: connect, live: { enable: ['*'] } } }
+  const servers = { here: { target: connect, live: { enable } } }
   const ended = runTerminal({
-    open: ({ confirm: _, ...side }) => createHost({ ...side, servers, model, policy }),
+    open: ({ confirm: _, ...side }) => createHost({ ...side, servers, model, policy, budgets }),
     ...{ input, output, signals, interactive, env },
     model: model.info,
     place: 'memory:',
@@ -90,6 +101,85 @@ test('a question takes the next line for its answer: yes does it, once does not 
   expect(done).toEqual(['it', 'it', 'it'])
 })
 
+test('questions come one at a time: an answer goes to the one on the screen, which its prompt names', async () => {
+  const done: string[] = []
+  const each = (what: string) => ({ name: 'act', arguments: { what } })
+  const script: readonly ScriptStep[] = [{ calls: [each('one'), each('two'), each('three')] }, 'Done.']
+  const { type, output } = open(acting(done), { script, policy: asks })
+  await type(undefined, /Ctrl-D ends/)
+  const first = await type('go\r', /1\. here\.act \(2 more wait\): .*\[N\]o › /)
+  expect(first.match(/Allow the tool act/g)).toHaveLength(1)
+  expect(first).toContain('"one"')
+  const second = await type('o\r', /2\. here\.act \(1 more waits\): .*\[N\]o › /)
+  expect([second.includes('"two"'), second.includes('"three"')]).toEqual([true, false])
+  const third = await type('n\r', /3\. here\.act: .*\[N\]o › /)
+  expect(third).toContain('"three"')
+  await type('o\r', /turn 1/)
+  expect(done.sort()).toEqual(['one', 'three'])
+  expect(output()).not.toContain('for a while')
+})
+
+test('the fields of a form stay together while another one waits', async () => {
+  const server = named()
+  const schema = z.object({ name: z.string(), age: z.int() })
+  server.tool('ask', {}, async (_, ctx) => JSON.stringify(await ctx.elicit({ message: 'Who are you?', schema })))
+  const { type, model } = open(server, { script: [{ calls: [{ name: 'ask' }, { name: 'ask' }] }, 'Done.'] })
+  await type(undefined, /Ctrl-D ends/)
+  const first = await type('go\r', /1\. here: name \(1 more waits\): /)
+  expect(first.match(/Who are you\?/g)).toHaveLength(1)
+  await type('Kim\r', /1\. here: age/)
+  await type('42\r', /2\. here: name: /)
+  await type('Bo\r', /2\. here: age/)
+  await type('7\r', /turn 1/)
+  expect(JSON.stringify(model.requests.at(-1)?.messages)).toMatch(/Kim\W.*42.*Bo\W.*7|Bo\W.*7.*Kim\W.*42/)
+})
+
+test('a yes says how long it counts: to a call for an hour, to a feature set as long as it reads like this', async () => {
+  const server = acting()
+  server.featureSet('here.news', { description: 'News', uses: ['pushEvents'] })
+  const { type } = open(server, { script: [act, 'A'], policy: asks, enable: [] })
+  await type(undefined, /here\.news of here: \[y\]es to exactly this, as long as it reads like this \(at most 1 year\)/)
+  await type('n\r', /Ctrl-D ends|Refused/)
+  await type('go\r', /here\.act: \[y\]es to exactly this, for 1 hour · \[o\]nly this once/)
+  await type('n\r', /turn 1/)
+})
+
+test('a refused event is shown when it comes, and listed by /inbox with its text and the reason', async () => {
+  const server = named()
+  const set = server.featureSet('here.news', { description: 'News', uses: ['pushEvents'] })
+  const policy: PolicyRules = { rules: [{ name: 'no-spam', do: 'deny', when: { kind: 'push', tags: 'spam' } }] }
+  const { type } = open(server, { script: ['Heard.'], policy, interactive: false })
+  await type(undefined, /Ctrl-D ends/)
+  await set.push({ eventId: 'bad-1', content: 'Buy this', tags: ['spam'] })
+  expect(await type(undefined, /no-spam\)/)).toMatch(/✗ event bad-1 of here\.news was refused/)
+  await set.push({ eventId: 'good-1', content: 'It rains in Bergen' })
+  await type(undefined, /turn 1/)
+  const listed = await type('/inbox\n', /done[\s\S]*Bergen/)
+  expect(listed).toMatch(/refused here\/here\.news bad-1[\s\S]*rule no-spam/)
+  expect(listed).toMatch(/done +here\/here\.news good-1 .*\n +│ It rains in Bergen/)
+})
+
+test('/exit and /server are known, and what is nearly a command is answered with the command', async () => {
+  const { type, ended, model } = open(named(), { interactive: false })
+  await type('/server\n', /● here/)
+  expect(await type('/servrs\n', /→.*\n/)).toContain('Did you mean /servers?')
+  await type('/exit\n', /exit/)
+  await ended
+  expect(model.requests).toEqual([])
+})
+
+test('/budgets shows what each server has left, and when the window ends', async () => {
+  const server = acting()
+  server.featureSet('here.news', { description: 'News', uses: ['pushEvents'] })
+  const budgets = [{ name: 'thinking', counts: 'requests', most: 3, per: '1h' }] as const
+  const { type } = open(server, { script: ['Hello.'], budgets, interactive: false })
+  await type('hello\n', /turn 1/)
+  // What the user asks for is no server's spending.
+  expect(await type('/budgets\n', /anew in .*\n/)).toMatch(/thinking +here +0 of 3 requests · anew in \d/)
+  const none = open(acting(), { interactive: false })
+  expect(await none.type('/budget\n', /There are no budgets.*\n/)).toContain('host.budgets')
+})
+
 test('without anybody to ask the answer is no, at once and in a line; /allow is a yes to exactly that, once', async () => {
   const done: string[] = []
   const other: ScriptStep = { calls: [{ name: 'act', arguments: { what: 'other' } }] }
@@ -103,13 +193,26 @@ test('without anybody to ask the answer is no, at once and in a line; /allow is 
   expect(done).toEqual(['it'])
 })
 
+test('/allow enables a feature set as it was declared when it was refused; what it declares later is refused again', async () => {
+  const server = named()
+  const news = server.featureSet('here.news', { description: 'News', uses: ['pushEvents'] })
+  const { type } = open(server, { interactive: false, enable: [] })
+  const asked = await type(undefined, /Refused[\s\S]*/)
+  expect(asked).toContain('Allow the feature set here.news of here? With your yes it may start turns on its own.')
+  await type('/allow\n', /✓[\s\S]*Yes\./)
+  await type('/servers here\n', /on +here\.news/)
+  news.beforeInference(() => [])
+  expect(await type(undefined, /Refused/)).toContain('this is new since it was enabled: reads your messages')
+  await type('/servers here\n', /off +here\.news/)
+})
+
 test('a form is filled in field by field, and what does not fit is asked for again', async () => {
   const server = named()
   const schema = z.object({ name: z.string(), age: z.int(), colour: z.enum(['red', 'blue']), news: z.boolean().default(false) })
   server.tool('ask', {}, async (_, ctx) => JSON.stringify(await ctx.elicit({ message: 'Who are you?', schema })))
   const call: ScriptStep = { calls: [{ name: 'ask' }] }
   const { type, model } = open(server, { script: [call, 'A', call, 'B'] })
-  await type('go\r', /asks: Who are you\?[\s\S]*name/)
+  await type('go\r', /asks:\n +│ Who are you\?[\s\S]*name/)
   await type('Kim\r', /age/)
   await type('old\r', /That does not fit/)
   await type('42\r', /red[\s\S]*blue/)
@@ -158,7 +261,7 @@ test('an event wakes the agent while something is half typed, and that is there 
   await type('half', /half/)
   await set.push({ eventId: 'e1', content: 'It rains' })
   const woken = await type(undefined, /turn 1[\s\S]*› half/)
-  expect(woken).toMatch(/◆ here\.news wakes the agent \(here, event e1\)\n +It rains\n I have heard\./)
+  expect(woken).toMatch(/◆ here\.news wakes the agent \(here, event e1\)\n +│ It rains\n │ I have heard\./)
   await type(' typed\r', /turn 2/)
   expect(JSON.stringify(model.requests.at(-1)?.messages.at(-1))).toContain('half typed')
 })
@@ -171,7 +274,7 @@ test('nothing that a server or a model says is obeyed by the terminal', async ()
     script: [{ calls: [{ name: 'act' }] }, '\u001b[1A\u202eword\u009b2J'],
     interactive: false,
   })
-  expect(await type('go\n', /turn 1/)).toContain('\ufffd[1A\ufffdword\ufffd2J')
+  expect(await type('go\n', /turn 1/)).toContain('│ \\u{1b}[1A\\u{202e}word\\u{9b}2J')
   await type('/servers here\n', /act/)
   await type('/prompts\n', /hidden/)
   expect(output()).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/)

@@ -4,11 +4,13 @@
  */
 import { type Clock, realClock } from '../../core/clock.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
+import type { Noted } from '../../host/audit/note.ts'
 import { faultText } from '../../host/config/read.ts'
 import type { Host } from '../../host/host.ts'
 import type { Turn } from '../../host/loop/turn.ts'
 import type { HostOptions } from '../../host/options.ts'
-import { commands } from './commands/index.ts'
+import { nearest } from '../nearest.ts'
+import { commandNamed, commands } from './commands/index.ts'
 import { completions } from './complete.ts'
 import { createInterrupts } from './interrupts.ts'
 import { brief } from './paint.ts'
@@ -17,6 +19,7 @@ import { Reader } from './reader.ts'
 import { type Output, Screen } from './screen.ts'
 import type { Session } from './session.ts'
 import { showTurn } from './show-turn.ts'
+import { say, type TerminalText } from './text.ts'
 import { welcome } from './welcome.ts'
 import { whyLines } from './words.ts'
 
@@ -33,6 +36,7 @@ export type TerminalSide = Required<
     | 'onStderr'
     | 'onBudget'
     | 'onTrouble'
+    | 'onNote'
     | 'conversationOf'
   >
 > & {
@@ -65,6 +69,9 @@ export interface TerminalOptions {
 const keptLines = 10
 /** How long a turn may go on when there is nothing more to read. */
 const lingerMs = 30_000
+/** Refusals by the same rule that are not shown again. */
+const quietMs = 10_000
+const keptRules = 100
 
 /** Runs until the input ends, `/quit`, or Ctrl-C twice. */
 export async function runTerminal(options: TerminalOptions): Promise<void> {
@@ -79,6 +86,8 @@ class Terminal {
   readonly #reader: Reader
   readonly #stderr = new Map<string, string[]>()
   readonly #up = new Map<string, boolean>()
+  /** When a refusal was last shown, by server and rule. */
+  readonly #shownAt = new Map<string, number>()
   readonly #attached: Session['attached'] = []
   readonly #ended = Promise.withResolvers<undefined>()
   #session: Session | undefined = undefined
@@ -108,7 +117,7 @@ class Terminal {
     refuse: () => this.#reader.refuse(),
     cancel: () => this.#cancel(),
     clear: () => this.#clear(),
-    tell: () => this.#screen.line(` ${this.#screen.paint.dim('Ctrl-C again ends; so does Ctrl-D, or /quit')}`),
+    tell: () => this.#screen.line(say` ${this.#screen.paint.dim('Ctrl-C again ends; so does Ctrl-D, or /quit')}`),
     end: () => this.#ended.resolve(undefined),
   })
 
@@ -165,9 +174,11 @@ class Terminal {
       onSampleReview,
       onTurn: (turn, { resumed }) => this.#show(turn, resumed),
       onServer: server => this.#server(server),
-      onConfigFault: fault => this.#screen.line(` ${this.#screen.paint.bad('!')} ${this.#screen.paint.plain(faultText(fault))}`),
+      onConfigFault: fault =>
+        this.#screen.line(say` ${this.#screen.paint.bad('!')} ${this.#screen.paint.plain(faultText(fault))}`),
       onStderr: (server, line) => this.#heard(server, line),
       onTrouble: why => this.#say(whyLines(this.#screen.paint, why)),
+      onNote: noted => this.#noted(noted),
       onBudget: why => this.#say(whyLines(this.#screen.paint, why)),
       conversationOf: () => this.#options.conversation ?? 'main',
     }
@@ -192,8 +203,9 @@ class Terminal {
     if (line === '') return false
     const [, name = '', rest = ''] = /^\/(\S+)\s*(.*)$/.exec(line) ?? []
     try {
-      const command = commands.get(name)
+      const command = commandNamed(name)
       if (command !== undefined) return (await command.run(session, rest.trim())) === true
+      if (name !== '' && (await this.#misspelt(session, name))) return false
       const attach = this.#attached.splice(0)
       const turn = await session.conversation.send(line, { attach })
       await turn.done.catch(() => undefined)
@@ -202,6 +214,38 @@ class Terminal {
       this.#failed(error)
     }
     return false
+  }
+
+  /** True: it is neither a command nor a prompt, and what may have been meant is said. */
+  async #misspelt({ host, screen }: Session, name: string): Promise<boolean> {
+    if (name.startsWith('/')) return false
+    const prompts = (await host.prompts()).flatMap(({ command, server, prompt }) => [command, `${server}:${prompt.name}`])
+    const meant = prompts.includes(name) ? [] : nearest(name, [...commands.keys(), ...prompts])
+    if (meant.length === 0) return false
+    const { paint } = screen
+    screen.line(say` ${paint.bad('✗')} There is no command or prompt /${paint.plain(brief(name))}`)
+    const all = meant.map(each => `/${each}`).join(' or ')
+    screen.line(
+      say`  ${paint.dim('→')} Did you mean ${paint.plain(all)}? /help shows the commands; begin with // to send a slash`,
+    )
+    return true
+  }
+
+  /** Events that do not become turns, or not now. Of many that one rule refuses the first is shown; /inbox has them all. */
+  #noted({ at, server, featureSet, eventId, kind, outcome, detail, why }: Noted): void {
+    if (this.#session !== undefined && kind === 'config' && outcome === 'success')
+      this.#screen.line(say` ${this.#screen.paint.good('●')} config ${this.#screen.paint.dim(detail ?? '')}`)
+    if (this.#session === undefined || (kind !== 'push' && kind !== 'inbox') || (outcome !== 'refused' && outcome !== 'held'))
+      return
+    const rule = `${server} ${outcome} ${why?.rule ?? ''}`
+    if (at - (this.#shownAt.get(rule) ?? Number.NEGATIVE_INFINITY) < quietMs) return
+    if (this.#shownAt.size >= keptRules) this.#shownAt.clear()
+    this.#shownAt.set(rule, at)
+    const { paint } = this.#screen
+    const what = `event ${brief(eventId ?? detail ?? '', 60)} of ${featureSet ?? server}`
+    const mark = outcome === 'held' ? paint.warn('◇') : paint.bad('✗')
+    this.#screen.line(say` ${mark} ${paint.plain(what)} ${outcome === 'held' ? 'waits' : 'was refused'} ${paint.dim('(/inbox)')}`)
+    if (why !== undefined) this.#say(whyLines(paint, why))
   }
 
   #show(turn: Turn, resumed: boolean): void {
@@ -219,7 +263,7 @@ class Terminal {
   #cancel(): boolean {
     const turn = this.#turn
     if (turn === undefined) return false
-    this.#screen.line(` ${this.#screen.paint.warn('stopping')} ${this.#screen.paint.dim('(Ctrl-C again ends)')}`)
+    this.#screen.line(say` ${this.#screen.paint.warn('stopping')} ${this.#screen.paint.dim('(Ctrl-C again ends)')}`)
     turn.cancel('You stopped it')
     return true
   }
@@ -237,7 +281,7 @@ class Terminal {
     this.#up.set(name, up)
     if (this.#session === undefined) return
     const { paint } = this.#screen
-    this.#screen.line(` ${up ? paint.good('●') : paint.bad('✗')} ${paint.name(name)} is ${up ? 'up' : status}`)
+    this.#screen.line(say` ${up ? paint.good('●') : paint.bad('✗')} ${paint.name(name)} is ${up ? 'up' : status}`)
     if (why !== undefined && !up) this.#say(whyLines(paint, why))
   }
 
@@ -253,11 +297,11 @@ class Terminal {
     const said = error instanceof Error ? error.message : String(error)
     const fix =
       error instanceof Error && 'suggestion' in error && typeof error.suggestion === 'string' ? error.suggestion : undefined
-    this.#screen.line(` ${paint.bad('✗')} ${paint.plain(said)}`)
-    if (fix !== undefined) this.#screen.line(`  ${paint.dim('→')} ${paint.plain(fix)}`)
+    this.#screen.line(say` ${paint.bad('✗')} ${paint.plain(said)}`)
+    if (fix !== undefined) this.#screen.line(say`  ${paint.dim('→')} ${paint.plain(fix)}`)
   }
 
-  #say(lines: readonly string[]): void {
-    for (const line of lines) this.#screen.line(` ${line}`)
+  #say(lines: readonly TerminalText[]): void {
+    for (const line of lines) this.#screen.line(say` ${line}`)
   }
 }

@@ -4,6 +4,7 @@ import type { Turn } from '../../host/loop/turn.ts'
 import { serverLine } from './commands/servers.ts'
 import { brief } from './paint.ts'
 import type { Session } from './session.ts'
+import { say } from './text.ts'
 import { turnName, turnTopic, whyLines } from './words.ts'
 
 export interface WelcomeOptions {
@@ -21,30 +22,30 @@ export async function welcome(session: Session, { model, place, examples }: Welc
   const { screen, host, conversation } = session
   const { paint } = screen
   const offline = model.id === 'offline-assistant' ? ' (no key is set: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL)' : ''
-  screen.line(`${paint.bold('Vivarium')}, a live MCP host: servers can wake the agent, shape what it sees, and be undone.`)
-  screen.line(` ${paint.dim('model')}  ${paint.name(model.id)}${paint.dim(offline)}`)
-  screen.line(` ${paint.dim('store')}  ${paint.plain(place)}`)
+  screen.line(say`${paint.bold('Vivarium')}, a live MCP host: servers can wake the agent, shape what it sees, and be undone.`)
+  screen.line(say` ${paint.dim('model')}  ${paint.name(model.id)}${paint.dim(offline)}`)
+  screen.line(say` ${paint.dim('store')}  ${paint.plain(place)}`)
   for (const server of host.servers) {
     const sets = [...(server.live?.featureSets ?? [])].filter(([, { enabled }]) => enabled).map(([name]) => name)
-    screen.line(` ${serverLine(paint, server)} ${paint.dim(sets.join(', '))}`)
+    screen.line(say` ${serverLine(paint, server)} ${paint.dim(sets.join(', '))}`)
     if (server.status !== 'up' && server.why !== undefined)
-      for (const line of whyLines(paint, server.why)) screen.line(`  ${line}`)
+      for (const line of whyLines(paint, server.why)) screen.line(say`  ${line}`)
   }
   const turns = await conversation.turns()
   if (turns.length > 0) showBefore(session, turns)
   else if (examples.length > 0) {
-    screen.line(` ${paint.dim('Try:')}`)
-    for (const example of examples) screen.line(`   ${paint.plain(example)}`)
+    screen.line(say` ${paint.dim('Try:')}`)
+    for (const example of examples) screen.line(say`   ${paint.plain(example)}`)
   }
-  screen.line(` ${paint.dim('/help shows the commands, Ctrl-D ends.')}`)
+  screen.line(say` ${paint.dim('/help shows the commands, Ctrl-D ends.')}`)
   screen.line()
 }
 
 function showBefore({ screen }: Session, turns: readonly Turn[]): void {
   const { paint } = screen
-  screen.line(` ${paint.bold(`From before: ${turns.length} turn${turns.length === 1 ? '' : 's'}`)}${paint.dim('; the last:')}`)
+  screen.line(say` ${paint.bold(`From before: ${turns.length} turn${turns.length === 1 ? '' : 's'}`)}${paint.dim('; the last:')}`)
   for (const turn of turns.slice(-recalled)) {
-    screen.line(`   ${paint.dim(`${turnName(turn)}:`)} ${paint.plain(turnTopic(turn))}`)
-    screen.line(`     ${paint.dim(turn.answer === undefined ? `(${turn.status})` : brief(turn.answer, 100))}`)
+    screen.line(say`   ${paint.dim(`${turnName(turn)}:`)} ${paint.plain(turnTopic(turn))}`)
+    screen.line(say`     ${paint.dim(turn.answer === undefined ? `(${turn.status})` : brief(turn.answer, 100))}`)
   }
 }

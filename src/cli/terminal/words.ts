@@ -3,6 +3,7 @@ import type { Why } from '../../core/why.ts'
 import type { Noted } from '../../host/audit/note.ts'
 import type { Turn } from '../../host/loop/turn.ts'
 import { brief, type Paint } from './paint.ts'
+import { say, type TerminalText } from './text.ts'
 
 /** Turns are counted from 1 by people. */
 export function turnName(turn: Pick<Turn, 'seq'>): string {
@@ -28,16 +29,17 @@ export function costLine(turn: Turn): string {
 }
 
 /** A reason, its rule and the way out. */
-export function whyLines(paint: Paint, { code, rule, message, fix }: Why): readonly string[] {
-  return [`  ${paint.plain(message)} ${paint.dim(`(${code}, rule ${rule})`)}`, `  ${paint.dim('→')} ${paint.plain(fix)}`]
+export function whyLines(paint: Paint, { code, rule, message, fix }: Why): readonly TerminalText[] {
+  return [say`  ${paint.plain(message)} ${paint.dim(`(${code}, rule ${rule})`)}`, say`  ${paint.dim('→')} ${paint.plain(fix)}`]
 }
 
-export function noteLines(paint: Paint, noted: Noted): readonly string[] {
-  const { at, server, featureSet, kind, outcome, detail, ms, why } = noted
+export function noteLines(paint: Paint, noted: Noted): readonly TerminalText[] {
+  const { at, server, featureSet, kind, outcome, detail, ms, rule, why } = noted
   const mark = outcome === 'success' ? paint.good('✓') : paint.bad('✗')
   const who = featureSet === undefined ? server : `${server}/${featureSet}`
-  const rest = [detail === undefined ? '' : brief(detail, 60), ms === undefined ? '' : `${ms} ms`].filter(text => text !== '')
-  const line = `${paint.dim(timeText(at))} ${mark} ${paint.bold(kind.padEnd(12))} ${paint.name(who === '' ? 'host' : who)} ${paint.dim([...(outcome === 'success' ? [] : [outcome]), ...rest].join(', '))}`
+  const by = rule === undefined ? '' : `by ${brief(rule, 60)}`
+  const rest = [detail === undefined ? '' : brief(detail, 60), ms === undefined ? '' : `${ms} ms`, by].filter(text => text !== '')
+  const line = say`${paint.dim(timeText(at))} ${mark} ${paint.bold(kind.padEnd(12))} ${paint.name(who === '' ? 'host' : who)} ${paint.dim([...(outcome === 'success' ? [] : [outcome]), ...rest].join(', '))}`
   return why === undefined ? [line] : [line, ...whyLines(paint, why)]
 }
 
@@ -47,4 +49,19 @@ export function timeText(at: number): string {
   const two = (n: number): string => String(n).padStart(2, '0')
   const day = `${two(date.getMonth() + 1)}-${two(date.getDate())}`
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+}
+
+const spans = [
+  ['year', 366 * 86_400_000],
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1_000],
+] as const
+
+/** A time in a unit that people use: `1 hour`, `90 minutes`, `2.5 hours`. */
+export function spanText(ms: number): string {
+  const [unit, length] = spans.find(([, each]) => ms === each || ms >= 2 * each) ?? ['second', 1_000]
+  const count = Number((ms / length).toFixed(1))
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
 }

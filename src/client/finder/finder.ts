@@ -24,12 +24,16 @@ export interface FinderOptions {
   readonly catalogs?: readonly string[]
   /** Addresses of servers whose card (`…/server-card`) is read. Default: none. */
   readonly cards?: readonly string[]
-  /** Names of servers, and addresses from above, whose word is trusted. Default: none. */
-  readonly trusted?: readonly string[]
+  /**
+   * Whose word is trusted: connections of `servers`, addresses from above, and names of servers. A server gives itself its name, so a
+   * name that two of `servers` have counts for neither. Default: none.
+   */
+  readonly trusted?: readonly (string | Recommender)[]
   /** How long answers are kept. Default 5 min. */
   readonly ttl?: Duration
   /** What the way to other machines may do: see the guide on hardening. Default: public https addresses only. */
   readonly outbound?: OutboundOptions
+  /** For tests: the time. Default: the real one. */
   readonly clock?: Clock
 }
 
@@ -38,6 +42,7 @@ export interface FindOptions {
   readonly limit?: number
   /** Whether registries, catalogs and cards are asked, where what is at hand is not enough. Default true. */
   readonly remote?: boolean
+  /** Ends the search. */
   readonly signal?: AbortSignal
 }
 

@@ -5,14 +5,14 @@ import { surestFirst } from '../../features/reliability/recommendations/client.t
 import type { Candidate, Found } from './candidate.ts'
 import type { FinderOptions } from './finder.ts'
 import { Kept } from './kept.ts'
-import { type LocalOptions, ofManifest, ofServer } from './local.ts'
+import { type LocalOptions, ofManifest, ofServer, type Recommender } from './local.ts'
 import { type Ask, faultOf, joined, Remotes } from './remote.ts'
 
 export type Search = (wish: string, limit: number, remote: boolean, signal: AbortSignal | undefined) => Promise<Found>
 
 export function createSearch(options: FinderOptions, ttlMs: number): Search {
   const { clock = realClock, servers = [], outbound = {} } = options
-  const known = new Set(options.trusted)
+  const known = new Set<unknown>(options.trusted)
   const local: LocalOptions = { ...outbound, trusted: name => known.has(name) }
   const manifests = (options.manifests ?? []).map(value => ofManifest(value, local))
   const remotes = remotesOf(options, local)
@@ -24,13 +24,26 @@ export function createSearch(options: FinderOptions, ttlMs: number): Search {
     // What is asked is asked for all who want to know it: one who gives up leaves it to the others.
     const all = (asked: readonly Promise<Found>[]): Promise<Found[]> => unlessAborted(Promise.all(asked), signal)
     const named = servers.map((server, at) =>
-      ask(server.server?.name ?? 'a server', `${at} ${limit} ${wish}`, () => ofServer(server, wish, limit, local)),
+      ask(server.server?.name ?? 'a server', `${at} ${limit} ${wish}`, () =>
+        ofServer(server, wish, limit, { ...outbound, trusted: () => isTrusted(server, servers, known) }),
+      ),
     )
     const near = sorted(joined([...manifests.map(find => find(wish)), ...(await all(named))]))
     if (!remote || near.candidates.length >= limit) return first(near, limit)
     const far = await all(remotes.map(([source, askIt]) => ask(source, wish, () => askIt(wish))))
     return first(sorted(joined([near, ...far])), limit)
   }
+}
+
+/**
+ * A connection cannot be copied; a name can, for a server gives it to itself: it counts where one alone has it, and where it is no address,
+ * by which registries and sites are named.
+ */
+function isTrusted(server: Recommender, servers: readonly Recommender[], known: ReadonlySet<unknown>): boolean {
+  if (known.has(server)) return true
+  const name = server.server?.name
+  if (name === undefined || !known.has(name) || URL.canParse(name)) return false
+  return servers.filter(other => other.server?.name === name).length === 1
 }
 
 function remotesOf(options: FinderOptions, local: LocalOptions): readonly (readonly [string, Ask])[] {
@@ -43,10 +56,15 @@ function remotesOf(options: FinderOptions, local: LocalOptions): readonly (reado
   ]
 }
 
-/** Of a server that several tell of, the surest counts; what he does not know is taken from the others. */
-function sorted({ candidates, faults }: Found): Found {
+/**
+ * Of a server that several tell of, those who are trusted count before those who are not, however sure these are; then the surest.
+ * What he does not know is taken from the others.
+ */
+function sorted({ candidates: told, faults }: Found): Found {
+  const candidates = told.toSorted((one, other) => Number(other.trusted) - Number(one.trusted))
+  const vouchedFor = new Set(told.filter(({ trusted }) => trusted).map(({ name }) => name))
   const surest = surestFirst(
-    candidates,
+    candidates.filter(({ name, trusted }) => trusted || !vouchedFor.has(name)),
     ({ confidence }) => confidence,
     ({ name }) => name,
   )

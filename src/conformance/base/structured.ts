@@ -2,16 +2,20 @@
 import { compilePeerSchema } from '../../core/schema/peer.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { capability, listIn, resultIn, scenario, since, textIn } from '../define.ts'
+import { isPlain } from '../extensions/found.ts'
 import type { Advertised, Bench, Json, Scenario } from '../scenario.ts'
 import { expectResult } from './tools.ts'
 
 const structured = ['MCP server/tools#structured-content', 'MCP server/tools#output-schema']
 
-/** Tools with an output schema that may be called and need no parameters. */
+/** Tools with an output schema that may be called and need neither parameters nor scopes. */
 function describing(peer: Advertised): readonly Json[] {
   return peer.tools.filter(
     one =>
-      isRecord(one['outputSchema']) && peer.mayCall(String(one['name'])) && listIn(one['inputSchema'], 'required').length === 0,
+      isRecord(one['outputSchema']) &&
+      peer.mayCall(String(one['name'])) &&
+      isPlain(one) &&
+      listIn(one['inputSchema'], 'required').length === 0,
   )
 }
 

@@ -1,6 +1,7 @@
 /** Calling tools: content of every kind, failures of every kind. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { capability, codeIn, listIn, type Need, official, resultIn, scenario, since, textIn, tool, until } from '../define.ts'
+import { isPlain } from '../extensions/found.ts'
 import type { Advertised, Bench, Json, RevisionId, Scenario } from '../scenario.ts'
 import type { Answer } from '../wire/raw-peer.ts'
 import { blockFault } from './content.ts'
@@ -78,10 +79,10 @@ const translated: readonly (readonly [string, readonly RevisionId[]])[] = [
   ['test_resource_link', until('2025-03-26')],
 ]
 
-/** A tool that may be called, with parameters that must be given. */
+/** A tool that may be called, with parameters that must be given; one behind scopes would be refused for those. */
 function demanding(peer: Advertised): string | undefined {
   const found = peer.tools.find(
-    ({ name, inputSchema }) => peer.mayCall(String(name)) && listIn(inputSchema, 'required').length > 0,
+    one => peer.mayCall(String(one['name'])) && isPlain(one) && listIn(one['inputSchema'], 'required').length > 0,
   )
   return found === undefined ? undefined : String(found['name'])
 }

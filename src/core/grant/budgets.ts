@@ -132,6 +132,11 @@ export class Budgets {
     return keeping(name, charges, this.#clock)
   }
 
+  /** What is left of a quota in the present period. */
+  quotaLeft(owner: string, quota: Quota): Promise<QuotaStatus> {
+    return this.#status(quota, periodOf(quota, quota.owner ?? owner, this.#clock.now()))
+  }
+
   /** Units that are neither spent nor reserved; undefined where there is no such budget. */
   async left(owner: string, id: string): Promise<number | undefined> {
     const grant = await this.#options.grants.find(owner, id)

@@ -50,6 +50,26 @@ test('X5: who has something under a grant hears of its end once, and why', async
   expect(heard).toEqual([`${lasting.id} a revoked`, `${lasting.id} b revoked`])
 })
 
+test('X5: a grant that expired before anybody looked at it has expired, and one that was revoked was revoked', async () => {
+  const { clock, grants, ends, elsewhere } = world()
+  const brief = await grants.issue('ann', terms, 5_000)
+  const taken = await grants.issue('ann', terms, 60_000)
+  clock.advance(5_000)
+  await elsewhere.revoke('ann', taken.id)
+  const heard: string[] = []
+  for (const { id } of [brief, taken]) ends.on('ann', id, why => heard.push(`${id} ${why}`))
+  await settled()
+  expect(heard).toEqual([`${brief.id} expired`, `${taken.id} revoked`])
+})
+
+test('X5: a record that its store drops a little before its time, by another clock, has expired', async () => {
+  const { clock, grants } = world()
+  const grant = await grants.issue('ann', terms, 60_000)
+  clock.advance(60_000)
+  expect(await grants.lifeOf('ann', grant.id, clock.now() + 5)).toEqual({ over: 'expired' })
+  expect(await grants.lifeOf('ann', grant.id, clock.now() + 3_600_000)).toEqual({ over: 'revoked' })
+})
+
 test('X5: use keeps a grant from ending idle, and who let go hears nothing', async () => {
   const { clock, grants, ends } = world()
   const heard: Lapse[] = []

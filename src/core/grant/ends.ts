@@ -33,6 +33,8 @@ export class GrantEnds {
   #wake: (() => void) | undefined = undefined
   readonly #closing = new AbortController()
   #running = false
+  /** Somebody came while it looked, who was not looked at. */
+  #newcomer = false
 
   constructor(options: GrantEndsOptions) {
     this.#options = options
@@ -44,6 +46,7 @@ export class GrantEnds {
     const watched = this.#watched.get(place) ?? { owner, id, ended: new Set(), expires: Number.POSITIVE_INFINITY }
     watched.ended.add(ended)
     this.#watched.set(place, watched)
+    this.#newcomer = true
     if (this.#running) this.#wake?.()
     else if (!this.#closing.signal.aborted) void this.#run()
     return () => {
@@ -84,6 +87,7 @@ export class GrantEnds {
   async #look(): Promise<number> {
     const { clock, lookMs = 1_000, failed } = this.#options
     let next = clock.now() + lookMs
+    this.#newcomer = false
     try {
       for (const [place, watched] of [...this.#watched]) {
         const life = await this.#options.grants.lifeOf(watched.owner, watched.id, watched.expires)
@@ -103,7 +107,7 @@ export class GrantEnds {
 
   /** Until there is a hint (true), or it is time, or somebody came or went. A store that gives no more hints never ends it. */
   async #rest(hint: Promise<boolean>, until: number): Promise<boolean> {
-    if (this.#watched.size === 0) return false
+    if (this.#watched.size === 0 || this.#newcomer) return false
     const { clock } = this.#options
     const { promise, resolve } = Promise.withResolvers<false>()
     this.#wake = () => resolve(false)

@@ -96,6 +96,11 @@ export function idleKey(grant: Pick<Grant, 'owner' | 'id'>): string {
   return `grant-idle/${grant.owner}/${grant.id}`
 }
 
+/** Says for a while after a revocation that it was one: otherwise a record that is gone has expired. */
+export function revokedKey(grant: Pick<Grant, 'owner' | 'id'>): string {
+  return `grant-revoked/${grant.owner}/${grant.id}`
+}
+
 export function readGrant(text: string): Grant {
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && typeof value.id === 'string' && typeof value.effect === 'string' && typeof value.expires === 'number')

@@ -237,7 +237,7 @@ test('X10: an owner holds so many grants, and what has ended leaves nothing behi
   const { id } = await grants.issue('ann', { ...confirmed, idleMs: 1_000 }, 60_000)
   await grants.use(usesOf(await grants.decide({ ...deletion, approvals: [id] })))
   await grants.issue('ann', permit, 60_000)
-  await expect(grants.issue('ann', permit, 60_000)).rejects.toMatchObject({ code: 'SERVER_UNAVAILABLE' })
+  await expect(grants.issue('ann', permit, 60_000)).rejects.toMatchObject({ code: 'QUOTA_EXHAUSTED' })
   await grants.issue('bob', permit, 60_000)
   clock.advance(121_000)
   expect(await store.scan('')).toEqual([])

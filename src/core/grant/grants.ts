@@ -7,8 +7,10 @@ import { add, check, put, remove } from '../../stores/ops.ts'
 import type { Entry, Op, Store } from '../../stores/store.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
+import { lifetimeMs } from '../lifetime.ts'
 import { problem } from '../problem.ts'
 import { mostScopes } from '../scope.ts'
+import { quotaExhausted } from '../share.ts'
 import { type Asked, type Decision, decide, type GrantUse, type Held } from './decide.ts'
 import {
   boundKey,
@@ -20,6 +22,7 @@ import {
   idleKey,
   isStanding,
   readGrant,
+  revokedKey,
   standingPrefix,
   usesKey,
 } from './grant.ts'
@@ -67,7 +70,7 @@ export interface Question {
   readonly binding?: (() => Awaitable<string>) | undefined
 }
 
-/** Counters outlive their grants a little: clocks of processes and stores differ. */
+/** Counters and the marks of revocations outlive their grants a little: clocks of processes and stores differ. */
 const graceMs = 60_000
 /** One for each scope that a call may need, and room for approvals. */
 const PRESENTED = mostScopes + 16
@@ -104,7 +107,7 @@ export class Grants {
     { also = [], correlation }: Omit<GrantWrite, 'id'> = {},
   ): Promise<readonly Grant[]> {
     for (const terms of wanted) checkTerms(terms)
-    const ttl = Math.min(ttlMs, this.#mostMs)
+    const ttl = lifetimeMs(ttlMs, { mostMs: this.#mostMs })
     if (!(ttl > 0)) throw new RangeError(`A grant of ${ttlMs} ms: give a time above 0`)
     await this.#room(owner, wanted.length)
     const issuedAt = this.clock.now()
@@ -130,6 +133,7 @@ export class Grants {
       remove(usesKey(grant)),
       remove(idleKey(grant)),
       ...(grant.bound ?? []).map(binding => remove(boundKey(grant, binding))),
+      put(revokedKey(grant), '', { ttl: graceMs }),
       ...this.#told('grant_revoked', grant, correlation),
       ...also,
     ])
@@ -145,15 +149,24 @@ export class Grants {
   /** Until when it lasts if nobody uses it, or how it ended; `until` is when it was to end, for one that is not known any more. */
   async lifeOf(owner: string, id: string, until = Number.POSITIVE_INFINITY): Promise<GrantLife> {
     const entry = await this.#record(owner, id)
-    const gone = (): GrantLife => ({ over: until <= this.clock.now() ? 'expired' : 'revoked' })
-    if (entry === undefined) return gone()
+    if (entry === undefined) return this.#gone(owner, id, until)
     const { expires, idleMs } = readGrant(entry.value)
     if (expires <= this.clock.now()) return { over: 'expired' }
     if (idleMs === undefined) return { expires, until: expires, record: entry }
     const used = await this.store.get(idleKey({ owner, id }))
     if (used !== undefined) return { expires, until: Math.min(expires, used.expires ?? expires), record: entry }
     // Taken away between the two looks, both are gone.
-    return (await this.#record(owner, id)) === undefined ? gone() : { over: 'idle' }
+    return (await this.#record(owner, id)) === undefined ? this.#gone(owner, id, until) : { over: 'idle' }
+  }
+
+  /**
+   * A record that is gone was revoked where that is on record, or where it had more time left than clocks differ. The store may
+   * drop one that expired before anybody here has read its end.
+   */
+  async #gone(owner: string, id: string, until: number): Promise<GrantLife> {
+    if ((await this.store.get(revokedKey({ owner, id }))) !== undefined) return { over: 'revoked' }
+    const left = until - this.clock.now()
+    return { over: left > graceMs && left < Number.POSITIVE_INFINITY ? 'revoked' : 'expired' }
   }
 
   async #record(owner: string, id: string): Promise<Entry | undefined> {
@@ -285,9 +298,12 @@ export class Grants {
   async #room(owner: string, wanted: number): Promise<void> {
     const held = await this.store.scan(grantsPrefix(owner), { limit: this.#perOwner })
     if (held.length + wanted <= this.#perOwner) return
-    throw problem('SERVER_UNAVAILABLE', `${held.length} grants are held, and the limit is ${this.#perOwner}`, {
-      suggestion: 'Wait until some have ended, or revoke those that are not needed',
-    })
+    const soonest = Math.min(...held.map(({ expires = Number.POSITIVE_INFINITY }) => expires)) - this.clock.now()
+    throw quotaExhausted(
+      `grants (${held.length} of ${this.#perOwner})`,
+      Number.isFinite(soonest) ? soonest : undefined,
+      'Wait until some have ended, or revoke those that are not needed',
+    )
   }
 }
 

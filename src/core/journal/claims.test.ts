@@ -8,6 +8,7 @@ import { createJournal } from './journal.ts'
 import { Room } from './room.ts'
 import { Runners } from './runners.ts'
 import type { Ticket } from './ticket.ts'
+import { Unsettled } from './unsettled.ts'
 
 const wanted: Wanted = { target: 'create', fingerprint: 'f1', ttlMs: 60_000 }
 
@@ -28,7 +29,8 @@ async function world(kind: StoreKind, records?: number, length?: number) {
   const start = (): Claims => {
     const runners = new Runners({ store, clock, id: `process-${++processes}` })
     const room = new Room({ store, clock, runners, records, length })
-    const claims = new Claims({ store, clock, runners, room, id: () => `op-${++ids}` })
+    const unsettled = new Unsettled({ store, clock })
+    const claims = new Claims({ store, clock, runners, room, unsettled, id: () => `op-${++ids}` })
     leases.set(claims, runners)
     return claims
   }
@@ -147,36 +149,46 @@ describe.each(storeKinds)('claims on %s', kind => {
     expect(await claims.claim('ann', 'k', wanted)).toMatchObject({ kind: 'fresh' })
   })
 
-  test('E5-7, X10: a full journal forgets the oldest that has ended, and refuses where all of it runs', async () => {
-    const { start, clock } = await world(kind, 3)
+  test('E5-7, X10: whoever has a share of the journal full is refused with the wait, and nothing is forgotten before its time', async () => {
+    const { start, clock } = await world(kind, 8)
     const claims = start()
-    const running = ticketOf(await claims.claim('ann', 'running', wanted))
-    for (const key of ['old', 'young']) {
-      await clock.advance(10)
+    for (const key of ['old', 'young', 'last']) {
       await ticketOf(await claims.claim('ann', key, wanted)).settle('done', key)
+      await clock.advance(10_000)
     }
-    const third = ticketOf(await claims.claim('ann', 'third', wanted))
-    expect(await claims.find('ann', 'old')).toBeUndefined()
-    expect(await claims.find('ann', 'young')).toBeDefined()
-    ticketOf(await claims.claim('ann', 'fourth', wanted))
-    await expect(claims.claim('ann', 'fifth', wanted)).rejects.toMatchObject({
-      code: 'SERVER_UNAVAILABLE',
-      category: 'transient',
-    })
-    await running.settle('done', 1)
-    await third.settle('done', 1)
-    expect(await claims.claim('ann', 'fifth', wanted)).toMatchObject({ kind: 'fresh' })
+    await expect(claims.claim('ann', 'more', wanted)).rejects.toMatchObject({ code: 'QUOTA_EXHAUSTED', retryAfter: 30_000 })
+    for (const key of ['old', 'young', 'last'])
+      expect(await claims.claim('ann', key, wanted)).toMatchObject({ kind: 'replay', operation: { outcome: key } })
+    expect(await claims.claim('bob', 'k', wanted)).toMatchObject({ kind: 'fresh' })
+    await clock.advance(30_000)
+    expect(await claims.claim('ann', 'more', wanted)).toMatchObject({ kind: 'fresh' })
   })
 
-  test('E5-7, X10: a journal that is full by the length of its records forgets the oldest that has ended', async () => {
-    const { start, clock } = await world(kind, undefined, 2_000)
+  test('E5-7, X10: a journal full of what runs refuses more until something has ended', async () => {
+    const { start } = await world(kind, 4)
     const claims = start()
-    for (const key of ['a', 'b', 'c', 'd']) {
-      await clock.advance(10)
-      await ticketOf(await claims.claim('ann', key, wanted)).settle('done', 'x'.repeat(700))
+    const running = [await claims.claim('ann', 'one', wanted), await claims.claim('ann', 'two', wanted)].map(ticketOf)
+    const busy = { code: 'SERVER_UNAVAILABLE', category: 'transient' }
+    await expect(claims.claim('ann', 'three', wanted)).rejects.toMatchObject(busy)
+    await running[0]?.release()
+    expect(await claims.claim('ann', 'three', wanted)).toMatchObject({ kind: 'fresh' })
+  })
+
+  test('E5-7, X10: the length of what is remembered is shared as their number is, and a process that starts finds it so', async () => {
+    const { start } = await world(kind, undefined, 2_000)
+    const [one, two] = [start(), start()]
+    const first = ticketOf(await one.claim('ann', 'a', wanted))
+    await first.settle('done', 'x'.repeat(800))
+    const full = { code: 'QUOTA_EXHAUSTED', retryAfter: 60_000 }
+    await expect(one.claim('ann', 'b', wanted)).rejects.toMatchObject(full)
+    // It has not looked yet, and does so with its first claim.
+    const tried = async (): Promise<unknown> => {
+      const claim = await two.claim('ann', 'b', wanted).catch((error: unknown) => error as Error)
+      if (!('kind' in claim)) return claim
+      await ticketOf(claim).release()
+      return claim.kind
     }
-    expect(await claims.find('ann', 'a')).toBeUndefined()
-    expect(await claims.find('ann', 'd')).toBeDefined()
+    await expect.poll(tried).toMatchObject(full)
   })
 
   test('X2: what waits for an answer is gone on with by whoever brings it, as the same operation, until its time is over', async () => {

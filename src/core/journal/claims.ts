@@ -11,6 +11,7 @@ import { isSettled, type Operation, readOperation, writeOperation } from './oper
 import type { Room } from './room.ts'
 import type { Runners } from './runners.ts'
 import { Ticket } from './ticket.ts'
+import type { Unsettled } from './unsettled.ts'
 
 /** What a caller wants to do once. */
 export interface Wanted {
@@ -19,6 +20,10 @@ export interface Wanted {
   readonly ttlMs: number
   /** The id of the operation, if it is begun now: by it all that is written about it is found. Default: a new one. */
   readonly id?: string
+  /** Whose share it counts against. Default: its owner's. */
+  readonly account?: string | undefined
+  /** It takes something back: that is never refused for want of room. */
+  readonly always?: boolean | undefined
   /** Written with the claim, in the same commit. */
   readonly also?: readonly Op[]
 }
@@ -38,6 +43,7 @@ export interface ClaimsOptions {
   readonly clock: Clock
   readonly runners: Runners
   readonly room: Room
+  readonly unsettled: Unsettled
   /** Ids of operations. */
   readonly id: () => string
 }
@@ -61,14 +67,20 @@ export class Claims {
     const place = placeOf(owner, key)
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const entry = this.#running.has(place) ? await this.#options.store.get(place) : undefined
-      const claim = entry === undefined ? await this.#take(place, wanted) : await this.#judge(place, entry, wanted)
+      const claim = entry === undefined ? await this.#take(place, owner, wanted) : await this.#judge(place, owner, entry, wanted)
       if (claim !== undefined) return claim
     }
     throw problem('IDEMPOTENCY_IN_PROGRESS', 'Others claim the same key over and over', { retryAfter: 1000 })
   }
 
+  /** Whether what is recorded there is done, or claimed, here at this moment. */
+  runs(place: string): boolean {
+    return this.#running.has(place) || this.#taking.of(place) > 0 || this.#options.unsettled.has(place)
+  }
+
   /** What a key stands for, if anything. */
   async find(owner: string, key: string): Promise<Operation | undefined> {
+    await this.#options.unsettled.flush(placeOf(owner, key))
     const entry = await this.#options.store.get(placeOf(owner, key))
     return entry === undefined ? undefined : readOperation(entry.value)
   }
@@ -83,16 +95,35 @@ export class Claims {
   }
 
   /** Puts the first record. Undefined: someone else was there, look again. */
-  async #take(place: string, wanted: Wanted): Promise<Claim | undefined> {
+  async #take(place: string, owner: string, wanted: Wanted): Promise<Claim | undefined> {
     const { store, runners, room } = this.#options
-    const making = room.make()
-    if (making !== undefined) await making
+    const refused = wanted.always === true ? undefined : await this.#unadmitted(room, wanted.account ?? owner)
+    // Whoever repeats a call adds nothing, and gets what came of it however full it is.
+    if (refused !== undefined) return this.#known(place, owner, wanted, refused)
     const held = runners.hold()
     if (held !== undefined) await held.catch(error => this.#letGo(error))
-    const ticket = await this.#put(place, this.#begin(wanted), { ifAbsent: true }, wanted)
+    const ticket = await this.#put(place, this.#begin(owner, wanted), { ifAbsent: true }, wanted)
     if (ticket !== undefined) return { kind: 'fresh', ticket }
     const entry = await store.get(place)
-    return entry === undefined ? undefined : this.#judge(place, entry, wanted)
+    return entry === undefined ? undefined : this.#judge(place, owner, entry, wanted)
+  }
+
+  /** Why the account may not keep one more; undefined where it may. */
+  async #unadmitted(room: Room, account: string): Promise<unknown> {
+    try {
+      // Mostly there is nothing to wait for.
+      const admitted = room.admit(account)
+      if (admitted !== undefined) await admitted
+      return undefined
+    } catch (refused) {
+      return refused
+    }
+  }
+
+  async #known(place: string, owner: string, wanted: Wanted, refused: unknown): Promise<Claim | undefined> {
+    const entry = await this.#options.store.get(place)
+    if (entry === undefined) throw refused
+    return this.#judge(place, owner, entry, wanted)
   }
 
   #letGo(error: unknown): never {
@@ -100,16 +131,19 @@ export class Claims {
     throw error
   }
 
-  async #judge(place: string, entry: Entry, wanted: Wanted): Promise<Claim | undefined> {
+  async #judge(place: string, owner: string, entry: Entry, wanted: Wanted): Promise<Claim | undefined> {
+    const { unsettled } = this.#options
+    // How it ended is known here, and could not be written then.
+    if (unsettled.has(place) && (await unsettled.flush(place))) return undefined
     const operation = readOperation(entry.value)
     if (operation.fingerprint !== wanted.fingerprint || operation.status === 'undone') return { kind: 'conflict', operation }
     if (isSettled(operation)) return { kind: 'replay', operation }
     if (operation.status === 'waiting') {
-      const ticket = await this.#retake(place, entry, wanted, operation)
+      const ticket = await this.#retake(place, owner, entry, wanted, operation)
       return ticket === undefined ? undefined : { kind: 'fresh', ticket }
     }
     if (operation.status === 'indeterminate')
-      return { kind: 'indeterminate', operation, retake: () => this.#retake(place, entry, wanted) }
+      return { kind: 'indeterminate', operation, retake: () => this.#retake(place, owner, entry, wanted) }
     const here = this.#running.has(place) || this.#taking.of(place) > 0
     if (here || (operation.runner !== this.#options.runners.id && (await this.#options.runners.isAlive(operation.runner))))
       return { kind: 'running', operation, settled: ms => this.#settled(place, operation, ms) }
@@ -120,24 +154,36 @@ export class Claims {
   }
 
   /** `same`: the operation that goes on; else another one begins in its place. */
-  async #retake(place: string, entry: Entry, wanted: Wanted, same?: Operation): Promise<Ticket | undefined> {
+  async #retake(place: string, owner: string, entry: Entry, wanted: Wanted, same?: Operation): Promise<Ticket | undefined> {
     const held = this.#options.runners.hold()
     if (held !== undefined) await held.catch(error => this.#letGo(error))
-    const begun = this.#begin(wanted)
+    const begun = this.#begin(owner, wanted)
     const operation = same === undefined ? begun : { ...begun, id: same.id, startedAt: same.startedAt }
-    return this.#put(place, operation, { ifVersion: entry.version }, wanted)
+    return this.#put(place, operation, { ifVersion: entry.version }, wanted, entry)
   }
 
   /** Writes that it runs here. Undefined: the place is not as it was thought to be. */
-  async #put(place: string, operation: Operation, when: PutOptions, { also = [] }: Wanted): Promise<Ticket | undefined> {
+  async #put(
+    place: string,
+    operation: Operation,
+    when: PutOptions,
+    { also = [] }: Wanted,
+    before?: Entry,
+  ): Promise<Ticket | undefined> {
     const { store, runners, room } = this.#options
     const text = writeOperation(operation)
     this.#taking.add(place, 1)
     try {
       // No time to live while it runs: a key that became free then could be done twice at once.
-      const outcome = await store.commit([put(place, text, when), ...also]).catch(error => this.#letGo(error))
+      const outcome = await store.commit([put(place, text, when), ...also]).catch(error => {
+        // It may have been written all the same. Nothing was done under it, so it goes when the store is back.
+        this.#options.unsettled.unbegun(place, operation.id, before)
+        return this.#letGo(error)
+      })
       if (outcome.ok) {
-        if (when.ifAbsent === true) room.taken(text.length)
+        const account = accountOf(place, operation)
+        if (before === undefined) room.taken(account, place, text.length)
+        else room.changed(account, place, text.length - before.value.length, false)
         return this.#ticket(place, operation, outcome.results[0]?.version ?? 0, text.length)
       }
       runners.release()
@@ -148,7 +194,7 @@ export class Claims {
     }
   }
 
-  #begin({ target, fingerprint, ttlMs, id }: Wanted): Operation {
+  #begin(owner: string, { target, fingerprint, ttlMs, id, account = owner }: Wanted): Operation {
     const { clock, runners } = this.#options
     return {
       id: id ?? this.#options.id(),
@@ -156,19 +202,22 @@ export class Claims {
       fingerprint,
       status: 'running',
       runner: runners.id,
+      ...(account === owner ? {} : { account }),
       startedAt: clock.now(),
       ttlMs,
     }
   }
 
   #ticket(place: string, operation: Operation, version: number, length: number): Ticket {
-    const { store, clock, runners, room } = this.#options
+    const { store, clock, runners, room, unsettled } = this.#options
+    const account = accountOf(place, operation)
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#running.set(place, promise)
-    return new Ticket({ store, clock, place, operation, version, length }, (grown, freed) => {
+    const left = (): number => room.outcome(account)
+    return new Ticket({ store, clock, place, operation, version, length, unsettled, left }, (grown, freed) => {
       this.#running.delete(place)
       runners.release()
-      room.changed(grown, freed)
+      room.changed(account, place, grown, freed)
       resolve()
     })
   }
@@ -199,6 +248,10 @@ export class Claims {
       ending.abort()
     }
   }
+}
+
+function accountOf(place: string, { account }: Operation): string {
+  return account ?? place.split('/', 2)[1] ?? ''
 }
 
 function placeOf(owner: string, key: string): string {

@@ -5,13 +5,14 @@ import type { Clock } from '../clock.ts'
 import { Claims } from './claims.ts'
 import { Room } from './room.ts'
 import { Runners } from './runners.ts'
+import { Unsettled } from './unsettled.ts'
 
 export interface JournalOptions {
   readonly store: Store
   readonly clock: Clock
-  /** Records in all. Default 100,000. */
+  /** Records in all. Default 1,000,000. */
   readonly records?: number | undefined
-  /** Characters of all records. Default 256 Mi. */
+  /** Characters of all records. Default 256 Mi, or half of a store that holds less than twice that. */
   readonly length?: number | undefined
   readonly leaseMs?: number
   /** Ids that nobody can guess. */
@@ -24,6 +25,8 @@ export interface Journal {
   readonly store: Store
   readonly claims: Claims
   readonly runners: Runners
+  readonly room: Room
+  readonly unsettled: Unsettled
   readonly audit: Audit | undefined
   /** Ends what keeps it alive; the store stays open. */
   close(): void
@@ -31,8 +34,14 @@ export interface Journal {
 
 export function createJournal({ store, clock, records, length, leaseMs, id = randomId, audit }: JournalOptions): Journal {
   const runners = new Runners({ store, clock, id: id(), ...(leaseMs === undefined ? {} : { leaseMs }) })
-  const room = new Room({ store, clock, runners, records, length })
-  return { store, runners, audit, claims: new Claims({ store, clock, runners, room, id }), close: () => runners.close() }
+  const unsettled = new Unsettled({ store, clock })
+  const room = new Room({ store, clock, runners, records, length, runsHere: place => claims.runs(place) })
+  const claims = new Claims({ store, clock, runners, room, unsettled, id })
+  const close = (): void => {
+    runners.close()
+    unsettled.close()
+  }
+  return { store, runners, room, unsettled, audit, claims, close }
 }
 
 function randomId(): string {

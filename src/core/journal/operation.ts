@@ -17,8 +17,12 @@ export interface Operation {
   readonly status: OperationStatus
   /** The process that runs it, or ran it last. */
   readonly runner: string
+  /** Whose share it counts against, where that is not its owner. */
+  readonly account?: string
   readonly startedAt: number
   readonly endedAt?: number
+  /** Of one that is indeterminate: why nobody knows, where the process that ran it could still say so. */
+  readonly lostBy?: string
   /** What came of it; JSON. */
   readonly outcome?: unknown
   /** How long it is remembered once it has ended. */

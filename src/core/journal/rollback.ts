@@ -29,6 +29,8 @@ export interface RollbackOptions {
   compensate(owner: string, unit: Unit, step: Step): Promise<Undone>
   /** Further writes that go with a step's being taken back; or why a part of it stays. */
   undone?(owner: string, step: Step, unit: Unit): Promise<UndoneParts>
+  /** Further writes that go with the end of the rollback. */
+  ended?(owner: string, unit: Unit): Promise<readonly Op[]>
   /** Resolves when this process no longer runs the step, or the wait for that is over. */
   settled?(owner: string, unit: Unit, step: Step): Promise<void>
   /** Default 6 s. */
@@ -94,7 +96,7 @@ async function takeBack(options: RollbackOptions, owner: string, unit: Unit, lea
       steps.set(step.order, after)
     },
   })
-  return end(units, owner, unit, [...steps.values()], lease)
+  return end(options, owner, unit, [...steps.values()], lease)
 }
 
 /** Done before, or without effect: nothing. Otherwise the inverse runs. */
@@ -115,13 +117,21 @@ function statusOf(steps: readonly Step[]): 'rolled_back' | 'partially_rolled_bac
   return steps.some(step => step.status === 'compensation_failed') ? 'partially_rolled_back' : 'rolled_back'
 }
 
-async function end(units: Units, owner: string, unit: Unit, steps: readonly Step[], lease: Lease): Promise<UnitReport> {
+async function end(
+  options: RollbackOptions,
+  owner: string,
+  unit: Unit,
+  steps: readonly Step[],
+  lease: Lease,
+): Promise<UnitReport> {
+  const { units } = options
   const status = statusOf(steps)
   const entry = await units.store.get(unitKey(owner, unit.id))
   if (entry === undefined) throw problem('RESOURCE_NOT_FOUND', 'The transaction was forgotten while it was rolled back')
   const after: Unit = { ...readUnit(entry.value), status, activeAt: units.clock.now() }
   const look = status === 'partially_rolled_back' ? [put(stuckKey(owner, unit.id), '', { ttl: units.retentionMs })] : []
-  await lease.commit([...units.ending(owner, after, steps, entry), ...look])
+  const told = (await options.ended?.(owner, after)) ?? []
+  await lease.commit([...units.ending(owner, after, steps, entry), ...look, ...told])
   return { unit: after, steps }
 }
 

@@ -1,137 +1,197 @@
 /**
- * Keeps what is remembered within limits, in number and in length. Counted by looking now and then, and in between by what this
- * process adds; when there is too much, the oldest that has ended goes first, and what runs is never forgotten.
+ * Keeps what is remembered within limits, per account and in all. Counted by looking now and then, and in between by what this
+ * process adds. Nothing is forgotten before its time: what is new is refused, with the wait until something of the same account ends.
  */
-import { put, remove } from '../../stores/ops.ts'
+import { put } from '../../stores/ops.ts'
 import type { Entry, Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
+import { quotaExhausted, Shares } from '../share.ts'
 import { readOperation, writeOperation } from './operation.ts'
 import type { Runners } from './runners.ts'
+import { readUnit } from './unit.ts'
 
 export interface RoomOptions {
   readonly store: Store
   readonly clock: Clock
   readonly runners: Runners
-  /** Records in all. Default 100,000. */
+  /** Records in all. Default 1,000,000. */
   readonly records?: number | undefined
-  /** Characters of all records. Default 256 Mi. */
+  /** Characters of all records and their keys. Default 256 Mi, or half of a store that holds less than twice that. */
   readonly length?: number | undefined
+  /** Whether this process is at what is recorded there, or still has to write how it ended. */
+  readonly runsHere?: (place: string) => boolean
 }
 
-const PREFIX = 'done/'
+const OPERATIONS = 'done/'
+/** Units before their steps: they say whose the steps are. */
+const PREFIXES = [OPERATIONS, 'unit/', 'step/'] as const
 const LOOK_EVERY_MS = 300_000
-/** What is evicted at once, as a part of the limit: so that a full journal does not look through all of it for each call. */
-const PART = 0.1
-/** Forgotten together, in as few writes as the store makes of them. */
-const TOGETHER = 64
+/** Looks take at most so small a part of the time. */
+const REST_FACTOR = 20
+/** For an account that is full: what others freed for it is seen after so long. */
+const LOOK_AGAIN_MS = 60_000
+/** Characters that are read at once, or a little more. */
+const PAGE_LENGTH = 4 * 1024 * 1024
+/** An outcome that takes no more than a few records. */
+const SMALL = 4 * 1024
+/** After so long nobody here is about to say that it runs. */
+const STALE_MS = 60_000
 
-interface Ended {
-  readonly key: string
-  readonly version: number
-  readonly at: number
-  readonly length: number
+/** What a look found of one account. */
+interface Seen {
+  /** When the first of its records ends; undefined where none has an end yet. */
+  soonest: number | undefined
 }
 
 export class Room {
   readonly #options: RoomOptions
-  readonly #records: number
-  readonly #most: number
-  #count = 0
-  #length = 0
+  #shares: Shares
+  /** Accounts that a look has found full: until when it is not looked again for them. */
+  readonly #full = new Map<string, { readonly until: number; readonly soonest: number | undefined }>()
   #lookAt = 0
-  #looking: Promise<void> | undefined
+  #looking: Promise<ReadonlyMap<string, Seen>> | undefined
 
   constructor(options: RoomOptions) {
     this.#options = options
-    this.#records = options.records ?? 100_000
-    this.#most = options.length ?? 256 * 1024 * 1024
+    const { capacity = Number.POSITIVE_INFINITY } = options.store
+    this.#shares = new Shares({
+      records: options.records ?? 1_000_000,
+      length: options.length ?? Math.min(256 * 1024 * 1024, Math.floor(capacity / 2)),
+    })
   }
 
-  /** Undefined where there is room for one more. Else resolves when room was made, or refuses where everything there is still runs. */
-  make(): Promise<void> | undefined {
-    if (this.#isFull()) return this.#free()
+  /** Undefined where the account may keep one more. Else resolves when it may after all, or refuses. */
+  admit(account: string, length = 1): Promise<void> | undefined {
+    if (!this.#shares.fits(account, { records: 1, length })) return this.#make(account, length)
     // The first look after a start may take a while, and nobody has to wait for it.
     if (this.#options.clock.now() >= this.#lookAt) this.#look().catch(() => {})
     return undefined
   }
 
-  taken(length: number): void {
-    this.#count++
-    this.#length += length
+  /**
+   * Characters that may be kept of one more outcome of the account. The last part of a share is for records without large outcomes:
+   * that something was done matters more than what came of it, and calls go on for longer.
+   */
+  outcome(account: string): number {
+    const left = this.#shares.left(account).length
+    const reserved = this.#shares.limit.length / 10
+    return left > reserved + SMALL ? left - reserved : Math.min(left, SMALL)
+  }
+
+  taken(account: string, key: string, length: number): void {
+    this.#shares.add(account, 1, weightOf(key, length))
   }
 
   /** A record has become longer, or is gone. */
-  changed(grown: number, freed: boolean): void {
-    this.#length += grown
-    if (freed) this.#count--
+  changed(account: string, key: string, grown: number, freed: boolean): void {
+    this.#shares.add(account, freed ? -1 : 0, freed ? grown - weightOf(key, 0) : grown)
+    // What ran has an end now.
+    if (this.#full.get(account)?.soonest === undefined) this.#full.delete(account)
   }
 
-  #isFull(): boolean {
-    return this.#count >= this.#records || this.#length >= this.#most
+  async #make(account: string, length: number): Promise<void> {
+    const { clock } = this.#options
+    let known = this.#full.get(account)
+    if (known === undefined || known.until <= clock.now()) {
+      // One that is under way may have passed by what matters.
+      await this.#looking?.catch(() => {})
+      const soonest = (await this.#look()).get(account)?.soonest
+      known = { soonest, until: Math.min(soonest ?? Number.POSITIVE_INFINITY, clock.now() + LOOK_AGAIN_MS) }
+      this.#full.set(account, known)
+    }
+    if (this.#shares.fits(account, { records: 1, length })) return
+    const { records } = this.#shares.of(account)
+    if (records === 0 || known.soonest === undefined)
+      throw problem(
+        'SERVER_UNAVAILABLE',
+        'No more calls can be remembered until some that run have ended. Nothing was executed',
+        {
+          retryAfter: 5_000,
+          suggestion: 'Wait until some of what is running has ended',
+        },
+      )
+    throw quotaExhausted(
+      `what the server remembers of calls with idempotency keys and of transactions (${records} records)`,
+      known.soonest - clock.now(),
+      'Wait, or send a shorter idempotency_ttl_seconds with each call; the operator can raise idempotency.records and idempotency.length',
+    )
   }
 
-  async #free(): Promise<void> {
-    await this.#look()
-    if (!this.#isFull()) return
-    throw problem('SERVER_UNAVAILABLE', `${this.#count} operations are remembered, and none that has ended can be forgotten`, {
-      retryAfter: 5000,
-      suggestion: 'Wait until some of what is running has ended',
-    })
-  }
-
-  #look(): Promise<void> {
+  #look(): Promise<ReadonlyMap<string, Seen>> {
+    const { clock } = this.#options
+    const began = clock.now()
     // Not again at once, also if it fails.
-    this.#lookAt = this.#options.clock.now() + LOOK_EVERY_MS
+    this.#lookAt = began + LOOK_EVERY_MS
     this.#looking ??= this.#countAll().finally(() => {
       this.#looking = undefined
+      this.#lookAt = Math.max(this.#lookAt, clock.now() + REST_FACTOR * (clock.now() - began))
     })
     return this.#looking
   }
 
-  /** Counts; marks what a dead process left running; evicts if there is too much. */
-  async #countAll(): Promise<void> {
-    const before = { count: this.#count, length: this.#length }
-    const ended: Ended[] = []
-    let count = 0
-    let length = 0
-    for (let after: string | undefined; ; ) {
-      const page = await this.#options.store.scan(PREFIX, after === undefined ? {} : { after })
-      for (const entry of page) {
-        const { status, endedAt, startedAt } = readOperation(entry.value)
-        count++
-        length += entry.value.length
-        const { key, version, value } = entry
-        if (status !== 'running') ended.push({ key, version, at: endedAt ?? startedAt, length: value.length })
-        else await this.#abandoned(entry)
+  /** Counts, and marks what a dead process left running. */
+  async #countAll(): Promise<ReadonlyMap<string, Seen>> {
+    const before = new Map(this.#shares.entries())
+    const counted = new Shares(this.#shares.limit)
+    const seen = new Map<string, Seen>()
+    const accounts = new Map<string, string>()
+    this.#full.clear()
+    for (const prefix of PREFIXES)
+      for await (const entry of this.#entries(prefix)) {
+        const [, owner = '', name = ''] = entry.key.split('/', 3)
+        const unit = `${owner}/${name}`
+        const said = prefix === OPERATIONS ? await this.#operation(entry) : accountIn(prefix, entry)
+        const account = said ?? accounts.get(unit) ?? accounts.get(owner) ?? owner
+        // Callers who are not known have one owner and many accounts: of those each unit says whose it is.
+        if (!accounts.has(owner)) accounts.set(owner, account)
+        else if (prefix === 'unit/' && accounts.get(owner) !== account) accounts.set(unit, account)
+        counted.add(account, 1, weightOf(entry.key, entry.value.length))
+        const { soonest } = seen.get(account) ?? {}
+        if (entry.expires !== undefined) seen.set(account, { soonest: Math.min(entry.expires, soonest ?? entry.expires) })
       }
-      after = page.at(-1)?.key
-      if (page.length === 0) break
-    }
     // What came meanwhile counts too, some of it perhaps twice, until the next look.
-    this.#count = count + Math.max(0, this.#count - before.count)
-    this.#length = length + Math.max(0, this.#length - before.length)
-    if (this.#isFull()) await this.#evict(ended)
+    for (const [account, now] of this.#shares.entries()) {
+      const was = before.get(account) ?? { records: 0, length: 0 }
+      counted.add(account, Math.max(0, now.records - was.records), Math.max(0, now.length - was.length))
+    }
+    this.#shares = counted
+    return seen
   }
 
-  async #abandoned(entry: Entry): Promise<void> {
-    const { store, runners, clock } = this.#options
+  /** Page by page, each of about the same length however long the records are. */
+  async *#entries(prefix: string): AsyncGenerator<Entry, void, undefined> {
+    let limit = 8
+    for (let after: string | undefined; ; ) {
+      const page = await this.#options.store.scan(prefix, { limit, ...(after === undefined ? {} : { after }) })
+      yield* page
+      after = page.at(-1)?.key
+      if (after === undefined) return
+      const mean = page.reduce((sum, { value }) => sum + value.length, 0) / page.length
+      limit = Math.min(1_000, 4 * limit, Math.max(1, Math.floor(PAGE_LENGTH / (mean + 1))))
+    }
+  }
+
+  /** Gives whose it is, where that is not its owner. */
+  async #operation(entry: Entry): Promise<string | undefined> {
+    const { store, runners, clock, runsHere = () => true } = this.#options
     const operation = readOperation(entry.value)
-    if (operation.runner === runners.id || (await runners.isAlive(operation.runner))) return
-    const lost = writeOperation({ ...operation, status: 'indeterminate', endedAt: clock.now() })
-    await store.commit([put(entry.key, lost, { ifVersion: entry.version, ttl: operation.ttlMs })])
+    const { status, runner, account, startedAt, ttlMs } = operation
+    if (status !== 'running') return account
+    const stale = startedAt + STALE_MS <= clock.now() && !runsHere(entry.key)
+    if (runner === runners.id ? stale : !(await runners.isAlive(runner))) {
+      const lost = writeOperation({ ...operation, status: 'indeterminate', endedAt: clock.now() })
+      await store.commit([put(entry.key, lost, { ifVersion: entry.version, ttl: ttlMs })])
+    }
+    return account
   }
+}
 
-  async #evict(ended: Ended[]): Promise<void> {
-    const records = this.#records - Math.max(1, Math.ceil(this.#records * PART))
-    const most = this.#most * (1 - PART)
-    const oldest = ended.sort((a, b) => a.at - b.at)
-    while (oldest.length > 0 && (this.#count > records || this.#length > most))
-      await Promise.all(oldest.splice(0, Math.min(TOGETHER, Math.max(1, this.#count - records))).map(each => this.#forget(each)))
-  }
+/** As the memory store weighs it, in characters. */
+function weightOf(key: string, length: number): number {
+  return key.length + length + 32
+}
 
-  async #forget({ key, version, length }: Ended): Promise<void> {
-    // A conflict means that it is in use again: then it stays.
-    if ((await this.#options.store.commit([remove(key, version)])).ok) this.changed(-length, true)
-  }
+function accountIn(prefix: string, { value }: Entry): string | undefined {
+  return prefix === 'unit/' ? readUnit(value).account : undefined
 }

@@ -3,6 +3,7 @@ import { put, remove } from '../../stores/ops.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import { type Operation, readOperation, writeOperation } from './operation.ts'
+import type { Unsettled } from './unsettled.ts'
 
 interface Held {
   readonly store: Store
@@ -12,6 +13,9 @@ interface Held {
   readonly version: number
   /** The length of the record as it was written. */
   readonly length: number
+  readonly unsettled: Unsettled
+  /** Characters that its account may still keep. */
+  readonly left: () => number
 }
 
 export class Ticket {
@@ -31,17 +35,20 @@ export class Ticket {
     return this.#held.operation
   }
 
+  /** Characters that may be kept of its outcome: what is longer than the rest of the share is not kept, only that it was done. */
+  get room(): number {
+    return this.#held.left()
+  }
+
   /**
    * It has ended, and a repetition gets this outcome again. `also` is written in the same commit. Gives the record as it stands,
    * or undefined where another took over because this process was silent for too long: then the outcome is theirs to tell.
    * `mostMs`: remembered no longer than that.
    */
   settle(status: 'done' | 'failed', outcome: unknown, also: readonly Op[] = [], mostMs?: number): Promise<Operation | undefined> {
-    return this.#end(async () => {
-      const operation: Operation = { ...this.#held.operation, status, outcome, endedAt: this.#held.clock.now() }
-      const ttl = Math.min(operation.ttlMs, mostMs ?? operation.ttlMs)
-      return (await this.#replace(operation, also, ttl)) ? operation : undefined
-    }, false)
+    const operation: Operation = { ...this.#held.operation, status, outcome, endedAt: this.#held.clock.now() }
+    const ttl = Math.min(operation.ttlMs, mostMs ?? operation.ttlMs)
+    return this.#end(async () => ((await this.#replace(operation, also, ttl)) ? operation : undefined), false)
   }
 
   /** It did not begin, or may be tried anew: the key is as if it had never been used. */
@@ -54,10 +61,11 @@ export class Ticket {
     await this.#end(() => this.#replace({ ...this.#held.operation, status: 'waiting' }, [], ms), false)
   }
 
-  /** It was begun and this process cannot say how it ends. */
-  async lose(also: readonly Op[] = []): Promise<void> {
+  /** It was begun and this process cannot say how it ends, only why it does not know. */
+  async lose(lostBy: string, also: readonly Op[] = []): Promise<void> {
     const { operation, clock } = this.#held
-    await this.#end(() => this.#replace({ ...operation, status: 'indeterminate', endedAt: clock.now() }, also), false)
+    const lost: Operation = { ...operation, status: 'indeterminate', lostBy, endedAt: clock.now() }
+    await this.#end(() => this.#replace(lost, also), false)
   }
 
   async #end<T>(write: () => Promise<T>, freed: boolean): Promise<T> {
@@ -65,6 +73,10 @@ export class Ticket {
     this.#open = false
     try {
       return await write()
+    } catch (error) {
+      // Written when the store is back, so that whoever repeats it is not told for ever that it runs.
+      this.#held.unsettled.add(this.#held.place, write, this.#length)
+      throw error
     } finally {
       this.#ended((freed ? 0 : this.#length) - this.#held.length, freed)
     }

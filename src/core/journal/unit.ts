@@ -8,6 +8,8 @@ export interface Unit {
   readonly status: UnitStatus
   readonly description?: string
   readonly begunAt: number
+  /** Whose share it and its steps count against, where that is not its owner. */
+  readonly account?: string
   /** When a step last began or ended: the wait for the next one counts from here. */
   readonly activeAt: number
   readonly timeoutMs: number

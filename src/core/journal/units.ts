@@ -1,11 +1,13 @@
 /** Units of work on a store: begin, take part, commit. Taking back is in `rollback.ts`. */
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { put, remove } from '../../stores/ops.ts'
-import type { Entry, Op, Store } from '../../stores/store.ts'
+import { type Entry, type Op, type Store, storeLimits } from '../../stores/store.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
+import { leftOf, quotaExhausted } from '../share.ts'
 import { type Enrolment, enrolment } from './enrolment.ts'
+import type { Room } from './room.ts'
 import type { Runners } from './runners.ts'
 import {
   type Inverse,
@@ -30,6 +32,8 @@ export interface UnitsOptions {
   readonly retentionMs?: number
   /** Units at once, of one owner. Default 100. */
   readonly perOwner?: number
+  /** Where units and their steps count against the share of whoever began them. Without it nothing counts. */
+  readonly room?: Room
   /** Steps of one unit. Default, and at most, 900: its end is one commit. */
   readonly steps?: number
   readonly audit?: Audit | undefined
@@ -41,6 +45,8 @@ export interface BeginOptions {
   readonly timeoutMs: number
   readonly description?: string
   readonly irreversible?: boolean
+  /** Whose share it counts against. Default: its owner's. */
+  readonly account?: string
   /** The grant that let it in. */
   readonly grant?: UnitGrant | undefined
 }
@@ -75,6 +81,7 @@ export class Units {
   readonly retentionMs: number
   readonly #perOwner: number
   readonly #steps: number
+  readonly #room: Room | undefined
   readonly #holds: (owner: string, unit: Unit) => Promise<readonly Op[]>
 
   constructor(options: UnitsOptions) {
@@ -84,20 +91,30 @@ export class Units {
     this.audit = options.audit
     this.retentionMs = options.retentionMs ?? 86_400_000
     this.#perOwner = options.perOwner ?? 100
+    this.#room = options.room
     this.#steps = Math.min(options.steps ?? 900, 900)
     this.#holds = options.holds ?? (async () => [])
   }
 
   async begin(owner: string, id: string, options: BeginOptions): Promise<Unit> {
     const now = this.clock.now()
-    const { timeoutMs, description, irreversible = false, grant } = options
-    const said = { ...(description === undefined ? {} : { description }), ...(grant === undefined ? {} : { grants: [grant] }) }
+    const { timeoutMs, description, irreversible = false, grant, account = owner } = options
+    const said = {
+      ...(description === undefined ? {} : { description }),
+      ...(grant === undefined ? {} : { grants: [grant] }),
+      ...(account === owner ? {} : { account }),
+    }
     const unit: Unit = { id, status: 'open', ...said, begunAt: now, activeAt: now, timeoutMs, irreversible, steps: 0 }
-    const ops = [put(unitKey(owner, id), JSON.stringify(unit), { ifAbsent: true }), put(unfinishedKey(owner, id), '')]
+    const text = JSON.stringify(unit)
+    const ops = [put(unitKey(owner, id), text, { ifAbsent: true }), put(unfinishedKey(owner, id), account)]
+    await this.#room?.admit(account, text.length)
     // Each time somebody begins, so whoever does not in the end finds that there are too many.
     for (let attempt = 0; attempt < this.#perOwner + TRIES; attempt++) {
-      const begun = await this.store.commit([...ops, await this.#turn(owner)])
-      if (begun.ok) return unit
+      const begun = await this.store.commit([...ops, await this.#turn(owner, account)])
+      if (begun.ok) {
+        this.#room?.taken(account, unitKey(owner, id), text.length)
+        return unit
+      }
       if (begun.index === 0)
         throw problem('TRANSACTION_CONFLICT', 'There is or was a transaction of this id', { suggestion: 'Begin with a new id' })
     }
@@ -105,15 +122,29 @@ export class Units {
   }
 
   /** There is room for one more. Of those who have counted at the same time one alone can write this; the others count again. */
-  async #turn(owner: string): Promise<Op> {
+  async #turn(owner: string, account: string): Promise<Op> {
     const key = turnKey(owner)
     const last = await this.store.get(key)
-    const open = await this.store.scan(unfinishedKey(owner, ''), { limit: this.#perOwner })
-    if (open.length >= this.#perOwner)
-      throw problem('SERVER_UNAVAILABLE', `${open.length} transactions are open, which is the limit`, {
-        suggestion: 'Commit or roll back one of them first',
-      })
+    const open = await this.store.scan(unfinishedKey(owner, ''))
+    // Those who are not known have one owner, and an account for each network.
+    const mine = open.filter(({ value }) => value === account || value === '')
+    const crowded = mine.length < open.length && leftOf(storeLimits.page, open.length, mine.length) === 0
+    if (mine.length >= this.#perOwner || crowded)
+      throw quotaExhausted(
+        `open transactions (${mine.length})`,
+        await this.#soonestEnd(owner, mine),
+        'Commit or roll back one of them first',
+      )
     return put(key, '', { ...(last === undefined ? { ifAbsent: true } : { ifVersion: last.version }), ttl: turnMs })
+  }
+
+  /** After so long the first of them is rolled back, if nobody touches it. */
+  async #soonestEnd(owner: string, open: readonly Entry[]): Promise<number | undefined> {
+    const first = open[0]?.key.slice(unfinishedKey(owner, '').length)
+    const entry = first === undefined ? undefined : await this.store.get(unitKey(owner, first))
+    if (entry === undefined) return undefined
+    const { activeAt, timeoutMs } = readUnit(entry.value)
+    return activeAt + timeoutMs - this.clock.now()
   }
 
   /** Undefined where there is none, or none that is remembered. */
@@ -135,7 +166,9 @@ export class Units {
   /** Writes the record of a step, before its effect. Refuses where the unit is unknown or takes no more. */
   async enrol(owner: string, id: string, wanted: StepWanted): Promise<Enrolment> {
     const unit = await this.change(owner, id, (unit, entry) => this.#enrolling(owner, unit, entry, wanted))
-    return enrolment(this, owner, unit, this.#stepOf(unit, wanted))
+    const step = this.#stepOf(unit, wanted)
+    this.#room?.taken(unit.account ?? owner, stepKey(owner, id, step.order), JSON.stringify(step).length)
+    return enrolment(this, owner, unit, step)
   }
 
   /** Goes on with a step that was put off, here or elsewhere: from now on it runs here. */
@@ -175,7 +208,9 @@ export class Units {
         category: 'invalid_input',
         suggestion: 'Give each step an id of its own, or none',
       })
-    const write = put(stepKey(owner, unit.id, after.steps), JSON.stringify(step), { ifAbsent: true })
+    const text = JSON.stringify(step)
+    await this.#room?.admit(unit.account ?? owner, text.length)
+    const write = put(stepKey(owner, unit.id, after.steps), text, { ifAbsent: true })
     return { unit: after, ops: [put(entry.key, JSON.stringify(after), { ifVersion: entry.version }), write, ...held] }
   }
 

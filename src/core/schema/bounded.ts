@@ -13,7 +13,7 @@ import type { Dialect } from './engine.ts'
 import { type Issue, makeIssue } from './issue.ts'
 import { type LinearPattern, linearPattern } from './linear-pattern.ts'
 import type { Meter } from './meter.ts'
-import { type JsonSchema, SchemaError } from './schema.ts'
+import { type JsonSchema, SchemaError, UnsupportedSchema } from './schema.ts'
 import { subschemas } from './walk.ts'
 
 export interface SchemaBounds {
@@ -62,10 +62,10 @@ class Compiler {
     const todo: [schema: JsonSchema, depth: number][] = [[root, 0]]
     for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
       const [schema, depth] = next
-      if (depth > this.#bounds.depth) throw refuse(`is nested deeper than ${this.#bounds.depth} levels, which is the limit`)
+      if (depth > this.#bounds.depth) throw unsupported(`is nested deeper than ${this.#bounds.depth} levels, which is the limit`)
       if (++count > this.#bounds.subschemas)
-        throw refuse(`has more than ${this.#bounds.subschemas} subschemas, which is the limit`)
-      if (schema.$id !== undefined && schema !== root) throw refuse('has an $id within it, which is not supported')
+        throw unsupported(`has more than ${this.#bounds.subschemas} subschemas, which is the limit`)
+      if (schema.$id !== undefined && schema !== root) throw unsupported('has an $id within it, which is not supported')
       for (const anchor of [schema.$anchor, schema.$dynamicAnchor]) {
         if (typeof anchor === 'string') this.#anchors.set(anchor, schema)
       }
@@ -83,7 +83,7 @@ class Compiler {
     const entry: { apply: Apply | undefined } = { apply: undefined }
     this.#known.set(schema, entry)
     if (this.#known.size > this.#bounds.subschemas)
-      throw refuse(`has more than ${this.#bounds.subschemas} subschemas, which is the limit`)
+      throw unsupported(`has more than ${this.#bounds.subschemas} subschemas, which is the limit`)
     entry.apply = applyAll(this.#rules(schema))
     return entry.apply
   }
@@ -108,7 +108,7 @@ class Compiler {
   #pattern(text: string, mustHave: boolean): LinearPattern | undefined {
     const pattern = linearPattern(text)
     if (pattern === undefined && mustHave)
-      throw refuse(`has a pattern for names that cannot be tested in linear time: ${clip(text)}`)
+      throw unsupported(`has a pattern for names that cannot be tested in linear time: ${clip(text)}`)
     if (pattern === undefined) this.unchecked.push(`the pattern ${clip(text)} cannot be tested in linear time`)
     return pattern
   }
@@ -157,6 +157,10 @@ function decoded(text: string): string {
   } catch {
     return text
   }
+}
+
+function unsupported(why: string): UnsupportedSchema {
+  return new UnsupportedSchema(`The peer's schema ${why}`)
 }
 
 function refuse(why: string): SchemaError {

@@ -2,6 +2,7 @@
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, isThenable } from '../../jsonrpc/message.ts'
 import { type Check, checkFor, dialectOf } from './engine.ts'
+import { fieldsIn, fieldsSchema } from './fields.ts'
 import { makeIssue, maxIssues, type Validation } from './issue.ts'
 import {
   type InferOutput,
@@ -41,11 +42,16 @@ export function compileSchema(schema: Schema, { side = 'input', where = 'schema'
   if (schema instanceof Unchecked) return new UncheckedCompiled(schema.json)
   if (isStandardSchema(schema)) return new StandardCompiled(schema, jsonOf(schema, side, where))
   if (isRecord(schema)) {
+    const fields = fieldsIn(schema, where)
+    if (fields !== undefined) {
+      const whole = fieldsSchema(fields, (field, of, name) => jsonOf(field, of, `${where}, field "${clip(name)}"`))
+      return new StandardCompiled(whole, jsonOf(whole, side, where))
+    }
     dialectOf(schema)
     return new JsonCompiled(schema, where)
   }
   throw new SchemaError(
-    `${where}: give a JSON Schema object or a Standard Schema (Zod 4, ArkType, Valibot), not ${clip(String(schema))}`,
+    `${where}: give a JSON Schema object or a Standard Schema (Zod 4, ArkType, Valibot), a whole one or one for each field, not ${clip(String(schema))}`,
   )
 }
 
@@ -59,6 +65,7 @@ function jsonOf(schema: StandardSchema, side: 'input' | 'output', where: string)
   try {
     return jsonSchema[side]({ target: 'draft-2020-12' })
   } catch (cause) {
+    if (cause instanceof SchemaError) throw cause
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new SchemaError(
       `${where}: ${clip(vendor)} cannot state this schema as JSON Schema (${clip(why, 200)}). ` +

@@ -1,10 +1,11 @@
 /**
- * Chooses who checks values against JSON Schemas: compiled code where the runtime lets code be made, an interpreter where not.
- * Either is loaded when the first value is checked, because loading costs more than starting a server.
+ * Checks values against JSON Schemas. What turns schemas into checks is loaded when the first value is checked, because loading
+ * costs more than starting a server.
  */
 
 import { clip, echo } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
+import { loadCompiler } from './compiler.ts'
 import type { Issue } from './issue.ts'
 import { type JsonSchema, SchemaError } from './schema.ts'
 
@@ -34,28 +35,13 @@ export function dialectOf(json: JsonSchema): Dialect {
   )
 }
 
-let mayGenerate: boolean | undefined
-
-/** Whether this runtime lets code be made from text. */
-export function canGenerateCode(): boolean {
-  if (mayGenerate === undefined) {
-    try {
-      new Function('')
-      mayGenerate = true
-    } catch {
-      mayGenerate = false
-    }
-  }
-  return mayGenerate
-}
-
 const compilers = new Map<Dialect, Awaitable<Compile>>()
 
 /** At once when the engine for the dialect is there already. */
 function compilerFor(dialect: Dialect): Awaitable<Compile> {
   const known = compilers.get(dialect)
   if (known !== undefined) return known
-  const loading = load(dialect).then(
+  const loading = loadCompiler(dialect).then(
     compile => {
       compilers.set(dialect, compile)
       return compile
@@ -67,11 +53,6 @@ function compilerFor(dialect: Dialect): Awaitable<Compile> {
   )
   compilers.set(dialect, loading)
   return loading
-}
-
-async function load(dialect: Dialect): Promise<Compile> {
-  if (canGenerateCode()) return (await import('./ajv.ts')).loadAjv(dialect)
-  return (await import('./interpreter.ts')).loadInterpreter(dialect)
 }
 
 /** Loads the engine for the usual dialect now, so that the first call need not wait for it. */

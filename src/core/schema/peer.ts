@@ -7,7 +7,7 @@ import { type Bounded, compileBounded } from './bounded.ts'
 import { dialectOf } from './engine.ts'
 import { makeIssue, type Validation } from './issue.ts'
 import { Meter, OverBudget } from './meter.ts'
-import { type JsonSchema, SchemaError } from './schema.ts'
+import { type JsonSchema, UnsupportedSchema } from './schema.ts'
 
 export interface PeerSchemaLimits {
   /** UTF-8 bytes of its JSON text. */
@@ -52,8 +52,8 @@ export function compilePeerSchema(json: JsonSchema, limits: Partial<PeerSchemaLi
 const maxSchemas = 256
 const byText = new Map<string, PeerSchema>()
 
-function tooLarge(bytes: number): SchemaError {
-  return new SchemaError(`The peer's schema is larger than ${bytes} bytes, which is the limit`)
+function tooLarge(bytes: number): UnsupportedSchema {
+  return new UnsupportedSchema(`The peer's schema is larger than ${bytes} bytes, which is the limit`)
 }
 
 /** False as soon as its text is sure to be too long: writing that down to find out would take longer than any schema is worth. */
@@ -81,7 +81,7 @@ function textOf(json: JsonSchema): string {
   try {
     return JSON.stringify(json)
   } catch (cause) {
-    throw new SchemaError("The peer's schema is nested too deeply to be written as JSON", { cause })
+    throw new UnsupportedSchema("The peer's schema is nested too deeply to be written as JSON", { cause })
   }
 }
 

@@ -47,7 +47,17 @@ export type InferOutput<S> = S extends StandardSchema
     : unknown
   : S extends TypedJsonSchema<infer T>
     ? T
-    : Record<string, unknown>
+    : IsFields<S> extends true
+      ? Optional<{ [K in keyof S]: InferOutput<S[K]> }>
+      : Record<string, unknown>
+
+/** A plain object with a Standard Schema for each field: `{ city: z.string() }`. */
+type IsFields<S> = S extends Readonly<Record<string, StandardSchema>> ? (keyof S extends never ? false : true) : false
+
+type MayMiss<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T]
+
+/** Fields that may be undefined may be left out. */
+type Optional<T> = { [K in Exclude<keyof T, MayMiss<T>>]: T[K] } & { [K in MayMiss<T>]?: T[K] }
 
 /** What goes into validation: what a handler returns for an output schema. A plain JSON Schema takes anything. */
 export type InferInput<S> = S extends StandardSchema
@@ -56,7 +66,9 @@ export type InferInput<S> = S extends StandardSchema
     : unknown
   : S extends TypedJsonSchema<infer T>
     ? T
-    : unknown
+    : IsFields<S> extends true
+      ? Optional<{ [K in keyof S]: InferInput<S[K]> }>
+      : unknown
 
 /**
  * Gives a JSON Schema a type; the object itself stays as it is.
@@ -104,5 +116,10 @@ export function objectRoot(json: JsonSchema): boolean {
 
 /** The schema itself is wrong or cannot be used here: its author's mistake, or a foreign schema beyond the limits. */
 export class SchemaError extends Error {
-  override readonly name = 'SchemaError'
+  override readonly name: string = 'SchemaError'
+}
+
+/** A foreign schema that may be in order, and is beyond the limits or uses what is not supported: nothing is checked by it. */
+export class UnsupportedSchema extends SchemaError {
+  override readonly name = 'UnsupportedSchema'
 }

@@ -1,8 +1,10 @@
 /** Calls whose callers are away with questions: kept until they come back, and given up when they do not. */
 import type { Clock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
+import type { Exchange } from '../../engine/exchange.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import type { Context } from '../../server/context.ts'
+import { Shares, sharerOf } from '../shares.ts'
 import type { Desk, Flight } from './flight.ts'
 import type { SharedDesk } from './shared-desk.ts'
 import { read } from './written.ts'
@@ -23,6 +25,7 @@ export class Parking implements Desk {
   readonly #options: DeskOptions
   readonly #flights = new Map<string, Flight>()
   readonly #ends = new Map<string, () => void>()
+  readonly #places = new Shares(mostParked)
 
   constructor(options: DeskOptions) {
     this.#options = options
@@ -51,10 +54,20 @@ export class Parking implements Desk {
   park(flight: Flight): Awaitable<void> {
     const { name } = flight
     if (name === undefined) return
-    if (this.#flights.size >= mostParked && !this.#flights.has(name)) return flight.stop('Too many calls wait for answers')
-    this.#flights.set(name, flight)
+    if (!this.#flights.has(name)) {
+      if (!this.#places.take(sharerOf(flight.first.caller))) return this.#refuse(flight)
+      this.#flights.set(name, flight)
+    }
     this.#within(name, this.#options.askMs, () => flight.stop('The caller did not come back with its answers'))
     return this.#options.shared?.save(flight, this.#options.askMs)
+  }
+
+  /** It is given up, and its caller hears why instead of what it is asked. */
+  #refuse(flight: Flight): Promise<void> {
+    const held = this.#places.of(sharerOf(flight.first.caller))
+    const message = `${held} of your calls wait for your answers, which is your share: ${mostParked} may wait in all`
+    flight.stop(message)
+    return Promise.reject(problem('RATE_LIMIT_EXCEEDED', message, { retryAfter: 5_000, suggestion: 'Answer some of them first' }))
   }
 
   joined({ name = '' }: Flight): void {
@@ -75,6 +88,19 @@ export class Parking implements Desk {
     this.#options.shared?.drop(name).catch(() => {})
   }
 
+  /** Their callers may not go on with them: what their upstreams asked is never answered. */
+  withdraw(isOver: (first: Exchange) => boolean): void {
+    for (const [name, flight] of this.#flights) {
+      if (!isOver(flight.first)) continue
+      this.#ends.get(name)?.()
+      this.#ends.delete(name)
+      this.#flights.delete(name)
+      this.#places.leave(sharerOf(flight.first.caller))
+      flight.stop('The caller may not make this call any more')
+      this.#options.shared?.drop(name).catch(() => {})
+    }
+  }
+
   async close(): Promise<void> {
     for (const cancel of this.#ends.values()) cancel()
     for (const flight of this.#flights.values()) flight.stop('The gateway is closed')
@@ -86,6 +112,8 @@ export class Parking implements Desk {
     this.#ends.get(name)?.()
     const over = (): void => {
       this.#ends.delete(name)
+      const flight = this.#flights.get(name)
+      if (flight !== undefined) this.#places.leave(sharerOf(flight.first.caller))
       this.#flights.delete(name)
       then()
     }

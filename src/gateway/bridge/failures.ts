@@ -96,12 +96,21 @@ function unwanted(upstream: string, { why }: CredentialsNeeded): Problem {
   })
 }
 
-/** What callers are told of one that is down, by the code of why: without what it said itself. */
-const neutral: ReadonlyMap<string, readonly [what: string, fix: string | undefined]> = new Map([
+/**
+ * What callers are told of one that is down, by the code of why: without what it said itself, where it is, and where the files of the
+ * gateway lie. The log of the gateway has all of that, under the reference.
+ */
+const neutral: ReadonlyMap<string, readonly [what: string, fix: string]> = new Map([
   ['SERVER_DOWN', ['is not there', 'Try again soon; it is tried again by itself']],
   ['SERVER_REFUSED', ['cannot be used', 'Whoever runs the gateway has to correct its entry']],
-  ['CREDENTIALS_REFUSED', ['cannot be shown who the gateway is', undefined]],
+  ['CREDENTIALS_REFUSED', ['cannot be shown who the gateway is', 'Whoever runs the gateway has to correct auth in its entry']],
+  ['SIGN_IN_NEEDED', ['needs a sign-in', 'Whoever runs the gateway has to sign in there (--sign-in)']],
+  [
+    'LAUNCH_CHANGED',
+    ['is started in another way than the one that was approved', 'Whoever runs the gateway has to approve it (--approve)'],
+  ],
 ])
+const unknown = ['cannot be used now', 'Whoever runs the gateway finds the reason in its log'] as const
 
 /** The upstream is down. */
 export function absent(upstream: string, why: Why | undefined): Problem {
@@ -110,11 +119,10 @@ export function absent(upstream: string, why: Why | undefined): Problem {
       suggestion: 'Try again soon; it is tried again by itself',
       details: { upstream },
     })
-  const [what, fix] = neutral.get(why.code) ?? []
+  const [what, fix] = neutral.get(why.code) ?? unknown
   const reference = referenceOf(why)
-  const message = what === undefined ? why.message : `The server ${quoted(upstream)} ${what} (reference ${reference})`
-  return problem('SERVER_UNAVAILABLE', message, {
-    suggestion: fix ?? why.fix,
+  return problem('SERVER_UNAVAILABLE', `The server ${quoted(upstream)} ${what} (reference ${reference})`, {
+    suggestion: fix,
     ...(why.code !== 'SERVER_DOWN' && { actor: 'operator' }),
     details: { upstream, reference },
   })

@@ -8,13 +8,17 @@ import type { Client } from '../../client/client.ts'
 import type { AskedFrom, Relaying } from '../../client/relaying.ts'
 import type { Clock } from '../../core/clock.ts'
 import { quoted } from '../../core/why.ts'
+import type { Exchange } from '../../engine/exchange.ts'
 import type { Method } from '../../engine/method.ts'
 import { type LogLevel, levels } from '../../features/mcp/logging/messages.ts'
 import { listRoots } from '../../features/mcp/roots/messages.ts'
+import type { Caller } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import type { Id, Params } from '../../jsonrpc/message.ts'
+import { type ShareOptions, sharerOf } from '../shares.ts'
 import type { Flight } from './flight.ts'
 import type { Pages } from './pages.ts'
+import { Places } from './places.ts'
 import { Turns } from './turns.ts'
 
 /** How long a question whose caller is not certain waits to become so. */
@@ -24,16 +28,20 @@ const withdrawMs = 5_000
 
 export interface LinePort {
   readonly clock: Clock
+  readonly shares: Required<ShareOptions>
   trace(event: string, detail: unknown): void
   /** Some caller is sent to a page, and the page has done its work. */
   readonly pages: Pages
   /** The upstream works with the folders of this caller. */
   rooted(upstream: string, flight: Flight): void
+  /** Nothing of the upstream is kept from this caller. */
+  seesAll(upstream: string, caller: Caller): boolean
 }
 
 export class Line {
   readonly upstream: string
-  readonly turns: Turns
+  readonly #turns: Turns
+  readonly #places: Places
   readonly #port: LinePort
   readonly #flights = new Map<Id, Flight>()
   /** Those of them that nobody waits for any more. */
@@ -46,7 +54,9 @@ export class Line {
   constructor(upstream: string, port: LinePort) {
     this.upstream = upstream
     this.#port = port
-    this.turns = new Turns(upstream, port.clock)
+    this.#places = new Places(upstream, port.clock, port.shares)
+    const giveWay = (owner: object): void => this.#giveWay(owner)
+    this.#turns = new Turns({ upstream, clock: port.clock, waiting: port.shares.waiting, giveWay })
   }
 
   /** For the connection itself. */
@@ -55,16 +65,41 @@ export class Line {
       ask: (method, params, from) => this.#ask(method, params, from),
       log: ({ level, data, logger }, within) => {
         const flight = this.#flight(within)
-        if (typeof flight === 'object') flight.ctx.log(level, data, logger)
+        if (typeof flight === 'object' && this.#mayHear(flight, within)) flight.ctx.log(level, data, logger)
         else this.#port.trace('upstream-log', { server: this.upstream, level, data })
       },
       elicitationDone: id => this.#port.pages.done(this.upstream, id),
     }
   }
 
+  /** What nothing ties to a call may be about anything: whoever sees only some of a server does not get it. */
+  #mayHear({ first: { caller } }: Flight, within: Id | undefined): boolean {
+    return within !== undefined || this.#port.seesAll(this.upstream, caller)
+  }
+
   /** Somebody waits for an answer. */
   get busy(): boolean {
     return this.#flights.size > 0
+  }
+
+  /** A call is to be made. Undefined: at once. Rejects where there is no place for it, or its turn does not come. */
+  enter(exchange: Exchange): Promise<void> | undefined {
+    const place = this.#places.enter(exchange)
+    return place === undefined ? this.#turn(exchange) : place.then(() => this.#turn(exchange))
+  }
+
+  #turn(exchange: Exchange): Promise<void> | undefined {
+    return this.#turns.enter(exchange)?.catch(error => {
+      this.#places.leave(sharerOf(exchange.caller))
+      throw error
+    })
+  }
+
+  /** Others have waited for long, and this caller was asked something. */
+  #giveWay(owner: object): void {
+    for (const flight of this.#flights.values())
+      if (flight.owner === owner && flight.open.size > 0)
+        flight.stop('Other callers waited for this server while the question was not answered; call again')
   }
 
   add(id: Id, flight: Flight): void {
@@ -83,11 +118,12 @@ export class Line {
       this.#given.add(flight)
       this.#port.clock.setTimeout(() => this.#forget(flight), withdrawMs, true)
     }
-    this.turns.leave(flight.owner)
+    this.#turns.leave(flight.owner)
   }
 
   #forget(flight: Flight): void {
     this.#given.delete(flight)
+    this.#places.leave(sharerOf(flight.first.caller))
     if (flight.id !== undefined) this.#flights.delete(flight.id)
     if (this.#doubts.size > 0) for (const look of this.#doubts) look()
   }
@@ -145,7 +181,7 @@ export class Line {
 
   /** A call that ends did not wait for an answer: when one caller is left it is that one's question. */
   #certain(signal: AbortSignal): Promise<Flight | 'none' | 'several'> {
-    this.turns.begin([...this.#flights.values()].filter(flight => !this.#given.has(flight)))
+    this.#turns.begin([...this.#flights.values()].filter(flight => !this.#given.has(flight)))
     this.#port.trace('upstream-question', `The server ${quoted(this.upstream)} asks, and several callers wait for it`)
     return new Promise(resolve => {
       const done = (flight: Flight | 'none' | 'several'): void => {

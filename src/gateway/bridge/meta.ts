@@ -1,6 +1,7 @@
-/** What of a caller's `_meta` goes on to the upstream: what neither wire nor gateway has used up. */
+/** What of a `_meta` goes on, to the upstream from its caller: what neither wire nor gateway has used up. */
 import { NS } from '../../core/namespace.ts'
 import type { Exchange } from '../../engine/exchange.ts'
+import { keptOf } from '../../engine/reserved.ts'
 import type { LogLevel } from '../../features/mcp/logging/messages.ts'
 import { relatedTaskKey } from '../../features/mcp/tasks/messages.ts'
 import type { Params } from '../../jsonrpc/message.ts'
@@ -9,14 +10,11 @@ import { envelopeKeys } from '../../revisions/index.ts'
 
 /** Undefined where there is nothing to pass on, which is the most common. */
 export function passedMeta({ meta }: Exchange): Params | undefined {
-  if (meta === undefined) return undefined
-  let passed: Record<string, unknown> | undefined
-  for (const key in meta) {
-    if (envelopeKeys.has(key) || key === 'progressToken' || key === relatedTaskKey || key.startsWith(NS)) continue
-    passed ??= {}
-    passed[key] = meta[key]
-  }
-  return passed
+  return meta && keptOf(meta, isPassed)
+}
+
+function isPassed(key: string): boolean {
+  return !(envelopeKeys.has(key) || key === 'progressToken' || key === relatedTaskKey || key.startsWith(NS))
 }
 
 /** Where each request says which log it wants: what this caller wants, and what a session hears that never said. */

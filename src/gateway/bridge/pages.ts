@@ -1,9 +1,10 @@
 /** Pages that callers were sent to: whoever was, hears that the page has done its work. */
 
+import { Tally } from '../../core/tally.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { elicit, elicitationComplete, takesElicitation } from '../../features/mcp/elicitation/messages.ts'
-import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
+import { type Sharer, sharerOf } from '../shares.ts'
 import type { Flight } from './flight.ts'
 
 const most = 1_000
@@ -15,8 +16,20 @@ export class Pages {
     const key = `${upstream}\0${elicitationId}`
     this.#sent.delete(key)
     this.#sent.set(key, first)
-    const [oldest] = this.#sent.keys()
-    if (this.#sent.size > most && oldest !== undefined) this.#sent.delete(oldest)
+    if (this.#sent.size > most) this.#forget()
+  }
+
+  /** The oldest of whoever was sent to most of them: nobody makes the gateway forget those of others. */
+  #forget(): void {
+    const counts = new Tally<Sharer>()
+    let [most, busiest]: [number, Sharer | undefined] = [0, undefined]
+    for (const { caller } of this.#sent.values()) {
+      const sharer = sharerOf(caller)
+      counts.add(sharer, 1)
+      if (counts.of(sharer) > most) [most, busiest] = [counts.of(sharer), sharer]
+    }
+    const oldest = [...this.#sent].find(([, { caller }]) => sharerOf(caller) === busiest)?.[0]
+    if (oldest !== undefined) this.#sent.delete(oldest)
   }
 
   done(upstream: string, elicitationId: string): void {
@@ -27,19 +40,6 @@ export class Pages {
     if (!exchange.notify(elicitationComplete, { elicitationId }))
       exchange.engine.notify(exchange.conversation, elicitationComplete, { elicitationId })
   }
-}
-
-/** By which a call is refused until pages were visited (2025-11-25 client/elicitation). */
-const pagesFirst = -32042
-const mostPages = 16
-
-/** The pages that a refusal names; undefined where it names none. */
-export function pagesIn(error: unknown): readonly Params[] | undefined {
-  if (!(error instanceof McpError) || error.code !== pagesFirst || !isRecord(error.data)) return undefined
-  const { elicitations } = error.data
-  if (!Array.isArray(elicitations) || elicitations.length === 0 || elicitations.length > mostPages) return undefined
-  const pages = elicitations.filter(page => isRecord(page) && elicit.params.check({ ...page, mode: 'url' }) === undefined)
-  return pages.length === elicitations.length ? pages : undefined
 }
 
 /** Where questions travel in results there is no such refusal: the caller is asked instead. True: it goes to all of them. */

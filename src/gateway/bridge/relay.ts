@@ -7,13 +7,15 @@ import type { Method } from '../../engine/method.ts'
 import type { Layer } from '../../engine/stages.ts'
 import { type Completion, complete } from '../../features/mcp/completion/messages.ts'
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
+import { pagesIn } from '../../features/mcp/elicitation/caution.ts'
 import { isFinal } from '../../features/mcp/input-required/client.ts'
 import { wantedLevel } from '../../features/mcp/logging/server.ts'
 import { progressToken } from '../../features/mcp/progress/server.ts'
 import { type GetPromptResult, getPrompt } from '../../features/mcp/prompts/messages.ts'
 import { type ReadResourceResult, readResource } from '../../features/mcp/resources/messages.ts'
+import { expandTemplate } from '../../features/mcp/resources/template.ts'
 import type { CallToolResult, Tool } from '../../features/mcp/tools/messages.ts'
-import { type Reply, type ReplyParts, reply } from '../../features/mcp/tools/result.ts'
+import { type Reply, type ReplyParts, RuntimeReply } from '../../features/mcp/tools/result.ts'
 import { tellWait } from '../../features/reliability/cost/headers.ts'
 import { fromWire, problemExtension } from '../../features/reliability/problem/messages.ts'
 import { stateExtension } from '../../features/reliability/session-state/messages.ts'
@@ -21,7 +23,7 @@ import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import { Context } from '../../server/context.ts'
-import type { Proxied } from '../catalog.ts'
+import type { Proxied } from '../proxies.ts'
 import type { Around } from '../trust/around.ts'
 import type { GatewayCall } from '../trust/call.ts'
 import { resultMeta } from '../trust/foreign.ts'
@@ -31,9 +33,9 @@ import { absent, failureAt } from './failures.ts'
 import { Flight, flightKey } from './flight.ts'
 import type { Line } from './line.ts'
 import { logMeta, passedMeta } from './meta.ts'
-import { pagesIn, visits } from './pages.ts'
+import { visits } from './pages.ts'
 import { declaredFor } from './questions.ts'
-import { plainFor, plainMeta, returned, returnedMessages, returnedMeta } from './returns.ts'
+import { plainFor, plainMeta, returned, returnedMessages, type Told } from './returns.ts'
 import type { States } from './states.ts'
 
 /** What one call of an upstream is made with. */
@@ -41,6 +43,13 @@ interface Leg {
   readonly client: Client
   readonly flight: Flight
   readonly send: SendOptions
+}
+
+/** What is to be completed of a template. */
+interface Completing {
+  readonly own: string
+  readonly argument: { readonly name: string }
+  readonly filled: Readonly<Record<string, string>>
 }
 
 const read: ReadonlySet<string> = new Set([readResource.name, getPrompt.name, complete.name])
@@ -54,12 +63,14 @@ export interface RelayPort {
   upstreams(): Upstreams
   /** The address under which a caller reads what an upstream calls so. */
   address(upstream: string, uri: string, exchange: Exchange): string
+  /** Whether a caller may read what an upstream calls so. */
+  readable(upstream: string, uri: string, exchange: Exchange): boolean
 }
 
 export class Relay {
   readonly #port: RelayPort
   /** What was said in `_meta` of results whose handlers give their content alone. */
-  readonly #told = new WeakMap<Exchange, Params>()
+  readonly #metas = new WeakMap<Exchange, Params>()
 
   constructor(port: RelayPort) {
     this.#port = port
@@ -72,7 +83,7 @@ export class Relay {
       methods: [...read],
       run: async (exchange, next) => {
         const result = await next()
-        const meta = this.#told.get(exchange)
+        const meta = this.#metas.get(exchange)
         return meta === undefined || !isRecord(result)
           ? result
           : { ...result, _meta: { ...meta, ...(metaOf(result) as Params | undefined) } }
@@ -93,7 +104,7 @@ export class Relay {
 
   async #call({ upstream, tool: name, args, ctx }: GatewayCall, tool: Tool): Promise<CallToolResult> {
     const [exchange] = Context.parts(ctx)
-    const { states, address } = this.#port
+    const { states } = this.#port
     const { annotations: hints } = tool
     const harmless = hints?.readOnlyHint === true || hints?.idempotentHint === true
     const options = ctx.task === undefined ? plain : asTask
@@ -102,7 +113,7 @@ export class Relay {
     const raw = await this.#through(upstream, ctx, harmless, ({ client, flight, send }) =>
       rawResult(Client.caller(client), name, args, options, given === undefined ? send : adding(send, given), flight),
     )
-    const result = returned(raw, uri => address(upstream, uri, exchange))
+    const result = returned(raw, this.#told(upstream, exchange))
     const { _meta: said } = result
     if (said === undefined || !Object.hasOwn(said, stateExtension)) return result
     return { ...result, _meta: await states.returned(upstream, said, exchange) }
@@ -112,7 +123,9 @@ export class Relay {
     const [exchange] = Context.parts(ctx)
     const prefix = exposed.slice(0, exposed.length - own.length)
     const uri = (exchange.params['uri'] as string).slice(prefix.length)
-    const { contents } = await this.#ask<ReadResourceResult>(upstream, ctx, readResource, { uri })
+    const { contents: all } = await this.#ask<ReadResourceResult>(upstream, ctx, readResource, { uri })
+    // A folder may hold what is not to be read by itself.
+    const contents = all.filter(part => part.uri === uri || this.#port.readable(upstream, part.uri, exchange))
     return prefix === '' ? contents : contents.map(part => ({ ...part, uri: `${prefix}${part.uri}` }))
   }
 
@@ -121,7 +134,7 @@ export class Relay {
     const result = await this.#ask<GetPromptResult>(upstream, ctx, getPrompt, { name: own, arguments: values })
     const { messages } = result
     if (!Array.isArray(messages)) return result
-    return { ...result, messages: returnedMessages(messages, uri => this.#port.address(upstream, uri, exchange)) }
+    return { ...result, messages: returnedMessages(messages, this.#told(upstream, exchange)) }
   }
 
   async complete(
@@ -135,12 +148,30 @@ export class Relay {
     const context = Object.keys(filled).length === 0 ? {} : { context: { arguments: filled } }
     try {
       const answer = await this.#ask<{ completion: Completion }>(upstream, ctx, complete, { ref, argument, ...context })
-      return answer.completion
+      return kind === 'template' ? this.#readable(answer.completion, upstream, { own, argument, filled }, ctx) : answer.completion
     } catch (error) {
       // The first wire cannot say that it has no suggestions.
       if (error instanceof McpError && error.code === -32601) return { values: [] }
       throw error
     }
+  }
+
+  /** Without values that would name what the caller may not read. */
+  #readable(completion: Completion, upstream: string, { own, argument: { name }, filled }: Completing, ctx: Context): Completion {
+    const [exchange] = Context.parts(ctx)
+    const { values } = completion
+    if (!Array.isArray(values)) return completion
+    const shown = values.filter(value =>
+      this.#port.readable(upstream, expandTemplate(own, { ...filled, [name]: String(value) }), exchange),
+    )
+    // How many there are of what is left out is not told either.
+    return shown.length === values.length ? completion : { values: shown }
+  }
+
+  /** What this caller is told of addresses in an answer. */
+  #told(upstream: string, exchange: Exchange): Told {
+    const { address, readable } = this.#port
+    return { address: uri => address(upstream, uri, exchange), readable: uri => readable(upstream, uri, exchange) }
   }
 
   async #ask<R extends object>(upstream: string, ctx: Context, method: Method, params: Params): Promise<R> {
@@ -151,8 +182,8 @@ export class Relay {
       return (isFinal(first) ? first : await flight.drive(first, again)) as R
     })
     const [exchange] = Context.parts(ctx)
-    const meta = plainMeta(exchange.peer, resultMeta(returnedMeta(metaOf(result)), this.#port.name))
-    if (meta !== undefined) this.#told.set(exchange, meta)
+    const meta = plainMeta(exchange.peer, resultMeta(metaOf(result), this.#port.name))
+    if (meta !== undefined) this.#metas.set(exchange, meta)
     return result
   }
 
@@ -163,7 +194,7 @@ export class Relay {
     if (parked !== undefined) return this.#rejoin(parked, upstream, ctx, harmless) as Promise<R>
     const use = this.#use(upstream)
     const { line } = use
-    const turn = line.turns.enter(exchange.conversation, exchange)
+    const turn = line.enter(exchange)
     if (turn !== undefined) await turn
     const flight = new Flight(upstream, ctx, this.#port.parking, use.waits)
     try {
@@ -273,5 +304,6 @@ function asReply({ content, structuredContent, isError, _meta }: CallToolResult)
   if (structuredContent !== undefined) given.structured = structuredContent
   if (isError !== undefined) given.isError = isError
   if (_meta !== undefined) given.meta = _meta
-  return reply(given)
+  // What the gateway adds is in it, and what the upstream said was filtered before.
+  return new RuntimeReply(given)
 }

@@ -1,36 +1,28 @@
-/** What an upstream answered, as clients of the gateway read it: without what was said to the gateway alone, and with addresses that hold here. */
+/** What an upstream answered, as clients of the gateway read it: with addresses that hold here, and without what only those read who declared it. */
 import { NS } from '../../core/namespace.ts'
 import { declared } from '../../engine/extensions.ts'
+import { keptOf } from '../../engine/reserved.ts'
 import type { ContentBlock } from '../../features/mcp/content/messages.ts'
 import type { PromptMessage } from '../../features/mcp/prompts/messages.ts'
-import { relatedTaskKey } from '../../features/mcp/tasks/messages.ts'
 import type { CallToolResult } from '../../features/mcp/tools/messages.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import type { Peer } from '../../revisions/index.ts'
 
-/** Keys in the `_meta` of a result that belong to one connection: who answers on it, and for which task or subscription. */
-const between: ReadonlySet<string> = new Set([
-  'io.modelcontextprotocol/serverInfo',
-  'io.modelcontextprotocol/subscriptionId',
-  relatedTaskKey,
-])
-
-/** Under which address the caller reads what the upstream calls so. */
-export type Address = (uri: string) => string
+/** What the caller is told of addresses in what an upstream answers. */
+export interface Told {
+  /** Under which address it reads what the upstream calls so. */
+  address(uri: string): string
+  /** Whether it may read that at all. */
+  readable(uri: string): boolean
+}
 
 /** So many addresses of one result are looked at. */
 const mostAddresses = 1_000
 
-/** Undefined where nothing is left. */
-export function returnedMeta(meta: unknown): Params | undefined {
-  return isRecord(meta) ? kept(meta, key => !between.has(key)) : undefined
-}
-
 /** The most common result has nothing of it, and is given back as it is. */
-export function returned(result: CallToolResult, address: Address): CallToolResult {
-  const content = Array.isArray(result.content) ? readdressed(result.content, address) : result.content
-  if (result._meta === undefined && content === result.content) return result
-  return withMeta({ ...result, content }, returnedMeta(result._meta))
+export function returned(result: CallToolResult, told: Told): CallToolResult {
+  const content = Array.isArray(result.content) ? readdressed(result.content, told) : result.content
+  return content === result.content ? result : { ...result, content }
 }
 
 /** Without what extensions add for those who declare them, where this caller did not: servers speak of it to the gateway. */
@@ -45,14 +37,7 @@ export function plainFor(peer: Peer, result: CallToolResult): CallToolResult {
 const own = `${NS}/`
 
 export function plainMeta(peer: Peer, meta: Params | undefined): Params | undefined {
-  return meta && kept(meta, key => !key.startsWith(own) || declared(peer, key) !== undefined)
-}
-
-function kept(meta: Params, keep: (key: string) => boolean): Params | undefined {
-  const keys = Object.keys(meta)
-  const left = keys.filter(keep)
-  if (left.length === 0) return undefined
-  return left.length === keys.length ? meta : Object.fromEntries(left.map(key => [key, meta[key]]))
+  return meta && keptOf(meta, key => !key.startsWith(own) || declared(peer, key) !== undefined)
 }
 
 function withMeta<T extends { readonly _meta?: Params }>(value: T, meta: Params | undefined): T {
@@ -61,28 +46,36 @@ function withMeta<T extends { readonly _meta?: Params }>(value: T, meta: Params 
   return { ...rest, ...(meta !== undefined && { _meta: meta }) } as T
 }
 
-export function returnedMessages(messages: readonly PromptMessage[], address: Address): readonly PromptMessage[] {
+export function returnedMessages(messages: readonly PromptMessage[], told: Told): readonly PromptMessage[] {
   const contents = messages.map(({ content }) => content)
-  const told = readdressed(contents, address)
-  return told === contents ? messages : messages.map((message, i) => ({ ...message, content: told[i] ?? message.content }))
+  const made = readdressed(contents, told)
+  return made === contents ? messages : messages.map((message, i) => ({ ...message, content: made[i] ?? message.content }))
 }
 
-/** The same list where no block of it has an address that is another one here. */
-function readdressed(content: readonly ContentBlock[], address: Address): readonly ContentBlock[] {
+/** The same list where no block of it has an address that is another one here, or that the caller may not read. */
+function readdressed(content: readonly ContentBlock[], told: Told): readonly ContentBlock[] {
   let made: ContentBlock[] | undefined
   let seen = 0
   for (let i = 0; i < content.length; i++) {
     const block = content[i]
     const uri = uriOf(block)
     if (block === undefined || uri === undefined) continue
-    if (++seen > mostAddresses) break
-    const shown = address(uri)
-    if (shown === uri) continue
+    const shown = shownBlock(block, uri, told, ++seen > mostAddresses)
+    if (shown === block) continue
     made ??= [...content]
-    made[i] = withUri(block, shown)
+    made[i] = shown
   }
   return made ?? content
 }
+
+function shownBlock(block: ContentBlock, uri: string, { address, readable }: Told, asItIs: boolean): ContentBlock {
+  if (!readable(uri)) return { type: 'text', text: withheld }
+  const shown = asItIs ? uri : address(uri)
+  return shown === uri ? block : withUri(block, shown)
+}
+
+/** In the place of a resource, or of a link to one. */
+const withheld = 'The gateway left out a resource here that you may not read.'
 
 function uriOf(block: unknown): string | undefined {
   if (!isRecord(block)) return undefined

@@ -1,28 +1,52 @@
 /** Callers that take turns on a pipe on which nothing says whose a question is. Until that matters nobody waits. */
-import type { Clock } from '../../core/clock.ts'
+import type { Cancel, Clock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import { quoted } from '../../core/why.ts'
+import type { Exchange } from '../../engine/exchange.ts'
+import { type Sharer, Shares, sharerOf } from '../shares.ts'
 import type { Flight } from './flight.ts'
 
 /** How long a caller waits for its turn. */
 const patienceMs = 30_000
-const mostWaiting = 1_000
+/** How long one may keep its turn while it is asked something and others wait; half of it after each time that it did not answer. */
+const holdMs = 60_000
+const leastMs = 1_000
+/** So long that is remembered. */
+const rememberMs = 600_000
 
 interface Waiter {
   readonly owner: object
+  readonly sharer: Sharer
   readonly go: () => void
 }
 
+export interface TurnsPort {
+  readonly upstream: string
+  readonly clock: Clock
+  /** Calls that may wait, of all clients. */
+  readonly waiting: number
+  /** Ends calls of this caller that wait for its answers. */
+  giveWay(owner: object): void
+}
+
 export class Turns {
-  readonly #upstream: string
-  readonly #clock: Clock
+  readonly #port: TurnsPort
   /** By caller, its calls under way. Undefined: nobody takes turns here. */
   #busy: Map<object, number> | undefined = undefined
   readonly #waiting: Waiter[] = []
+  readonly #places: Shares
+  /** Whose turn it was last. */
+  #last: Sharer | undefined = undefined
+  /** Whose turn it is, where it is one's. */
+  #holder: Sharer | undefined = undefined
+  /** Who had to give way because of a question that was not answered: how often, and when last. */
+  readonly #gaveWay = new Map<Sharer, { readonly times: number; readonly at: number }>()
+  /** Ends the turn of somebody who keeps it for too long. */
+  #holding: Cancel | undefined = undefined
 
-  constructor(upstream: string, clock: Clock) {
-    this.#upstream = upstream
-    this.#clock = clock
+  constructor(port: TurnsPort) {
+    this.#port = port
+    this.#places = new Shares(port.waiting)
   }
 
   /** From now on only one caller at a time has calls under way. */
@@ -33,11 +57,16 @@ export class Turns {
   }
 
   /** Undefined: it is this caller's turn. */
-  enter(owner: object, call: { readonly signal: AbortSignal }): Promise<void> | undefined {
+  enter(call: Pick<Exchange, 'conversation' | 'caller' | 'signal'>): Promise<void> | undefined {
     const busy = this.#busy
     if (busy === undefined) return undefined
-    if (this.#waiting.length === 0 && (busy.size === 0 || (busy.size === 1 && busy.has(owner)))) return this.#take(busy, owner)
-    return this.#wait(busy, owner, call.signal)
+    const { conversation: owner } = call
+    const sharer = sharerOf(call.caller)
+    if (this.#waiting.length === 0 && (busy.size === 0 || (busy.size === 1 && busy.has(owner)))) {
+      this.#holder = sharer
+      return this.#take(busy, owner)
+    }
+    return this.#wait(busy, owner, sharer, call.signal)
   }
 
   leave(owner: object): void {
@@ -47,22 +76,59 @@ export class Turns {
     if (count > 0) busy.set(owner, count)
     else busy.delete(owner)
     if (busy.size > 0) return
+    this.#holding?.()
+    this.#holding = undefined
+    this.#holder = undefined
+    // Another client first, where one waits: whoever waits with many calls gets one turn like the others.
+    const next = this.#waiting.find(({ sharer }) => sharer !== this.#last) ?? this.#waiting[0]
+    if (next === undefined) return
+    this.#last = next.sharer
+    this.#holder = next.sharer
     // All that the next caller waits with is let in together.
-    const next = this.#waiting[0]?.owner
-    const turn = this.#waiting.filter(waiter => waiter.owner === next)
+    const turn = this.#waiting.filter(waiter => waiter.owner === next.owner)
     for (const { go } of turn) go()
+    if (this.#waiting.length > 0) this.#hold()
   }
 
   #take(busy: Map<object, number>, owner: object): undefined {
     busy.set(owner, (busy.get(owner) ?? 0) + 1)
   }
 
-  #wait(busy: Map<object, number>, owner: object, signal: AbortSignal): Promise<void> {
-    if (this.#waiting.length >= mostWaiting) return Promise.reject(this.#refusal())
+  /** Somebody waits: whose turn it is has so long to answer what it is asked. */
+  #hold(): void {
+    this.#holding ??= this.#port.clock.setTimeout(
+      () => {
+        this.#holding = undefined
+        if (this.#waiting.length === 0) return
+        this.#note()
+        for (const owner of [...(this.#busy?.keys() ?? [])]) this.#port.giveWay(owner)
+      },
+      Math.max(leastMs, holdMs / 2 ** this.#times(this.#holder)),
+      true,
+    )
+  }
+
+  /** Whoever leaves questions unanswered again and again keeps the others waiting for less and less. */
+  #note(): void {
+    if (this.#holder === undefined) return
+    const at = this.#port.clock.now()
+    for (const [sharer, known] of this.#gaveWay) if (known.at + rememberMs <= at) this.#gaveWay.delete(sharer)
+    this.#gaveWay.set(this.#holder, { times: this.#times(this.#holder) + 1, at })
+  }
+
+  #times(sharer: Sharer | undefined): number {
+    const known = sharer === undefined ? undefined : this.#gaveWay.get(sharer)
+    return known === undefined || known.at + rememberMs <= this.#port.clock.now() ? 0 : known.times
+  }
+
+  #wait(busy: Map<object, number>, owner: object, sharer: Sharer, signal: AbortSignal): Promise<void> {
+    if (!this.#places.take(sharer)) return Promise.reject(this.#full(sharer))
+    this.#hold()
     return new Promise((resolve, reject) => {
       const over = (): void => {
         const at = this.#waiting.indexOf(waiter)
         if (at >= 0) this.#waiting.splice(at, 1)
+        this.#places.leave(sharer)
         cancel()
         signal.removeEventListener('abort', aborted)
       }
@@ -72,6 +138,7 @@ export class Turns {
       }
       const waiter: Waiter = {
         owner,
+        sharer,
         go: () => {
           over()
           this.#take(busy, owner)
@@ -82,20 +149,35 @@ export class Turns {
         over()
         reject(this.#refusal())
       }
-      const cancel = this.#clock.setTimeout(late, patienceMs, true)
+      const cancel = this.#port.clock.setTimeout(late, patienceMs, true)
       this.#waiting.push(waiter)
       signal.addEventListener('abort', aborted, { once: true })
     })
   }
 
+  #full(sharer: Sharer): Error {
+    const { upstream } = this.#port
+    const held = this.#places.of(sharer)
+    return problem(
+      'RATE_LIMIT_EXCEEDED',
+      `${held} of your calls wait for their turn at the server ${quoted(upstream)}, which is your share: ${this.#places.most} may wait in all (shares.waiting)`,
+      {
+        retryAfter: 5_000,
+        suggestion: 'Wait until some of them are done, or ask whoever runs the gateway to raise shares.waiting',
+        details: { upstream, held, limit: this.#places.most },
+      },
+    )
+  }
+
   #refusal(): Error {
+    const { upstream } = this.#port
     return problem(
       'SERVER_UNAVAILABLE',
-      `The server ${quoted(this.#upstream)} asks its callers questions, and works for one caller at a time`,
+      `The server ${quoted(upstream)} asks its callers questions, and works for one caller at a time`,
       {
         retryAfter: 5_000,
         suggestion: 'Try again when the other caller has answered; over HTTP the server could serve both at once',
-        details: { upstream: this.#upstream },
+        details: { upstream },
       },
     )
   }

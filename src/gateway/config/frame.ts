@@ -1,8 +1,10 @@
 /** What the file says of the gateway itself: its name, where it listens, what it keeps. */
+import { resolve } from 'node:path'
 import { type Duration, toMilliseconds } from '../../core/duration.ts'
 import { quoted } from '../../core/why.ts'
 import { type Limits, serverLimits } from '../../engine/limits.ts'
 import type { Placed } from '../../host/config/jsonc.ts'
+import { defaultShares, type ShareOptions } from '../shares.ts'
 import type { TellFault } from './read.ts'
 
 export interface ListenPlace {
@@ -28,6 +30,7 @@ export interface Frame {
   readonly drain?: Duration
   readonly listen: ListenPlace
   readonly limits?: Partial<Limits>
+  readonly shares?: ShareOptions
   /** `prefixed`: every name has its server's in front, so that none ever changes. */
   readonly names?: 'prefixed' | 'short'
 }
@@ -42,49 +45,68 @@ const kinds: Readonly<Record<keyof ListenPlace, 'text' | 'port' | 'path' | 'text
   hosts: 'texts',
 }
 
-export function readFrame(members: ReadonlyMap<string, Placed>, tell: TellFault): Frame {
-  const text = (name: 'name' | 'instructions' | 'store' | 'secret', fits: (text: string) => boolean, fix: string) => {
+/** `folder`: that of the file, from which its paths count. */
+export function readFrame(members: ReadonlyMap<string, Placed>, folder: string, tell: TellFault): Frame {
+  const text = <N extends 'name' | 'instructions' | 'store' | 'secret'>(
+    name: N,
+    fits: (text: string) => boolean,
+    fix: string,
+  ): { readonly [K in N]?: string } => {
     const at = members.get(name)
     if (at === undefined || at.value === null) return {}
-    if (typeof at.value === 'string' && fits(at.value)) return { [name]: at.value }
+    if (typeof at.value === 'string' && fits(at.value)) return { [name]: at.value } as { readonly [K in N]?: string }
     tell(at, `gateway.${name}`, `${name} is not what it must be`, fix)
     return {}
   }
+  const { store } = text(
+    'store',
+    said => /^(memory:$|sqlite:.|postgres(ql)?:\/\/)/.test(said),
+    'Give memory:, sqlite:PATH or postgres://…',
+  )
   return {
     ...text('name', said => said !== '' && said.length <= 100, 'Give a name of 1 to 100 characters'),
     ...text('instructions', () => true, 'Give a text'),
-    ...text('store', said => /^(memory:$|sqlite:.|postgres(ql)?:\/\/)/.test(said), 'Give memory:, sqlite:PATH or postgres://…'),
+    ...(store !== undefined && { store: storeFrom(store, folder) }),
     ...text('secret', said => said.length >= 32, 'Give at least 32 characters, best by a variable of the environment'),
     ...durationIn('askTimeout', members, '10m', tell),
     ...durationIn('startWait', members, '5s', tell),
     ...durationIn('drain', members, '30s', tell),
     listen: listenIn(members.get('listen'), tell),
-    ...limitsIn(members.get('limits'), tell),
+    ...numbersIn('limits', { ...serverLimits }, 'frameBytes: 33554432', members, tell),
+    ...numbersIn('shares', { ...defaultShares }, 'calls: 128', members, tell),
     ...namesIn(members.get('names'), tell),
   }
 }
 
-function limitsIn(at: Placed | undefined, tell: TellFault): { limits?: Partial<Limits> } {
+/** Wherever the gateway is started, and whoever looks beside it, it is the same file. */
+function storeFrom(url: string, folder: string): string {
+  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
+  return path === undefined || path === ':memory:' ? url : `sqlite:${resolve(folder, path)}`
+}
+
+/** Whole numbers by name, of those that there are. */
+function numbersIn<N extends 'limits' | 'shares'>(
+  of: N,
+  defaults: Readonly<Record<string, number>>,
+  example: string,
+  members: ReadonlyMap<string, Placed>,
+  tell: TellFault,
+): { readonly [K in N]?: Record<string, number> } {
+  const at = members.get(of)
   if (at === undefined) return {}
-  if (at.members === undefined) {
-    tell(at, 'gateway.limits', 'limits is no object', 'Write limits: { frameBytes: 33554432 }')
-    return {}
-  }
-  const limits: Record<string, number> = {}
-  for (const [name, member] of at.members) {
+  const said: Record<string, number> = {}
+  if (at.members === undefined) tell(at, `gateway.${of}`, `${of} is no object`, `Write ${of}: { ${example} }`)
+  for (const [name, member] of at.members ?? []) {
     const { value } = member
-    if (!Object.hasOwn(serverLimits, name))
-      tell(member, 'gateway.limits', `limits has no member ${quoted(name)}`, `There are ${Object.keys(serverLimits).join(', ')}`)
-    else if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) limits[name] = value
-    else
-      tell(
-        member,
-        'gateway.limits',
-        `limits.${name} is no whole number above 0`,
-        `The default is ${serverLimits[name as keyof Limits]}`,
-      )
+    if (!Object.hasOwn(defaults, name))
+      tell(member, `gateway.${of}`, `${of} has no member ${quoted(name)}`, `There are ${Object.keys(defaults).join(', ')}`)
+    else if (typeof value === 'number' && Number.isSafeInteger(value) && value > (of === 'shares' ? 1 : 0)) said[name] = value
+    else {
+      const least = of === 'shares' ? 1 : 0
+      tell(member, `gateway.${of}`, `${of}.${name} is no whole number above ${least}`, `The default is ${defaults[name]}`)
+    }
   }
-  return { limits }
+  return at.members === undefined ? {} : ({ [of]: said } as { readonly [K in N]?: Record<string, number> })
 }
 
 function namesIn(at: Placed | undefined, tell: TellFault): { names?: 'prefixed' | 'short' } {

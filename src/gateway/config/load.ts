@@ -37,18 +37,21 @@ export async function withConfig(given: GatewayOptions, options?: GatewayFileOpt
   return { ...optionsOf(config), ...given, servers: { ...optionsOf(config).servers, ...given.servers } }
 }
 
-export function optionsOf({ servers, frame, trust }: GatewayConfig<TrustSettings>): GatewayOptions {
+export function optionsOf({ file, servers, frame, trust }: GatewayConfig<TrustSettings>): GatewayOptions {
   const used = [...servers].filter(([, { disabled }]) => !disabled)
-  return { ...frame, ...trust, servers: Object.fromEntries(used.map(([name, server]) => [name, optionOf(server)])) }
+  return { ...frame, ...trust, servers: Object.fromEntries(used.map(([name, server]) => [name, optionOf(server, file)])) }
 }
 
-function optionOf({ target, headers, timeoutMs, auth, prefix }: FoundServer): GatewayServer {
+function optionOf({ target, headers, timeoutMs, startTimeoutMs, auth, prefix, file }: FoundServer, main: string): GatewayServer {
   const opening: Target = target
   return {
     target: opening,
     ...(headers !== undefined && { headers }),
     ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(startTimeoutMs !== undefined && { startTimeoutMs }),
     ...(auth !== undefined && { auth }),
     ...(prefix !== undefined && { prefix }),
+    // Other programs write included files; the gateway's own is its operator's, who could switch pins off there.
+    ...(file === main && { pinLaunch: false }),
   }
 }

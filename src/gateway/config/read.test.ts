@@ -1,6 +1,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { faultText } from '../../host/config/read.ts'
 import { createGateway } from '../create.ts'
@@ -26,7 +26,7 @@ test('one file says all, and takes the servers of the files of other programs', 
     'gateway.yaml': `
 include: [claude.json, vscode.json]
 servers:
-  web: { url: 'https://example.com/mcp', headers: { authorization: 'Bearer \${TOKEN}' }, timeout: 5000 }
+  web: { url: 'https://example.com/mcp', headers: { authorization: 'Bearer \${TOKEN}' }, timeout: 5000, startTimeout: 9000 }
 listen: { port: 7420, ssePath: /sse }
 store: 'memory:'
 secret: \${SECRET}
@@ -42,7 +42,12 @@ pins: warn
   expect(config.faults).toEqual([])
   expect(optionsOf(config)).toMatchObject({
     servers: {
-      web: { target: 'https://example.com/mcp', headers: { authorization: 'Bearer a-token-of-the-tests' }, timeoutMs: 5000 },
+      web: {
+        target: 'https://example.com/mcp',
+        headers: { authorization: 'Bearer a-token-of-the-tests' },
+        timeoutMs: 5000,
+        startTimeoutMs: 9000,
+      },
       notes: { target: { command: 'node', args: ['notes.js'] } },
       files: { target: { command: 'files' } },
     },
@@ -53,6 +58,17 @@ pins: warn
     rules: [{ name: 'careful' }],
   })
   expect(Object.keys(optionsOf(config).servers ?? {})).not.toContain('off')
+})
+
+test.each([
+  ['sqlite:kept/a.db', 'kept/a.db'],
+  ['sqlite:../a.db', '../a.db'],
+  ['sqlite:///srv/a.db', '/srv/a.db'],
+  ['sqlite:/srv/a.db', '/srv/a.db'],
+])('the path of the store %s counts from the folder of the file', async (store, path) => {
+  const at = await files({ 'gateway.yaml': `servers: { web: { url: 'https://example.com/mcp' } }\nstore: '${store}'\n` })
+  const { frame, faults } = await readGatewayFile(at('gateway.yaml'), { env })
+  expect([frame.store, faults]).toEqual([`sqlite:${resolve(dirname(at('gateway.yaml')), path)}`, []])
 })
 
 test('its own entry stands in the place of an included one', async () => {

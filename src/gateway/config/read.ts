@@ -35,6 +35,8 @@ export interface GatewayConfig<Trust> {
   readonly frame: Frame
   readonly trust: Trust
   readonly faults: readonly ConfigFault[]
+  /** The lines at which the members of the file stand. */
+  readonly lines: ReadonlyMap<string, number>
 }
 
 export interface ReadGatewayOptions<Trust> {
@@ -46,7 +48,8 @@ export interface ReadGatewayOptions<Trust> {
   readonly readTrust: (members: ReadonlyMap<string, Placed>, tell: TellFault) => Trust
 }
 
-const own = 'include servers mcpServers listen store secret name instructions askTimeout startWait drain limits names'.split(' ')
+const own =
+  'include servers mcpServers listen store secret name instructions askTimeout startWait drain limits shares names'.split(' ')
 const mostChars = 1024 * 1024
 
 export async function readGatewayConfig<Trust>(
@@ -81,7 +84,8 @@ export async function readGatewayConfig<Trust>(
   const said = new Map<string, Placed>()
   for (const [name, at] of members) if (!isServers(name)) said.set(name, expanded(at, name, around, tell))
   const trust = options.readTrust(said, tell)
-  return { file, files: [...files], servers, frame: readFrame(said, tell), trust, faults }
+  const lines = new Map([...members].map(([name, { line }]) => [name, line] as const))
+  return { file, files: [...files], servers, frame: readFrame(said, around.folder, tell), trust, faults, lines }
 }
 
 async function membersOf(text: string, file: string, tell: TellFault): Promise<ReadonlyMap<string, Placed>> {

@@ -1,6 +1,6 @@
 /** An end in good order: nothing new is taken, what is under way may end, and what does not in time is told so while that can be told. */
 import type { Clock } from '../../core/clock.ts'
-import type { Listening } from '../../transports/http/listen.ts'
+import type { Listening } from '../../transports/http/listening.ts'
 import type { Upstreams } from '../upstreams/upstreams.ts'
 
 /** How long an answer that says that its call was cut may take to get out. */

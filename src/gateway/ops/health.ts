@@ -1,8 +1,12 @@
 /** How a gateway is, for load balancers and whoever looks after it: `/health` says that it lives, `/ready` whether it should be given work. */
 import type { Clock } from '../../core/clock.ts'
+import type { Why } from '../../core/why.ts'
+import type { Principal } from '../../jsonrpc/connection.ts'
 import type { Store } from '../../stores/store.ts'
-import type { OpenPage } from '../../transports/http/open-page.ts'
+import type { OpenPage, PageReader } from '../../transports/http/listening.ts'
+import { absent } from '../bridge/failures.ts'
 import type { UpstreamStatus } from '../gateway.ts'
+import { isOperator, operatorHeader } from './operator-key.ts'
 
 export interface HealthParts {
   readonly store: Store
@@ -12,6 +16,8 @@ export interface HealthParts {
   /** It is about to end. */
   ending(): boolean
   upstreams(): readonly UpstreamStatus[]
+  /** Whether a client sees an upstream at all. */
+  sees(principal: Principal, upstream: string): boolean
 }
 
 /** How long the store may take, and how long what it said is good for. */
@@ -25,14 +31,25 @@ export function healthPages(parts: HealthParts): ReadonlyMap<string, OpenPage> {
     [
       '/ready',
       {
-        read: async known => {
+        read: async reader => {
           const [store, looked, ending] = [await reachable(), parts.looked(), parts.ending()]
           const ready = store && looked && !ending
-          return page(ready ? 200 : 503, known ? { ready, store, looked, ending, ...counted(parts.upstreams()) } : { ready })
+          const shown = await shownTo(parts, reader, store)
+          return page(ready ? 200 : 503, shown === undefined ? { ready } : { ready, store, looked, ending, ...counted(shown) })
         },
       },
     ],
   ])
+}
+
+/** All of them to whoever runs the gateway, to a client those that it sees, and undefined to anybody else. */
+async function shownTo(
+  parts: HealthParts,
+  { principal, header }: PageReader,
+  reachable: boolean,
+): Promise<readonly UpstreamStatus[] | undefined> {
+  if (reachable && (await isOperator(parts.store, header(operatorHeader)).catch(() => false))) return parts.upstreams()
+  return principal && parts.upstreams().filter(({ name }) => parts.sees(principal, name))
 }
 
 /** At most one question at a time, however often it is asked for. */
@@ -55,9 +72,16 @@ function counted(upstreams: readonly UpstreamStatus[]) {
   const up = upstreams.filter(({ status }) => status === 'up').length
   const shown = upstreams.map(({ name, status, why, revision, tools, resources, prompts, left }) => ({
     ...{ name, status, revision, tools, resources, prompts, left: left.length },
-    ...(why !== undefined && { why: why.message, fix: why.fix }),
+    ...toldOf(name, why),
   }))
   return { servers: { up, down: upstreams.length - up }, upstreams: shown }
+}
+
+/** What its server said when it died is in the log of the gateway, under the reference. */
+function toldOf(upstream: string, why: Why | undefined) {
+  if (why === undefined) return {}
+  const { message, suggestion } = absent(upstream, why)
+  return { why: message, fix: suggestion }
 }
 
 function page(status: number, said: object) {

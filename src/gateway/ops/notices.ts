@@ -3,7 +3,7 @@ import { logFrom } from '../../core/log-trace.ts'
 import type { GatewayOptions } from '../options.ts'
 
 export interface GatewayNotice {
-  readonly kind: 'call-waits' | 'tool-held' | 'launch-held' | 'audit-behind' | 'audit-lost' | 'audit-caught-up'
+  readonly kind: 'call-waits' | 'tool-held' | 'launch-held' | 'launch-changed' | 'audit-behind' | 'audit-lost' | 'audit-caught-up'
   /** One sentence, or two. */
   readonly message: string
   /** What can be done about it. */

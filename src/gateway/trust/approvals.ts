@@ -1,4 +1,5 @@
 /** One queue for all that waits for whoever runs the gateway: calls that a rule asks about, and tools and launches that are not the pinned ones. */
+import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { WaitingCall } from '../../features/reliability/confirmation/queue.ts'
 import type { Server } from '../../server/api.ts'
 import type { KeptTool } from './held-tools.ts'
@@ -15,8 +16,11 @@ export type Approval =
       readonly upstream: string
       readonly tool: string
       readonly message: string
-      /** How it differs from what was pinned, one line a difference. */
+      /** How it differs from what was pinned, one line a difference, of long ones the beginning. */
       readonly changes: readonly string[]
+      /** All of it, as its server says it now, and as it was pinned. */
+      readonly definition: Tool
+      readonly before?: Tool
       /** Since when it is held: milliseconds since the epoch. */
       readonly since: number
     }
@@ -37,8 +41,9 @@ export interface ApprovalsParts {
 }
 
 export function toolApproval(id: string, kept: KeptTool): Approval & { readonly kind: 'tool' } {
-  const { server, tool, changes, since } = kept
-  return { kind: 'tool', id, upstream: server, tool: tool.name, message: heldText(kept), changes, since }
+  const { server, tool, before, changes, since } = kept
+  const whole = { definition: tool, ...(before !== undefined && { before }) }
+  return { kind: 'tool', id, upstream: server, tool: tool.name, message: heldText(kept), changes, ...whole, since }
 }
 
 export function launchApproval({ id, upstream, changes, why }: HeldLaunch): Approval & { readonly kind: 'launch' } {
@@ -50,6 +55,20 @@ export function approvalsOf({ pins, launches, notes, confirmations }: ApprovalsP
     notes.note({ client: '', upstream: server, tool: tool.name, outcome, rule: 'pins', by })
   const noteLaunch = ({ upstream, why: { code } }: HeldLaunch, outcome: 'approved' | 'refused', by?: string): void =>
     notes.note({ client: '', upstream, tool: '', outcome, rule: 'pins', code, by })
+  const answer = async (id: string, outcome: 'approved' | 'refused', by?: string): Promise<boolean> => {
+    const yes = outcome === 'approved'
+    const launch = launches.find(id)
+    if (launch !== undefined) {
+      await (yes ? launches.approve(launch) : launches.refuse(id))
+      noteLaunch(launch, outcome, by)
+      return true
+    }
+    const held = await pins.find(id)
+    if (held === undefined) return (await (yes ? confirmations()?.approve(id, by) : confirmations()?.refuse(id, by))) ?? false
+    await (yes ? pins.approve(held) : pins.refuse(id))
+    note(held, outcome, by)
+    return true
+  }
   return {
     approvals: async (): Promise<readonly Approval[]> => {
       const calls = (await confirmations()?.waiting()) ?? []
@@ -57,31 +76,7 @@ export function approvalsOf({ pins, launches, notes, confirmations }: ApprovalsP
       const starts = (await launches.waiting()).map(launchApproval)
       return [...calls.map((call): Approval => ({ kind: 'call', ...call })), ...starts, ...held]
     },
-    approve: async (id: string, by?: string): Promise<boolean> => {
-      const launch = launches.find(id)
-      if (launch !== undefined) {
-        await launches.approve(launch)
-        noteLaunch(launch, 'approved', by)
-        return true
-      }
-      const held = await pins.find(id)
-      if (held === undefined) return (await confirmations()?.approve(id, by)) ?? false
-      await pins.approve(held)
-      note(held, 'approved', by)
-      return true
-    },
-    refuse: async (id: string, by?: string): Promise<boolean> => {
-      const launch = launches.find(id)
-      if (launch !== undefined) {
-        await launches.refuse(id)
-        noteLaunch(launch, 'refused', by)
-        return true
-      }
-      const held = await pins.find(id)
-      if (held === undefined) return (await confirmations()?.refuse(id, by)) ?? false
-      await pins.refuse(id)
-      note(held, 'refused', by)
-      return true
-    },
+    approve: (id: string, by?: string): Promise<boolean> => answer(id, 'approved', by),
+    refuse: (id: string, by?: string): Promise<boolean> => answer(id, 'refused', by),
   }
 }

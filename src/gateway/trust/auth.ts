@@ -1,22 +1,25 @@
 /** Whose tokens a gateway takes. What it needs at the servers behind it is its own, and no token of a caller ever goes there. */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { type Authorization, oauth, type VerifiedToken } from '../../auth/resource/options.ts'
+import { type Authorization, handedOutTokens, oauth, type VerifiedToken } from '../../auth/resource/options.ts'
 import { tokenIssuer } from './clients.ts'
 import type { AuthSettings } from './settings.ts'
 
 /** Fixed tokens: each stands for the client that it is given to. */
 export class FixedTokens {
-  #known: readonly { readonly client: string; readonly hash: Buffer }[] = []
+  #known: ReadonlyMap<string, Buffer> = new Map()
 
-  /** From now on these are the ones. */
-  take(tokens: Readonly<Record<string, string>>): void {
-    this.#known = Object.entries(tokens).map(([client, token]) => ({ client, hash: hashOf(token) }))
+  /** From now on these are the ones. Gives the clients whose token was taken away or is another one now. */
+  take(tokens: Readonly<Record<string, string>>): ReadonlySet<string> {
+    const before = this.#known
+    this.#known = new Map(Object.entries(tokens).map(([client, token]) => [client, hashOf(token)]))
+    const isSame = (client: string, hash: Buffer): boolean => this.#known.get(client)?.equals(hash) === true
+    return new Set([...before].flatMap(([client, hash]) => (isSame(client, hash) ? [] : [client])))
   }
 
   verify(token: string): VerifiedToken | undefined {
     const hash = hashOf(token)
-    const found = this.#known.find(each => timingSafeEqual(each.hash, hash))
-    return found === undefined ? undefined : { subject: found.client, client: found.client, issuer: tokenIssuer }
+    const found = [...this.#known].find(([, known]) => timingSafeEqual(known, hash))
+    return found === undefined ? undefined : { subject: found[0], client: found[0], issuer: tokenIssuer }
   }
 }
 
@@ -24,7 +27,7 @@ export function authorizationOf(auth: AuthSettings | undefined, fixed: FixedToke
   if (auth === undefined) return undefined
   if (!('tokens' in auth)) return oauth(auth)
   fixed.take(auth.tokens)
-  return oauth({ issuer: tokenIssuer, verify: token => fixed.verify(token) })
+  return handedOutTokens({ issuer: tokenIssuer, resource: auth.resource, verify: token => fixed.verify(token) })
 }
 
 function hashOf(token: string): Buffer {

@@ -1,5 +1,5 @@
 /** Mistakes in what was said of trust: each names its place, what is wrong there and what would be right. */
-import { oauth } from '../../auth/resource/options.ts'
+import { handedOutTokens, oauth } from '../../auth/resource/options.ts'
 import { toMilliseconds } from '../../core/duration.ts'
 import { watchedLength } from '../../features/mcp/resources/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
@@ -53,7 +53,13 @@ export function placeText(path: TrustFault['path']): string {
 
 function checkAuth(auth: unknown, tell: Tell): void {
   if (!isRecord(auth)) return tell(['auth'], 'auth must be an object', 'Give { issuer, resource } or { tokens }')
-  if (auth['tokens'] !== undefined) return checkTokens(auth['tokens'], tell)
+  if (auth['tokens'] !== undefined) {
+    if (auth['issuer'] === undefined) known(auth, ['tokens', 'resource'], ['auth'], tell)
+    const { resource } = auth
+    const read = (): unknown => handedOutTokens({ issuer: '', resource: resource as string, verify: () => undefined })
+    attempt(read, ['auth', 'resource'], 'Give the URL by which clients reach the gateway', tell)
+    return checkTokens(auth['tokens'], tell)
+  }
   attempt(() => oauth(auth as never), ['auth'], 'Give { issuer, resource, scopes? }, as for oauth()', tell)
 }
 

@@ -11,8 +11,11 @@ export interface KnownClient {
   /** It sees everything. */
   readonly free: boolean
   readonly budgets: readonly ClientBudget[]
-  seesUpstream(upstream: string): boolean
   sees(kind: Kind, upstream: string, name: string): boolean
+  /** Whether there may be anything of that kind that it sees. */
+  seesSome(kind: Kind, upstream: string): boolean
+  /** Whether there is nothing of that server that it does not see. */
+  seesAll(upstream: string): boolean
 }
 
 /** Callers whose names are remembered. */
@@ -20,6 +23,8 @@ const remembered = 10_000
 
 export class Clients {
   #known: ReadonlyMap<string, KnownClient> = new Map()
+  /** Clients are named: whoever is none of them sees nothing. */
+  #given = false
   readonly #names = new Map<string, string>()
   /** Somebody does not see all. */
   restricted = false
@@ -31,10 +36,11 @@ export class Clients {
   }
 
   /** From now on these are the ones. */
-  change(settings: Readonly<Record<string, ClientSettings>> = {}): void {
-    this.#known = new Map(Object.entries(settings).map(([name, client]) => [name, read(name, client)]))
+  change(settings: Readonly<Record<string, ClientSettings>> | undefined): void {
+    this.#known = new Map(Object.entries(settings ?? {}).map(([name, client]) => [name, read(name, client)]))
+    this.#given = settings !== undefined
     this.#names.clear()
-    this.restricted = [...this.#known.values()].some(({ free }) => !free)
+    this.restricted = this.#given
     this.countsCalls = this.all().some(({ budgets }) => budgets.some(({ calls }) => calls !== undefined))
   }
 
@@ -42,8 +48,14 @@ export class Clients {
     return [...this.#known.values()]
   }
 
+  /** Undefined: no clients are named, so that everybody sees everything. */
   get(name: string): KnownClient | undefined {
-    return this.#known.get(name)
+    return this.#known.get(name) ?? (this.#given ? nobody : undefined)
+  }
+
+  /** Clients are named, and this caller is none of them. */
+  isStranger(caller: Pick<Caller, 'principal' | 'carrier'>): boolean {
+    return this.of(caller) === nobody
   }
 
   /** The client that a caller is: the first that names it. */
@@ -58,7 +70,7 @@ export class Clients {
   }
 
   of(caller: Pick<Caller, 'principal' | 'carrier'>): KnownClient | undefined {
-    return this.#known.get(this.nameOf(caller))
+    return this.get(this.nameOf(caller))
   }
 
   #find({ id, subject = id, client, issuer }: Principal): string {
@@ -73,8 +85,24 @@ export class Clients {
   }
 }
 
-/** Vouches for those who have a token of the gateway's own settings. */
-export const tokenIssuer = 'https://gateway.invalid/tokens'
+/** Whom a caller's token is about; undefined where it has none. */
+export function subjectOf({ principal }: Pick<Caller, 'principal'>): string | undefined {
+  return principal?.subject ?? principal?.id
+}
+
+/** Vouches for those who have a token of the gateway's own settings. No authorization server has such a name: theirs are URLs. */
+export const tokenIssuer = 'gateway tokens'
+
+/** Whoever is none of the clients that are named. */
+const nobody: KnownClient = {
+  name: '',
+  settings: {},
+  free: false,
+  budgets: [],
+  sees: () => false,
+  seesSome: () => false,
+  seesAll: () => false,
+}
 
 function read(name: string, settings: ClientSettings): KnownClient {
   const { tools, resources, prompts } = settings
@@ -85,12 +113,22 @@ function read(name: string, settings: ClientSettings): KnownClient {
     settings,
     free: upstreams === undefined && [tools, resources, prompts].every(said => said === undefined),
     budgets: budgetsOf(settings),
-    seesUpstream: upstream => fits(upstreams, upstream),
     sees: (kind, upstream, own) => {
       if (!fits(upstreams, upstream)) return false
       const list = lists[kind]
       // Whoever is given some tools of a server is not given what else it has; whoever is given all of them is.
       return list === undefined ? lists.tool?.(upstream, '*') !== false : list(upstream, own)
+    },
+    seesSome: (kind, upstream) => {
+      if (!fits(upstreams, upstream)) return false
+      const said = patternsOf({ tool: tools, resource: resources, prompt: prompts }[kind])
+      return said === undefined ? lists.tool?.(upstream, '*') !== false : reaches(said, upstream)
+    },
+    seesAll: upstream => {
+      const all = [tools, resources, prompts].flatMap(said => patternsOf(said) ?? [])
+      const left = all.filter(pattern => pattern.startsWith('!')).map(pattern => pattern.slice(1))
+      if (!fits(upstreams, upstream) || (left.length > 0 && reaches(left, upstream))) return false
+      return Object.values(lists).every(list => list?.(upstream, '*') !== false)
     },
   }
 }
@@ -106,6 +144,17 @@ function chosen(said: ClientSettings['tools']): Chosen {
   // Only exceptions, so everything else; an empty list is nothing at all.
   const all = allowed.length === 0 && denied.length > 0
   return (upstream, own) => !fitsAny(denied, own, `${upstream}/`) && (all || fitsAll(allowed, own, `${upstream}/`))
+}
+
+/** Whether names of this server can be among those that are meant. */
+function reaches(patterns: readonly string[], upstream: string): boolean {
+  const allowed = patterns.filter(pattern => !pattern.startsWith('!'))
+  if (allowed.length === 0) return patterns.length > 0
+  return allowed.some(pattern => {
+    const [fixed = ''] = pattern.split('*', 1)
+    const open = fixed !== pattern && `${upstream}/`.startsWith(fixed)
+    return open || fixed.startsWith(`${upstream}/`)
+  })
 }
 
 function budgetsOf({ budget = [] }: ClientSettings): readonly ClientBudget[] {

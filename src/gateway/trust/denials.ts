@@ -1,41 +1,43 @@
-/** Callers whose token is not taken, in the audit log: the first of an address at once, the others of that minute as one, so that nobody can flood it. */
+/** What is refused over and over, in the audit log: the first of a kind at once, the others of that minute as one, so that nobody can flood it. */
 import type { Cancel, Clock } from '../../core/clock.ts'
-import { clip } from '../../jsonrpc/limits.ts'
 
 const everyMs = 60_000
-/** Addresses of one minute that are told apart. */
-const mostAddresses = 100
-const others = 'elsewhere'
 
-export class Denials {
-  readonly #clock: Clock
-  readonly #note: (from: string, times: number, status: number) => void
-  readonly #counts = new Map<string, { times: number; status: number }>()
+/** `note` writes one line about so many of a kind, of which this is the last. */
+export interface DenialsParts<What> {
+  readonly clock: Clock
+  /** Kinds of one minute that are told apart; all others count as one. */
+  readonly most: number
+  /** How many of a kind have a line of their own. Default 1. */
+  readonly each?: number
+  note(what: What, times: number): void
+}
+
+export class Denials<What> {
+  readonly #parts: DenialsParts<What>
+  readonly #counts = new Map<string, { seen: number; times: number; what: What }>()
   #timer: Cancel | undefined = undefined
 
-  constructor(clock: Clock, note: (from: string, times: number, status: number) => void) {
-    this.#clock = clock
-    this.#note = note
+  constructor(parts: DenialsParts<What>) {
+    this.#parts = parts
   }
 
-  add(address: string | undefined, status: number): void {
-    const given = clip(address ?? others)
-    const from = this.#counts.has(given) || this.#counts.size < mostAddresses ? given : others
-    const before = this.#counts.get(from)
-    if (before !== undefined) {
-      before.times++
-      before.status = status
-      return
-    }
-    this.#counts.set(from, { times: 0, status })
-    this.#note(from, 1, status)
-    this.#timer ??= this.#clock.setTimeout(() => this.flush(), everyMs, true)
+  /** `others`: what is noted where too many kinds are told apart already. `many`: what is kept of it where it is only counted. */
+  add(kind: string, what: What, others: What, many = what): void {
+    const known = this.#counts.has(`=${kind}`) || this.#counts.size < this.#parts.most
+    const [key, one, counted] = known ? [`=${kind}`, what, many] : ['', others, others]
+    const count = this.#counts.get(key) ?? { seen: 0, times: 0, what: counted }
+    this.#counts.set(key, count)
+    this.#timer ??= this.#parts.clock.setTimeout(() => this.flush(), everyMs, true)
+    if (count.seen++ < (this.#parts.each ?? 1)) return this.#parts.note(one, 1)
+    count.times++
+    count.what = counted
   }
 
   flush(): void {
     this.#timer?.()
     this.#timer = undefined
-    for (const [from, { times, status }] of this.#counts) if (times > 0) this.#note(from, times, status)
+    for (const { times, what } of this.#counts.values()) if (times > 0) this.#parts.note(what, times)
     this.#counts.clear()
   }
 }

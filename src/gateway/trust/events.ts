@@ -63,14 +63,6 @@ export function upstreamNews(
   return setting === undefined || setting === false ? silent : new UpstreamEvents(setting, server, parts)
 }
 
-/** The upstream that an event is about; undefined where it is none of these. */
-export function upstreamOfEvent(name: string): string | undefined {
-  const at = name.lastIndexOf('/')
-  return at > 0 && kinds.has(name.slice(at + 1)) ? name.slice(0, at) : undefined
-}
-
-const kinds: ReadonlySet<string> = new Set(['resource_updated', 'list_changed'])
-
 class UpstreamEvents implements UpstreamNews {
   readonly standing: UpstreamNews['standing']
   readonly #server: () => Server | undefined

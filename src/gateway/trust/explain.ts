@@ -11,7 +11,7 @@ export interface Explaining {
   readonly upstream: string
   /** Its own name at that server. */
   readonly tool: string
-  /** Default: `anonymous`. */
+  /** Default: `anonymous`, as far as rules look at it; what clients see is left out of account then. */
   readonly client?: string
   readonly principal?: string
   readonly args?: Params
@@ -41,10 +41,11 @@ export interface ExplainParts {
 
 export function explain({ clients, policy, listed }: ExplainParts, call: Explaining): Explained {
   const { upstream, tool, client = unnamed.http, principal, args = {} } = call
+  const known = call.client === undefined ? undefined : clients.get(call.client)
   const own = policy.for(upstream, tool)
   const judged = { client, principal, args }
   const about = own.about(judged).map(({ rule }) => rule.name)
-  if (clients.get(client)?.sees('tool', upstream, tool) === false) return { do: 'hidden', rule: 'clients', listed: false, about }
+  if (known?.sees('tool', upstream, tool) === false) return { do: 'hidden', rule: 'clients', listed: false, about }
   const verdict = own.judge(judged)
   const [dedupe, cost, scopes] = [own.say('dedupe', judged), own.say('cost', undefined), own.say('scopes', undefined)]
   return {

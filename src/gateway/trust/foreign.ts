@@ -4,17 +4,14 @@
  * something of the server's own tools and results goes on, and never in the gateway's name. Neither does a server name itself where the
  * gateway answers.
  */
-import { NS } from '../../core/namespace.ts'
-import { relatedTaskKey } from '../../features/mcp/tasks/messages.ts'
+import { authored } from '../../engine/reserved.ts'
 import { operationalExtension } from '../../features/reliability/cost/messages.ts'
 import { referencesExtension } from '../../features/reliability/data-references/messages.ts'
 import { mediaExtension } from '../../features/reliability/media/messages.ts'
 import { problemExtension } from '../../features/reliability/problem/messages.ts'
-import { provenanceExtension, recordsIn } from '../../features/reliability/provenance/messages.ts'
+import { provenanceExtension } from '../../features/reliability/provenance/messages.ts'
 import { stateExtension } from '../../features/reliability/session-state/messages.ts'
 import { streamingExtension } from '../../features/reliability/streaming/messages.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
-import { envelopeKeys, serverInfoKey } from '../../revisions/index.ts'
 
 type Meta = Readonly<Record<string, unknown>>
 
@@ -31,7 +28,7 @@ const inDefinitions: ReadonlySet<string> = new Set([operationalExtension, mediaE
 
 /** The `_meta` of a definition, as it is shown. */
 export function definitionMeta(meta: unknown): Meta | undefined {
-  return kept(meta, inDefinitions)
+  return authored(meta, '', inDefinitions)
 }
 
 /** The same result, with as much of its `_meta` as goes on. `gateway`: how that names itself. */
@@ -44,36 +41,5 @@ export function cleaned<R extends { readonly _meta?: Meta | undefined }>(result:
 }
 
 export function resultMeta(meta: unknown, gateway: string): Meta | undefined {
-  const rest = kept(meta, inResults)
-  const records = recordsIn(rest)
-  if (rest === undefined || records?.some(record => isStampOf(record, gateway)) !== true) return rest
-  return { ...rest, [provenanceExtension]: records.map(record => (isStampOf(record, gateway) ? unstamped(record) : record)) }
-}
-
-function isStampOf(record: unknown, gateway: string): record is Meta {
-  return isRecord(record) && isRecord(record['stamp']) && record['stamp']['server'] === gateway
-}
-
-function unstamped({ stamp: _, ...record }: Meta): Meta {
-  return record
-}
-
-/** The same object where there is nothing to leave out; undefined where nothing is left. */
-function kept(meta: unknown, allowed: ReadonlySet<string>): Meta | undefined {
-  if (!isRecord(meta)) return undefined
-  let [all, some] = [true, false]
-  for (const key in meta) {
-    if (goesOn(key, allowed)) some = true
-    else all = false
-  }
-  if (all || !some) return some ? meta : undefined
-  return Object.fromEntries(Object.entries(meta).filter(([key]) => goesOn(key, allowed)))
-}
-
-const prefix = `${NS}/`
-/** What every message of a wire says of who sends it, and of tasks that only its sender knows. */
-const ofTheWire: ReadonlySet<string> = new Set([...envelopeKeys, serverInfoKey, relatedTaskKey])
-
-function goesOn(key: string, allowed: ReadonlySet<string>): boolean {
-  return key.startsWith(prefix) ? allowed.has(key) : !ofTheWire.has(key)
+  return authored(meta, gateway, inResults)
 }

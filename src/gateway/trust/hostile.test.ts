@@ -3,12 +3,16 @@ import { z } from 'zod'
 import { clientOf, gatewayBefore, type Upstream, upstreamOf } from '../../../test/gateway/world.ts'
 import { oracle } from '../../../test/oracle/index.ts'
 import { connect } from '../../client/index.ts'
-import { createServer, jsonSchema, reply, text } from '../../server/index.ts'
+import { type ReplyParts, RuntimeReply } from '../../features/mcp/tools/result.ts'
+import { createServer, jsonSchema, text } from '../../server/index.ts'
 import { memoryStore } from '../../stores/index.ts'
 import { memoryPair } from '../../testing/index.ts'
 import type { Gateway } from '../gateway.ts'
 import type { GatewayOptions } from '../options.ts'
 import type { GatewayRule } from './settings.ts'
+
+/** What a server of another make answers: ours would let no author write these. */
+const reply = (parts: ReplyParts): RuntimeReply => new RuntimeReply(parts)
 
 const secret = 'a secret of all gateways, of some length'
 const tokens = { ci: 'a-token-of-the-ci-0123456789', ops: 'a-token-of-operations-0123456' }

@@ -6,7 +6,7 @@ import type { Target } from '../../client/target.ts'
 import { digest, digestText } from '../../core/digest.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
+import { type Awaitable, isRecord } from '../../jsonrpc/message.ts'
 import { put } from '../../stores/ops.ts'
 import type { Store } from '../../stores/store.ts'
 import { storeWithin } from '../../stores/within.ts'
@@ -30,6 +30,10 @@ export interface LaunchesParts {
   approveBy(upstream: string): string
   /** It is held, or told of, for the first time. */
   held(launch: HeldLaunch): void
+  /** The operator's own file says it: it is applied, and told. */
+  changed(launch: HeldLaunch): void
+  /** Asked once before that, where somebody can be asked. It is held meanwhile. */
+  readonly ask?: ((launch: HeldLaunch) => Awaitable<boolean>) | undefined
   /** The server may be started now. */
   relaunch(upstream: string): void
 }
@@ -80,15 +84,34 @@ export class Launches {
   }
 
   /** Throws where a server is not to be started, or called, in this way. The first one that is seen is right. */
-  async admit(upstream: string, target: Target): Promise<void> {
+  async admit(upstream: string, target: Target, pinned = true): Promise<void> {
     if (this.#mode === 'off') return
     const held = await this.#compare(upstream, target, true)
     if (held === undefined) return void this.#held.delete(upstream)
-    if (!this.#told.has(held.id)) this.#parts.held(held)
+    const first = !this.#told.has(held.id)
     this.#told.add(held.id)
+    if (!pinned && (this.#parts.ask === undefined || this.#mode === 'warn')) return this.#apply(held, first)
+    if (first && pinned) this.#parts.held(held)
     if (this.#mode === 'warn') return
+    if (first && !pinned) void this.#ask(held)
     this.#held.set(upstream, held)
     throw new LaunchHeld(held.why)
+  }
+
+  /** From now on this way is the one. */
+  async #apply(held: Waiting, tells: boolean): Promise<void> {
+    await this.#keep(held.upstream, held.launch)
+    this.#held.delete(held.upstream)
+    if (tells) this.#parts.changed(held)
+  }
+
+  async #ask(held: Waiting): Promise<void> {
+    // Where it cannot be asked about, it is held as any other.
+    const yes = await Promise.resolve(this.#parts.ask?.(held)).catch(() => undefined)
+    if (yes === undefined) return this.#parts.held(held)
+    if (!yes) return this.refuse(held.id)
+    await this.#apply(held, true)
+    this.#parts.relaunch(held.upstream)
   }
 
   /** What would be held, without anything being kept of it. */
@@ -166,6 +189,12 @@ export class Launches {
       // It was closed: there is nothing more to start.
     }
   }
+}
+
+/** In words for whoever wrote it, or did not. */
+export function changedText({ upstream, changes }: Pick<HeldLaunch, 'upstream' | 'changes'>): string {
+  const shown = changes.slice(0, 5).join('; ')
+  return `The file starts ${quoted(upstream)} in another way than before: ${shown}${changes.length > 5 ? '; …' : ''}`
 }
 
 async function keyOf(upstream: string): Promise<string> {

@@ -9,6 +9,7 @@ import { knownOf } from '../../core/log-trace.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { ownerOf } from '../../engine/owner.ts'
 import { type Awaitable, isRecord, isThenable } from '../../jsonrpc/message.ts'
+import { subjectOf } from './clients.ts'
 import type { GatewayNote } from './notes.ts'
 
 /** `whole`: with the arguments themselves, as far as a line holds them, and without what looks like a secret. */
@@ -26,8 +27,9 @@ export function factsOf(note: GatewayNote, whole: boolean): Awaitable<AuditFacts
 }
 
 /** Of what is no call. */
-function factsBeside({ client, upstream, tool, outcome, rule, code, by, correlation, from, times }: GatewayNote): AuditFacts {
-  const more = { client: said(client), server: said(upstream), tool: said(tool), rule, code, by, from, times }
+function factsBeside(note: GatewayNote): AuditFacts {
+  const { client, subject, upstream, tool, outcome, method, rule, code, by, correlation, from, times } = note
+  const more = { client: said(client), subject, server: said(upstream), tool: said(tool), method, rule, code, by, from, times }
   return { event: 'noted', correlation, owner: '', target: tool, outcome, more }
 }
 
@@ -38,13 +40,13 @@ function factsIn(
   digest: string | undefined,
   shown: string | undefined,
 ): AuditFacts {
-  const subject = caller.principal?.subject ?? caller.principal?.id
+  const subject = subjectOf(caller)
   const input_digest = digest === undefined ? undefined : `sha256:${digest}`
   return {
     event: outcome === 'begun' ? 'call_begun' : 'call_ended',
     correlation: correlation ?? correlated,
     owner,
-    target: String(params['name']),
+    target: String(params['name'] ?? params['uri'] ?? tool),
     outcome,
     more: { client, subject, server: said(upstream), tool, ms, rule, code, by, input_digest, arguments: shown },
   }

@@ -40,9 +40,13 @@ export interface GatewayNote {
   readonly correlation?: string | undefined
   /** Who has decided it. */
   readonly by?: string | undefined
-  /** The address from which it came, and how often, where nobody is known. */
+  /** The address from which it came, where nobody is known. */
   readonly from?: string | undefined
+  /** How often, where one line is about many of a kind. */
   readonly times?: number | undefined
+  /** Of what is no call of a tool: what was asked for, and by whom. */
+  readonly method?: string | undefined
+  readonly subject?: string | undefined
   /** The call that it is about: whose it is, by which name, and with what. */
   readonly exchange?: Exchange | undefined
 }

@@ -10,7 +10,7 @@ import type { CostFacts } from '../../features/reliability/cost/facts.ts'
 import { offeredCost } from '../../features/reliability/cost/messages.ts'
 import type { Params } from '../../jsonrpc/message.ts'
 import type { ToolOptions } from '../../server/api.ts'
-import type { Clients } from './clients.ts'
+import { type Clients, subjectOf } from './clients.ts'
 import type { Decided, Judged, ToolPolicy, Verdict } from './policy.ts'
 import type { TrustSettings } from './settings.ts'
 
@@ -45,8 +45,7 @@ export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool):
 }
 
 export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params): Judged {
-  const { principal } = caller
-  return { client: clients.nameOf(caller), principal: principal?.subject ?? principal?.id, args }
+  return { client: clients.nameOf(caller), principal: subjectOf(caller), args }
 }
 
 const channels = { client: undefined, operator: 'queue', either: 'either' } as const
@@ -64,7 +63,8 @@ function confirmOf(
       const asked = judged(args, caller)
       const verdict = decided.get(call) ?? policy.judge(asked)
       if (verdict.do !== 'ask') return false
-      const { by = 'either', message = shownCall(args), risk, wait = approvals.wait } = verdict.by ?? {}
+      // Whoever calls does not answer for itself, unless a rule says so in words.
+      const { by = 'operator', message = shownCall(args), risk, wait = approvals.wait } = verdict.by ?? {}
       const channel = channels[by]
       return {
         about: aboutCall(policy, verdict, asked),

@@ -215,6 +215,18 @@ export class Policy {
     return this.#of(kind, upstream, name, this.#otherwise === 'deny' ? 'deny' : 'allow')
   }
 
+  /** How much of one kind at a server a caller is refused, whatever it is called and whenever. */
+  refused(kind: Kind, upstream: string, client: string, principal: string | undefined): 'all' | 'some' | 'none' {
+    const about = this.#rules.filter(
+      read => read.host !== undefined && fits(read.client, client) && fits(read.principal, principal),
+    )
+    const denied = about.filter(({ rule, fixed }) => rule.do === 'deny' && fixed).map(read => read.covers(kind, upstream))
+    if (denied.includes('all')) return 'all'
+    const open = about.some(read => read.rule.do !== 'deny' && read.covers(kind, upstream) !== 'none')
+    if (this.#otherwise === 'deny') return open ? 'some' : 'all'
+    return denied.includes('some') ? 'some' : 'none'
+  }
+
   #of(kind: Kind, upstream: string, name: string, otherwise: Verdict['do']): ToolPolicy {
     const rules = this.#rules.filter(read => read.isAbout(kind, upstream, name))
     return new ToolPolicy(upstream, name, rules, otherwise, this.#counts, this.#clock)

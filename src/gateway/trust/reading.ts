@@ -1,10 +1,11 @@
 /** What rules refuse of resources and prompts: reading them, watching them, and having their arguments completed. */
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Layer } from '../../engine/stages.ts'
+import { aimOf } from '../../features/mcp/authorization/messages.ts'
 import { denied } from './gate.ts'
 import { judgedOf } from './options.ts'
 import type { ToolPolicy, Verdict } from './policy.ts'
-import { aimOf, readingOf, type SightParts } from './sight.ts'
+import { readingOf, type SightParts } from './sight.ts'
 
 export function readingLayer(parts: SightParts): Layer {
   return {

@@ -24,6 +24,8 @@ export interface ReadRule {
   readonly fixed: boolean
   readonly kinds: readonly Kind[]
   isAbout(kind: Kind, upstream: string, name: string): boolean
+  /** How much of one kind at a server it is about, whatever that is called. */
+  covers(kind: Kind, upstream: string): 'all' | 'some' | 'none'
 }
 
 /** What a rule can be about. */
@@ -80,6 +82,10 @@ export function readRule(rule: GatewayRule): ReadRule {
       const patterns = about.get(kind)
       if (kind !== 'resource' || patterns === undefined) return fits(patterns, name)
       return rule.do === 'allow' ? fitsAll(patterns, name) : fitsAny(patterns, name)
+    },
+    covers: (kind, server) => {
+      if (!about.has(kind) || !fits(servers, server)) return 'none'
+      return about.get(kind)?.includes('*') === false ? 'some' : 'all'
     },
   }
 }

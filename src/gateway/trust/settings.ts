@@ -6,8 +6,15 @@ import type { Hours, Rate } from '../../host/policy/rule.ts'
 
 type Some = string | readonly string[]
 
-/** Whose tokens are taken: those of an OAuth authorization server, or one for each client, kept by both sides. */
-export type AuthSettings = Omit<OAuthOptions, 'verify'> | { readonly tokens: Readonly<Record<string, string>> }
+/** One token for each client, by its name, kept by both sides. */
+export interface FixedTokenSettings {
+  readonly tokens: Readonly<Record<string, string>>
+  /** The URL by which clients reach the gateway. Needed to listen on an address that is not loopback. */
+  readonly resource?: string
+}
+
+/** Whose tokens are taken: those of an OAuth authorization server, or one for each client. */
+export type AuthSettings = Omit<OAuthOptions, 'verify'> | FixedTokenSettings
 
 /** So much in each period, for all of a client together. */
 export interface ClientBudget {
@@ -18,7 +25,8 @@ export interface ClientBudget {
 
 /**
  * A name for callers. Who has no token is `local` on a pipe and in memory, and `anonymous` over HTTP; whose token no client names is
- * `unlisted`. In texts a star stands for any characters.
+ * `unlisted`. As soon as clients are given, a caller that is none of them sees nothing, and each of its requests is refused. In texts
+ * a star stands for any characters.
  */
 export interface ClientSettings {
   /** Subjects of tokens. */
@@ -57,7 +65,11 @@ export interface GatewayRule {
   /** From then on it counts no more: ISO 8601. */
   readonly until?: string
   readonly do?: 'allow' | 'deny' | 'ask'
-  /** Of `ask`: the client's user, whoever runs the gateway, or the latter where the client cannot ask. Default `either`. */
+  /**
+   * Of `ask`, who answers. `operator`: whoever runs the gateway. `client`: the user of the calling client, as that client reports it; a
+   * client can say yes by itself, so use it only for clients that you trust. `either`: the client where it can ask its user, else the
+   * operator. Default `operator`.
+   */
   readonly by?: 'client' | 'operator' | 'either'
   /** What is told or asked instead of our own words; `{name}` stands for that argument. */
   readonly message?: string

@@ -2,40 +2,52 @@
 import type { Exchange } from '../../engine/exchange.ts'
 import { ListPage } from '../../engine/paging.ts'
 import type { Layer } from '../../engine/stages.ts'
+import { aimingMethods, aimOf } from '../../features/mcp/authorization/messages.ts'
 import type { Caller } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import type { Clients } from './clients.ts'
-import { upstreamOfEvent } from './events.ts'
 import type { Policy, ToolPolicy } from './policy.ts'
 import type { Kind } from './rules.ts'
-import type { TrustSettings } from './settings.ts'
+import { showsEvent } from './seen-events.ts'
+import { strangerLayer } from './strangers.ts'
 import type { Views } from './views.ts'
+import type { Visibility } from './visibility.ts'
+
+/** What a client can be shown. Rules speak of templates as of resources. */
+export type Shown = Kind | 'template'
 
 export interface SightParts {
   readonly clients: Clients
+  readonly visibility: Visibility
   readonly views: Views
   /** By the name under which clients see it. */
   readonly tools: ReadonlyMap<string, ToolPolicy>
   readonly policy: () => Policy
-  readonly listed: () => TrustSettings['listed']
   /** Where a prompt or a resource, by the name or address that clients see, is from, and its name there; of a tool one that is down. */
-  originOf(kind: Kind, exposed: string): { readonly upstream: string; readonly own: string } | undefined
+  originOf(kind: Shown, exposed: string): { readonly upstream: string; readonly own: string } | undefined
 }
 
 /** Of use where somebody does not see all. */
 export function sightLayers(parts: SightParts): readonly Layer[] {
-  return [listLayer(parts), hiddenLayer(parts), listenLayer(parts)]
+  return [strangerLayer(parts.clients), listLayer(parts), hiddenLayer(parts), listenLayer(parts)]
 }
 
-/** Whether something is told of to a caller, where it is not asked for: what has changed, what can be heard of. */
-export function shows(parts: SightParts, caller: Caller, kind: 'tool' | 'resource' | 'event', name: string): boolean {
-  if (!parts.views.differ) return true
+/** Whether something is told of to a caller, where it is not asked for: what has changed, what can be heard of, what has happened. */
+export function shows(
+  parts: SightParts,
+  caller: Caller,
+  kind: 'tool' | 'resource' | 'event',
+  name: string,
+  payload?: unknown,
+): boolean {
+  const { visibility } = parts
+  if (!visibility.limits) return true
   if (kind === 'tool') return !parts.views.of(caller).hidden.has(name)
-  if (kind === 'resource') return sees(parts, caller, kind, name) && !refused(parts, caller, kind, name)
-  const upstream = upstreamOfEvent(name)
-  return upstream === undefined || parts.clients.of(caller)?.seesUpstream(upstream) !== false
+  if (kind === 'event') return showsEvent(visibility, caller, name, payload)
+  const place = parts.originOf('resource', name)
+  return place === undefined || visibility.reads(caller, 'resource', place)
 }
 
 /** Lists, their member, and how their items are named. */
@@ -57,7 +69,7 @@ function listLayer(parts: SightParts): Layer {
     stage: 'enter',
     methods: [...lists.keys()],
     when: ({ route, caller }) => {
-      if (!views.differ) return false
+      if (!parts.visibility.limits) return false
       if (clients.of(caller)?.free === false) return true
       return route.method.name === 'tools/list' ? views.of(caller).hidden.size > 0 : parts.policy().decidesReading
     },
@@ -88,9 +100,11 @@ function seen(
   const items = page[member]
   if (!Array.isArray(items)) return page
   const { hidden } = parts.views.of(caller)
-  const kind = member === 'prompts' ? 'prompt' : 'resource'
-  const readable = (name: string): boolean =>
-    sees(parts, caller, kind, name) && (parts.listed() === 'all' || !refused(parts, caller, kind, name))
+  const kind = member === 'prompts' ? 'prompt' : member === 'resources' ? 'resource' : 'template'
+  const readable = (name: string): boolean => {
+    const place = parts.originOf(kind, name)
+    return place === undefined || parts.visibility.lists(caller, ruledAs(kind), place)
+  }
   const shows = (item: Readonly<Record<string, unknown>>): boolean => {
     const name = String(item[named])
     return member === 'tools' ? !hidden.has(name) : readable(name)
@@ -98,53 +112,32 @@ function seen(
   return { ...page, [member]: items.filter(shows), cacheScope: 'private' }
 }
 
-/** Whether its client is shown it. */
-function sees(parts: SightParts, caller: Caller, kind: Kind, exposed: string): boolean {
+/** Whether its client is given it. */
+export function sees(parts: SightParts, caller: Caller, kind: Shown, exposed: string): boolean {
   const client = parts.clients.of(caller)
   if (client === undefined || client.free) return true
   const policy = kind === 'tool' ? parts.tools.get(exposed) : undefined
-  if (policy !== undefined) return client.sees('tool', policy.upstream, policy.tool)
-  const origin = parts.originOf(kind, exposed)
-  if (origin === undefined) return true
-  return kind === 'tool' ? client.seesUpstream(origin.upstream) : client.sees(kind, origin.upstream, origin.own)
-}
-
-/** Whether a rule refuses it, whenever it is read. */
-function refused(parts: SightParts, caller: Caller, kind: 'prompt' | 'resource', exposed: string): boolean {
-  const policy = readingOf(parts, kind, exposed)
-  return policy?.refusesAll(parts.clients.nameOf(caller), caller.principal?.subject ?? caller.principal?.id) === true
+  const place = policy === undefined ? parts.originOf(kind, exposed) : { upstream: policy.upstream, own: policy.tool }
+  return place === undefined || parts.visibility.given(caller, kind === 'template' ? 'resource' : kind, place)
 }
 
 /** What rules say of a resource or a prompt; undefined: nothing, or it is offered by nobody. */
-export function readingOf(parts: SightParts, kind: 'prompt' | 'resource', exposed: string): ToolPolicy | undefined {
+export function readingOf(parts: SightParts, kind: Read, exposed: string): ToolPolicy | undefined {
   const policy = parts.policy()
   const origin = policy.decidesReading ? parts.originOf(kind, exposed) : undefined
-  return origin && policy.reading(kind, origin.upstream, origin.own)
+  return origin && policy.reading(ruledAs(kind), origin.upstream, origin.own)
 }
 
-/** What a request aims at; undefined where it aims at nothing that could be hidden. */
-export function aimOf({ route, params }: Exchange): readonly [Kind, string] | undefined {
-  switch (route.method.name) {
-    case 'tools/call':
-      return ['tool', String(params['name'])]
-    case 'prompts/get':
-      return ['prompt', String(params['name'])]
-    case 'resources/read':
-    case 'resources/subscribe':
-      return ['resource', String(params['uri'])]
-    case 'completion/complete': {
-      const ref = isRecord(params['ref']) ? params['ref'] : {}
-      return ref['uri'] === undefined ? ['prompt', String(ref['name'])] : ['resource', String(ref['uri'])]
-    }
-    default:
-      return undefined
-  }
+type Read = Exclude<Shown, 'tool'>
+
+function ruledAs(kind: Read): 'prompt' | 'resource' {
+  return kind === 'prompt' ? kind : 'resource'
 }
 
 function hiddenLayer(parts: SightParts): Layer {
   return {
     stage: 'enter',
-    methods: ['tools/call', 'prompts/get', 'resources/read', 'resources/subscribe', 'completion/complete'],
+    methods: aimingMethods,
     when: exchange => {
       if (parts.clients.of(exchange.caller)?.free !== false) return false
       const aim = aimOf(exchange)
@@ -160,7 +153,7 @@ function listenLayer(parts: SightParts): Layer {
   return {
     stage: 'enter',
     methods: ['subscriptions/listen'],
-    when: ({ caller }) => parts.clients.of(caller)?.free === false || parts.policy().decidesReading,
+    when: () => parts.visibility.limits,
     run: (exchange, next) => {
       exchange.params = watched(parts, exchange)
       return next()
@@ -173,13 +166,12 @@ function watched(parts: SightParts, { params, caller }: Exchange): Params {
   const wishes = isRecord(params['notifications']) ? params['notifications'] : {}
   const uris = wishes['resourceSubscriptions']
   if (!Array.isArray(uris)) return params
-  const heard = (uri: string): boolean => sees(parts, caller, 'resource', uri) && !refused(parts, caller, 'resource', uri)
-  const resourceSubscriptions = uris.filter(uri => heard(String(uri)))
+  const resourceSubscriptions = uris.filter(uri => shows(parts, caller, 'resource', String(uri)))
   return { ...params, notifications: { ...wishes, resourceSubscriptions } }
 }
 
 /** The words of what is not there at all. */
-function absent(aim: readonly [Kind, string] | undefined): McpError {
+export function absent(aim: readonly [Shown, string] | undefined): McpError {
   const [kind, name] = aim ?? ['tool', '']
   if (kind === 'tool') return new McpError('unknown-tool', `There is no tool "${clip(name)}"; tools/list names those there are`)
   if (kind === 'prompt')

@@ -2,6 +2,7 @@
  * What a gateway adds to servers that know nothing of it: rules, approvals, budgets, pins, an audit log, who sees what. Most of it is
  * said by the options that an author would write of a tool; this is where it hangs together.
  */
+import type { Authorization } from '../../auth/resource/options.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Trace } from '../../core/log-trace.ts'
 import type { Exchange } from '../../engine/exchange.ts'
@@ -11,10 +12,10 @@ import type { WaitingCall } from '../../features/reliability/confirmation/queue.
 import type { SharedQuota } from '../../features/reliability/cost/server.ts'
 import { provenanceExtension } from '../../features/reliability/provenance/messages.ts'
 import { Counts } from '../../host/policy/counts.ts'
-import type { Caller } from '../../jsonrpc/connection.ts'
+import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import type { Awaitable } from '../../jsonrpc/message.ts'
 import type { Server } from '../../server/api.ts'
-import type { Auth } from '../../server/auth.ts'
 import type { ServerOptions } from '../../server/options.ts'
 import type { Store } from '../../stores/store.ts'
 import type { TellNotice } from '../ops/notices.ts'
@@ -22,25 +23,26 @@ import { type Approval, approvalsOf } from './approvals.ts'
 import { type Around, aroundOf, type KnownTool } from './around.ts'
 import { authorizationOf, FixedTokens } from './auth.ts'
 import { checkTrust } from './check.ts'
-import { Clients } from './clients.ts'
+import { Clients, tokenIssuer } from './clients.ts'
 import { Denials } from './denials.ts'
 import { type UpstreamNews, upstreamNews } from './events.ts'
 import { type Explained, type Explaining, explain } from './explain.ts'
 import { decideLayer } from './gate.ts'
 import { idOf } from './held-tools.ts'
 import { invisibleIn } from './invisible.ts'
-import { Launches } from './launches.ts'
+import { changedText, type HeldLaunch, Launches } from './launches.ts'
 import { type AuditControl, Notes } from './notes.ts'
-import { type AddedOptions, judgedOf, toolOptions } from './options.ts'
+import { type AddedOptions, toolOptions } from './options.ts'
 import { heldText, ToolPins } from './pins.ts'
 import { type Counting, type Decided, Policy, type ToolPolicy } from './policy.ts'
 import { readingLayer } from './reading.ts'
-import { answeredLayer, failedCall } from './refusals.ts'
-import type { Kind } from './rules.ts'
+import { answeredLayer, failedCall, refusedNotes } from './refusals.ts'
 import type { TrustSettings } from './settings.ts'
 import { SharedCounts } from './shared-counts.ts'
-import { shows, sightLayers } from './sight.ts'
+import { type Shown, shows, sightLayers } from './sight.ts'
 import { Views } from './views.ts'
+import { Visibility } from './visibility.ts'
+import { stopWithdrawn, withdrawnFrom } from './withdrawn.ts'
 
 export interface TrustParts {
   /** The gateway, as it names itself. */
@@ -58,10 +60,12 @@ export interface TrustParts {
   readonly notice: TellNotice
   /** What somebody does who approves something of that id. */
   approveWith(id: string): string
+  /** Asks whoever runs the gateway whether what his own file says of an upstream is meant so. */
+  readonly askLaunch?: ((launch: HeldLaunch) => Awaitable<boolean>) | undefined
   /** What somebody has to do who approves how an upstream is started. */
   approveBy(upstream: string): string
   /** Where a prompt or a resource, by the name or address that clients see, is from, and its name there; of a tool one that is down. */
-  originOf(kind: Kind, exposed: string): { readonly upstream: string; readonly own: string } | undefined
+  originOf(kind: Shown, exposed: string): { readonly upstream: string; readonly own: string } | undefined
 }
 
 /** What whoever runs a gateway can ask and answer. */
@@ -81,7 +85,7 @@ export interface Trust {
   /** For `createServer`. */
   readonly serverOptions: Pick<ServerOptions, 'cost' | 'audit'>
   /** For every way of listening. */
-  readonly auth: Auth | undefined
+  readonly auth: Authorization | undefined
   readonly pins: Pick<ToolPins, 'look' | 'approve'>
   readonly launches: Pick<Launches, 'admit'>
   readonly around: Around
@@ -94,14 +98,16 @@ export interface Trust {
   forget(exposed: string): void
   /** Looks for text that nobody can see in what is no tool: those are looked at where they are pinned. */
   inspect(upstream: string, items: readonly { readonly name: string }[]): void
-  /** Whether a caller may read a resource that is in no list. */
-  readable(place: { readonly upstream: string; readonly own: string }, exchange: Exchange): boolean
+  /** What a caller may know of. */
+  readonly visibility: Visibility
   /** What upstreams say of themselves. */
   readonly news: UpstreamNews
   /** Somebody's token was not taken. */
   denied(status: number, address: string | undefined): void
   /** Other settings, from the next call on. Those that are no part of `changeable` stay as they were. */
   change(settings: TrustSettings): void
+  /** Stops what callers may not do any more by the settings that count now. Gives what is to be asked of calls that wait for them. */
+  withdraw(): (first: Exchange) => boolean
   close(): Promise<void>
 }
 
@@ -116,14 +122,19 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   const ruled = (): Policy => new Policy(settings.rules ?? [], settings.otherwise ?? 'allow', clock, counts)
   let policy = ruled()
   const notes = new Notes({ store, clock, audit: settings.audit, notice: parts.notice, failed })
-  const denials = new Denials(clock, (from, times, status) =>
-    notes.note({ client: '', upstream: '', tool: '', outcome: 'refused', code: `TOKEN_REFUSED_${status}`, from, times }),
-  )
+  const denials = new Denials<readonly [from: string, status: number]>({
+    clock,
+    most: 100,
+    note: ([from, status], times) =>
+      notes.note({ client: '', upstream: '', tool: '', outcome: 'refused', code: `TOKEN_REFUSED_${status}`, from, times }),
+  })
+  const refused = refusedNotes(clock, notes)
   const policies = new Map<string, ToolPolicy>()
   const tools = new Map<string, KnownTool>()
   const decided: Decided = new WeakMap()
   const noted = new WeakSet<object>()
   const views = new Views({ clients, policy: () => policy, tools: policies, listed: () => settings.listed })
+  const visibility = new Visibility({ clients, views, policy: () => policy, listed: () => settings.listed })
   const flagged = (upstream: string, tool: string, found: string): void => {
     trace('tool-flagged', { upstream, tool, found })
     notes.note({ client: '', upstream, tool, outcome: 'held', rule: 'invisible-text', code: found })
@@ -159,6 +170,13 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
       parts.notice({ kind: 'launch-held', id, message: why.message, fix: why.fix })
       notes.note({ client: '', upstream, tool: '', outcome: 'held', rule: 'pins', code: why.code })
     },
+    changed: launch => {
+      const { upstream, changes, why, id } = launch
+      trace('launch-changed', { upstream, changes })
+      parts.notice({ kind: 'launch-changed', id, message: changedText(launch), fix: 'If that was not you, correct the file' })
+      notes.note({ client: '', upstream, tool: '', outcome: 'approved', rule: 'pins', code: why.code, by: 'file' })
+    },
+    ask: parts.askLaunch,
   })
   const waits = ({ id, tool, principal, about = {} }: WaitingCall): void => {
     const who = [about['client'], principal].filter(each => each !== undefined).join(', ')
@@ -169,23 +187,20 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   const news = upstreamNews(settings.events, () => face, { store: parts.shared ? store : undefined, clock, failed })
   /** From when on somebody does not see all; most gateways never need it. */
   let hide: () => void = () => {}
+  const auth = authorizationOf(settings.auth, fixed)
+  /** Who may not call any more by the last change. */
+  let shutOut: (principal: Principal) => boolean = () => false
+  const sight = { clients, views, visibility, tools: policies, originOf: parts.originOf, policy: () => policy }
   const attach = (server: Server): void => {
     face = server
-    const sight = {
-      clients,
-      views,
-      tools: policies,
-      originOf: parts.originOf,
-      policy: () => policy,
-      listed: () => settings.listed,
-    }
+    server.engine.inFlight.keepsAll = true
     hide = () => {
       hide = () => {}
-      server.engine.shows = (caller, kind, name) => shows(sight, caller, kind, name)
+      server.engine.shows = (caller, kind, name, payload) => shows(sight, caller, kind, name, payload)
       server.engine.extend({ layers: sightLayers(sight) })
     }
-    if (views.differ) hide()
-    const refusals = { clients, notes, noted, tools, policies }
+    if (visibility.limits) hide()
+    const refusals = { clients, notes, refused, noted, tools, policies }
     if (settings.audit !== false) server.engine.onFail.add((exchange, error) => failedCall(refusals, exchange, error))
     const layers = [
       ...(settings.audit === false ? [] : [answeredLayer(refusals)]),
@@ -197,7 +212,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   }
   return {
     serverOptions: serverOptionsOf(clients),
-    auth: authorizationOf(settings.auth, fixed),
+    auth,
     pins,
     launches,
     around: aroundOf({
@@ -236,10 +251,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
         if (found !== undefined) flagged(upstream, clip(item.name), found)
       }
     },
-    readable: ({ upstream, own }, { caller }) => {
-      if (clients.of(caller)?.sees('resource', upstream, own) === false) return false
-      return policy.reading('resource', upstream, own).judge(judgedOf(clients, caller, {})).do !== 'deny'
-    },
+    visibility,
     news,
     change: next => {
       checkTrust(next)
@@ -249,12 +261,24 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
       views.reset()
       pins.change(next.pins ?? 'block')
       launches.change(next.pins ?? 'block')
-      if (next.auth !== undefined && 'tokens' in next.auth) fixed.take(next.auth.tokens)
-      if (views.differ) hide()
+      if (visibility.limits) hide()
+      // Also where there are none any more: other ways to authorize count only after a restart.
+      const revoked = fixed.take(next.auth !== undefined && 'tokens' in next.auth ? next.auth.tokens : {})
+      const isRevoked = ({ issuer, subject = '' }: Principal): boolean => issuer === tokenIssuer && revoked.has(subject)
+      shutOut = principal => isRevoked(principal) || clients.isStranger({ principal, carrier: 'http' })
+      auth?.disconnect(shutOut)
     },
-    denied: (status, address) => denials.add(address, status),
+    withdraw: () => {
+      if (face !== undefined) stopWithdrawn(face.engine, sight)
+      return first => {
+        const { principal } = first.caller
+        return (principal !== undefined && shutOut(principal)) || withdrawnFrom(sight, first) !== undefined
+      }
+    },
+    denied: (status, address = 'elsewhere') => denials.add(clip(address), [clip(address), status], ['elsewhere', status]),
     close: async () => {
       denials.flush()
+      refused.flush()
       pins.close()
       launches.close()
       await news.close()

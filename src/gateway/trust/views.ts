@@ -4,7 +4,7 @@
  */
 import { permits } from '../../features/mcp/authorization/messages.ts'
 import type { Caller } from '../../jsonrpc/connection.ts'
-import type { Clients } from './clients.ts'
+import { type Clients, subjectOf } from './clients.ts'
 import type { Policy, ToolPolicy } from './policy.ts'
 import type { TrustSettings } from './settings.ts'
 
@@ -71,8 +71,4 @@ export class Views {
     const client = clients.nameOf(caller)
     return listed() === 'all' ? client : `${client}\n${policy().tells(subjectOf(caller), scopes => permits(caller, scopes))}`
   }
-}
-
-function subjectOf({ principal }: Caller): string | undefined {
-  return principal?.subject ?? principal?.id
 }

@@ -23,8 +23,10 @@ export interface UpstreamAuth {
   readonly clientMetadataUrl?: string
   /** Scopes to ask for beside those that the server names. */
   readonly scopes?: readonly string[]
-  /** The authorization server that the client is registered at; another one is refused. */
+  /** The authorization server that the client is registered at; another one is refused. Default: the first one that the server names. */
   readonly issuer?: string
+  /** Its token endpoint; another one in its metadata is refused. */
+  readonly tokenEndpoint?: string
   /** Private ranges in which authorization servers may lie: `10.1.0.0/16`. */
   readonly allow?: readonly string[]
   /** Asks for tokens that only this gateway can use, and for no others. */
@@ -57,6 +59,7 @@ const kinds: Readonly<Record<keyof UpstreamAuth, 'text' | 'texts' | 'flag'>> = {
   clientMetadataUrl: 'text',
   scopes: 'texts',
   issuer: 'text',
+  tokenEndpoint: 'text',
   allow: 'texts',
   dpop: 'flag',
 }
@@ -98,11 +101,13 @@ function memberFault(member: string, value: unknown): readonly AuthFault[] {
 
 function meaningFaults(auth: UpstreamAuth): readonly AuthFault[] {
   const given = keys.filter(name => auth[name] !== undefined)
-  const { signIn = false, clientId, algorithm, clientMetadataUrl } = auth
+  const { signIn = false, clientId, algorithm, clientMetadataUrl, tokenEndpoint } = auth
   if (given.length > 1)
     return [{ member: given[1] as string, message: `auth has ${given.join(' and ')}`, fix: 'Give one of them' }]
   if (algorithm !== undefined && !algorithms.includes(algorithm))
     return [{ member: 'algorithm', message: 'auth.algorithm is not known', fix: `Give one of ${algorithms.join(', ')}` }]
+  if (tokenEndpoint !== undefined && !URL.canParse(tokenEndpoint))
+    return [{ member: 'tokenEndpoint', message: 'auth.tokenEndpoint is no address', fix: 'Write it in full: https://…' }]
   if (!signIn && (clientId === undefined || given.length === 0))
     return [{ message: 'auth says not who the gateway is', fix: ways }]
   if (signIn && given[0]?.startsWith('privateKey') === true)

@@ -3,13 +3,15 @@
  * with the way to do it. What a caller shows to the gateway is not known here at all.
  */
 import { readFile } from 'node:fs/promises'
+import type { Binding } from '../../auth/client/binding.ts'
 import {
   type Authorization,
   type AuthorizationContext,
   AuthorizationError,
   type AuthorizationRule,
   type Browser,
-  clientCredentials,
+  bindingOf,
+  boundCredentials,
   oauth,
   type TokenStorage,
 } from '../../auth/client/index.ts'
@@ -24,6 +26,20 @@ export interface CredentialsParts {
   tokens(): TokenStorage
   /** What somebody has to do to sign in at a server. */
   signInBy(upstream: string, server: URL): string
+  /** To whom the secret of an entry belongs: remembered however often its server is connected to, and whatever else in the entry changes. */
+  binding(auth: UpstreamAuth, server: URL): Binding
+}
+
+/** By what makes an entry another one to an authorization server. */
+export function bindings(): CredentialsParts['binding'] {
+  const known = new Map<string, Binding>()
+  return (auth, { href }) => {
+    const { clientId, issuer, tokenEndpoint } = auth
+    const key = JSON.stringify([href, clientId, issuer, tokenEndpoint])
+    const binding = known.get(key) ?? bindingOf(auth, clientId, true)
+    known.set(key, binding)
+    return binding
+  }
 }
 
 /** The server will not have the gateway as it is now. */
@@ -57,40 +73,49 @@ export function credentialsFor(upstream: string, auth: UpstreamAuth | Authorizat
     authorizer: context => {
       const made = 'authorizer' in auth ? auth.authorizer(context) : undefined
       const load = async (): Promise<Credentials> =>
-        made ?? (await authorizationBy(auth as UpstreamAuth, parts.tokens, nobody)).authorizer(context)
+        made ?? (await authorizationOf(auth as UpstreamAuth, context.server, parts)).authorizer(context)
       return new UpstreamCredentials(made, load, error => told(error, context))
     },
   }
 }
 
 /** The way that the settings stand for. Files are read now, so that what was put in their place since counts. */
-export async function authorizationBy(auth: UpstreamAuth, tokens: () => TokenStorage, browser: Browser): Promise<Authorization> {
-  const { signIn = false, clientId, clientSecretFile, privateKeyFile, algorithm, keyId, clientMetadataUrl } = auth
-  const clientSecret = auth.clientSecret ?? (await contentOf(clientSecretFile))
-  const { scopes, issuer, allow, dpop } = auth
-  const common = {
+async function authorizationOf(auth: UpstreamAuth, server: URL, parts: CredentialsParts): Promise<Authorization> {
+  if (auth.signIn === true) return signInWith(auth, parts.tokens(), nobody)
+  const { clientId = '', privateKeyFile, algorithm, keyId } = auth
+  const privateKey = auth.privateKey ?? (await contentOf(privateKeyFile))
+  const options = {
+    ...(await commonOf(auth)),
+    clientId,
+    ...(privateKey !== undefined && { privateKey }),
+    ...(algorithm !== undefined && { algorithm }),
+    ...(keyId !== undefined && { keyId }),
+  }
+  return boundCredentials(options, parts.binding(auth, server))
+}
+
+/** Where somebody signs in, or has. */
+export async function signInWith(auth: UpstreamAuth, storage: TokenStorage, browser: Browser): Promise<Authorization> {
+  const { clientId, clientMetadataUrl } = auth
+  return oauth({
+    ...(await commonOf(auth)),
+    ...(clientId !== undefined && { clientId }),
+    ...(clientMetadataUrl !== undefined && { clientMetadataUrl }),
+    storage,
+    browser,
+  })
+}
+
+async function commonOf({ scopes, issuer, tokenEndpoint, allow, dpop, ...auth }: UpstreamAuth) {
+  const clientSecret = auth.clientSecret ?? (await contentOf(auth.clientSecretFile))
+  return {
     ...(scopes !== undefined && { scopes }),
     ...(issuer !== undefined && { issuer }),
+    ...(tokenEndpoint !== undefined && { tokenEndpoint }),
     ...(allow !== undefined && { allow }),
     ...(dpop !== undefined && { dpop }),
     ...(clientSecret !== undefined && { clientSecret }),
   }
-  if (signIn)
-    return oauth({
-      ...common,
-      ...(clientId !== undefined && { clientId }),
-      ...(clientMetadataUrl !== undefined && { clientMetadataUrl }),
-      storage: tokens(),
-      browser,
-    })
-  const privateKey = auth.privateKey ?? (await contentOf(privateKeyFile))
-  return clientCredentials({
-    ...common,
-    clientId: clientId ?? '',
-    ...(privateKey !== undefined && { privateKey }),
-    ...(algorithm !== undefined && { algorithm }),
-    ...(keyId !== undefined && { keyId }),
-  })
 }
 
 /** Why a server is not up, where that is a matter of credentials. */
@@ -119,16 +144,23 @@ function unsigned(upstream: string, by: string): Why {
 }
 
 /** What is wrong with the settings, and not with what they lead to. */
-const ownRules: ReadonlySet<AuthorizationRule> = new Set(['options', 'address', 'issuer-mismatch', 'registration', 'token-type'])
+const ownRules: ReadonlySet<AuthorizationRule> = new Set(['options', 'address', 'registration', 'token-type'])
 
 function refused(upstream: string, { rule, code, message }: AuthorizationError): Why {
-  const said = clip(message, 200)
+  const said = clip(message, 400)
   if (rule === 'scope')
     return why(
       'SCOPE_MISSING',
       'upstream.auth',
       `The server ${quoted(upstream)} does not let the gateway do this: ${said}`,
       'Give scopes in auth of its entry, or let the gateway have them at the authorization server',
+    )
+  if (rule === 'issuer-mismatch')
+    return why(
+      'CREDENTIALS_REFUSED',
+      'upstream.auth',
+      `The server ${quoted(upstream)} asks for credentials that belong elsewhere: ${said}`,
+      'Ask its operator. If the change is right, set issuer, or tokenEndpoint, in auth of its entry',
     )
   const fix = 'orrect auth in its entry'
   return why(

@@ -5,7 +5,7 @@ import { quoted } from '../../core/why.ts'
 import { type KnownServer, knownServer, type Opening, type ServerOption } from '../../host/servers/entry.ts'
 import type { GatewayOptions } from '../options.ts'
 import { authFaults, authOf, type UpstreamAuthOption } from './auth.ts'
-import { type CredentialsParts, credentialsFor } from './credentials.ts'
+import { bindings, type CredentialsParts, credentialsFor } from './credentials.ts'
 
 type Detailed = Exclude<ServerOption, Opening>
 
@@ -17,6 +17,11 @@ export type GatewayServer =
       readonly auth?: UpstreamAuthOption | Authorization
       /** Stands in front of all its names, so that none ever changes: its name (`true`), or this. */
       readonly prefix?: boolean | string
+      /**
+       * False: where it is started, or called, in another way than before, that is applied and told, not held back. Default: true for
+       * what a program or an included file says, false for entries of the gateway's own file, which only its operator writes.
+       */
+      readonly pinLaunch?: boolean
     })
 
 /** What stands in front of all names of a server, if anything. */
@@ -24,6 +29,11 @@ export function prefixIn(name: string, option: GatewayServer, names: GatewayOpti
   const said: unknown = typeof option === 'object' && 'prefix' in option ? option.prefix : undefined
   if (typeof said === 'string') return said
   return said === true || (names === 'prefixed' && said !== false) ? name : undefined
+}
+
+/** Whether another way to start it is held back. */
+export function pinsLaunch(option: GatewayServer): boolean {
+  return !(typeof option === 'object' && 'pinLaunch' in option && option.pinLaunch === false)
 }
 
 /** Its address, where it has one that is known beforehand. */
@@ -34,7 +44,7 @@ export function addressOf(target: Opening): string | undefined {
 
 export function upstreamEntry(name: string, option: GatewayServer, parts: CredentialsParts): KnownServer {
   if (!('target' in Object(option))) return knownServer(name, option)
-  const { auth, prefix: _, ...rest } = option as Extract<GatewayServer, { readonly auth?: unknown }>
+  const { auth, prefix: _, pinLaunch: __, ...rest } = option as Extract<GatewayServer, { readonly auth?: unknown }>
   const entry = knownServer(name, rest)
   if (auth === undefined) return entry
   const own = typeof auth === 'object' && 'authorizer' in auth ? auth : authOf(checked(name, auth, entry.target))
@@ -63,13 +73,15 @@ export function approveBy({ config, store = 'memory:' }: GatewayOptions, upstrea
 export function credentialsParts({ config, tokens }: GatewayOptions): CredentialsParts {
   let kept = tokens
   return {
+    binding: bindings(),
     tokens: () => {
       kept ??= userStorage(process.env)
       return kept
     },
-    signInBy: (upstream, { href }) => {
+    signInBy: (upstream, { href, origin, pathname, search }) => {
       if (config !== undefined) return `Sign in: vivarium gateway ${word(config)} --sign-in ${word(upstream)}`
-      if (tokens === undefined) return `Sign in: vivarium list ${word(href)}`
+      // What is told to others must not hold a key that stands in the address.
+      if (tokens === undefined) return `Sign in: vivarium list ${search === '' ? word(href) : `${origin}${pathname}?…`}`
       return 'Sign in with oauth() of vivarium/client and the storage that is the option tokens'
     },
   }

@@ -124,9 +124,9 @@ async function gathered<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   return all
 }
 
-/** What is listed again and reads the same is the same, and not touched. `up`: it was there all the time. */
-export function laidOver(before: Offer, listed: Offer, up: boolean): Offer {
-  const now = up ? withRead(before, listed) : listed
+/** What is listed again and reads the same is the same, and not touched. */
+export function laidOver(before: Offer, listed: Offer): Offer {
+  const now = withRead(before, listed)
   const same = <T>(old: readonly T[], items: readonly T[]): readonly T[] => {
     const texts = new Map(old.map(item => [JSON.stringify(item), item]))
     return items.map(item => texts.get(JSON.stringify(item)) ?? item)
@@ -140,7 +140,7 @@ export function laidOver(before: Offer, listed: Offer, up: boolean): Offer {
   }
 }
 
-/** A list that could not be read again is the one that was read before. */
+/** A list that could not be read again is the one that was read before, so that nobody else gets the names and addresses in it. */
 function withRead(before: Offer, now: Offer): Offer {
   if (now.unread.length === 0) return now
   const failed = new Set(now.unread.flatMap(({ list, whole }) => (whole === true ? [list] : [])))

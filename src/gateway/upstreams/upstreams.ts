@@ -18,7 +18,7 @@ import { Line, type LinePort } from '../bridge/line.ts'
 import type { GatewayOptions } from '../options.ts'
 import { LaunchHeld } from '../trust/launches.ts'
 import { CredentialsNeeded, type CredentialsParts, credentialsWhy } from './credentials.ts'
-import { addressOf, type GatewayServer, prefixIn, upstreamEntry } from './entry.ts'
+import { addressOf, type GatewayServer, pinsLaunch, prefixIn, upstreamEntry } from './entry.ts'
 import { Gate } from './gate.ts'
 import { type Offer, readOffer } from './offer.ts'
 import { referenceOf } from './reference.ts'
@@ -31,7 +31,9 @@ export interface UpstreamsPort extends LinePort {
   readonly pins: ServerPort['pins']
   readonly credentials: CredentialsParts
   /** Throws where a server is not to be started, or called, in this way. */
-  admit(upstream: string, target: Target): Promise<void>
+  admit(upstream: string, target: Target, pinned: boolean): Promise<void>
+  /** An upstream is there. */
+  up(upstream: string, revision: string | undefined): void
   readonly stderr?: ((server: string, line: string) => void) | undefined
   /** The most bytes of one message of a server. */
   readonly frameBytes?: number | undefined
@@ -266,7 +268,7 @@ export class Upstreams {
     const gated = async (): Promise<Target> => {
       await this.#gate.enter(digest)
       const opening = typeof target === 'function' ? await target() : target
-      await this.#port.admit(name, opening)
+      await this.#port.admit(name, opening, pinsLaunch(option))
       return opening
     }
     const { clock, stderr } = this.#port
@@ -279,7 +281,7 @@ export class Upstreams {
     const before = this.#fell.get(server)
     if (why === undefined) {
       this.#fell.delete(server)
-      return this.#port.trace('upstream', detail)
+      return this.#port.up(server, this.client(server)?.revision)
     }
     const known = before?.message === why.message ? before : undefined
     const reference = referenceOf(why, known)

@@ -17,6 +17,8 @@ export interface Note {
   readonly kind: string
   readonly outcome: NoteOutcome
   readonly why?: Why | undefined
+  /** The rule, grant or approval that allowed it. What was not allowed has its rule in `why`. */
+  readonly rule?: string | undefined
   /** A few words beside it: a tool's name, an address, a count. Never arguments or results. */
   readonly detail?: string | undefined
   /** How long it took, in milliseconds. */
@@ -30,14 +32,14 @@ export interface Noted extends Note {
 }
 
 export function factsOf(note: Note): AuditFacts {
-  const { server, featureSet, inferenceId, eventId, conversation, cause, kind, outcome, why, detail, ms } = note
+  const { server, featureSet, inferenceId, eventId, conversation, cause, kind, outcome, why, rule, detail, ms } = note
   return {
     event: 'noted',
     correlation: inferenceId,
     owner: server,
     target: kind,
     outcome,
-    more: { featureSet, eventId, conversation, cause, detail, ms, ...why },
+    more: { featureSet, eventId, conversation, cause, detail, ms, rule, ...why },
   }
 }
 
@@ -58,6 +60,7 @@ export function notedOf(line: Omit<AuditLine, 'position'>): Noted | undefined {
     ...(line.correlation !== undefined && { inferenceId: line.correlation }),
     ...told,
     ...(typeof ms === 'number' && { ms }),
+    ...(code === undefined && rule !== undefined && { rule: `${rule}` }),
     ...(code !== undefined && { why: { code: `${code}`, rule: `${rule}`, message: `${message}`, fix: `${fix}` } }),
   }
 }

@@ -11,6 +11,7 @@ import { Runners } from '../../core/journal/runners.ts'
 import { Problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/why.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
 import type { Store } from '../../stores/store.ts'
 import { storeWithin } from '../../stores/within.ts'
 import { type BudgetLimit, checkLimits, isAbout, quotaOf, type Spender, type Spending } from './limits.ts'
@@ -27,6 +28,8 @@ export interface HostBudgetsOptions {
 
 /** What something is expected to take. One request where nothing is said. */
 export interface Estimate extends Spender {
+  /** The user began it: only budgets that say so are about it. */
+  readonly user?: boolean
   readonly tokens?: number
   readonly money?: number
   readonly requests?: number
@@ -52,9 +55,27 @@ export interface BudgetRefusal extends Why {
 export interface HostBudgets {
   /** A reservation, or why there is none. */
   reserve(estimate: Estimate): Promise<BudgetReservation | BudgetRefusal>
+  /** Why nothing at all can be spent now, and for how long; undefined where something can. Takes nothing. */
+  usedUp(spender: Spender): Promise<BudgetRefusal | undefined>
+  /** What is left of each budget in the present window, for these spenders. */
+  left(spenders: readonly (Spender & { readonly user?: boolean })[]): Promise<readonly BudgetStatus[]>
+  /** Other limits from now on; what was spent under the same name in the same window stays spent. Throws where one is none. */
+  update(limits: readonly BudgetLimit[]): void
   /** Who spent what. */
   spent(options?: SpentOptions): Promise<readonly SpentRow[]>
   close(): void
+}
+
+/** A budget in its present window. */
+export interface BudgetStatus {
+  readonly limit: BudgetLimit
+  /** Whose it is; absent where it is one for several. */
+  readonly server?: string
+  readonly featureSet?: string
+  /** Spent or reserved. */
+  readonly used: number
+  /** When the window ends, in milliseconds since the epoch. */
+  readonly resetsAt: number
 }
 
 const owner = 'host'
@@ -69,10 +90,16 @@ export function isRefusal(reserved: BudgetReservation | BudgetRefusal): reserved
   return 'code' in reserved
 }
 
+/** The refusal of a budget that an error came of, as it is thrown by turns. */
+export function budgetRefusal(error: unknown): BudgetRefusal | undefined {
+  const said = error instanceof Problem ? error.details?.['why'] : undefined
+  return isRecord(said) && String(said['rule']).startsWith('budgets') ? (said as unknown as BudgetRefusal) : undefined
+}
+
 class Purses implements HostBudgets {
   readonly #store: Store
   readonly #clock: Clock
-  readonly #limits: readonly BudgetLimit[]
+  #limits: readonly BudgetLimit[]
   readonly #runners: Runners
   readonly #budgets: Budgets
   readonly #onWarn: HostBudgetsOptions['onWarn']
@@ -90,10 +117,10 @@ class Purses implements HostBudgets {
   }
 
   async reserve(estimate: Estimate): Promise<BudgetReservation | BudgetRefusal> {
-    const { server, featureSet, tokens = 0, money = 0, requests = 1 } = estimate
+    const { server, featureSet, user = false, tokens = 0, money = 0, requests = 1 } = estimate
     const spender = { server, featureSet }
     const amounts = { tokens, money, requests }
-    const about = this.#limits.filter(limit => isAbout(limit, spender))
+    const about = this.#limits.filter(limit => isAbout(limit, { ...spender, user }))
     const over = about.find(({ counts, most }) => amounts[counts] > most)
     if (over !== undefined) return neverEnough(over, amounts[over.counts])
     const taken: CoreReservation[] = []
@@ -143,6 +170,38 @@ class Purses implements HostBudgets {
       const message = `${used} of ${quota.most} ${limit.counts} of budget ${clip(limit.name)} are spent until ${new Date(resetsAt).toISOString()}`
       this.#onWarn?.(why('BUDGET_WARNING', `budgets.${limit.name}`, message, raise(limit)), spender)
     }
+  }
+
+  async usedUp(spender: Spender): Promise<BudgetRefusal | undefined> {
+    for (const limit of this.#limits.filter(each => isAbout(each, spender))) {
+      const { remaining, resetsAt } = await this.#budgets.quotaLeft(owner, quotaOf(limit, spender))
+      // Of requests there are whole ones only.
+      if (remaining >= (limit.counts === 'requests' ? 1 : Number.MIN_VALUE)) continue
+      const retryAfterMs = Math.max(1, resetsAt - this.#clock.now())
+      const message = `All ${limit.most} ${limit.counts} of budget ${clip(limit.name)} are spent until ${new Date(resetsAt).toISOString()}`
+      const fix = `Wait ${durationText(retryAfterMs)}, or ${raise(limit)}`
+      return { ...why('QUOTA_EXHAUSTED', `budgets.${limit.name}`, message, fix), retryAfterMs }
+    }
+    return undefined
+  }
+
+  async left(spenders: Parameters<HostBudgets['left']>[0]): Promise<readonly BudgetStatus[]> {
+    const rows: BudgetStatus[] = []
+    for (const limit of this.#limits) {
+      const { by = 'server' } = limit
+      const named = new Map(spenders.filter(each => isAbout(limit, each)).map(each => [quotaOf(limit, each).name, each]))
+      for (const [, { server, featureSet }] of named) {
+        const { remaining, resetsAt } = await this.#budgets.quotaLeft(owner, quotaOf(limit, { server, featureSet }))
+        const whose = by === 'all' ? {} : by === 'server' ? { server } : { server, featureSet }
+        rows.push({ limit, ...whose, used: limit.most - remaining, resetsAt })
+      }
+    }
+    return rows
+  }
+
+  update(limits: readonly BudgetLimit[]): void {
+    checkLimits(limits)
+    this.#limits = limits
   }
 
   spent(options: SpentOptions = {}): Promise<readonly SpentRow[]> {

@@ -10,17 +10,22 @@ export type Spending = (typeof spendings)[number]
 export interface BudgetLimit {
   /** Names it in refusals and warnings. */
   readonly name: string
+  /** What is counted: tokens, money or requests. */
   readonly counts: Spending
+  /** How much of it in a window. */
   readonly most: number
   /** Windows follow one another; each begins anew. */
   readonly per: Duration
   /** Names or patterns. Default all. */
   readonly server?: string | readonly string[]
+  /** Names or patterns of feature sets. Default all. */
   readonly featureSet?: string | readonly string[]
   /** What is counted apart from each other. Default `server`: each server has all of it. */
   readonly by?: 'all' | 'server' | 'featureSet'
   /** From this part on it is warned. Default 0.8. */
   readonly warnAt?: number
+  /** Whether it bounds the turns that the user begins, too. Default false: it is about servers. */
+  readonly user?: boolean
 }
 
 /** Who spends. */
@@ -29,13 +34,20 @@ export interface Spender {
   readonly featureSet: string
 }
 
-const members = new Set(['name', 'counts', 'most', 'per', 'server', 'featureSet', 'by', 'warnAt'])
+/** The one who spends in turns that the user begins. */
+export const usersTurns = { server: 'host', featureSet: 'conversation' } as const satisfies Spender
+
+export function isUsers({ server, featureSet }: Spender): boolean {
+  return server === usersTurns.server && featureSet === usersTurns.featureSet
+}
+
+const members = new Set(['name', 'counts', 'most', 'per', 'server', 'featureSet', 'by', 'warnAt', 'user'])
 
 /** Throws where a limit is none. */
 export function checkLimits(limits: readonly BudgetLimit[]): void {
   const names = new Set<string>()
   for (const limit of limits) {
-    const { name, counts, most, per, by = 'server', warnAt = 0.8 } = limit
+    const { name, counts, most, per, by = 'server', warnAt = 0.8, user = false } = limit
     const wrong = (what: string): TypeError => new TypeError(`Budget ${clip(String(name))}: ${what}`)
     if (typeof name !== 'string' || name === '' || names.has(name)) throw wrong('give each a name of its own')
     const stranger = Object.keys(limit).find(member => !members.has(member))
@@ -45,11 +57,14 @@ export function checkLimits(limits: readonly BudgetLimit[]): void {
     if (!(toMilliseconds(per, 'per') >= 1_000)) throw wrong('per is shorter than a second')
     if (!['all', 'server', 'featureSet'].includes(by)) throw wrong(`by is ${clip(String(by))}: give all, server or featureSet`)
     if (!(warnAt > 0 && warnAt <= 1)) throw wrong(`warnAt is ${warnAt}: give a part, from above 0 to 1`)
+    if (typeof user !== 'boolean') throw wrong(`user is ${clip(String(user))}: give true or false`)
     names.add(name)
   }
 }
 
-export function isAbout({ server, featureSet }: BudgetLimit, spender: Spender): boolean {
+/** `user`: the user spends, for a turn of their own. */
+export function isAbout({ server, featureSet, user }: BudgetLimit, spender: Spender & { readonly user?: boolean }): boolean {
+  if (spender.user === true && user !== true) return false
   return fits(server, spender.server) && fits(featureSet, spender.featureSet)
 }
 

@@ -12,6 +12,7 @@ export interface SpentRow extends Spender {
 export interface SpentOptions {
   /** Days, both included: `2026-01-31`. Default: all that is kept. */
   readonly from?: string
+  /** The last day. Default: today. */
   readonly to?: string
 }
 

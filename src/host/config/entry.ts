@@ -1,15 +1,22 @@
 /** One server of a config file: what programs write for it in their various spellings, as one shape. */
 import type { Command } from '../../client/target.ts'
+import { nearest } from '../../core/nearest.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
+import { setUses, usesUnder } from '../../features/live/dialects/messages.ts'
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
 import { expand, type Surroundings } from './expand.ts'
 import type { Placed } from './jsonc.ts'
 
 /** What the file says about MCP Live for a server. Names may be patterns: `memory.*`. */
 export interface LiveSection {
+  /** Feature sets that are on. */
   readonly enable?: readonly string[]
+  /** Feature sets that stay off, whatever enables them. */
   readonly disable?: readonly string[]
+  /** What scoped sets may act on, by set: `{ whitelist, blacklist }`. */
   readonly scopes?: Readonly<Record<string, ScopeLists>>
+  /** What feature sets may do beyond what they declare, for servers that declare too little: `{ "heartbeat": ["pushEvents"] }`. */
+  readonly uses?: Readonly<Record<string, readonly string[]>>
   /** Which feature set a tool belongs to, where the server does not say. */
   readonly tools?: Readonly<Record<string, string>>
 }
@@ -20,10 +27,14 @@ export interface ServerEntry {
   readonly headers?: Readonly<Record<string, string>>
   /** Of each call, in milliseconds. */
   readonly timeoutMs?: number
+  /** Of its start, in milliseconds. */
+  readonly startTimeoutMs?: number
   readonly disabled: boolean
   /** Tools that may be called without a question. */
   readonly autoApprove: readonly string[]
   readonly live: LiveSection
+  /** Events of the server that become events of the inbox, by name. */
+  readonly events?: readonly string[]
   /** Members that are not ours. */
   readonly more: Readonly<Record<string, unknown>>
 }
@@ -34,18 +45,23 @@ export interface EntryFault {
   readonly why: Why
 }
 
+const liveMembers: readonly string[] = ['enable', 'disable', 'scopes', 'uses', 'tools'] satisfies (keyof LiveSection)[]
+
 /** What an entry may say, in all spellings. */
 export const entryMembers: ReadonlySet<string> = new Set(
-  'command args env cwd envFile type transport transportType url serverUrl httpUrl headers disabled timeout autoApprove alwaysAllow live'.split(
+  'command args env cwd envFile type transport transportType url serverUrl httpUrl headers disabled timeout startTimeout autoApprove alwaysAllow live events'.split(
     ' ',
   ),
 )
 
-/** Reads one entry. The variables of a file are given by `envFile`, which may throw. */
+/**
+ * Reads one entry. The variables of a file are given by `envFile`, which may throw. Without surroundings texts stay as they are
+ * written, and no file is read.
+ */
 export function readEntry(
   name: string,
   placed: Placed,
-  around: Surroundings,
+  around: Surroundings | undefined,
   envFile: (path: string) => Readonly<Record<string, string | undefined>>,
 ): ServerEntry | readonly EntryFault[] {
   if (placed.members === undefined)
@@ -56,16 +72,25 @@ export function readEntry(
     name,
     headers: reader.texts('headers'),
     timeoutMs: reader.number('timeout'),
+    startTimeoutMs: reader.number('startTimeout'),
     disabled: reader.flag('disabled') ?? false,
     autoApprove: reader.list('autoApprove') ?? reader.list('alwaysAllow') ?? [],
     live: liveOf(reader),
+    events: reader.list('events'),
     more: Object.fromEntries(
       [...placed.members].filter(([key]) => !entryMembers.has(key)).map(([key, { value }]) => [key, value]),
     ),
   }
   if (reader.faults.length > 0 || target === undefined) return reader.faults
-  const { headers, timeoutMs, ...rest } = entry
-  return { ...rest, target, ...(headers !== undefined && { headers }), ...(timeoutMs !== undefined && { timeoutMs }) }
+  const { headers, timeoutMs, startTimeoutMs, events, ...rest } = entry
+  return {
+    ...rest,
+    target,
+    ...(headers !== undefined && { headers }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(startTimeoutMs !== undefined && { startTimeoutMs }),
+    ...(events !== undefined && { events }),
+  }
 }
 
 const stdioNames = ['stdio']
@@ -87,6 +112,8 @@ function targetOf(reader: Reader, envFile: (path: string) => Readonly<Record<str
 }
 
 function addressOf(reader: Reader, url: string): string | undefined {
+  // Whether it is one shows when its variables are filled in.
+  if (reader.keeps && url.includes('${')) return url
   if (URL.canParse(url) && /^(https?|wss?):$/.test(new URL(url).protocol)) return url
   return reader.refuse('url', 'config.url', 'has a url that is no http, https, ws or wss address', 'Write it in full: https://…')
 }
@@ -99,7 +126,7 @@ function commandOf(
   const path = reader.text('envFile')
   let given: Record<string, string> = {}
   try {
-    const read = path === undefined ? {} : envFile(path)
+    const read = path === undefined || reader.keeps ? {} : envFile(path)
     given = Object.fromEntries(Object.entries(read).filter((pair): pair is [string, string] => pair[1] !== undefined))
   } catch {
     reader.refuse(
@@ -117,14 +144,36 @@ function commandOf(
 function liveOf(reader: Reader): LiveSection {
   const section = reader.within('live')
   if (section === undefined) return {}
+  // What is ours and misspelt would otherwise be left out in silence.
+  for (const name of section.names().filter(each => !liveMembers.includes(each))) {
+    const [meant] = nearest(name, liveMembers)
+    const fix = meant === undefined ? `Write some of ${liveMembers.join(', ')}` : `Write ${quoted(meant)}`
+    section.refuse(name, 'config.live', `has ${quoted(`live.${name}`)}, which is not known`, fix)
+  }
   const [enable, disable, tools] = [section.list('enable'), section.list('disable'), section.texts('tools')]
   const scopes = scopesOf(section)
+  const uses = usesOf(section)
   return {
     ...(enable && { enable }),
     ...(disable && { disable }),
     ...(tools && { tools }),
     ...(scopes && { scopes }),
+    ...(uses && { uses }),
   }
+}
+
+function usesOf(section: Reader): Readonly<Record<string, readonly string[]>> | undefined {
+  const sets = section.within('uses')
+  if (sets === undefined) return undefined
+  return Object.fromEntries(
+    sets.names().map(set => {
+      const uses = sets.list(set) ?? []
+      const stranger = uses.find(use => usesUnder(use).length === 0)
+      if (stranger !== undefined)
+        sets.refuse(set, 'config.uses', `knows no use ${quoted(stranger)}`, `Write some of ${setUses.join(', ')}`)
+      return [set, uses]
+    }),
+  )
 }
 
 function scopesOf(section: Reader): Readonly<Record<string, ScopeLists>> | undefined {
@@ -148,13 +197,18 @@ class Reader {
   readonly faults: EntryFault[]
   readonly #name: string
   readonly #placed: Placed
-  readonly #around: Surroundings
+  readonly #around: Surroundings | undefined
 
-  constructor(name: string, placed: Placed, around: Surroundings, faults: EntryFault[] = []) {
+  constructor(name: string, placed: Placed, around: Surroundings | undefined, faults: EntryFault[] = []) {
     this.#name = name
     this.#placed = placed
     this.#around = around
     this.faults = faults
+  }
+
+  /** Variables are not filled in. */
+  get keeps(): boolean {
+    return this.#around === undefined
   }
 
   names(): readonly string[] {
@@ -220,6 +274,7 @@ class Reader {
       )
       return undefined
     }
+    if (this.#around === undefined) return String(at.value)
     const expanded = expand(String(at.value), this.#around)
     if ('text' in expanded) return expanded.text
     const { message, ...said } = expanded.why

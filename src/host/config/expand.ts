@@ -20,6 +20,15 @@ export function expand(text: string, around: Surroundings): { readonly text: str
   return fault === undefined ? { text: out } : { why: fault }
 }
 
+/** The variables of the environment that a text would take, by name; those of the folder and the home are no secrets. */
+export function variablesIn(text: string): readonly string[] {
+  return [...text.matchAll(/\$\{([^}]*)\}/g)].flatMap(([, inner = '']) => {
+    if (inner === 'workspaceFolder' || inner === 'userHome') return []
+    const [, name] = variable.exec(inner) ?? []
+    return name === undefined ? [] : [name]
+  })
+}
+
 const variable = /^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 
 function variableOf(inner: string, { env, folder, home }: Surroundings): string | Why {

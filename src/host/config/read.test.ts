@@ -50,7 +50,12 @@ describe('the shapes of config files', () => {
       disabled: true,
       timeout: 5_000,
       autoApprove: ['read'],
-      live: { enable: ['memory.*'], disable: ['memory.push'], scopes: { files: { whitelist: ['src/**'], blacklist: ['.env'] } } },
+      live: {
+        enable: ['memory.*'],
+        disable: ['memory.push'],
+        scopes: { files: { whitelist: ['src/**'], blacklist: ['.env'] } },
+        uses: { 'memory.*': ['pushEvents'] },
+      },
       icon: 'x.png',
     }
     expect((await read(JSON.stringify({ mcpServers: { a: entry } }))).servers.get('a')).toMatchObject({
@@ -98,6 +103,7 @@ describe('mistakes', () => {
     ['env that is no object', '{ "command": "x", "env": [] }', 'config.shape'],
     ['disabled that is a word', '{ "command": "x", "disabled": "no" }', 'config.shape'],
     ['a timeout below nothing', '{ "command": "x", "timeout": -1 }', 'config.shape'],
+    ['a use that is not known', '{ "command": "x", "live": { "uses": { "a": ["push"] } } }', 'config.uses'],
     ['a live section that is no object', '{ "command": "x", "live": true }', 'config.shape'],
     ['an envFile that is not there', '{ "command": "x", "envFile": "nowhere" }', 'config.envFile'],
     ['an input', `{ "command": "x", "args": ["\${input:a}"] }`, 'config.inputs'],

@@ -39,6 +39,13 @@ export interface ReadConfigOptions {
   /** Where variables come from. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly home?: string
+  /**
+   * `keep`: texts stay as the file has them, with `${VAR}` in them, and no file of variables is read. For whoever shows a file before
+   * it is used. Default `fill`.
+   */
+  readonly variables?: 'fill' | 'keep'
+  /** Reads a file of variables that an entry names. Default: from the disk. */
+  readonly envFile?: (path: string) => string
 }
 
 const mostServers = 256
@@ -85,17 +92,20 @@ export async function readParsed(
   }
   const listed = entriesOf(root, wrong)
   const around = surroundings(file, options)
+  const { variables = 'fill', envFile = path => readFileSync(path, 'utf8') } = options
   const servers = new Map<string, ConfiguredServer>()
   const refused = new Map<string, Why>()
   for (const [name, placed] of listed) {
-    const read = readEntry(name, placed, around, path => parseEnv(readFileSync(resolve(around.folder, path), 'utf8')))
+    const read = readEntry(name, placed, variables === 'keep' ? undefined : around, path =>
+      parseEnv(envFile(resolve(around.folder, path))),
+    )
     if (!('name' in read)) {
       for (const { line, why } of read) faults.push({ file, line, server: name, why })
       if (read[0] !== undefined) refused.set(name, read[0].why)
       continue
     }
-    const { target, headers, timeoutMs } = read
-    servers.set(name, { ...read, line: placed.line, digest: await digest({ target, headers, timeoutMs }) })
+    const { target, headers, timeoutMs, startTimeoutMs } = read
+    servers.set(name, { ...read, line: placed.line, digest: await digest({ target, headers, timeoutMs, startTimeoutMs }) })
   }
   return { file, servers, refused, faults, readable: true }
 }
@@ -138,7 +148,8 @@ function entriesOf(root: Placed, wrong: Wrong): ReadonlyMap<string, Placed> {
   return found
 }
 
-function surroundings(file: string, { env = process.env, home = homedir() }: ReadConfigOptions): Surroundings {
+/** What the variables of a file are filled in from. */
+export function surroundings(file: string, { env = process.env, home = homedir() }: ReadConfigOptions): Surroundings {
   const folder = dirname(resolve(file))
   // An editor keeps its file in a folder of its own inside the project.
   return { env, home, folder: ['.vscode', '.cursor'].includes(basename(folder)) ? dirname(folder) : folder }

@@ -3,6 +3,29 @@ import type { ScopeLists } from '../../features/live/scopes/messages.ts'
 import type { PolicyRules, Rule, ServerRules } from '../policy/rule.ts'
 import type { KnownServer } from '../servers/entry.ts'
 
+/** The rules that hold: those of the program, and what the config says of its servers. Either may change while the host runs. */
+export class HostRules {
+  #given: PolicyRules
+  #servers: ReadonlyMap<string, KnownServer> = new Map()
+  readonly #apply: (rules: PolicyRules) => Promise<unknown>
+
+  constructor(given: PolicyRules, apply: (rules: PolicyRules) => Promise<unknown>) {
+    this.#given = given
+    this.#apply = apply
+  }
+
+  async configured(servers: ReadonlyMap<string, KnownServer>): Promise<void> {
+    this.#servers = servers
+    await this.#apply(configuredRules(this.#given, servers))
+  }
+
+  async update(given: PolicyRules): Promise<void> {
+    await this.#apply(configuredRules(given, this.#servers))
+    // Rules that cannot be used are refused by now.
+    this.#given = given
+  }
+}
+
 /** Lists of both count: who is careful in one place need not be told in the other. */
 export function configuredRules(given: PolicyRules, servers: ReadonlyMap<string, KnownServer>): PolicyRules {
   const sections = new Map<string, ServerRules>(Object.entries(given.servers ?? {}))
@@ -19,12 +42,19 @@ export function configuredRules(given: PolicyRules, servers: ReadonlyMap<string,
 function joined(a: ServerRules, b: ServerRules): ServerRules {
   const [enable, disable] = [both(a.enable, b.enable), both(a.disable, b.disable)]
   const sets = [...new Set([...Object.keys(a.scopes ?? {}), ...Object.keys(b.scopes ?? {})])]
+  const uses = merged(a.uses ?? {}, b.uses ?? {})
   const scopes = sets.map(set => [set, lists(a.scopes?.[set] ?? {}, b.scopes?.[set] ?? {})] as const)
   return {
     ...(enable && { enable }),
     ...(disable && { disable }),
+    ...(Object.keys(uses).length > 0 && { uses }),
     ...(scopes.length > 0 && { scopes: Object.fromEntries(scopes) }),
   }
+}
+
+function merged(a: NonNullable<ServerRules['uses']>, b: NonNullable<ServerRules['uses']>): NonNullable<ServerRules['uses']> {
+  const sets = [...new Set([...Object.keys(a), ...Object.keys(b)])]
+  return Object.fromEntries(sets.map(set => [set, both(a[set], b[set]) ?? []]))
 }
 
 function lists(a: ScopeLists, b: ScopeLists): ScopeLists {

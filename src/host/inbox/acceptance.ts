@@ -9,12 +9,14 @@ import { type Why, why } from '../../core/why.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { add, put } from '../../stores/ops.ts'
-import type { Op } from '../../stores/store.ts'
+import type { Entry, Op } from '../../stores/store.ts'
+import type { Admission } from '../policy/admission.ts'
 import type { Asked, Verdict } from '../policy/rule.ts'
 import type { Place } from './chains.ts'
 import { Gate } from './gate.ts'
 import { Groups } from './groups.ts'
-import { callKey, countKey, digestOf, readSeen, type Seen, seenKey, type Todo, todoKey } from './records.ts'
+import type { AcceptOptions, InboxNote } from './options.ts'
+import { callKey, countKey, digestOf, previewOf, readSeen, type Seen, seenKey, type Todo, todoKey } from './records.ts'
 import type { Shelf } from './shelf.ts'
 import type { Item } from './turns.ts'
 
@@ -26,7 +28,12 @@ interface Coming {
   readonly seat: Item | undefined
   readonly seq: string
   readonly lane: string
+  /** By what it is admitted: read at once, since what is connected under the name may be another before it is written. */
+  readonly admitted: Admission | undefined
 }
+
+/** What is known of an event that came before. */
+type Known = Pick<Seen, 'inferenceId' | 'digest'>
 
 const remembered = 10_000
 /** Looks for earlier answers while a server is being refused: of one at once, and in a second. */
@@ -43,7 +50,7 @@ export class Acceptance {
   readonly #lookups: Buckets
   readonly #groups: Groups
   /** The newest, so that those who send twice at once cost no look at the store. */
-  readonly #recent = new Map<string, Pick<Seen, 'inferenceId' | 'digest'>>()
+  readonly #recent = new Map<string, Known>()
   /** Until when a server whose queue was full is refused without a look. */
   readonly #full = new Map<string, number>()
 
@@ -55,18 +62,19 @@ export class Acceptance {
     this.#groups = new Groups(shelf.clock)
   }
 
-  async accept(server: string, event: PushEvent): Promise<PushAnswer> {
+  async accept(server: string, event: PushEvent, { subscription, ruled }: AcceptOptions): Promise<PushAnswer> {
     checkServer(server)
-    const known = this.#recent.get(seenKey(server, event.eventId))
+    const admitted = this.#shelf.options.policy?.admission?.(server, event.featureSet, subscription)
+    const known = this.#recent.get(recentKey(server, event, admitted))
     if (known !== undefined) return this.#again(server, event, known)
     const refusal = this.#tooMuch(server)
-    if (refusal !== undefined) return this.#unlessSeen(server, event, refusal)
+    if (refusal !== undefined) return this.#unlessSeen({ server, event, admitted }, refusal)
     const [seq, lane] = [this.#shelf.nextSeq(), this.#laneOf(server, event)]
     // The place in the order is that of the call, whatever takes how long from here on.
     const seat = this.#shelf.opened ? this.#shelf.lanes.reserve(server, lane, seq) : undefined
-    const coming: Coming = { server, event, digest: digestOf(event), seat, seq, lane }
+    const coming: Coming = { server, event, digest: digestOf(event), seat, seq, lane, admitted }
     try {
-      return await this.#decide(coming)
+      return await this.#decide(coming, ruled)
     } catch (error) {
       // Perhaps it was written all the same: then it has to run.
       this.#shelf.failed(server, 'An event could not be written', error)
@@ -77,53 +85,67 @@ export class Acceptance {
     }
   }
 
-  async #decide(coming: Coming): Promise<PushAnswer> {
+  async #decide(coming: Coming, ruled: ((rule: string) => void) | undefined): Promise<PushAnswer> {
     const { server, event } = coming
     const { policy } = this.#shelf.options
     const verdict: Verdict | undefined = policy && (await policy.decide(askedOf(server, event)))
     if (verdict?.do === 'deny') {
       const { why: data, retryAfterMs } = verdict
       const reason = data.code === 'RATE_LIMITED' ? 'rate' : data.message
-      return this.#unlessSeen(server, event, refused(reason, data, retryAfterMs))
+      return this.#unlessSeen(coming, refused(reason, data, retryAfterMs))
     }
     const { chains } = this.#shelf
     const place = chains.placeOf(server, event)
     if (place.told && place.depth > chains.depth)
-      return this.#unlessSeen(server, event, refused('chain', chains.tooDeep(server, event, place)))
-    const todo = this.#placed(coming, place, this.#todo(coming, verdict))
+      return this.#unlessSeen(coming, refused('chain', chains.tooDeep(server, event, place)))
+    const suspect = place.depth > chains.depth ? chains.tooDeep(server, event, place) : undefined
+    const held = verdict?.do === 'hold' ? verdict.why : suspect
+    const rule = verdict === undefined ? undefined : 'why' in verdict ? verdict.why.rule : verdict.rule
+    const todo = this.#placed(place, this.#todo(coming, verdict))
     const text = JSON.stringify(todo)
     const { bytes } = this.#shelf.settings
     if (text.length * 3 > bytes && Buffer.byteLength(text) > bytes) return refused('too large', tooLarge(bytes))
     const entering = this.#gate.enter(server)
     if (entering !== undefined) await entering
     try {
-      return await this.#write(coming, todo, text)
+      const answer = await this.#write(coming, todo, text, held)
+      if (answer.accepted && rule !== undefined) ruled?.(rule)
+      return answer
     } finally {
       this.#gate.leave(server)
     }
   }
 
-  async #write(coming: Coming, todo: Todo, text: string): Promise<PushAnswer> {
-    const { server, event, digest } = coming
-    for (;;) {
-      const outcome = await this.#shelf.store.commit(this.#steps(coming, todo, text))
+  async #write(coming: Coming, todo: Todo, text: string, held: Why | undefined): Promise<PushAnswer> {
+    const { server, event, digest, admitted } = coming
+    for (let before: Entry | undefined; ; ) {
+      const outcome = await this.#shelf.store.commit(this.#steps(coming, todo, text, before))
       if (outcome.ok) {
-        this.#remember(seenKey(server, event.eventId), { inferenceId: todo.inferenceId, digest })
+        this.#remember(recentKey(server, event, admitted), { inferenceId: todo.inferenceId, digest })
         this.#shelve(coming, outcome.results[1]?.version ?? 0, todo)
+        if (held !== undefined) this.#shelf.told(server, held, { ...aboutOf(event, todo), outcome: 'held' })
         return { accepted: true, inferenceId: todo.inferenceId }
       }
       if (outcome.index === 2) return this.#queueFull(server)
-      const seen = await this.#seen(server, event)
       // Where it is not there any more, its time was over just now: then it is new.
-      if (seen !== undefined) return this.#again(server, event, seen)
+      before = await this.#shelf.store.get(seenKey(server, event.eventId))
+      const seen = before && readSeen(before.value)
+      if (seen === undefined) continue
+      if (seen.identity === admitted?.identity) return this.#again(server, event, seen)
+      // Another program sent that one. While it waits, its record must stay; after that the id is free for this one.
+      if (seen.state === 'waiting') return this.#conflict(server, event, seen)
     }
   }
 
-  #steps({ server, event, digest, seq }: Coming, todo: Todo, text: string): readonly Op[] {
+  /** `before`: the record of an event of another program, with the same id. */
+  #steps({ server, event, digest, seq, admitted }: Coming, todo: Todo, text: string, before: Entry | undefined): readonly Op[] {
     const { eventId, featureSet } = event
-    const seen: Seen = { eventId, featureSet, inferenceId: todo.inferenceId, digest, seq, at: todo.at, state: 'waiting' }
+    const { inferenceId, at } = todo
+    const by = admitted?.identity === undefined ? {} : { identity: admitted.identity }
+    const seen: Seen = { eventId, featureSet, inferenceId, digest, seq, at, state: 'waiting', preview: previewOf(event), ...by }
+    const when = before === undefined ? { ifAbsent: true } : { ifVersion: before.version }
     const steps = [
-      put(seenKey(server, eventId), JSON.stringify(seen), { ifAbsent: true }),
+      put(seenKey(server, eventId), JSON.stringify(seen), when),
       put(todoKey(server, seq), text),
       add(countKey(server), 1, { max: this.#shelf.settings.waiting }),
     ]
@@ -131,23 +153,25 @@ export class Acceptance {
     return steps
   }
 
-  #todo({ server, event, digest, lane }: Coming, verdict: Verdict | undefined): Todo {
-    const base = { event, digest, at: this.#shelf.clock.now(), lane }
+  #todo({ server, event, digest, lane, admitted }: Coming, verdict: Verdict | undefined): Todo {
+    const base = { event, digest, at: this.#shelf.clock.now(), lane, ...(admitted && { admitted }) }
     const inferenceId = `inf_${this.#shelf.id()}`
     if (verdict?.do === 'hold') return { ...base, inferenceId, notBefore: verdict.until }
     if (verdict?.do === 'ask') return { ...base, inferenceId, asks: true }
     if (verdict?.do !== 'coalesce') return { ...base, inferenceId }
     const bytes = Buffer.byteLength(JSON.stringify(event))
-    const group = this.#groups.join(`${server}\n${verdict.key}`, verdict.withinMs, inferenceId, bytes)
+    // What is said in one channel is not answered in another.
+    const key = event.channel === undefined ? verdict.key : `${verdict.key} ${event.channel.channelId}`
+    const group = this.#groups.join(`${server}\n${key}`, verdict.withinMs, inferenceId, bytes)
     // Those that become one run are one lane: elsewhere they would keep waiting for each other.
-    return { ...base, lane: `group ${verdict.key}`, inferenceId: group.inferenceId, notBefore: group.until, group: true }
+    return { ...base, lane: `group ${key}`, inferenceId: group.inferenceId, notBefore: group.until, group: true }
   }
 
   /** What only seems to lie too deep is not lost, but waits: a chain that is one goes on slowly, and begins anew. */
-  #placed({ server, event }: Coming, place: Place, todo: Todo): Todo {
+  #placed(place: Place, given: Todo): Todo {
     const { chains, clock } = this.#shelf
+    const todo = place.through.length === 0 ? given : { ...given, through: place.through }
     if (place.depth <= chains.depth) return place.depth === 1 ? todo : { ...todo, depth: place.depth }
-    this.#shelf.told(server, chains.tooDeep(server, event, place))
     return { ...todo, notBefore: Math.max(todo.notBefore ?? 0, clock.now() + chains.pauseMs) }
   }
 
@@ -170,6 +194,8 @@ export class Acceptance {
 
   #laneOf(server: string, event: PushEvent): string {
     if (this.#shelf.options.orderBy !== undefined) return this.#shelf.options.orderBy(server, event)
+    // A channel is one place, whoever writes there.
+    if (event.channel !== undefined) return `channel ${event.channel.channelId}`
     return event.origin === undefined ? `set ${event.featureSet}` : `origin ${canonicalJson(event.origin)}`
   }
 
@@ -191,33 +217,33 @@ export class Acceptance {
   }
 
   /** Also one that would be refused now may have been taken before: then it is told so. */
-  async #unlessSeen(server: string, event: PushEvent, refusal: PushAnswer): Promise<PushAnswer> {
+  async #unlessSeen({ server, event, admitted }: Pick<Coming, 'server' | 'event' | 'admitted'>, refusal: PushAnswer) {
     // In a flood nobody can be looked up; who is told to come again later gets the answer then.
     if (this.#looking.isBusy(server) || this.#lookups.take(server) > 0) return refusal
     void this.#looking.enter(server)
     try {
-      const seen = await this.#seen(server, event)
-      return seen === undefined ? refusal : this.#again(server, event, seen)
+      const entry = await this.#shelf.store.get(seenKey(server, event.eventId))
+      const seen = entry && readSeen(entry.value)
+      return seen === undefined || seen.identity !== admitted?.identity ? refusal : this.#again(server, event, seen)
     } finally {
       this.#looking.leave(server)
     }
   }
 
-  async #seen(server: string, { eventId }: PushEvent): Promise<Seen | undefined> {
-    const entry = await this.#shelf.store.get(seenKey(server, eventId))
-    return entry === undefined ? undefined : readSeen(entry.value)
+  #again(server: string, event: PushEvent, seen: Known): PushAnswer {
+    if (seen.digest === digestOf(event)) return { accepted: true, inferenceId: seen.inferenceId }
+    return this.#conflict(server, event, seen)
   }
 
-  #again(server: string, event: PushEvent, seen: Pick<Seen, 'inferenceId' | 'digest'>): PushAnswer {
-    if (seen.digest === digestOf(event)) return { accepted: true, inferenceId: seen.inferenceId }
+  #conflict(server: string, event: PushEvent, seen: Known): PushAnswer {
     const message = `Event ${clip(event.eventId)} of ${clip(server)} came again with another body; the first one counts`
     const conflict = why('EVENT_CONFLICT', 'inbox.dedupe', message, 'Give each occurrence an eventId of its own')
-    this.#shelf.told(server, conflict)
+    this.#shelf.told(server, conflict, { ...aboutOf(event, seen), outcome: 'dropped' })
     // A yes would say that somebody is going to read this one.
     return refused('conflict', conflict)
   }
 
-  #remember(key: string, seen: Pick<Seen, 'inferenceId' | 'digest'>): void {
+  #remember(key: string, seen: Known): void {
     if (this.#recent.size >= remembered) {
       const [oldest] = this.#recent.keys()
       if (oldest !== undefined) this.#recent.delete(oldest)
@@ -226,11 +252,24 @@ export class Acceptance {
   }
 }
 
-export function askedOf(server: string, { featureSet, tags, origin, content }: PushEvent): Asked {
+export function aboutOf(
+  { eventId, featureSet }: PushEvent,
+  { inferenceId }: Pick<Seen, 'inferenceId'>,
+): Omit<InboxNote, 'outcome'> {
+  return { eventId, featureSet, inferenceId }
+}
+
+/** The same id of another program is another event. */
+function recentKey(server: string, { eventId }: PushEvent, admitted: Admission | undefined): string {
+  return `${admitted?.identity ?? ''} ${seenKey(server, eventId)}`
+}
+
+export function askedOf(server: string, { featureSet, eventId, tags, origin, content }: PushEvent): Asked {
   return {
     kind: 'push',
     server,
     featureSet,
+    eventId,
     payload: content,
     ...(tags !== undefined && { tags }),
     ...(origin !== undefined && { origin }),

@@ -11,7 +11,7 @@ const event = (more: Partial<PushEvent> = {}): PushEvent => ({
 test('an event that comes while a turn is at its server, or right after, lies one deeper than the turn', () => {
   const clock = fakeClock()
   const chains = new Chains({ window: '1s' }, clock)
-  expect(chains.placeOf('a', event())).toEqual({ depth: 1, told: false })
+  expect(chains.placeOf('a', event())).toEqual({ depth: 1, told: false, through: [] })
   const user = chains.visits('a', 'inf_user')
   expect(chains.placeOf('a', event()).depth).toBe(1)
   chains.began('inf_1', 3)
@@ -30,9 +30,19 @@ test('where a server says which inference an event came of, that counts, whateve
   chains.began('inf_1', 1)
   chains.began('inf_7', 7)
   chains.visits('a', 'inf_7')
-  expect(chains.placeOf('a', event({ origin: { inferenceId: 'inf_1' } }))).toEqual({ depth: 2, told: true })
-  expect(chains.placeOf('a', event({ extra: { inferenceId: 'inf_7' } }))).toEqual({ depth: 8, told: true })
-  expect(chains.placeOf('a', event({ origin: { inferenceId: 'inf_unknown' } }))).toEqual({ depth: 8, told: false })
+  expect(chains.placeOf('a', event({ origin: { inferenceId: 'inf_1' } }))).toEqual({ depth: 2, told: true, through: [] })
+  expect(chains.placeOf('a', event({ extra: { inferenceId: 'inf_7' } }))).toEqual({ depth: 8, told: true, through: [] })
+  expect(chains.placeOf('a', event({ origin: { inferenceId: 'inf_unknown' } }))).toEqual({ depth: 8, told: false, through: [] })
+})
+
+test('the servers whose events led to an event are known: those it names, and those whose turns are at its server', () => {
+  const chains = new Chains({}, fakeClock())
+  chains.began('inf_news', 1, ['news'])
+  chains.began('inf_mail', 2, ['mail', 'a'])
+  chains.visits('a', 'inf_news')
+  expect(chains.placeOf('a', event()).through).toEqual(['news'])
+  expect(chains.placeOf('a', event({ origin: { inferenceId: 'inf_mail' } })).through).toEqual(['mail', 'news'])
+  expect(chains.placeOf('b', event()).through).toEqual([])
 })
 
 test('turns and visits are remembered in bounds', () => {

@@ -21,13 +21,23 @@ export interface ChainOptions {
 export interface Place {
   /** 1: nothing of ours brought it about, as far as is known. */
   readonly depth: number
+  /** Servers whose events began the turns that it came of, or may have come of. */
+  readonly through: readonly string[]
   /** Its server said so. */
   readonly told: boolean
 }
 
+/** A turn that an event began: how deep it lies, and the servers whose events led to it. */
+interface ChainedTurn {
+  readonly depth: number
+  readonly servers: readonly string[]
+}
+
+const usersTurn: ChainedTurn = { depth: 0, servers: [] }
+
 /** A turn that is, or was just now, at a server. */
 interface Visit {
-  readonly depth: number
+  readonly turn: ChainedTurn
   ended: number | undefined
 }
 
@@ -40,8 +50,8 @@ export class Chains {
   readonly pauseMs: number
   readonly #windowMs: number
   readonly #clock: Clock
-  /** Depths of the turns that events began, by inference, the oldest first. */
-  readonly #turns = new Map<string, number>()
+  /** The turns that events began, by inference, the oldest first. */
+  readonly #turns = new Map<string, ChainedTurn>()
   readonly #visits = new Map<string, Visit[]>()
 
   constructor({ depth = 8, window = '1s', pause = '10s' }: ChainOptions, clock: Clock) {
@@ -54,16 +64,16 @@ export class Chains {
   }
 
   /** An event becomes a turn. */
-  began(inferenceId: string, depth: number): void {
+  began(inferenceId: string, depth: number, servers: readonly string[] = []): void {
     this.#turns.delete(inferenceId)
-    this.#turns.set(inferenceId, depth)
+    this.#turns.set(inferenceId, { depth, servers })
     const [oldest] = this.#turns.size > remembered ? this.#turns.keys() : []
     if (oldest !== undefined) this.#turns.delete(oldest)
   }
 
   /** A turn is at a server; what is returned says that it has left it. */
   visits(server: string, inferenceId: string): () => void {
-    const visit: Visit = { depth: this.#turns.get(inferenceId) ?? 0, ended: undefined }
+    const visit: Visit = { turn: this.#turns.get(inferenceId) ?? usersTurn, ended: undefined }
     const visits = this.#fresh(server)
     visits.push(visit)
     this.#visits.set(server, visits.slice(-visitsKept))
@@ -76,9 +86,12 @@ export class Chains {
   placeOf(server: string, { origin, extra }: PushEvent): Place {
     const named = origin?.['inferenceId'] ?? extra?.['inferenceId']
     const known = typeof named === 'string' ? this.#turns.get(named) : undefined
-    if (known !== undefined) return { depth: known + 1, told: true }
-    const depths = this.#visits.has(server) ? this.#fresh(server).map(visit => visit.depth) : []
-    return { depth: Math.max(-1, ...depths) + 1 || 1, told: false }
+    const visits = this.#visits.has(server) ? this.#fresh(server).map(({ turn }) => turn) : []
+    // What a server says makes it no less likely that the others were the cause: who is suspected stays so.
+    const led = (known === undefined ? visits : [known, ...visits]).flatMap(({ servers }) => servers)
+    const through = [...new Set(led)].filter(other => other !== server).sort()
+    if (known !== undefined) return { depth: known.depth + 1, told: true, through }
+    return { depth: Math.max(-1, ...visits.map(({ depth }) => depth)) + 1 || 1, told: false, through }
   }
 
   /** Why one that lies too deep does not run, or not now. */

@@ -6,13 +6,14 @@ import type { Cancel } from '../../core/clock.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import { add, put, remove } from '../../stores/ops.ts'
 import { Acceptance } from './acceptance.ts'
-import type { Inbox, InboxOptions, InboxRecord, InboxRun, ListOptions, OpenOptions } from './options.ts'
+import type { AcceptOptions, Inbox, InboxOptions, InboxRecord, InboxRun, ListOptions, OpenOptions } from './options.ts'
 import {
   callKey,
   countKey,
   deadKey,
   part,
   prefix,
+  previewOf,
   readAttempts,
   readDead,
   readSeen,
@@ -49,8 +50,8 @@ class HostInbox implements Inbox {
     this.#acceptance = new Acceptance(this.#shelf)
   }
 
-  accept(server: string, event: PushEvent): Promise<PushAnswer> {
-    return this.#acceptance.accept(server, event)
+  accept(server: string, event: PushEvent, options: AcceptOptions = {}): Promise<PushAnswer> {
+    return this.#acceptance.accept(server, event, options)
   }
 
   async open(run: InboxRun, options: OpenOptions = {}): Promise<void> {
@@ -76,6 +77,10 @@ class HostInbox implements Inbox {
     await this.#shelf.owners.letGo().catch(error => this.#shelf.failed('', 'Servers could not be handed over', error))
     this.#shelf.runners.release()
     this.#shelf.runners.close()
+  }
+
+  reconsider(): void {
+    this.#shelf.lanes.wake()
   }
 
   visits(server: string, inferenceId: string): () => void {
@@ -109,7 +114,7 @@ class HostInbox implements Inbox {
     return found.map(({ value }) => {
       const { event, inferenceId, at, attempts, why } = readDead(value)
       const { eventId, featureSet } = event
-      return { server, eventId, featureSet, inferenceId, state: 'dead', at, attempts, why, event }
+      return { server, eventId, featureSet, inferenceId, state: 'dead', at, preview: previewOf(event), attempts, why, event }
     })
   }
 
@@ -137,15 +142,16 @@ class HostInbox implements Inbox {
   }
 
   async #record(server: string, seen: Seen): Promise<InboxRecord> {
-    const { eventId, featureSet, inferenceId, state, at, attempts = [], why } = seen
-    const base = { server, eventId, featureSet, inferenceId, state, at, attempts, ...(why && { why }) }
+    const { eventId, featureSet, inferenceId, state, at, preview = '', attempts = [], why } = seen
+    const base = { server, eventId, featureSet, inferenceId, state, at, preview, attempts, ...(why && { why }) }
     if (state !== 'waiting') return base
     const [todo, tries] = await Promise.all([
       this.#shelf.store.get(todoKey(server, seen.seq)),
       this.#shelf.store.get(tryKey(server, seen.seq)),
     ])
     if (todo === undefined) return base
-    const { event, notBefore } = readTodo(todo.value)
+    const { event, ...asked } = readTodo(todo.value)
+    const notBefore = seen.notBefore ?? asked.notBefore
     const tried = tries === undefined ? attempts : readAttempts(tries.value)
     return { ...base, attempts: tried, event, ...(notBefore !== undefined && { notBefore }) }
   }

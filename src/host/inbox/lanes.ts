@@ -86,6 +86,17 @@ export class Lanes {
     this.#pump()
   }
 
+  /** What waits only because it was withheld may run. */
+  wake(): void {
+    for (const { server, lane } of [...this.#turns.all()]) {
+      for (const item of lane.items.filter(({ held }) => held === true)) {
+        item.held = false
+        item.notBefore = 0
+      }
+      this.#look(server, lane)
+    }
+  }
+
   /** Forgets what another process runs now; gives what that was. */
   drop(server: string): readonly Item[] {
     return this.#turns.drop(server)

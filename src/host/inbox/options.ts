@@ -11,7 +11,9 @@ import type { Attempt, InboxState } from './records.ts'
 export interface InboxOptions {
   readonly store: Store
   /** Asked about every event, when it comes and again when it is run. Without it all are taken. */
-  readonly policy?: Pick<Policy, 'decide' | 'approve' | 'enter' | 'explain'>
+  readonly policy?: Pick<Policy, 'decide' | 'approve' | 'enter' | 'explain'> & Partial<Pick<Policy, 'admission' | 'refusal'>>
+  /** Whether a server is in the config, and not switched off; one that is merely down is. Events of others wait. Default: all are. */
+  readonly isConfigured?: (server: string) => boolean
   /** What keeps its order: events with the same text are done one after the other. Default: the origin, else the feature set. */
   readonly orderBy?: (server: string, event: PushEvent) => string
   /** Runs at once. Default 4. */
@@ -38,12 +40,38 @@ export interface InboxOptions {
   readonly keep?: Duration
   /** How long another process is waited for that does not move. Default 6 s. */
   readonly lease?: Duration
-  /** Told what went wrong and is nobody's answer: an id with two bodies, a store that failed. */
-  readonly onDiagnostic?: (server: string, what: Why) => void
+  /** Why events of a set cannot run now: asked before each run. With a time they wait for it, without one they are refused. */
+  readonly withheld?: (server: string, featureSet: string) => Promise<Withheld | undefined>
+  /** Told what is nobody's answer: an event that waits or may not run any more, an id with two bodies, a store that failed. */
+  readonly onDiagnostic?: (server: string, what: Why, note: InboxNote) => void
   readonly clock?: Clock
   readonly id?: () => string
   /** From 0 to below 1. */
   readonly random?: () => number
+}
+
+/** Why something does not run now, and after which time it may be otherwise. */
+export interface Withheld extends Why {
+  readonly retryAfterMs?: number
+}
+
+/** Thrown by a run that has to wait: no failure, so it is never given up for it. Without a time to wait it is refused. */
+export class RunLater extends Error {
+  override readonly name = 'RunLater'
+  readonly why: Withheld
+
+  constructor(said: Withheld) {
+    super(said.message)
+    this.why = said
+  }
+}
+
+/** What became of what a diagnostic is about, and which event that is, where it is about one. */
+export interface InboxNote {
+  readonly outcome: 'held' | 'refused' | 'failure' | 'dropped'
+  readonly eventId?: string
+  readonly featureSet?: string
+  readonly inferenceId?: string
 }
 
 /** One run: as a rule of one event, after coalescing of several. */
@@ -52,6 +80,8 @@ export interface InboxEntry {
   /** The first, in the order of acceptance. */
   readonly event: PushEvent
   readonly events: readonly PushEvent[]
+  /** Other servers whose events began turns that these came of, or may have come of. */
+  readonly through: readonly string[]
   readonly inferenceId: string
   /** From 1. */
   readonly attempt: number
@@ -63,6 +93,13 @@ export interface InboxEntry {
   readonly done: readonly Op[]
   /** Commits the steps together with `done`. False where it is not ours any more: then nothing was written. */
   commit(ops: readonly Op[]): Promise<boolean>
+}
+
+export interface AcceptOptions {
+  /** The name of the server's event, where the config subscribes to it; absent: MCP Live pushed it, for a feature set. */
+  readonly subscription?: string
+  /** Told of the rule that lets a new one in. */
+  readonly ruled?: (rule: string) => void
 }
 
 export interface OpenOptions {
@@ -81,8 +118,10 @@ export interface InboxRecord {
   readonly state: InboxState
   /** When it was accepted. */
   readonly at: number
+  /** The beginning of its text, for lists; empty where it was not kept. */
+  readonly preview: string
   readonly attempts: readonly Attempt[]
-  /** Of one that was refused or given up. */
+  /** Of one that was refused or given up, and of one that waits because of it. */
   readonly why?: Why
   /** While it waits, and of one that was given up. */
   readonly event?: PushEvent
@@ -91,7 +130,9 @@ export interface InboxRecord {
 }
 
 export interface ListOptions {
+  /** Whose events. */
   readonly server: string
+  /** Only those: `waiting`, `done`, `refused` or `dead`. Default all. */
   readonly state?: InboxState
   /** The id of the last one of the page before. */
   readonly after?: string
@@ -101,7 +142,7 @@ export interface ListOptions {
 
 export interface Inbox {
   /** Durable, deduplicated, and with its inference named before it resolves. */
-  accept(server: string, event: PushEvent): Promise<PushAnswer>
+  accept(server: string, event: PushEvent, options?: AcceptOptions): Promise<PushAnswer>
   /** Runs what waits and what comes, at least once each; once only where the turn is committed with `done`. */
   open(run: InboxRun, options?: OpenOptions): Promise<void>
   /** A turn is at a server, by a call or a hook; what is returned says that it has left it. Events of the server may come of it. */
@@ -112,6 +153,8 @@ export interface Inbox {
   get(server: string, eventId: string): Promise<InboxRecord | undefined>
   /** Those that were given up. */
   dead(server: string): Promise<readonly InboxRecord[]>
+  /** Looks again at what waits because it was withheld: that may have changed. */
+  reconsider(): void
   /** Tries one again that was given up. False where there is none. */
   replay(server: string, eventId: string): Promise<boolean>
 }

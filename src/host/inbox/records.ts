@@ -6,9 +6,12 @@ import { hash } from 'node:crypto'
 import { canonicalJson } from '../../core/digest.ts'
 import type { Why } from '../../core/why.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import type { Admission } from '../policy/admission.ts'
 
-export type AttemptOutcome = 'running' | 'done' | 'failed' | 'interrupted'
+/** `held`: it could not run yet, and waits. */
+export type AttemptOutcome = 'running' | 'done' | 'failed' | 'interrupted' | 'held'
 
 export interface Attempt {
   /** From 1. */
@@ -33,8 +36,14 @@ export interface Seen {
   readonly seq: string
   readonly at: number
   readonly state: InboxState
+  /** The beginning of its text. */
+  readonly preview?: string
   readonly attempts?: readonly Attempt[]
   readonly why?: Why
+  /** It was held until this moment. */
+  readonly notBefore?: number
+  /** Of the program that sent it: what another one sends later under the name of its server is another event. */
+  readonly identity?: string
 }
 
 /** An event in its queue. */
@@ -51,6 +60,10 @@ export interface Todo {
   readonly group?: true
   /** How many events it is away from one that nothing of ours brought about; absent: it is one. */
   readonly depth?: number
+  /** Other servers whose events began turns that it came of, or may have come of. */
+  readonly through?: readonly string[]
+  /** By what it was admitted; absent where there is no policy. */
+  readonly admitted?: Admission
   /** Somebody has to allow it first. */
   readonly asks?: true
 }
@@ -105,6 +118,14 @@ export function serverOf(key: string): string {
 /** Of everything but the time: a server that sends again may stamp it anew. */
 export function digestOf({ featureSet, origin, content, tags, extra }: PushEvent): string {
   return hash('sha256', canonicalJson([featureSet, origin ?? null, content, tags ?? null, extra ?? null]) ?? '', 'base64url')
+}
+
+const previewLength = 160
+
+/** The beginning of an event's text, for lists. */
+export function previewOf({ content }: PushEvent): string {
+  const [first] = content.filter(block => block.type === 'text')
+  return first === undefined ? `[${content[0]?.type ?? 'empty'}]` : clip(first.text.replace(/\s+/g, ' ').trim(), previewLength)
 }
 
 export function readSeen(text: string): Seen {

@@ -4,14 +4,15 @@ import { quoted, type Why, why } from '../../core/why.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { add, check, put, remove } from '../../stores/ops.ts'
 import { messageOf, type Op } from '../../stores/store.ts'
-import { askedOf } from './acceptance.ts'
-import type { InboxEntry, InboxRun, OpenOptions } from './options.ts'
+import { aboutOf, askedOf } from './acceptance.ts'
+import { type InboxEntry, type InboxNote, type InboxRun, type OpenOptions, RunLater, type Withheld } from './options.ts'
 import {
   type Attempt,
   countKey,
   type Dead,
   deadKey,
   type InboxState,
+  previewOf,
   type Seen,
   seenKey,
   type Todo,
@@ -33,7 +34,7 @@ interface Batch {
   readonly fence: Op
 }
 
-/** A store that fails is left alone for a moment. */
+/** A store that fails is left alone for a moment, and so is a server that is not in the config. */
 const restMs = 1_000
 const errorLength = 500
 
@@ -55,19 +56,26 @@ export class Runs {
   }
 
   async run(server: string, items: readonly Item[]): Promise<void> {
+    if (!this.#shelf.isConfigured(server)) return this.#rest(items)
     try {
       const batch = await this.#batch(server, items)
       if (batch === undefined) return
       const [{ todo, item }] = batch.works
       if (item.attempts.filter(({ outcome }) => outcome === 'interrupted').length >= this.#shelf.settings.interruptions)
         await this.#bury(batch, 'The process ended amid each attempt', item.attempts)
-      else if (await this.#permitted(batch)) {
-        if (todo.asks === undefined || (await this.#approved(batch))) await this.#attempt(batch)
+      else {
+        const permitted = await this.#permitted(batch)
+        if (permitted !== undefined && (todo.asks === undefined || (await this.#approved(permitted))))
+          await this.#unlessWithheld(permitted)
       }
     } catch (error) {
       this.#shelf.failed(server, 'An event could not be run', error)
-      for (const item of items) item.notBefore = this.#shelf.clock.now() + restMs
+      this.#rest(items)
     }
+  }
+
+  #rest(items: readonly Item[]): void {
+    for (const item of items) item.notBefore = this.#shelf.clock.now() + restMs
   }
 
   async #batch(server: string, items: readonly Item[]): Promise<Batch | undefined> {
@@ -83,19 +91,32 @@ export class Runs {
     return first === undefined || fence === undefined ? undefined : { server, works: [first, ...rest], fence }
   }
 
-  /** What was forbidden for good since it was accepted does not run. What is merely too much for now has had its yes. */
-  async #permitted(batch: Batch): Promise<boolean> {
-    const { policy } = this.#shelf.options
-    const { event } = batch.works[0].todo
-    const { server } = batch
-    for (const asked of [askedOf(server, event), { kind: 'set', server, featureSet: event.featureSet }] as const) {
-      const verdict = policy?.explain(asked).verdict
-      if (verdict?.do !== 'deny' || verdict.why.code !== 'POLICY_DENIED' || verdict.retryAfterMs !== undefined) continue
-      await this.#commit(batch, this.#ended(batch, 'refused', batch.works[0].item.attempts, verdict.why))
-      this.#shelf.told(server, verdict.why)
-      return false
+  /** What was forbidden for good since it was accepted does not run, nor what was gathered with others that may. */
+  async #permitted(batch: Batch): Promise<Batch | undefined> {
+    const works: Work[] = []
+    for (const work of batch.works) {
+      const said = await this.#forbidden(batch.server, work.todo)
+      if (said === undefined) works.push(work)
+      else {
+        const alone: Batch = { ...batch, works: [work] }
+        await this.#refuse(alone, said)
+      }
     }
-    return true
+    const [first, ...rest] = works
+    return first === undefined ? undefined : { ...batch, works: [first, ...rest] }
+  }
+
+  /** What is merely too much for now has had its yes. */
+  async #forbidden(server: string, { event, admitted = {} }: Todo): Promise<Why | undefined> {
+    const { policy } = this.#shelf.options
+    const { featureSet } = event
+    const push = askedOf(server, event)
+    // What the config subscribes to is of no feature set.
+    const forbidden = (admitted.subscription === undefined ? [push, { kind: 'set', server, featureSet } as const] : [push])
+      .map(asked => policy?.explain(asked).verdict)
+      .find(said => said?.do === 'deny' && said.why.code === 'POLICY_DENIED' && said.retryAfterMs === undefined)
+    if (forbidden?.do === 'deny') return forbidden.why
+    return policy?.refusal?.(server, featureSet, ['pushEvents', 'channels.incoming'], admitted)
   }
 
   /** Asks who has to be asked. A no is the end of it. */
@@ -106,8 +127,43 @@ export class Runs {
     if (policy === undefined || verdict === undefined || verdict.do === 'allow' || verdict.do === 'coalesce') return true
     const answer = verdict.do === 'ask' ? await policy.approve(asked, verdict) : { yes: false, why: verdict.why }
     if (answer.yes) return true
-    await this.#commit(batch, this.#ended(batch, 'refused', batch.works[0].item.attempts, answer.why))
+    await this.#refuse(batch, answer.why ?? notApproved(verdict.do === 'ask' ? verdict.rule : 'policy'))
     return false
+  }
+
+  /** What may not run for a while is not even begun. */
+  async #unlessWithheld(batch: Batch): Promise<void> {
+    const { featureSet } = batch.works[0].todo.event
+    const said = await this.#shelf.options.withheld?.(batch.server, featureSet)
+    if (said === undefined) await this.#attempt(batch)
+    else await this.#hold(batch, said, batch.works[0].item.attempts)
+  }
+
+  /** It keeps its place in its lane, and is no failure. */
+  async #hold(batch: Batch, said: Withheld, attempts: readonly Attempt[]): Promise<void> {
+    const { retryAfterMs, ...because } = said
+    if (retryAfterMs === undefined) return this.#refuse(batch, because, attempts)
+    const notBefore = this.#shelf.clock.now() + retryAfterMs
+    const kept = batch.works.flatMap(work => [
+      check(todoKey(batch.server, work.item.seq), work.item.version),
+      put(tryKey(batch.server, work.item.seq), JSON.stringify(attempts)),
+      put(
+        seenKey(batch.server, work.todo.event.eventId),
+        JSON.stringify({ ...seenOf(work, 'waiting'), why: because, notBefore }),
+      ),
+    ])
+    if (!(await this.#holds(batch, [batch.fence, ...kept]))) return
+    for (const { item } of batch.works) Object.assign(item, { attempts, notBefore, held: true })
+    this.#tell(batch, because, 'held')
+  }
+
+  /** The end of it, without a run. */
+  async #refuse(batch: Batch, because: Why, attempts = batch.works[0].item.attempts): Promise<void> {
+    if (await this.#commit(batch, this.#ended(batch, 'refused', attempts, because))) this.#tell(batch, because, 'refused')
+  }
+
+  #tell({ server, works }: Batch, what: Why, outcome: InboxNote['outcome']): void {
+    for (const { todo } of works) this.#shelf.told(server, what, { ...aboutOf(todo.event, todo), outcome })
   }
 
   async #attempt(batch: Batch): Promise<void> {
@@ -124,7 +180,8 @@ export class Runs {
     ]
     if (!this.#writesBegin && !(await this.#holds(batch, begin))) return
     for (const work of batch.works) work.item.attempts = attempts
-    this.#shelf.chains.began(todo.inferenceId, todo.depth ?? 1)
+    const through = throughOf(batch)
+    this.#shelf.chains.began(todo.inferenceId, todo.depth ?? 1, [batch.server, ...through])
     const leave = options.policy?.enter(askedOf(batch.server, todo.event))
     try {
       await this.#hand(batch, this.#entry(batch, attempts, begin))
@@ -158,6 +215,7 @@ export class Runs {
       server,
       event: works[0].todo.event,
       events: works.map(({ todo }) => todo.event),
+      through: throughOf(batch),
       inferenceId: works[0].todo.inferenceId,
       attempt: attempts.length,
       attempts,
@@ -208,21 +266,10 @@ export class Runs {
     const ended = state === 'done' ? attempts.map(finished) : attempts
     return [
       fence,
-      ...works.flatMap(({ item: { seq, version }, todo }) => {
-        const { eventId, featureSet } = todo.event
-        const { inferenceId, digest, at } = todo
-        const seen: Seen = {
-          eventId,
-          featureSet,
-          inferenceId,
-          digest,
-          seq,
-          at,
-          state,
-          attempts: ended,
-          ...(because && { why: because }),
-        }
-        const record = put(seenKey(server, eventId), JSON.stringify(seen), { ttl: keepMs })
+      ...works.flatMap(work => {
+        const { seq, version } = work.item
+        const seen: Seen = { ...seenOf(work, state), attempts: ended, ...(because && { why: because }) }
+        const record = put(seenKey(server, seen.eventId), JSON.stringify(seen), { ttl: keepMs })
         return [remove(todoKey(server, seq), version), remove(tryKey(server, seq)), record]
       }),
       add(countKey(server), -works.length),
@@ -235,6 +282,10 @@ export class Runs {
     // A run that was cut off because we end has not failed: whoever comes next begins it anew.
     const outcome = this.#ending.signal.aborted ? 'interrupted' : 'failed'
     const last = item.attempts.at(-1) as Attempt
+    if (error instanceof RunLater) {
+      const before = item.attempts.slice(0, -1).filter(each => each.outcome !== 'held')
+      return this.#hold(batch, error.why, [...before, { ...last, outcome: 'held', error: clip(error.message, errorLength) }])
+    }
     const attempts = [...item.attempts.slice(0, -1), { ...last, outcome, error: clip(messageOf(error), errorLength) } as const]
     const failures = attempts.filter(each => each.outcome === 'failed').length
     if (failures >= settings.attempts) return this.#bury(batch, clip(messageOf(error)), attempts)
@@ -258,8 +309,24 @@ export class Runs {
       return put(deadKey(server, item.seq), JSON.stringify(dead), { ttl: keepMs })
     })
     if (await this.#commit(batch, [...this.#ended(batch, 'dead', attempts, because), ...letters]))
-      this.#shelf.told(server, because)
+      this.#tell(batch, because, 'failure')
   }
+}
+
+function seenOf({ item: { seq }, todo }: Work, state: InboxState): Seen {
+  const { eventId, featureSet } = todo.event
+  const { inferenceId, digest, at } = todo
+  const by = todo.admitted?.identity === undefined ? {} : { identity: todo.admitted.identity }
+  return { eventId, featureSet, inferenceId, digest, seq, at, state, preview: previewOf(todo.event), ...by }
+}
+
+/** Of those that became one run: all that had a part in any of them. */
+function throughOf({ works }: Batch): readonly string[] {
+  return [...new Set(works.flatMap(({ todo }) => todo.through ?? []))].sort()
+}
+
+function notApproved(rule: string): Why {
+  return why('NOT_APPROVED', rule, 'Nobody agreed to this event', 'Agree when asked, or allow it in the policy')
 }
 
 function finished(attempt: Attempt, at: number, all: readonly Attempt[]): Attempt {

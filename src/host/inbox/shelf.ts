@@ -8,7 +8,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { messageOf, type Store } from '../../stores/store.ts'
 import { Chains } from './chains.ts'
 import { Lanes } from './lanes.ts'
-import type { InboxOptions } from './options.ts'
+import type { InboxNote, InboxOptions } from './options.ts'
 import { Owners } from './owners.ts'
 import { type Attempt, numberOf, readAttempts, readTodo, seqOf, seqText, type Todo, todoKey, tryKey } from './records.ts'
 import type { Item } from './turns.ts'
@@ -40,6 +40,8 @@ export class Shelf {
   readonly random: () => number
   opened = false
   readonly #owning = new Map<string, Promise<boolean>>()
+  /** Servers that are not in the config, and of which this was told. */
+  readonly #absent = new Set<string>()
   #held = 0
   #last = 0
 
@@ -107,7 +109,8 @@ export class Shelf {
   }
 
   async #own(server: string): Promise<boolean> {
-    if (!this.opened) return false
+    // Another process may have it in its config: it is left to that one.
+    if (!this.opened || !this.isConfigured(server)) return false
     if (this.owners.owns(server)) return true
     if (!(await this.owners.take(server))) return false
     // Nothing runs before all is read: what came first has the first turn.
@@ -148,14 +151,30 @@ export class Shelf {
     for (const item of this.lanes.drop(server)) this.gone(item)
   }
 
-  told(server: string, what: Why): void {
-    this.options.onDiagnostic?.(server, what)
+  /** Whether its events may run now. Where it is not in the config they are neither run nor lost: they wait until it is. */
+  isConfigured(server: string): boolean {
+    const configured = this.options.isConfigured?.(server) ?? true
+    if (configured) this.#absent.delete(server)
+    else if (!this.#absent.has(server)) {
+      this.#absent.add(server)
+      this.told(server, absent(server), { outcome: 'held' })
+    }
+    return configured
+  }
+
+  told(server: string, what: Why, note: InboxNote): void {
+    this.options.onDiagnostic?.(server, what, note)
   }
 
   failed(server: string, what: string, error: unknown): void {
     const fix = 'Look at the store; what was accepted is kept and tried again'
-    this.told(server, why('INBOX_STORE', 'inbox', `${what}: ${clip(messageOf(error))}`, fix))
+    this.told(server, why('INBOX_STORE', 'inbox', `${what}: ${clip(messageOf(error))}`, fix), { outcome: 'dropped' })
   }
+}
+
+function absent(server: string): Why {
+  const message = `Events of ${clip(server)} wait: it is not in the config, or switched off`
+  return why('SERVER_ABSENT', 'inbox.server', message, 'Put it into the config again; then they run')
 }
 
 /** Whoever was at it has ended in the midst of it: else it would not be read anew. */

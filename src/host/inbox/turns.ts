@@ -8,6 +8,8 @@ export interface Item {
   /** `coming`: not yet written; `gone`: done, or no longer ours. */
   state: 'coming' | 'ready' | 'gone'
   notBefore: number
+  /** It waits because it was withheld, not because of its time. */
+  held?: boolean
   /** Of its record. */
   version: number
   /** What there is to do. */
@@ -69,6 +71,10 @@ export class Turns {
 
   forget(server: string, seq: string): void {
     this.#servers.get(server)?.seqs.delete(seq)
+  }
+
+  *all(): Generator<{ readonly server: string; readonly lane: Lane }> {
+    for (const [server, { lanes }] of this.#servers) for (const lane of lanes.values()) yield { server, lane }
   }
 
   queue(server: string, lane: Lane): void {

@@ -5,8 +5,9 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { Op } from '../../stores/store.ts'
 import type { ModelMessage } from '../models/model.ts'
 import { textIn } from '../models/model.ts'
-import { text } from './blocks.ts'
-import { readAttached } from './host-tools.ts'
+import { contentsBlock, text } from './blocks.ts'
+import { withOwnWords } from './foreign.ts'
+import { readContents } from './host-tools.ts'
 import type { LoopParts } from './loop-parts.ts'
 import { shorten } from './results.ts'
 import { runPrompt } from './slash.ts'
@@ -18,6 +19,7 @@ export interface Attachment {
 }
 
 export interface SendOptions {
+  /** Resources that go beside the message. */
   readonly attach?: readonly Attachment[]
   /** Gives up the turn. */
   readonly signal?: AbortSignal
@@ -46,13 +48,15 @@ export async function whatWasSaid(
   const ops: Op[] = []
   const attached: LiveBlock[] = []
   for (const { server, uri } of attach) {
-    const content = await readAttached(parts.servers(), server, uri, signal)
-    const short = shorten(content, conversation, `attached-${parts.newId()}`, parts.limits)
-    attached.push(...short.content)
-    ops.push(...short.ops)
+    for (const contents of await readContents(parts.servers(), server, uri, signal)) {
+      const short = shorten([contentsBlock(contents)], conversation, `attached-${parts.newId()}`, parts.limits)
+      // Cut first, then quoted: a quotation that is cut has no end.
+      attached.push(...withOwnWords('resource', { server, uri: contents.uri, type: contents.mimeType }, short.content))
+      ops.push(...short.ops)
+    }
   }
   const lead = typeof input === 'string' && isCommand(input) ? await runPrompt(parts.servers(), input, signal) : undefined
-  if (lead !== undefined) return { text: said, messages: withAttached(lead, attached), ops }
+  if (lead !== undefined) return { text: said, messages: [{ role: 'user', content: [...attached, ...lead] }], ops }
   const own = typeof input === 'string' ? [text(input.startsWith('//') ? input.slice(1) : input)] : input
   return { text: said, messages: [{ role: 'user', content: [...attached, ...own] }], ops }
 }
@@ -60,12 +64,6 @@ export async function whatWasSaid(
 /** Two slashes stand for one that means nothing. */
 function isCommand(input: string): boolean {
   return input.startsWith('/') && !input.startsWith('//')
-}
-
-function withAttached(messages: readonly ModelMessage[], attached: readonly LiveBlock[]): readonly ModelMessage[] {
-  const last = messages.at(-1)
-  if (last?.role !== 'user') return [...messages, { role: 'user', content: attached.length > 0 ? attached : [text('Go on.')] }]
-  return [...messages.slice(0, -1), { role: 'user', content: [...attached, ...last.content] }]
 }
 
 function checkLength({ limits }: LoopParts, said: string): void {

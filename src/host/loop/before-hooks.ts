@@ -60,9 +60,15 @@ export async function beforeHooks(
   const injected: Injected[] = []
   const room = new Room(parts)
   for (const { server, featureSet, injection } of inOrder(asked, offered)) {
-    const refusal = room.refuses(server, injection) ?? (await forbidden(parts, server, featureSet, injection))
-    if (refusal === undefined) injected.push(entry(server, featureSet, injection))
-    else reports.push(dropped(parts, params, server, featureSet, refusal))
+    const refusal = room.refuses(server, injection)
+    const verdict = refusal === undefined ? await allowed(parts, server, featureSet, injection) : { why: refusal }
+    if (verdict.why !== undefined) reports.push(dropped(parts, params, server, featureSet, verdict.why))
+    else {
+      injected.push(entry(server, featureSet, injection))
+      const { inferenceId, conversationId: conversation } = params
+      const about = { server, featureSet, inferenceId, conversation, kind: 'inject', detail: clip(injection.namespace) }
+      parts.audit.note({ ...about, outcome: 'success', rule: verdict.rule })
+    }
   }
   return { injected, reports, stopped }
 }
@@ -91,21 +97,23 @@ function entry(server: string, featureSet: string, { namespace, position, conten
 }
 
 /** Asking a user here would hold the whole turn: what needs a question is left out. */
-async function forbidden(
+async function allowed(
   parts: HookParts,
   server: string,
   featureSet: string,
   { namespace, position }: Injection,
-): Promise<Why | undefined> {
+): Promise<{ readonly why: Why } | { readonly why?: undefined; readonly rule: string }> {
   const verdict = await parts.policy.decide({ kind: 'inject', server, featureSet, payload: { namespace, position } })
-  if (verdict.do === 'deny' || verdict.do === 'hold') return verdict.why
-  if (verdict.do !== 'ask') return undefined
-  return why(
-    'INJECTION_NEEDS_APPROVAL',
-    verdict.rule,
-    `What ${server} injects needs an approval, and nobody is asked amid a turn`,
-    `Allow injections of ${featureSet} for ${server} in the policy`,
-  )
+  if (verdict.do === 'deny' || verdict.do === 'hold') return { why: verdict.why }
+  if (verdict.do !== 'ask') return { rule: verdict.rule }
+  return {
+    why: why(
+      'INJECTION_NEEDS_APPROVAL',
+      verdict.rule,
+      `What ${server} injects needs an approval, and nobody is asked amid a turn`,
+      `Allow injections of ${featureSet} for ${server} in the policy`,
+    ),
+  }
 }
 
 function dropped(parts: HookParts, params: BeforeInference, server: string, featureSet: string, said: Why): HookReport {

@@ -1,8 +1,25 @@
-/** Content of tools, prompts and resources as a model is given it. */
-import type { LiveBlock } from '../../features/live/content/messages.ts'
+/**
+ * Content of tools, prompts and resources as a host keeps it: blocks of few kinds, with nothing of the wire in them. It is foreign
+ * unless it is marked as the host's own words; see `foreign.ts` for how it gets into a prompt.
+ */
+import type { LiveBlock, LiveText } from '../../features/live/content/messages.ts'
 import type { ContentBlock, ResourceContents } from '../../features/mcp/content/messages.ts'
-import { clip } from '../../jsonrpc/limits.ts'
-import { quote } from '../models/quoted.ts'
+import { echo } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+
+/** Words of the host itself. Made here alone: what servers send is copied member by member, so nobody else can say so. */
+interface OwnText extends LiveText {
+  readonly own: true
+}
+
+export function own(words: string): LiveBlock {
+  const block: OwnText = { type: 'text', text: words, own: true }
+  return block
+}
+
+export function isOwn(block: LiveBlock): block is OwnText {
+  return block.type === 'text' && 'own' in block && block.own === true
+}
 
 /** Text that a result has beside its blocks is not told twice; a result of a structured value alone is its JSON. */
 export function resultBlocks(content: readonly ContentBlock[], structured: unknown): readonly LiveBlock[] {
@@ -16,27 +33,34 @@ export function blockOf(block: ContentBlock): readonly LiveBlock[] {
       return [text(typeof block.text === 'string' ? block.text : '')]
     case 'image':
     case 'audio':
+      if (typeof block.data !== 'string' || typeof block.mimeType !== 'string') return [text(`[${block.type} without data]`)]
       return [{ type: block.type, data: block.data, mimeType: block.mimeType }]
-    case 'resource_link':
-      return [{ type: 'resource_link', uri: block.uri, name: block.name, ...(block.mimeType && { mimeType: block.mimeType }) }]
+    case 'resource_link': {
+      const { uri, name, title, description, mimeType } = block
+      const said = Object.entries({ name, title, description, mimeType }).filter(([, value]) => typeof value === 'string')
+      return [{ type: 'resource_link', uri: typeof uri === 'string' ? uri : '', ...Object.fromEntries(said) }]
+    }
     case 'resource':
-      return contentsBlocks(undefined, [block.resource])
+      return isRecord(block.resource) ? embedded(block.resource) : [text('[a resource without contents]')]
     default:
-      return [text(`[a block of the unknown type ${clip(String((block as { type?: unknown }).type))}]`)]
+      return [text(`[a block of the unknown type ${echo((block as { type?: unknown }).type)}]`)]
   }
 }
 
-/** What a resource holds: text between marks, pictures and sound as such, anything else by its name. */
-export function contentsBlocks(server: string | undefined, contents: readonly ResourceContents[]): readonly LiveBlock[] {
-  return contents.map(({ uri, mimeType, text: words, blob }): LiveBlock => {
-    if (words !== undefined) return text(quote('resource', { server, uri, type: mimeType }, words))
-    const kind = /^(image|audio)\//.exec(mimeType ?? '')?.[1]
-    if (blob !== undefined && mimeType !== undefined && (kind === 'image' || kind === 'audio'))
-      return { type: kind, data: blob, mimeType }
-    return text(
-      `[${clip(uri, 200)}: ${mimeType ?? 'binary content'}, ${Math.floor(((blob?.length ?? 0) * 3) / 4)} bytes, not shown]`,
-    )
-  })
+/** A resource amid other blocks says which one it is. */
+function embedded(resource: ResourceContents): readonly LiveBlock[] {
+  const { uri, mimeType } = resource
+  return [text(`[resource ${echo(uri, 400)}${mimeType === undefined ? '' : `, ${echo(mimeType)}`}]`), contentsBlock(resource)]
+}
+
+/** What a resource holds: text, pictures and sound as such, anything else by its name. */
+export function contentsBlock({ uri, mimeType, text: words, blob }: ResourceContents): LiveBlock {
+  if (typeof words === 'string') return text(words)
+  const kind = typeof mimeType === 'string' ? /^(image|audio)\//.exec(mimeType)?.[1] : undefined
+  const data = typeof blob === 'string' ? blob : ''
+  if (typeof mimeType === 'string' && typeof blob === 'string' && (kind === 'image' || kind === 'audio'))
+    return { type: kind, data, mimeType }
+  return text(`[${echo(uri, 200)}: ${echo(mimeType ?? 'binary content')}, ${Math.floor((data.length * 3) / 4)} bytes, not shown]`)
 }
 
 export function text(words: string): LiveBlock {

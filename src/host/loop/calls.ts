@@ -10,24 +10,26 @@ import { type Why, why } from '../../core/why.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Op, Store } from '../../stores/store.ts'
-import { resultBlocks, text } from './blocks.ts'
+import { own, resultBlocks, text } from './blocks.ts'
 import { TimeIsUp, within } from './deadline.ts'
 import { hostTool } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
 import type { Lines } from './lines.ts'
 import { type Made, TakenBack } from './made.ts'
-import { refusal, whyOf } from './permit.ts'
-import type { LoopAsked, LoopAudit, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
+import { permission, whyOf } from './permit.ts'
+import type { LoopAudit, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import type { CallOutcome, PlannedCall } from './records.ts'
 import type { Refusals } from './refusals.ts'
 import { shorten } from './results.ts'
-import { isOff, type Toolbox } from './toolbox.ts'
+import type { StateSet, StateSets } from './state-sets.ts'
+import { type CallingTurn, changedSince, toolAsked } from './tool-question.ts'
+import { isOff, type Toolbox, type ToolEntry } from './toolbox.ts'
 import { callInTransaction, isUndoable } from './undoable-calls.ts'
 
 /** The rule of what the tool itself refused or failed at. */
 const toolRule = 'tool'
 
-export interface CallParts {
+export interface CallParts extends CallingTurn {
   readonly store: Store
   readonly clock: Clock
   readonly limits: LoopLimits
@@ -38,7 +40,7 @@ export interface CallParts {
   readonly toolbox: Toolbox
   readonly lines: Lines
   readonly refusals: Refusals
-  readonly conversation: string
+  readonly stateSets: StateSets
   readonly inferenceId: string
   readonly onVisit: OnVisit | undefined
   readonly onProgress: (n: number, progress: { readonly progress: number; readonly message?: string }) => void
@@ -57,13 +59,17 @@ export async function makeCall(parts: CallParts, call: PlannedCall, signal: Abor
     finish(parts, call, { ...outcome, n: call.n, ms: parts.clock.now() - began })
   try {
     if (call.server !== undefined) return ended(await onServer(parts, call, call.server, signal))
-    const own = hostTool(call.tool)
-    if (own === undefined) return ended(failed('failed', unknownTool(parts, call)))
-    const { store, conversation, limits, policy, servers } = parts
+    const ours = hostTool(call.tool)
+    if (ours === undefined) return ended(failed('failed', unknownTool(parts, call)))
+    const { store, conversation, begunBy, limits, policy, servers } = parts
+    let rule = 'a tool of the host itself'
+    const permitted = (by: string | undefined): void => {
+      rule = by ?? rule
+    }
     const content = await within(parts.clock, limits.callMs, signal, inner =>
-      own.run(call.arguments, { store, conversation, limits, policy, servers, signal: inner }),
+      ours.run(call.arguments, { store, conversation, begunBy, limits, policy, servers, permitted, signal: inner }),
     )
-    return ended({ status: 'done', content })
+    return ended({ status: 'done', content, rule })
   } catch (error) {
     return ended(fate(parts, call, error))
   }
@@ -75,27 +81,28 @@ async function onServer(
   name: string,
   signal: AbortSignal,
 ): Promise<Omit<CallOutcome, 'n' | 'ms'>> {
-  const entry = parts.toolbox.find(call.name)
+  const entry = parts.toolbox.of(name, call.tool)
   const server = parts.servers.find(one => one.name === name)
   if (entry === undefined || server?.client === undefined) return failed('failed', down(name))
-  if (isOff(server, entry.definition)) return failed('refused', switchedOff(name, call))
+  if (isOff(server, entry)) return failed('refused', switchedOff(name, call))
   const { client } = server
-  const { tool, featureSet, arguments: payload } = call
-  const asked: LoopAsked = { kind: 'tool', server: name, tool, ...(featureSet !== undefined && { featureSet }), payload }
-  const said = await refusal(parts.policy, asked)
+  const asked = await toolAsked(call, name, entry.definition, parts)
+  const given = await permission(parts.policy, asked)
+  const said = given.why ?? (given.asked ? await changedSince(server, asked) : undefined)
   if (said !== undefined) return failed('refused', said)
+  // The set may have gone off while the question was open.
+  if (given.asked && isOff(server, entry)) return failed('refused', switchedOff(name, call))
   const leaves = [parts.policy.enter?.(asked), parts.onVisit?.(name, parts.inferenceId)]
   const options = optionsFor(parts, server, call, signal)
   const send = (sent: CallToolOptions): Promise<Made> =>
     isUndoable(entry.definition) ? callInTransaction(client, call, sent) : plainly(client, call, sent)
   const refused = parts.refusals.begin(name)
   try {
-    const outcome =
-      featureSet === undefined || !isStateful(server, featureSet)
-        ? told(await send(options))
-        : await onState(parts, name, featureSet, options, send)
+    const set = parts.stateSets.of(server, entry)
+    const outcome = set === undefined ? told(await send(options)) : await onState(parts, server, entry, call, set, options, send)
     const declined = refused()
-    return declined === undefined || outcome.status !== 'done' ? outcome : { ...outcome, declined }
+    const ruled = given.rule === undefined ? outcome : { ...outcome, rule: given.rule }
+    return declined === undefined || outcome.status !== 'done' ? ruled : { ...ruled, declined }
   } finally {
     refused()
     for (const leave of leaves) leave?.()
@@ -111,39 +118,40 @@ function optionsFor(parts: CallParts, server: LoopServer, call: PlannedCall, sig
     timeout: parts.limits.callMs,
     signal,
     onProgress: step => parts.onProgress(call.n, { progress: step.progress, ...(step.message && { message: step.message }) }),
-    ...(scope !== undefined && { live: { scope } }),
+    ...(call.featureSet !== undefined && { live: { featureSet: call.featureSet, ...(scope !== undefined && { scope }) } }),
   }
-}
-
-/** From 0.4 on a server does not declare who keeps its state: its results say so. */
-function isStateful({ live }: LoopServer, featureSet: string): boolean {
-  const facts = live?.featureSets.get(featureSet)
-  if (live === undefined || facts === undefined) return false
-  return facts.hostState === true || facts.rollback === true || live.dialect.label === '0.4' || live.dialect.label === '0.5'
 }
 
 /** Calls on one state follow each other: the next rests on what this one leaves. */
 function onState(
-  { lines, state }: CallParts,
-  server: string,
-  featureSet: string,
+  parts: CallParts,
+  server: LoopServer,
+  entry: ToolEntry,
+  { featureSet }: PlannedCall,
+  set: StateSet,
   options: CallToolOptions,
   send: (options: CallToolOptions) => Promise<Made>,
 ): Promise<Omit<CallOutcome, 'n' | 'ms'>> {
-  return lines.inLine(`${server}\u0000${featureSet}`, async () => {
-    const sent = await state.before(server, featureSet)
+  const { lines, state, stateSets } = parts
+  return lines.inLine(`${server.name}\u0000${set.name}`, async () => {
+    const sent = await state.before(server.name, set.name)
     const { state: carried, checkpoint, head } = sent
     const live = {
       ...options.live,
+      ...(set.declared && { featureSet: set.name }),
       ...(carried !== undefined && { state: carried, ...(head !== undefined && { parent: head }) }),
-      ...(checkpoint !== undefined && { checkpoint }),
+      // Where the server keeps the state of a set that nobody knows, only the server knows where that is.
+      ...(checkpoint !== undefined && set.declared && { checkpoint }),
     }
     const made = await send({ ...options, live })
     const report = made.result.live
     if (report === undefined) return told(made)
-    await state.record(server, featureSet, report, sent)
-    const before = head ?? checkpoint
-    return { ...told(made), state: { ...(before !== undefined && { before }), after: report.checkpoint } }
+    const name = stateSets.placed(server, entry, set, report)
+    const grown = name === set.name
+    await state.record(server.name, name, report, grown ? sent : undefined)
+    const before = grown ? (head ?? checkpoint) : undefined
+    const whose = name === featureSet ? {} : { featureSet: name }
+    return { ...told(made), state: { ...(before !== undefined && { before }), after: report.checkpoint, ...whose } }
   })
 }
 
@@ -172,20 +180,22 @@ function fate(parts: CallParts, call: PlannedCall, error: unknown): Omit<CallOut
       : classify(error)
   const declined =
     cause.code === 'CONFIRMATION_DECLINED' || cause.code === 'CONFIRMATION_REQUIRED' || cause.code === 'PERMISSION_DENIED'
-  if (declined) return failed('refused', whyOf(cause, 'confirmation'))
-  if (back) return { ...failed('failed', whyOf(cause, toolRule)), rolledBack: true }
+  if (declined) return failed('refused', whyOf(cause, 'confirmation'), text)
+  if (back) return { ...failed('failed', whyOf(cause, toolRule), text), rolledBack: true }
   const doubtful = call.server !== undefined && !call.readOnly && (isAborted(error) || cause.category === 'transient')
   const said = whyOf(cause, cause.code === 'OPERATION_TIMEOUT' ? `limits.callMs ${parts.limits.callMs}` : toolRule)
-  return failed(doubtful ? 'unknown' : 'failed', said)
+  return failed(doubtful ? 'unknown' : 'failed', said, text)
 }
 
 function isAborted(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
 }
 
-function failed(status: 'failed' | 'refused' | 'unknown', said: Why): Omit<CallOutcome, 'n' | 'ms'> {
-  const lead = status === 'unknown' ? 'Nobody knows whether this was done. ' : status === 'refused' ? 'This was not done. ' : ''
-  return { status, content: [text(`${lead}${said.message}. ${said.fix}`)], why: said }
+/** `words`: whose they are. What a server said of a failure is its own, as a result is. */
+function failed(status: 'failed' | 'refused' | 'unknown', said: Why, words = own): Omit<CallOutcome, 'n' | 'ms'> {
+  const lead = status === 'unknown' ? 'Nobody knows whether this was done.' : status === 'refused' ? 'This was not done.' : ''
+  const content = [...(lead === '' ? [] : [own(lead)]), words(`${said.message}. ${said.fix}`)]
+  return { status, content, why: said }
 }
 
 function finish(parts: CallParts, call: PlannedCall, outcome: CallOutcome): Called {
@@ -196,11 +206,12 @@ function finish(parts: CallParts, call: PlannedCall, outcome: CallOutcome): Call
     ...(call.featureSet !== undefined && { featureSet: call.featureSet }),
     inferenceId: parts.inferenceId,
     conversation: parts.conversation,
+    ...(parts.begunBy.kind === 'event' && { cause: parts.begunBy.eventId }),
     kind: 'tool',
     outcome: status === 'done' ? 'success' : status === 'refused' ? 'refused' : 'failure',
     detail: clip(call.tool),
     ms,
-    ...(outcome.why && { why: ofNote(outcome.why, call) }),
+    ...(outcome.why ? { why: ofNote(outcome.why, call) } : outcome.rule !== undefined && { rule: outcome.rule }),
   })
   const { reference } = short
   return { outcome: { ...outcome, content: short.content, ...(reference && { reference }) }, ops: [...short.ops, ...note] }

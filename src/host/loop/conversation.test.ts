@@ -51,7 +51,13 @@ describe('a turn', () => {
     expect(turn.cost).toMatchObject({ inferences: 2, units: 0 })
     expect(model.requests[1]?.messages.at(-1)).toEqual({
       role: 'tool',
-      results: [{ id: 'call_1_1', content: [{ type: 'text', text: '3' }], isError: false }],
+      results: [
+        {
+          id: 'call_1_1',
+          content: [{ type: 'text', text: '<tool-result server="calc" tool="add">\n3\n</tool-result>' }],
+          isError: false,
+        },
+      ],
     })
   })
 
@@ -179,7 +185,7 @@ test('a result that is too long becomes a reference that the model reads in piec
   await turn.done
   expect(turn.calls[0]?.outcome?.reference).toBeDefined()
   expect(JSON.stringify(turn.calls[0]?.outcome?.content).length).toBeLessThan(1_300)
-  expect(turn.calls[1]?.outcome?.content).toEqual([{ type: 'text', text: 'abcdefghij\n[the end]' }])
+  expect(turn.calls[1]?.outcome?.content).toMatchObject([{ text: 'abcdefghij' }, { text: '[the end]', own: true }])
 })
 
 describe('after a restart', () => {

@@ -6,6 +6,7 @@ import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Op } from '../../stores/store.ts'
+import { budgetRefusal } from '../budgets/budgets.ts'
 import { type Attachment, type SendOptions, whatWasSaid } from './attach.ts'
 import { ConversationLog } from './conversation-log.ts'
 import { TimeIsUp, within } from './deadline.ts'
@@ -16,7 +17,7 @@ import type { LoopParts } from './loop-parts.ts'
 import { PartBuffer } from './parts.ts'
 import { whyOf } from './permit.ts'
 import type { LogRecord } from './records.ts'
-import { runTurn } from './run-turn.ts'
+import { type AnswerOps, runTurn } from './run-turn.ts'
 import { completeCommand } from './slash.ts'
 import { type Answer, Turn, type TurnStatus } from './turn.ts'
 import type { TurnRecord } from './turn-record.ts'
@@ -27,11 +28,17 @@ import { type UndoReport, type UndoStep, undoReport } from './undo-report.ts'
 export interface PushedTurn {
   readonly server: string
   readonly event: PushEvent
+  /** All that were gathered, the first one included; default that one alone. */
+  readonly events?: readonly PushEvent[]
+  /** Other servers whose events led to it. */
+  readonly through?: readonly string[]
   readonly inferenceId: string
   /** Written before anything is done for it. */
   readonly begin?: readonly Op[]
   /** Written with the answer, so that the event is done once and the turn with it. */
   readonly done: readonly Op[]
+  /** What is to be written with the answer, once it is known. */
+  readonly answered?: AnswerOps
 }
 
 /** How long a turn that was stopped may take to come to rest. */
@@ -41,6 +48,7 @@ interface Start {
   /** It was begun before. */
   readonly again: boolean
   readonly done: readonly Op[]
+  readonly answered?: AnswerOps | undefined
   readonly signal: AbortSignal | undefined
   readonly attach?: readonly Attachment[]
 }
@@ -85,7 +93,8 @@ export class Conversation {
   }
 
   /** A turn for an event; the same one again when it was cut off before. Resolves when its answer is written. */
-  async deliver({ server, event, inferenceId, begin = [], done }: PushedTurn, signal: AbortSignal): Promise<Turn> {
+  async deliver(pushed: PushedTurn, signal: AbortSignal): Promise<Turn> {
+    const { server, event, events = [event], through = [], inferenceId, begin = [], done, answered } = pushed
     const log = await this.#open()
     const before = log.of(inferenceId)
     if (before?.end !== undefined) {
@@ -95,12 +104,12 @@ export class Conversation {
     }
     if (before !== undefined && begin.length > 0) await log.append(() => [], begin)
     const { featureSet, eventId } = event
-    const from = { kind: 'event', server, featureSet, eventId } as const
-    const messages = [eventMessage(server, event)]
+    const from = { kind: 'event', server, featureSet, eventId, ...(through.length > 0 && { through }) } as const
+    const messages = [eventMessage(server, events)]
     const record = before ?? (await this.#accept({ inferenceId, from, text: null, messages }, begin))
     const turn = this.#running.has(record.seq)
       ? this.#handle(record)
-      : this.#start(record, { again: before !== undefined, done, signal })
+      : this.#start(record, { again: before !== undefined, done, answered, signal })
     await turn.done
     return turn
   }
@@ -111,10 +120,13 @@ export class Conversation {
     return (undone ? log.turns : log.chain).map(record => this.#handle(record))
   }
 
-  /** Goes on with the turns that a stop of the host has cut off, one after the other; gives the last of them. */
+  /**
+   * Goes on with the turns that a stop of the host has cut off, one after the other; gives the last of them. Turns of events are the
+   * inbox's: it tries them again where they still may run.
+   */
   async resume(options: { readonly signal?: AbortSignal } = {}): Promise<Turn | undefined> {
     const log = await this.#open()
-    const open = log.chain.filter(({ seq, end }) => end === undefined && !this.#running.has(seq))
+    const open = log.chain.filter(({ seq, end, from }) => end === undefined && from.kind === 'user' && !this.#running.has(seq))
     const begun = open.map(record =>
       this.#start(record, { again: record.prompt !== undefined, done: [], signal: options.signal }),
     )
@@ -191,7 +203,7 @@ export class Conversation {
 
   async #run(
     record: TurnRecord,
-    how: { readonly again: boolean; readonly done: readonly Op[] },
+    how: Pick<Start, 'again' | 'done' | 'answered'>,
     { stop, buffer }: Pick<Running, 'stop' | 'buffer'>,
   ): Promise<Answer> {
     const running = this.#running.get(record.seq)
@@ -223,7 +235,7 @@ export class Conversation {
   #fate(record: TurnRecord, error: unknown): ['failed' | 'cancelled' | 'interrupted', Problem] {
     const cause = error instanceof TimeIsUp ? tooLong(this.#parts.limits.turnMs) : classify(error)
     if (cause.code === cancelledCode) return ['cancelled', cause]
-    if (this.#closing.aborted || record.from.kind === 'event') return ['interrupted', cause]
+    if (this.#closing.aborted || (record.from.kind === 'event' && !neverEnough(cause))) return ['interrupted', cause]
     return isAbort(error) ? ['cancelled', cancelled('The caller gave up')] : ['failed', cause]
   }
 
@@ -275,7 +287,7 @@ export class Conversation {
 
   async #undoNow(record: TurnRecord): Promise<UndoReport> {
     const log = await this.#open()
-    const { clock, policy, state, audit, limits } = this.#parts
+    const { clock, policy, state, audit, limits, agreed } = this.#parts
     const again = record.undone
     const concerned = again ? log.turns.filter(hasLeft) : log.chain
     const turns = concerned.filter(({ seq }) => seq >= record.seq).toReversed()
@@ -284,7 +296,7 @@ export class Conversation {
     const steps: UndoStep[] = []
     for (const turn of turns) {
       const later = again ? log.chain.filter(({ seq }) => seq > turn.seq) : []
-      const parts = { clock, servers, policy, state, audit, limits, conversation: this.id, later, keep }
+      const parts = { clock, servers, policy, state, audit, limits, agreed, conversation: this.id, later, keep }
       steps.push(...(await undoTurn(parts, turn)))
     }
     if (again) return undoReport([], steps)
@@ -292,4 +304,10 @@ export class Conversation {
     await log.append(() => [{ type: 'undone', seqs, at: clock.now() }])
     return undoReport(seqs, steps)
   }
+}
+
+/** A budget that can never pay for it: nothing is gained by trying again. */
+function neverEnough(cause: Problem): boolean {
+  const refused = budgetRefusal(cause)
+  return refused !== undefined && refused.retryAfterMs === undefined
 }

@@ -1,14 +1,25 @@
-/** An event of a server, as a model is told of it: between marks, because nobody but a server said it. */
+/** Events of a server, as a model is told of them: each in a quotation of its own, because nobody but a server said it. */
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { ModelMessage } from '../models/model.ts'
-import { textIn } from '../models/model.ts'
-import { quote } from '../models/quoted.ts'
-import { text } from './blocks.ts'
+import { own } from './blocks.ts'
+import { fromServer } from './foreign.ts'
 
-export function eventMessage(server: string, { featureSet, eventId, timestamp, origin, content, tags }: PushEvent): ModelMessage {
-  const about = {
+/** Of those that were gathered into one turn each keeps its own origin. */
+export function eventMessage(server: string, events: readonly PushEvent[]): ModelMessage {
+  const content = events.flatMap(event => fromServer('event', aboutOf(server, event), event.content))
+  const { channel } = events.at(-1) ?? {}
+  return { role: 'user', content: channel === undefined ? content : [...content, answerHere(server, channel.channelId)] }
+}
+
+function answerHere(server: string, channelId: string): LiveBlock {
+  const where = `the channel ${JSON.stringify(clip(channelId, 200))} of ${clip(server)}`
+  return own(`[Your answer is posted in ${where} by itself. Answer with nothing to stay silent.]`)
+}
+
+function aboutOf(server: string, { featureSet, eventId, timestamp, origin, tags }: PushEvent) {
+  return {
     server,
     set: featureSet,
     id: eventId,
@@ -16,6 +27,4 @@ export function eventMessage(server: string, { featureSet, eventId, timestamp, o
     ...(origin !== undefined && { origin: clip(JSON.stringify(origin), 200) }),
     ...(tags !== undefined && { tags: tags.join(' ') }),
   }
-  const rest = content.filter((block): block is Exclude<LiveBlock, { type: 'text' }> => block.type !== 'text')
-  return { role: 'user', content: [text(quote('event', about, textIn(content))), ...rest] }
 }

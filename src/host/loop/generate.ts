@@ -5,7 +5,7 @@ import type { Model, ModelFinish, ModelRequest, ModelUsage, ToolUse } from '../m
 import { estimateTokens, requestTokens } from '../models/tokens.ts'
 import { pauseFor } from '../models/waiting.ts'
 import { isWhy, refused } from './permit.ts'
-import type { LoopBudgets } from './ports.ts'
+import type { LoopBudgets, LoopPayer } from './ports.ts'
 
 export interface Generation {
   readonly text: string
@@ -22,7 +22,7 @@ export interface GenerateParts {
   readonly budgets: LoopBudgets
   readonly retries: number
   /** Whose budget it is. */
-  readonly payer: { readonly server: string; readonly featureSet: string }
+  readonly payer: LoopPayer
 }
 
 const firstPauseMs = 500

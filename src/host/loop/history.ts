@@ -1,8 +1,11 @@
 /** What a model is told of the turns before: as many of the latest as fit. */
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { ModelMessage, ModelToolResult } from '../models/model.ts'
+import { withoutMarks } from '../models/quoted.ts'
 import { messageTokensOf } from '../models/tokens.ts'
-import type { CallOutcome } from './records.ts'
+import { own } from './blocks.ts'
+import { type About, withOwnWords } from './foreign.ts'
+import type { CallOutcome, PlannedCall } from './records.ts'
 import type { TurnRecord } from './turn-record.ts'
 
 export interface History {
@@ -43,17 +46,18 @@ function toldOf(turn: TurnRecord): Told {
 }
 
 function messagesOf(turn: TurnRecord): readonly ModelMessage[] {
-  const answer: readonly ModelMessage[] =
-    turn.answer === undefined ? [] : [{ role: 'assistant', content: [{ type: 'text', text: turn.answer }] }]
-  return [...turn.messages, ...stepMessages(turn), ...answer]
+  if (turn.answer === undefined) return [...turn.messages, ...stepMessages(turn)]
+  // What a hook made of an answer is a server's, and must not read as the beginning or the end of a quotation.
+  const text = turn.changes.length === 0 ? turn.answer : withoutMarks(turn.answer)
+  return [...turn.messages, ...stepMessages(turn), { role: 'assistant', content: [{ type: 'text', text }] }]
 }
 
 /** What the model did in a turn so far. A step whose calls have no results yet is not told. */
 export function stepMessages({ steps, outcomes }: TurnRecord): readonly ModelMessage[] {
   return steps.flatMap(({ content, calls }): readonly ModelMessage[] => {
-    const results = calls.flatMap(({ id, n }) => {
-      const outcome = outcomes.get(n)
-      return outcome === undefined ? [] : [resultOf(id, outcome)]
+    const results = calls.flatMap(call => {
+      const outcome = outcomes.get(call.n)
+      return outcome === undefined ? [] : [resultOf(call, outcome)]
     })
     if (results.length < calls.length) return []
     return results.length === 0
@@ -65,8 +69,24 @@ export function stepMessages({ steps, outcomes }: TurnRecord): readonly ModelMes
   })
 }
 
-const nothing: readonly LiveBlock[] = [{ type: 'text', text: '(no content)' }]
+const nothing: readonly LiveBlock[] = [own('(no content)')]
 
-function resultOf(id: string, { content, status }: CallOutcome): ModelToolResult {
-  return { id, content: content.length === 0 ? nothing : content, isError: status !== 'done' }
+/** Outcomes do not change, and the same ones come back with every step of a turn. */
+const results = new WeakMap<CallOutcome, ModelToolResult>()
+
+function resultOf(call: PlannedCall, outcome: CallOutcome): ModelToolResult {
+  const kept = results.get(outcome)
+  if (kept !== undefined) return kept
+  const { content, status } = outcome
+  const [kind, about] = sourceOf(call)
+  const told = withOwnWords(kind, about, content.length === 0 ? nothing : content)
+  const made: ModelToolResult = { id: call.id, content: told, isError: status !== 'done' }
+  results.set(outcome, made)
+  return made
+}
+
+/** A resource that the model read is one, whichever way it came. */
+function sourceOf({ server, tool, arguments: args }: PlannedCall): readonly ['resource' | 'tool-result', About] {
+  if (server !== undefined || tool !== 'read_resource') return ['tool-result', { server, tool }]
+  return ['resource', { server: String(args['server']), uri: String(args['uri']) }]
 }

@@ -10,7 +10,9 @@ export interface HookRule {
 }
 
 export interface ServerHooks {
+  /** Of `context/beforeInference`. */
   readonly before?: HookRule
+  /** Of `context/afterInference`. */
   readonly after?: HookRule
 }
 

@@ -48,6 +48,37 @@ const words = (position: Injection['position'], text: string, namespace = 'n'): 
 })
 
 describe('before an inference', () => {
+  test('L10.1-1 hooks run before those that follow tool results too, with nothing new said, and what they said stands until they say more', async () => {
+    const heard: unknown[] = []
+    const facts = new Map([['s', { description: 'x', uses: [], enabled: true }]])
+    const asked = (said: (userMessage: string | null) => readonly Injection[]): LiveConnection =>
+      live({
+        featureSets: facts,
+        beforeInference: async ({ userMessage, inferenceId, turnIndex }) => {
+          heard.push([userMessage, inferenceId, turnIndex])
+          return { featureSet: 's', injections: said(userMessage) }
+        },
+      })
+    const model = scripted([{ calls: [{ name: 'list_resources' }] }, 'Done'])
+    const { loop } = await world({
+      model,
+      lives: {
+        once: asked(message => (message === null ? [] : [words('beforeUser', 'said once')])),
+        anew: asked(message => [words('afterUser', message === null ? 'said later' : 'said first')]),
+      },
+    })
+    const turn = await loop.conversation('c').send('Hello')
+    await turn.done
+    const { inferenceId } = turn
+    expect(heard).toEqual([...Array(2).fill(['Hello', inferenceId, 0]), ...Array(2).fill([null, inferenceId, 0])])
+    const prompts = model.requests.map(request => JSON.stringify(request.messages))
+    expect(prompts.map(text => ['said once', 'said first', 'said later'].map(part => text.includes(part)))).toEqual([
+      [true, true, false],
+      [true, false, true],
+    ])
+    expect(turn.hooks.filter(({ hook }) => hook === 'before')).toHaveLength(4)
+  })
+
   test('L10.8-1 injections are grouped by position, in the order of servers whatever the order of answers', async () => {
     const release = Promise.withResolvers<void>()
     const late = live({

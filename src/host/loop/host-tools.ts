@@ -1,26 +1,34 @@
 /** The host's own tools: reading on in long results, and reading what servers offer as resources. */
 import { problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
+import type { ResourceContents } from '../../features/mcp/content/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Store } from '../../stores/store.ts'
+import type { BegunBy } from '../begun-by.ts'
 import type { ModelTool } from '../models/model.ts'
-import { contentsBlocks, text } from './blocks.ts'
+import { contentsBlock, own, text } from './blocks.ts'
 import type { LoopLimits } from './limits.ts'
 import { permit } from './permit.ts'
 import type { LoopPolicy, LoopServer } from './ports.ts'
+import { publishHostTool } from './publish-tool.ts'
 import { readResult } from './results.ts'
 
 export interface HostToolContext {
   readonly store: Store
   readonly conversation: string
+  readonly begunBy: BegunBy
   readonly limits: LoopLimits
   readonly policy: LoopPolicy
   readonly servers: readonly LoopServer[]
+  /** Told of the rule that allows what the policy was asked about. */
+  readonly permitted: (rule: string | undefined) => void
   readonly signal: AbortSignal
 }
 
-interface HostTool {
+export interface HostTool {
   readonly tool: ModelTool
+  /** Whether there is something that it could be used for. Default: always. */
+  shown?(servers: readonly LoopServer[]): boolean
   run(args: Readonly<Record<string, unknown>>, context: HostToolContext): Promise<readonly LiveBlock[]>
 }
 
@@ -47,8 +55,8 @@ const readResultTool: HostTool = {
     const length = Math.min(countArgument(args, 'length', limits.resultLength), limits.resultLength)
     const found = await readResult(store, conversation, id, offset, length)
     if (found === undefined) throw problem('RESOURCE_NOT_FOUND', `There is no kept result ${clip(id)} in this conversation`)
-    const rest = found.end < found.of ? `\n[characters ${offset} to ${found.end} of ${found.of}]` : '\n[the end]'
-    return [text(`${found.text}${rest}`)]
+    const rest = found.end < found.of ? `[characters ${offset} to ${found.end} of ${found.of}]` : '[the end]'
+    return [text(found.text), own(rest)]
   },
 }
 
@@ -70,7 +78,7 @@ const listResourcesTool: HostTool = {
         )
       }
     }
-    return [text(lines.length === 0 ? 'There are no resources.' : lines.join('\n'))]
+    return [lines.length === 0 ? own('There are no resources.') : text(lines.join('\n'))]
   },
 }
 
@@ -84,33 +92,40 @@ const readResourceTool: HostTool = {
       required: ['server', 'uri'],
     },
   },
-  run: async (args, { servers, policy, signal }) => {
+  run: async (args, { servers, policy, begunBy, conversation, permitted, signal }) => {
     const [name, uri] = [textArgument(args, 'server'), textArgument(args, 'uri')]
-    await permit(policy, { kind: 'tool', server: name, tool: 'resources/read', payload: { uri } })
-    return readAttached(servers, name, uri, signal)
+    const turn = { begunBy, conversation }
+    await permit(permitted, policy, {
+      kind: 'tool',
+      server: name,
+      tool: 'resources/read',
+      payload: { uri },
+      readOnly: true,
+      ...turn,
+    })
+    return (await readContents(servers, name, uri, signal)).map(contentsBlock)
   },
 }
 
-export const hostTools: readonly HostTool[] = [readResultTool, listResourcesTool, readResourceTool]
+export const hostTools: readonly HostTool[] = [readResultTool, listResourcesTool, readResourceTool, publishHostTool]
 
 export function hostTool(name: string): HostTool | undefined {
   return hostTools.find(({ tool }) => tool.name === name)
 }
 
-/** The contents of a resource, for a model. */
-export async function readAttached(
+export async function readContents(
   servers: readonly LoopServer[],
   name: string,
   uri: string,
   signal: AbortSignal | undefined,
-): Promise<readonly LiveBlock[]> {
+): Promise<readonly ResourceContents[]> {
   const server = servers.find(one => one.name === name)
   if (server?.client === undefined)
     throw problem('SERVER_UNAVAILABLE', `The server ${clip(name)} is ${server === undefined ? 'not known' : 'down'}`, {
       suggestion: `There are ${servers.map(one => one.name).join(', ') || 'none'}`,
     })
   const { contents } = await server.client.readResource(uri, signal === undefined ? {} : { signal })
-  return contentsBlocks(name, contents)
+  return contents
 }
 
 function textArgument(args: Readonly<Record<string, unknown>>, name: string): string {

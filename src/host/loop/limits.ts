@@ -29,10 +29,13 @@ export interface LoopLimits {
   readonly tools: number
   /** Milliseconds for a before-hook, and for an after-hook that may change the answer. */
   readonly beforeMs: number
+  /** How long a blocking after-hook may take, in milliseconds. Default 10,000. */
   readonly afterMs: number
   /** Characters of one injection, of all of one server, and of all. */
   readonly injectionLength: number
+  /** Characters that one server may inject into a prompt. */
   readonly serverInjections: number
+  /** Characters that all servers may inject into a prompt. */
   readonly allInjections: number
   /** Characters that a hook may make of an answer. */
   readonly changedLength: number

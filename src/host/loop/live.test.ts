@@ -103,6 +103,10 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('with a live server on %s',
         role: 'user',
         content: [
           { type: 'text', text: 'What do I like?' },
+          {
+            type: 'text',
+            text: '<context server="memory" set="memory.retrieval" namespace="memory">\n[image 1: image/png, shown after this]\n</context>',
+          },
           { type: 'image', data: 'aGk=', mimeType: 'image/png' },
         ],
       },

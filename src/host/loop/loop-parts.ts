@@ -2,12 +2,15 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Store } from '../../stores/store.ts'
 import type { Model } from '../models/model.ts'
+import type { AgreedCalls } from '../policy/agreed-calls.ts'
 import type { Attachment } from './attach.ts'
 import type { HookParts } from './hook-run.ts'
 import type { LoopLimits } from './limits.ts'
 import type { Lines } from './lines.ts'
 import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import type { Refusals } from './refusals.ts'
+import type { StateSets } from './state-sets.ts'
+import type { ToolNames } from './tool-names.ts'
 import type { Turn } from './turn.ts'
 
 /** Told of each turn when it begins, and with what; of turns that servers' events began nothing was said. */
@@ -23,11 +26,16 @@ export interface LoopParts {
   readonly policy: LoopPolicy
   readonly state: LoopState
   readonly budgets: LoopBudgets
+  /** What the user has just agreed to, where a tool may ask for the same once more. */
+  readonly agreed?: AgreedCalls | undefined
   readonly audit: LoopAudit
   readonly limits: LoopLimits
   readonly hooks: HookParts
   readonly lines: Lines
   readonly refusals: Refusals
+  readonly stateSets: StateSets
+  /** The names of tools, as models see them. */
+  readonly names: ToolNames
   /** What the model is told first of all. */
   readonly system: string
   readonly newId: () => string

@@ -3,17 +3,21 @@ import { type Clock, realClock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import type { Store } from '../../stores/store.ts'
 import type { Model } from '../models/model.ts'
+import type { AgreedCalls } from '../policy/agreed-calls.ts'
 import { type Answers, type AnswersOptions, createAnswers } from './answers/answers.ts'
 import { createBreaker } from './breaker.ts'
 import { Conversation } from './conversation.ts'
 import { type ConversationFacts, listConversations } from './conversation-log.ts'
 import type { ServerHooks } from './hook-settings.ts'
+import { hostTools } from './host-tools.ts'
 import { type LoopLimits, loopLimits } from './limits.ts'
 import { createLines } from './lines.ts'
 import type { LoopParts, OnTurn } from './loop-parts.ts'
 import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import { createRefusals } from './refusals.ts'
 import { type OfferedPrompt, offeredPrompts } from './slash.ts'
+import { StateSets } from './state-sets.ts'
+import { ToolNames } from './tool-names.ts'
 
 export interface LoopOptions extends AnswersOptions {
   readonly store: Store
@@ -24,6 +28,7 @@ export interface LoopOptions extends AnswersOptions {
   readonly policy: LoopPolicy
   readonly state: LoopState
   readonly budgets: LoopBudgets
+  readonly agreed?: AgreedCalls
   readonly audit: LoopAudit
   /** By the name of the server. */
   readonly hooks?: Readonly<Record<string, ServerHooks>>
@@ -102,12 +107,18 @@ function partsOf(options: LoopOptions): LoopParts {
     policy,
     state: options.state,
     budgets: options.budgets,
+    agreed: options.agreed,
     audit,
     limits,
     hooks: { clock, limits, settings, policy, audit, breaker: createBreaker(clock), onVisit: options.onVisit },
     onVisit: options.onVisit,
     lines: createLines(),
     refusals: createRefusals(),
+    stateSets: new StateSets(audit),
+    names: new ToolNames(
+      options.store,
+      hostTools.map(({ tool }) => tool.name),
+    ),
     system: options.system ?? '',
     newId: options.newId ?? (() => crypto.randomUUID()),
     onTurn: options.onTurn,

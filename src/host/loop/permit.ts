@@ -4,23 +4,30 @@ import { type Problem, problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/why.ts'
 import type { LoopAsked, LoopPolicy } from './ports.ts'
 
-/** Undefined: it may be done. */
-export async function refusal(policy: LoopPolicy, asked: LoopAsked): Promise<Why | undefined> {
-  const verdict = await policy.decide(asked)
-  if (verdict.do === 'deny' || verdict.do === 'hold') return verdict.why
-  if (verdict.do !== 'ask') return undefined
-  const { yes, why: said } = await policy.approve(asked, verdict)
-  if (yes) return undefined
-  return (
-    said ??
-    why('NOT_APPROVED', verdict.rule, 'The user did not agree', `Agree when asked, or allow it in the policy (${verdict.rule})`)
-  )
+export interface Permission {
+  /** Undefined: it may be done. */
+  readonly why: Why | undefined
+  /** The rule, grant or approval that allows it. */
+  readonly rule?: string
+  /** Somebody had to be asked: things may have changed since. */
+  readonly asked: boolean
 }
 
-/** Throws where it may not be done. */
-export async function permit(policy: LoopPolicy, asked: LoopAsked): Promise<void> {
-  const said = await refusal(policy, asked)
+export async function permission(policy: LoopPolicy, asked: LoopAsked): Promise<Permission> {
+  const verdict = await policy.decide(asked)
+  if (verdict.do === 'deny' || verdict.do === 'hold') return { why: verdict.why, asked: false }
+  if (verdict.do !== 'ask') return { why: undefined, rule: verdict.rule, asked: false }
+  const { yes, why: said, rule: approval } = await policy.approve(asked, verdict)
+  const { rule } = verdict
+  const no = said ?? why('NOT_APPROVED', rule, 'The user did not agree', `Agree when asked, or allow it in the policy (${rule})`)
+  return yes ? { why: undefined, rule: approval ?? rule, asked: true } : { why: no, asked: true }
+}
+
+/** Throws where it may not be done; else says by which rule it may. */
+export async function permit(permitted: (rule: string | undefined) => void, policy: LoopPolicy, asked: LoopAsked): Promise<void> {
+  const { why: said, rule } = await permission(policy, asked)
   if (said !== undefined) throw refused(said)
+  permitted(rule)
 }
 
 /** The same, as what is thrown. */

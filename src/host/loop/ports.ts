@@ -5,6 +5,7 @@ import type { Why } from '../../core/why.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { Op } from '../../stores/store.ts'
+import type { BegunBy } from '../begun-by.ts'
 import type { StateBook } from '../state/book.ts'
 
 /** A tool as it was pinned. */
@@ -12,6 +13,10 @@ export interface LoopTool {
   readonly tool: Tool
   /** The feature set that it belongs to, where there is one. */
   readonly featureSet?: string | undefined
+  /** The one that the config says it belongs to. */
+  readonly assigned?: string | undefined
+  /** A guess where nobody says: good for state, and for nothing else. */
+  readonly stateSet?: string | undefined
 }
 
 export interface LoopServer {
@@ -29,6 +34,15 @@ export interface LoopAsked {
   readonly featureSet?: string
   readonly tool?: string
   readonly payload?: unknown
+  /** SHA-256 over the pinned definition of the tool. */
+  readonly definition?: string
+  /** The pinned definition says that the tool changes nothing. */
+  readonly readOnly?: boolean
+  /** Who began the turn. */
+  readonly begunBy?: BegunBy
+  readonly conversation?: string
+  /** The inference that it belongs to, for the audit. */
+  readonly inferenceId?: string
 }
 
 export type LoopVerdict =
@@ -40,7 +54,10 @@ export type LoopVerdict =
 
 export interface LoopPolicy {
   decide(asked: LoopAsked): Promise<LoopVerdict>
-  approve(asked: LoopAsked, verdict: LoopVerdict & { readonly do: 'ask' }): Promise<{ readonly yes: boolean; readonly why?: Why }>
+  approve(
+    asked: LoopAsked,
+    verdict: LoopVerdict & { readonly do: 'ask' },
+  ): Promise<{ readonly yes: boolean; readonly why?: Why; readonly rule?: string }>
   /** Says that it begins; what is returned says that it ended. */
   enter?(asked: LoopAsked): () => void
   /** What a call acts on, by the host's own reading of its arguments; never the server's word. */
@@ -63,8 +80,15 @@ export interface LoopReservation {
   settle(actual: Omit<Spent, 'requests'> & { readonly requests?: 0 | 1 }): Promise<unknown> | unknown
 }
 
+/** Whose budget an inference is paid from. `user`: the user began it. */
+export interface LoopPayer {
+  readonly server: string
+  readonly featureSet: string
+  readonly user?: boolean
+}
+
 export interface LoopBudgets {
-  reserve(asked: Spent & { readonly server: string; readonly featureSet: string }): Promise<LoopReservation | Why>
+  reserve(asked: Spent & LoopPayer): Promise<LoopReservation | Why>
 }
 
 export interface LoopNote {
@@ -78,6 +102,8 @@ export interface LoopNote {
   readonly kind: string
   readonly outcome: 'success' | 'failure' | 'timeout' | 'refused' | 'held' | 'dropped'
   readonly why?: Why
+  /** What allowed it. */
+  readonly rule?: string
   readonly detail?: string
   readonly ms?: number
 }

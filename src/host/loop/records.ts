@@ -1,6 +1,7 @@
 /** What is written of a conversation, one record after the other. A turn is what its records say, whichever process reads them. */
 import type { Why } from '../../core/why.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
+import type { BegunBy } from '../begun-by.ts'
 import type { ModelMessage, ModelUsage, ToolUse } from '../models/model.ts'
 import type { Change } from './after-hooks.ts'
 import type { HookReport } from './hook-run.ts'
@@ -8,9 +9,7 @@ import type { PromptSnapshot } from './prompt.ts'
 import type { UndoStep } from './undo-report.ts'
 
 /** Who began a turn. */
-export type TurnSource =
-  | { readonly kind: 'user' }
-  | { readonly kind: 'event'; readonly server: string; readonly featureSet: string; readonly eventId: string }
+export type TurnSource = BegunBy
 
 /** How a call can be taken back: by another call, as the server said when it was made. */
 export interface Compensation {
@@ -44,6 +43,8 @@ export interface CallOutcome {
   readonly status: CallStatus
   readonly content: readonly LiveBlock[]
   readonly why?: Why
+  /** The rule, grant or approval that allowed it. */
+  readonly rule?: string
   readonly ms: number
   /** Units, as the server tells them. */
   readonly units?: number
@@ -53,7 +54,12 @@ export interface CallOutcome {
   /** The server has taken it back already. */
   readonly rolledBack?: boolean
   /** The state of its set: the checkpoint before it and the one it left. */
-  readonly state?: { readonly before?: string; readonly after: string }
+  readonly state?: {
+    readonly before?: string
+    readonly after: string
+    /** Whose it is, where the call does not say so. */
+    readonly featureSet?: string
+  }
   /** Where the whole result is kept, if it was too long. */
   readonly reference?: string
 }

@@ -6,7 +6,7 @@ import type { LiveBlock } from '../../features/live/content/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { put } from '../../stores/ops.ts'
 import type { Op, Store } from '../../stores/store.ts'
-import { text } from './blocks.ts'
+import { own, text } from './blocks.ts'
 import { conversationKey } from './conversation-key.ts'
 import type { LoopLimits } from './limits.ts'
 
@@ -41,7 +41,7 @@ export function shorten(given: readonly LiveBlock[], conversation: string, refer
   const shown = cutAt(kept, limits.resultLength)
   const lost = whole.length > kept.length ? ` Of it the first ${kept.length} are kept.` : ''
   const note = `[This is the beginning of ${whole.length} characters.${lost} Read on with read_result {"id":"${reference}","offset":${shown.length}}.]`
-  return { content: [text(`${shown}\n${note}`), ...content.filter(block => block.type !== 'text')], reference, ops }
+  return { content: [text(shown), own(note), ...content.filter(block => block.type !== 'text')], reference, ops }
 }
 
 /** Pictures and sound as long as they fit beside each other into one value of the store; of the others the model is told. */

@@ -1,12 +1,12 @@
 /** Calls that were begun by a process that is gone: made again where that does no harm, else told as what they are, unknown. */
 import { why } from '../../core/why.ts'
-import { text } from './blocks.ts'
+import { own } from './blocks.ts'
 import { type Called, type CallParts, makeCall } from './calls.ts'
 import type { CallOutcome, PlannedCall } from './records.ts'
 import { isUndoable, transactionOf } from './undoable-calls.ts'
 
 export async function resumeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<Called> {
-  const entry = parts.toolbox.find(call.name)
+  const entry = call.server === undefined ? undefined : parts.toolbox.of(call.server, call.tool)
   const client = parts.servers.find(({ name }) => name === call.server)?.client
   if (call.server === undefined || call.readOnly) return makeCall(parts, call, signal)
   if (entry === undefined || client === undefined) return { outcome: unknown(call), ops: [] }
@@ -32,14 +32,14 @@ function unknown({ n, tool, server = '' }: PlannedCall): CallOutcome {
   return {
     n,
     status: 'unknown',
-    content: [text(`Nobody knows whether this was done. ${said.message}. ${said.fix}`)],
+    content: [own(`Nobody knows whether this was done. ${said.message}. ${said.fix}`)],
     why: said,
     ms: 0,
   }
 }
 
 function lostResult({ n, tool }: PlannedCall): CallOutcome {
-  return { n, status: 'done', content: [text(`${tool} was done; what it answered was lost when the host was stopped`)], ms: 0 }
+  return { n, status: 'done', content: [own(`${tool} was done; what it answered was lost when the host was stopped`)], ms: 0 }
 }
 
 function takenBack({ n, tool }: PlannedCall): CallOutcome {
@@ -49,5 +49,5 @@ function takenBack({ n, tool }: PlannedCall): CallOutcome {
     `${tool} was taken back by its server, because the host was stopped amid it`,
     'Call it again',
   )
-  return { n, status: 'failed', content: [text(`${said.message}. ${said.fix}`)], why: said, ms: 0, rolledBack: true }
+  return { n, status: 'failed', content: [own(`${said.message}. ${said.fix}`)], why: said, ms: 0, rolledBack: true }
 }

@@ -5,9 +5,10 @@
 import { type Why, why } from '../../core/why.ts'
 import type { AfterInference, BeforeInference } from '../../features/live/context-hooks/messages.ts'
 import type { Op } from '../../stores/store.ts'
+import { usersTurns } from '../budgets/limits.ts'
 import type { Model, ToolUse } from '../models/model.ts'
 import { afterHooks, holdsAnswers } from './after-hooks.ts'
-import { beforeHooks } from './before-hooks.ts'
+import { beforeHooks, type Injected } from './before-hooks.ts'
 import { type CallParts, makeCall } from './calls.ts'
 import type { ConversationLog } from './conversation-log.ts'
 import { type Generation, generate } from './generate.ts'
@@ -18,8 +19,11 @@ import type { LoopServer } from './ports.ts'
 import { composePrompt, type Prompt } from './prompt.ts'
 import type { LogRecord, PlannedCall } from './records.ts'
 import { resumeCall } from './resume.ts'
+import { isReadOnly } from './tool-question.ts'
 import { openToolbox, type Toolbox } from './toolbox.ts'
 import type { TurnRecord } from './turn-record.ts'
+
+export type AnswerOps = (text: string, turn: TurnRecord) => readonly Op[]
 
 export interface TurnRun {
   readonly log: ConversationLog
@@ -29,6 +33,8 @@ export interface TurnRun {
   readonly again: boolean
   /** Written with the answer. */
   readonly done: readonly Op[]
+  /** The same of what depends on the answer. */
+  readonly answered?: AnswerOps | undefined
   readonly emit: (part: TurnPart) => void
   readonly signal: AbortSignal
 }
@@ -37,17 +43,17 @@ export interface TurnRun {
 export async function runTurn(parts: LoopParts, run: TurnRun): Promise<void> {
   const { turn, signal } = run
   const servers = parts.servers().filter(({ client }) => client !== undefined)
-  const toolbox = await openToolbox(servers, parts.limits)
+  const toolbox = await openToolbox(servers, parts.limits, parts.names)
   const calls = callParts(parts, run, servers, toolbox)
   for (const call of turn.calls) {
     if (!turn.outcomes.has(call.n)) await settle(run, call, () => resumeCall(calls, call, signal))
   }
   const asked = hookParams(run)
-  const [prompt, shown] = await shapePrompt(parts, run, servers, toolbox, asked)
-  const pending = [shown]
+  const shaped = await shapePrompt(parts, run, servers, toolbox, asked)
+  const pending = [shaped.record]
   follow(servers, asked, 'started')
   try {
-    await converse(parts, run, { servers, toolbox, calls, asked, prompt, pending })
+    await converse(parts, run, { servers, toolbox, calls, asked, shaped, pending })
     follow(servers, asked, 'completed')
   } catch (error) {
     follow(servers, asked, signal.aborted ? 'aborted' : 'failed')
@@ -62,7 +68,8 @@ interface Stage {
   readonly toolbox: Toolbox
   readonly calls: CallParts
   readonly asked: BeforeInference
-  readonly prompt: Prompt
+  /** The prompt as hooks have last shaped it. */
+  shaped: Shaped
   /** Records that go with the next ones: nothing depends on them. */
   readonly pending: LogRecord[]
 }
@@ -70,14 +77,14 @@ interface Stage {
 async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<void> {
   const { log, turn, model, signal } = run
   const held = holdsAnswers(parts.hooks, stage.servers)
-  const payer = turn.from.kind === 'event' ? turn.from : { server: 'host', featureSet: 'conversation' }
+  const payer = turn.from.kind === 'event' ? turn.from : { ...usersTurns, user: true }
   const generating = { ...parts, retries: parts.limits.retries, payer }
   const hear = (delta: string): void => {
     if (!held) run.emit({ type: 'text', delta })
   }
   for (;;) {
     checkBounds(parts, turn)
-    const said = await generate(generating, model, stage.prompt.request(turn), signal, hear)
+    const said = await generate(generating, model, stage.shaped.prompt.request(turn), signal, hear)
     if (said.uses.length === 0) return answer(parts, run, stage, said, held)
     const planned = plan(turn, stage.toolbox, said.uses)
     const { toolCalls } = parts.limits
@@ -85,7 +92,16 @@ async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<v
     const step: LogRecord = { type: 'step', seq: turn.seq, content: contentOf(said), calls: planned, usage: said.usage }
     await Promise.all([log.append(() => [...stage.pending.splice(0), step]), said.settled])
     await callAll(parts, run, stage.calls, planned)
+    await shapeAnew(parts, run, stage)
   }
+}
+
+/** Hooks run before every inference (MCP Live 0.2 §10.1): after tool results the user has said nothing new. */
+async function shapeAnew(parts: LoopParts, run: TurnRun, stage: Stage): Promise<void> {
+  const { servers, toolbox, asked } = stage
+  if (parts.hooks.settings.size === 0 && !servers.some(({ live }) => live?.hooks.before === true)) return
+  stage.shaped = await shapePrompt(parts, run, servers, toolbox, { ...asked, userMessage: null }, stage.shaped)
+  stage.pending.push(stage.shaped.record)
 }
 
 /** Servers that follow turns, and nothing of what is said in them. */
@@ -103,17 +119,27 @@ function hookParams({ log, turn, model, again }: TurnRun): BeforeInference {
   return { inferenceId, conversationId: log.id, turnIndex, userMessage: again ? null : text, model: model.info }
 }
 
+interface Shaped {
+  readonly prompt: Prompt
+  readonly injected: readonly Injected[]
+  readonly record: LogRecord
+}
+
+/** `last`: the prompt of the inference before, in the same turn. */
 async function shapePrompt(
   parts: LoopParts,
   run: TurnRun,
   servers: readonly LoopServer[],
   toolbox: Toolbox,
   asked: BeforeInference,
-): Promise<readonly [Prompt, LogRecord]> {
+  last?: Shaped,
+): Promise<Shaped> {
   const { log, turn, model, signal } = run
-  const { injected, reports, stopped } = await beforeHooks(parts.hooks, servers, asked, signal)
+  const waterfall = await beforeHooks(parts.hooks, servers, asked, signal)
+  const { reports, stopped } = waterfall
   for (const report of reports) run.emit({ type: 'hook', report })
   if (stopped !== undefined) throw refused(stopped)
+  const injected = last === undefined ? waterfall.injected : standing(servers, last.injected, waterfall.injected)
   const { system, limits } = parts
   const earlier = log.before(turn, limits.historyTurns)
   const prompt = composePrompt({
@@ -124,19 +150,29 @@ async function shapePrompt(
     injected,
     tools: toolbox.tools,
     answerTokens: limits.answerTokens,
-    before: earlier.at(-1)?.prompt,
+    before: last?.prompt.snapshot ?? earlier.at(-1)?.prompt,
   })
   run.emit({ type: 'prompt', prompt: prompt.snapshot })
-  return [prompt, { type: 'prompt', seq: turn.seq, prompt: prompt.snapshot, hooks: reports }]
+  return { prompt, injected, record: { type: 'prompt', seq: turn.seq, prompt: prompt.snapshot, hooks: reports } }
+}
+
+/** What a server said before the turn's first inference stands until it says something else, or its set may add nothing any more. */
+function standing(servers: readonly LoopServer[], before: readonly Injected[], now: readonly Injected[]): readonly Injected[] {
+  return servers.flatMap(({ name, live }) => {
+    const fresh = now.filter(({ server }) => server === name)
+    if (fresh.length > 0 || live?.hooks.before !== true) return fresh
+    return before.filter(({ server, featureSet }) => server === name && live.featureSets.get(featureSet)?.enabled === true)
+  })
 }
 
 function callParts(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[], toolbox: Toolbox): CallParts {
-  const { store, clock, limits, policy, state, audit, lines, refusals, onVisit } = parts
+  const { store, clock, limits, policy, state, audit, lines, refusals, stateSets, onVisit } = parts
   const { log, turn, emit } = run
   return {
-    ...{ store, clock, limits, policy, state, audit, lines, refusals, servers, toolbox, onVisit },
+    ...{ store, clock, limits, policy, state, audit, lines, refusals, stateSets, servers, toolbox, onVisit },
     conversation: log.id,
     inferenceId: turn.inferenceId,
+    begunBy: turn.from,
     onProgress: (n, step) => emit({ type: 'progress', n, ...step }),
   }
 }
@@ -149,7 +185,7 @@ function plan(turn: TurnRecord, toolbox: Toolbox, uses: readonly ToolUse[]): rea
     const common = { id, n, name, arguments: args, key: `${turn.key}-${n}` }
     if (entry === undefined) return { ...common, tool: name, readOnly: true }
     const { server, tool, featureSet, definition } = entry
-    const readOnly = definition.annotations?.readOnlyHint === true
+    const readOnly = isReadOnly(definition)
     return { ...common, server, tool, readOnly, ...(featureSet !== undefined && { featureSet }) }
   })
 }
@@ -225,7 +261,7 @@ async function answer(
       ...pending.splice(0),
       { type: 'answer', seq, text, finishReason, usage, model, changes, hooks: reports, at: parts.clock.now() },
     ],
-    [...run.done, ...note],
+    [...run.done, ...(run.answered?.(text, turn) ?? []), ...note],
   )
   await Promise.all([written, said.settled])
   if (held && text !== '') emit({ type: 'text', delta: text })

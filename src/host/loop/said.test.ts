@@ -81,7 +81,8 @@ describe('prompts', () => {
     const model = scripted(['Fine.'])
     const { loop } = await world({ model, servers: { library: library() } })
     await (await loop.conversation('c').send(said)).done
-    expect(model.requests[0]?.messages).toEqual([{ role: 'user', content: [{ type: 'text', text }] }])
+    const quoted = `<server-prompt server="library" name="review">\n${text}\n</server-prompt>`
+    expect(model.requests[0]?.messages).toEqual([{ role: 'user', content: [{ type: 'text', text: quoted }] }])
   })
 
   test('that several servers have are called by server and name', async () => {

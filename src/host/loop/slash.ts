@@ -1,9 +1,10 @@
 /** Prompts of servers as commands: `/name first second`, `/name key=value`, `/server:name …`; and what could be typed next. */
 import { problem } from '../../core/problem.ts'
+import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { Prompt } from '../../features/mcp/prompts/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { ModelMessage } from '../models/model.ts'
 import { blockOf } from './blocks.ts'
+import { fromServer } from './foreign.ts'
 import type { LoopServer } from './ports.ts'
 
 /** A prompt that can be called. */
@@ -35,16 +36,22 @@ export async function offeredPrompts(servers: readonly LoopServer[], signal?: Ab
   const count = new Map<string, number>()
   for (const { prompt } of found) count.set(prompt.name, (count.get(prompt.name) ?? 0) + 1)
   return found.map(one => {
-    const alone = count.get(one.prompt.name) === 1
+    const alone = count.get(one.prompt.name) === 1 && !isBorrowed(one.prompt.name, one.server, servers)
     return { ...one, command: alone ? one.prompt.name : `${one.server}:${one.prompt.name}` }
   })
 }
 
+/** A name that reads as another server's prompt, with that one's name in front, is not given. */
+function isBorrowed(name: string, server: string, servers: readonly LoopServer[]): boolean {
+  return servers.some(other => other.name !== server && name.startsWith(`${other.name}:`))
+}
+
+/** The prompt as what the user says: in its server's words, those that it puts into the model's mouth too. */
 export async function runPrompt(
   servers: readonly LoopServer[],
   input: string,
   signal: AbortSignal | undefined,
-): Promise<readonly ModelMessage[]> {
+): Promise<readonly LiveBlock[]> {
   const [, command = '', rest = ''] = /^\/(\S+)\s*([\s\S]*)$/.exec(input) ?? []
   const offered = await offeredPrompts(servers, signal)
   const found = offered.find(one => one.command === command || `${one.server}:${one.prompt.name}` === command)
@@ -57,7 +64,10 @@ export async function runPrompt(
       suggestion: `Write /${command} ${missing.map(({ name }) => `${name}=…`).join(' ')}`,
     })
   const { messages } = await client.getPrompt(found.prompt.name, args, signal === undefined ? {} : { signal })
-  return messages.map(({ role, content }) => ({ role, content: blockOf(content) }))
+  const about = { server: found.server, name: found.prompt.name }
+  return messages.flatMap(({ role, content }) => {
+    return fromServer('server-prompt', { ...about, ...(role !== 'user' && { role }) }, blockOf(content))
+  })
 }
 
 /** By name, else in the order of the declaration; the last one takes all that is left. */

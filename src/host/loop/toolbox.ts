@@ -4,15 +4,20 @@ import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
 import type { ModelTool } from '../models/model.ts'
+import { toolFromServer } from './foreign.ts'
 import { hostTools } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
 import type { LoopServer } from './ports.ts'
-import { nameTools } from './tool-names.ts'
+import type { ToolNames } from './tool-names.ts'
 
 export interface ToolEntry {
   readonly server: string
   readonly tool: string
   readonly featureSet: string | undefined
+  /** As the config says, where it does. */
+  readonly assigned: string | undefined
+  /** Whose state goes along, where it is only guessed. */
+  readonly stateSet: string | undefined
   readonly definition: Tool
 }
 
@@ -21,37 +26,49 @@ export interface Toolbox {
   readonly tools: readonly ModelTool[]
   /** Undefined: it is the host's, or there is none. */
   find(name: string): ToolEntry | undefined
+  /** A tool of this very server, whatever the model calls it. */
+  of(server: string, tool: string): ToolEntry | undefined
 }
 
 /** Servers whose tools cannot be read are left out: one that is broken harms no other. */
-export async function openToolbox(servers: readonly LoopServer[], limits: LoopLimits): Promise<Toolbox> {
+export async function openToolbox(servers: readonly LoopServer[], limits: LoopLimits, names: ToolNames): Promise<Toolbox> {
   const lists = await Promise.all(
     servers.map(async (server): Promise<readonly ToolEntry[]> => {
       if (server.client === undefined) return []
       const listed = await server.tools().catch(() => [])
       return listed
-        .filter(({ tool }) => !isOff(server, tool))
-        .map(({ tool, featureSet }) => ({ server: server.name, tool: tool.name, featureSet, definition: tool }))
+        .map(({ tool, featureSet, assigned, stateSet }) => {
+          return { server: server.name, tool: tool.name, featureSet, assigned, stateSet, definition: tool }
+        })
+        .filter(entry => !isOff(server, entry))
     }),
   )
-  const own = hostTools.map(({ tool }) => tool)
-  const named = nameTools(lists.flat().slice(0, limits.tools), new Set(own.map(({ name }) => name)))
-  const known = new Map(named.map(({ name, of }) => [name, of]))
+  const offered = lists.flat().slice(0, limits.tools)
+  const given = await names.of(offered)
+  const known = new Map<string, ToolEntry>()
+  for (const entry of offered) {
+    const name = given.get(entry.server)?.get(entry.tool)
+    // Of two tools of one name that one server lists, only the first can be meant by it.
+    if (name !== undefined && !known.has(name)) known.set(name, entry)
+  }
   return {
-    tools: [...named.map(({ name, of }) => modelTool(name, of)), ...own],
+    tools: [
+      ...[...known].map(([name, entry]) => modelTool(name, entry)),
+      ...hostTools.filter(({ shown }) => shown?.(servers) ?? true).map(({ tool }) => tool),
+    ],
     find: name => known.get(name),
+    of: (server, tool) => offered.find(entry => entry.server === server && entry.tool === tool),
   }
 }
 
-/** Whether a tool says of itself that it belongs to a feature set that is not enabled. What is only guessed does not count. */
-export function isOff({ live }: LoopServer, tool: Tool): boolean {
-  const featureSet = toolSetOf(tool as unknown as Params, new Map())
-  return featureSet !== undefined && live?.featureSets.get(featureSet)?.enabled === false
+/** Whether a tool says, or is said in the config, to belong to a feature set that is not enabled. What is only guessed does not count. */
+export function isOff({ live }: LoopServer, { definition, assigned }: Pick<ToolEntry, 'definition' | 'assigned'>): boolean {
+  const said = [toolSetOf(definition as unknown as Params, new Map()), assigned]
+  return said.some(name => name !== undefined && live?.featureSets.get(name)?.enabled === false)
 }
 
 function modelTool(name: string, { server, definition }: ToolEntry): ModelTool {
   const { description, title } = definition
-  const said = description ?? title
-  // From the server, hence told as such.
-  return { name, description: clip(`[${server}] ${said ?? ''}`.trim(), 2_000), inputSchema: definition.inputSchema }
+  const said = clip(description ?? title ?? '', 2_000)
+  return toolFromServer(name, server, { description: said, inputSchema: definition.inputSchema })
 }

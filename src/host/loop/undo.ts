@@ -6,8 +6,9 @@ import type { Clock } from '../../core/clock.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import type { AgreedCalls } from '../policy/agreed-calls.ts'
 import type { LoopLimits } from './limits.ts'
-import { refusal, whyOf } from './permit.ts'
+import { permission, whyOf } from './permit.ts'
 import type { LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
 import type { Compensation, PlannedCall } from './records.ts'
 import type { TurnRecord } from './turn-record.ts'
@@ -21,6 +22,7 @@ export interface UndoParts {
   readonly audit: LoopAudit
   readonly limits: LoopLimits
   readonly conversation: string
+  readonly agreed?: AgreedCalls | undefined
   /** Turns that came after the undone one and count: nothing of theirs is taken back with it. */
   readonly later: readonly TurnRecord[]
   /** Keeps each step, so that an undo that is cut off does nothing twice. */
@@ -69,9 +71,9 @@ async function undoCall(
       return { outcome: 'nothing', declined: `The answer to ${quoted(declined)} was no` }
     return compensate(parts, turn, call, compensation)
   }
-  const set = call.featureSet ?? ''
+  const set = setOf(turn, call) ?? ''
   const place = `${call.server}\u0000${set}`
-  const back = states.get(place) ?? setBack(parts, turn, call.server, call)
+  const back = states.get(place) ?? setBack(parts, turn, call.server, set)
   states.set(place, back)
   const failed = await back
   if (failed === undefined) return { outcome: 'undone', by: 'rollback' }
@@ -81,20 +83,24 @@ async function undoCall(
 }
 
 /** A state that other turns have changed since holds their effects too, and is left as it is. */
-async function setBack(parts: UndoParts, turn: TurnRecord, server: string, call: PlannedCall): Promise<Why | undefined> {
-  const { featureSet: set = '' } = call
-  const other = parts.later.find(one => earliest(one, call) !== undefined)
-  if (other === undefined) return rollBack(parts, server, set, earliest(turn, call) ?? null)
+async function setBack(parts: UndoParts, turn: TurnRecord, server: string, set: string): Promise<Why | undefined> {
+  const other = parts.later.find(one => earliest(one, server, set) !== undefined)
+  if (other === undefined) return rollBack(parts, server, set, earliest(turn, server, set) ?? null)
   const said = `Turn ${other.seq} changed ${set} of ${server} since`
   return why('STATE_IN_USE', 'undo.rollback', said, `Undo turn ${other.seq} first`)
 }
 
 /** The checkpoint before the first call of the turn on the same state; null: there was none yet. Undefined without such a call. */
-function earliest(turn: TurnRecord, { server, featureSet }: PlannedCall): string | null | undefined {
+function earliest(turn: TurnRecord, server: string, set: string): string | null | undefined {
   const first = turn.calls.find(
-    other => other.server === server && other.featureSet === featureSet && turn.outcomes.get(other.n)?.state !== undefined,
+    call => call.server === server && turn.outcomes.get(call.n)?.state !== undefined && (setOf(turn, call) ?? '') === set,
   )
   return first === undefined ? undefined : (turn.outcomes.get(first.n)?.state?.before ?? null)
+}
+
+/** Whose state a call has changed. */
+function setOf(turn: TurnRecord, { n, featureSet }: PlannedCall): string | undefined {
+  return turn.outcomes.get(n)?.state?.featureSet ?? featureSet
 }
 
 async function rollBack(parts: UndoParts, server: string, set: string, checkpoint: string | null): Promise<Why | undefined> {
@@ -114,8 +120,13 @@ async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall,
   const client = parts.servers.find(({ name }) => name === server)?.client
   if (client === undefined)
     return { outcome: 'stays', why: why('SERVER_UNAVAILABLE', 'servers', `${server} is down`, `Undo again when ${server} is up`) }
-  const said = await refusal(parts.policy, { kind: 'tool', server, tool: way.tool, payload: way.parameters })
-  if (said !== undefined) return { outcome: 'stays', why: said }
+  // The user takes it back, whoever began the turn.
+  const turnFacts = { conversation: parts.conversation, begunBy: { kind: 'user' } } as const
+  const asked = { kind: 'tool', server, tool: way.tool, payload: way.parameters, ...turnFacts } as const
+  const given = await permission(parts.policy, asked)
+  if (given.why !== undefined) return { outcome: 'stays', why: given.why }
+  // Who has agreed to this call a moment ago is not asked by the tool once more.
+  const forget = given.asked ? parts.agreed?.add({ server, tool: way.tool, payload: way.parameters }) : undefined
   try {
     const result = await client.callTool(way.tool, way.parameters, {
       idempotencyKey: undoKey(turn, call),
@@ -129,6 +140,8 @@ async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall,
     }
   } catch (error) {
     return { outcome: 'stays', why: whyOf(classify(error), 'undo.compensation') }
+  } finally {
+    forget?.()
   }
 }
 

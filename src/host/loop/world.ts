@@ -2,8 +2,10 @@
 
 import { connect } from '../../client/connect.ts'
 import type { LiveConnection, LiveHandlers } from '../../client/live-handlers.ts'
+import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
+import type { Params } from '../../jsonrpc/message.ts'
 import type { RevisionId } from '../../revisions/index.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
@@ -104,8 +106,11 @@ async function connected(
   })
   const tools: LoopServer['tools'] = async () => {
     const found = []
-    for await (const tool of client.tools())
-      if (pinned?.[name]?.includes(tool.name) ?? true) found.push({ tool, featureSet: client.toolSet(tool.name) })
+    for await (const tool of client.tools()) {
+      const featureSet = toolSetOf(tool as unknown as Params, new Map())
+      const stateSet = featureSet === undefined ? client.toolSet(tool.name) : undefined
+      if (pinned?.[name]?.includes(tool.name) ?? true) found.push({ tool, featureSet, stateSet })
+    }
     return found
   }
   return {

@@ -24,12 +24,15 @@ import { estimateTokens, requestTokens } from './tokens.ts'
 export interface AiModelOptions {
   /** Default: what the language model says of itself. */
   readonly id?: string
+  /** Who makes it, as servers are told. Default: as the model says. */
   readonly vendor?: string
   /** Tokens. Default 128,000. */
   readonly contextWindow?: number
   /** Default: tools. */
   readonly capabilities?: readonly string[]
+  /** What it is good at, for servers that have wishes. */
   readonly traits?: ModelTraits
+  /** For a million tokens, so that turns and budgets count money. */
   readonly price?: ModelPrice
 }
 
@@ -56,7 +59,7 @@ export function aiModel(language: AiLanguage, options: AiModelOptions = {}): Mod
     ...(price !== undefined && { price }),
     async *generate(request, { signal }) {
       signal.throwIfAborted()
-      const sdk = await load()
+      const sdk = await load(info.vendor)
       const model = typeof language === 'function' ? await language() : language
       try {
         // The SDK itself checks which of its versions the model is made for.
@@ -69,11 +72,14 @@ export function aiModel(language: AiLanguage, options: AiModelOptions = {}): Mod
   }
 }
 
-async function load(): Promise<Sdk> {
+/** The package that speaks to a provider is another one than the SDK, and is needed too. */
+async function load(vendor: string): Promise<Sdk> {
   try {
     return await import('ai')
   } catch (cause) {
-    throw problem('UNSUPPORTED', 'The package ai is not installed', { suggestion: 'npm install ai', actor: 'operator', cause })
+    const provider = /^[a-z][a-z-]*$/.test(vendor) && vendor !== 'unknown' ? vendor : 'PROVIDER'
+    const suggestion = `npm install ai @ai-sdk/${provider}`
+    throw problem('UNSUPPORTED', 'The package ai is not installed', { suggestion, actor: 'operator', cause })
   }
 }
 

@@ -2,6 +2,7 @@
 import { problem } from '../../core/problem.ts'
 import { type AiModelOptions, aiModel } from './ai.ts'
 import type { Model } from './model.ts'
+import { providerFetch } from './provider-fetch.ts'
 
 export interface AnthropicOptions extends Omit<AiModelOptions, 'id' | 'vendor'> {
   /** Default: ANTHROPIC_API_KEY. */
@@ -24,7 +25,7 @@ export function anthropic(options: AnthropicOptions = {}): Model {
     })
   const open = async () => {
     const { createAnthropic } = await load()
-    return createAnthropic({ apiKey, ...(baseURL !== undefined && { baseURL }) })(model)
+    return createAnthropic({ apiKey, fetch: providerFetch, ...(baseURL !== undefined && { baseURL }) })(model)
   }
   return aiModel(open, { capabilities: ['tools', 'vision'], ...rest, contextWindow, id: model, vendor: 'anthropic' })
 }

@@ -2,6 +2,7 @@
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { ModelTool } from './model.ts'
+import { readQuotes } from './quoted.ts'
 
 export type Command =
   | { readonly do: 'call'; readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> }
@@ -128,8 +129,14 @@ function requiredOf({ inputSchema }: ModelTool): readonly string[] {
 function listed(tools: readonly ModelTool[]): string {
   if (tools.length === 0) return 'There are no tools.'
   return tools
-    .map(tool => `- ${signature(tool)}${tool.description === undefined ? '' : `: ${clip(tool.description, 120)}`}`)
+    .map(tool => `- ${signature(tool)}${tool.description === undefined ? '' : `: ${clip(described(tool.description), 120)}`}`)
     .join('\n')
+}
+
+/** Whose words they are, in front. */
+function described(description: string): string {
+  const [quote] = readQuotes(description).quotes
+  return quote === undefined ? description : `[${quote.about.get('server') ?? ''}] ${quote.text}`.trim()
 }
 
 function signature(tool: ModelTool): string {

@@ -7,7 +7,7 @@ import type { Model, ModelMessage, ModelPart, ModelRequest } from './model.ts'
 import { textIn } from './model.ts'
 import { readCommand } from './offline-commands.ts'
 import { bestSentences, summary } from './offline-sentences.ts'
-import { type Quote, readQuotes } from './quoted.ts'
+import { type Quote, readQuotes, unquoted } from './quoted.ts'
 import { estimateTokens, requestTokens } from './tokens.ts'
 
 const info: ModelInfo = { id: 'offline-assistant', vendor: 'vivarium', contextWindow: 100_000, capabilities: ['tools'] }
@@ -55,7 +55,8 @@ function endOf(request: ModelRequest, reply: Reply, model: string): ModelPart {
 function replyTo({ system, messages, tools }: ModelRequest): Reply {
   const last = messages.at(-1)
   if (last?.role === 'tool') return { text: told(last) }
-  const { own, quotes } = readQuotes(last === undefined ? '' : textIn(last.content))
+  const { own: said, quotes } = readQuotes(last === undefined ? '' : textIn(last.content))
+  const own = said === '' ? wanted(quotes) : said
   const event = quotes.find(({ kind }) => kind === 'event')
   if (own === '' && event !== undefined) return { text: announced(event) }
   const command = readCommand(own, tools)
@@ -65,9 +66,14 @@ function replyTo({ system, messages, tools }: ModelRequest): Reply {
   return { text: answer(own, [...readQuotes(textIn(system)).quotes, ...quotes]) }
 }
 
+/** A prompt that the user called by name, or what a server asks of the model, stands for words of the user's own. */
+function wanted(quotes: readonly Quote[]): string {
+  return quotes.flatMap(({ kind, text }) => (kind === 'server-prompt' || kind === 'server-request' ? [text] : [])).join('\n')
+}
+
 function told({ results }: ModelMessage & { role: 'tool' }): string {
   const texts = results.map(({ content, isError }) => {
-    const text = textIn(content)
+    const text = unquoted(textIn(content))
     if (isError) return `That did not work: ${text}`
     return text === '' ? 'Done.' : text
   })

@@ -5,6 +5,7 @@
 import { problem } from '../../core/problem.ts'
 import { type AiModelOptions, aiModel } from './ai.ts'
 import type { Model } from './model.ts'
+import { providerFetch } from './provider-fetch.ts'
 
 export interface OpenAiOptions extends Omit<AiModelOptions, 'id' | 'vendor'> {
   /** Default: OPENAI_API_KEY. Servers of your own may need none. */
@@ -28,7 +29,7 @@ export function openai(options: OpenAiOptions = {}): Model {
   const open = async () => {
     const { createOpenAI } = await load()
     // A server of one's own takes any key, but the provider wants one.
-    return createOpenAI({ apiKey: apiKey ?? 'none', ...(baseURL !== undefined && { baseURL }) }).chat(model)
+    return createOpenAI({ apiKey: apiKey ?? 'none', fetch: providerFetch, ...(baseURL !== undefined && { baseURL }) }).chat(model)
   }
   return aiModel(open, { ...rest, id: model, vendor: 'openai' })
 }

@@ -4,7 +4,8 @@
  */
 import { clip } from '../../jsonrpc/limits.ts'
 
-export type QuoteKind = 'context' | 'event' | 'resource'
+const quoteKinds = ['context', 'event', 'resource', 'tool-result', 'tool-description', 'server-prompt', 'server-request'] as const
+export type QuoteKind = (typeof quoteKinds)[number]
 
 export interface Quote {
   readonly kind: QuoteKind
@@ -12,16 +13,35 @@ export interface Quote {
   readonly text: string
 }
 
-const kinds = 'context|event|resource'
-const closing = new RegExp(`<(?=/?(?:${kinds})\\b)`, 'gi')
+const kinds = quoteKinds.join('|')
+/** Characters that nobody sees may stand anywhere in a mark that a model still reads as one. */
+const unseen = '\\p{Cf}*'
+const spelled = quoteKinds.map(kind => [...kind].join(unseen)).join('|')
+/** Whatever reads as the beginning of a mark: with blanks, in another case, or with signs that look like its own. */
+const opening = new RegExp(
+  `[<\\uff1c\\ufe64\\u2039\\u3008\\u27e8](?=[\\s\\p{Cf}]*[/\\uff0f\\u2044\\u2215]?[\\s\\p{Cf}]*(?:${spelled})\\b)`,
+  'giu',
+)
 const quoted = new RegExp(`<(${kinds})((?: [a-z]+="[^"]*")*)>\\n([\\s\\S]*?)\\n</\\1>`, 'g')
 
-/** Marks inside the text are made harmless: nobody ends a quotation but whoever began it. */
+/** Nobody ends a quotation but whoever began it: what reads as a mark is none any more. */
+export function withoutMarks(text: string): string {
+  return text.replace(opening, '‹')
+}
+
 export function quote(kind: QuoteKind, about: Readonly<Record<string, string | undefined>>, text: string): string {
   const said = Object.entries(about).flatMap(([name, value]) => {
-    return value === undefined ? [] : [` ${name}="${clip(value, 160).replaceAll('"', '”').replaceAll('<', '‹')}"`]
+    return value === undefined ? [] : [` ${name}="${attribute(value)}"`]
   })
-  return `<${kind}${said.join('')}>\n${text.replace(closing, '‹')}\n</${kind}>`
+  return `<${kind}${said.join('')}>\n${withoutMarks(text)}\n</${kind}>`
+}
+
+/** On one line, and without what would end it, or the mark. */
+function attribute(value: string): string {
+  return clip(value, 160)
+    .replaceAll('"', '”')
+    .replace(/[<\uff1c]/g, '‹')
+    .replace(/[>\uff1e]/g, '›')
 }
 
 /** All quotations in a text, and what remains without them. */
@@ -36,4 +56,9 @@ export function readQuotes(text: string): { readonly quotes: readonly Quote[]; r
     return ''
   })
   return { quotes, own: own.trim() }
+}
+
+/** The text as it reads without the marks. */
+export function unquoted(text: string): string {
+  return text.replace(quoted, (_, _kind: string, _about: string, inner: string) => inner)
 }

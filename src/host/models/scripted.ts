@@ -2,12 +2,14 @@
  * A model that says what it was told to say: for tests, demonstrations and replay. The same script and seed give the same parts in
  * the same order; latency and failures are injected, and tokens are counted as for any other model.
  */
+
 import { type Clock, realClock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
+import { seeded } from '../../core/seeded.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import type { Model, ModelFinish, ModelPart, ModelPrice, ModelRequest, ModelTraits } from './model.ts'
 import { estimateTokens, requestTokens } from './tokens.ts'
-import { pauseFor, seeded } from './waiting.ts'
+import { pauseFor } from './waiting.ts'
 
 /** One answer of a script. */
 export interface ScriptedAnswer {
@@ -25,8 +27,11 @@ export interface ScriptedAnswer {
 export type ScriptStep = string | ScriptedAnswer | ((request: ModelRequest, turn: number) => string | ScriptedAnswer)
 
 export interface ScriptedOptions {
+  /** What it says of itself. */
   readonly info?: Partial<ModelInfo>
+  /** What it is good at, for servers that have wishes. */
   readonly traits?: ModelTraits
+  /** For a million tokens. */
   readonly price?: ModelPrice
   /** Default 1. */
   readonly seed?: number
@@ -40,6 +45,7 @@ export interface ScriptedOptions {
   readonly deltaLength?: number
   /** Begin again when the script has ended. Default: the next request is refused. */
   readonly again?: boolean
+  /** By which it waits. Default: the real one. */
   readonly clock?: Clock
 }
 

@@ -8,6 +8,7 @@ import { Grants } from '../../core/grant/grants.ts'
 import { matches } from '../../core/grant/pattern.ts'
 import type { Store } from '../../stores/store.ts'
 import { storeWithin } from '../../stores/within.ts'
+import type { Bound, Covers } from './bound.ts'
 import type { Asking } from './judge.ts'
 import type { Asked, Kind } from './rule.ts'
 
@@ -32,6 +33,8 @@ export interface Kept {
   readonly featureSet?: string
   readonly tool?: string
   readonly digest?: string
+  /** How far an answer to a question reaches. */
+  readonly covers?: Covers
   readonly expires: number
 }
 
@@ -61,6 +64,11 @@ export class Approvals {
     for (const owner of owners) await this.#loadSets(owner)
   }
 
+  /** Reads anew what was answered about the feature sets of one server. */
+  refresh(server: string): Promise<void> {
+    return this.#loadSets(ownerOf(server))
+  }
+
   async #loadSets(owner: string): Promise<void> {
     const grants = (await this.#grants.list(owner)).filter(({ action }) => matches(action, 'set'))
     if (grants.length > 0) this.#sets.set(owner, grants)
@@ -68,20 +76,25 @@ export class Approvals {
   }
 
   /** What was answered to this, if anything was. Of several answers a refusal counts. */
-  async find(asked: Asked, asking: Asking, digest: string): Promise<Kept | undefined> {
+  async find(asked: Asked, asking: Asking, bound: Bound): Promise<Kept | undefined> {
     return answer(
       (await this.#grants.counting(ownerOf(asked.server), [])).map(({ grant }) => grant),
       asked,
       asking,
-      digest,
+      bound,
     )
   }
 
   /** The same for a feature set, at once. */
-  findSet(asked: Asked, asking: Asking, digest: string): Kept | undefined {
+  findSet(asked: Asked, asking: Asking, bound: Bound): Kept | undefined {
     const now = this.#grants.clock.now()
     const alive = (this.#sets.get(ownerOf(asked.server)) ?? []).filter(({ expires }) => expires > now)
-    return answer(alive, asked, asking, digest)
+    return answer(alive, asked, asking, bound)
+  }
+
+  /** Whether anything was answered about feature sets of a server. */
+  hasSets(server: string): boolean {
+    return this.#sets.has(ownerOf(server))
   }
 
   /** When the next answer about a feature set ends. */
@@ -89,9 +102,15 @@ export class Approvals {
     return Math.min(...[...this.#sets.values()].flat().map(({ expires }) => expires), Number.POSITIVE_INFINITY)
   }
 
-  /** Keeps an answer to exactly this. */
-  async keep(asked: Asked, kind: Kind, digest: string, yes: boolean, forMs: number): Promise<Kept> {
-    return this.#issue(asked.server, { effect: yes ? 'permit' : 'forbid', action: kind, resource: `digest/${digest}` }, forMs)
+  /** Keeps an answer: to exactly this, or to what it covers beyond. */
+  async keep({ server, kind }: Asked, bound: Bound, covers: Covers, yes: boolean, forMs: number): Promise<readonly Kept[]> {
+    const effect = yes ? 'permit' : 'forbid'
+    const digests = covers === 'scope' ? (bound.scope ?? []) : [covers === 'tool' ? (bound.tool ?? bound.call) : bound.call]
+    const action = covers === 'call' ? kind : covers
+    const kept: Kept[] = []
+    for (const digest of digests)
+      kept.push(await this.#issue(server, { effect, action, resource: `${covers}-digest/${digest}` }, forMs))
+    return kept
   }
 
   async grant({ server, kind, featureSet, tool }: GrantFor, forMs: number): Promise<Kept> {
@@ -117,24 +136,40 @@ export class Approvals {
   }
 }
 
-function answer(grants: readonly Grant[], asked: Asked, asking: Asking, digest: string): Kept | undefined {
-  const found = grants.filter(({ action, resource }) => matches(action, asking.about) && isFor(resource, asked, asking, digest))
+function answer(grants: readonly Grant[], asked: Asked, asking: Asking, bound: Bound): Kept | undefined {
+  const exact = grants.filter(({ resource }) => isBound(resource, bound))
+  const wide = grants.filter(({ action, resource }) => matches(action, asking.about) && isFor(resource, asked, asking))
+  const found = [...exact, ...wide]
   const grant = found.find(({ effect }) => effect === 'forbid') ?? found.find(({ effect }) => effect === 'permit')
-  return grant && keptOf(grant)
+  return grant === undefined ? scopesAnswer(grants, bound) : keptOf(grant)
 }
 
-function isFor(resource: string, asked: Asked, { flaw }: Asking, digest: string): boolean {
-  if (resource.startsWith('digest/')) return resource === `digest/${digest}`
-  // What is spelled in an unusual way was not what anybody had in mind who allowed it all.
-  if (flaw !== undefined) return false
+function isBound(resource: string, { call, tool }: Bound): boolean {
+  return resource === `call-digest/${call}` || (tool !== undefined && resource === `tool-digest/${tool}`)
+}
+
+/** One refused scope is enough for a no, and a yes needs all of them. */
+function scopesAnswer(grants: readonly Grant[], { scope = [] }: Bound): Kept | undefined {
+  const found = scope.map(digest => grants.filter(({ resource }) => resource === `scope-digest/${digest}`))
+  const forbidden = found.flat().find(({ effect }) => effect === 'forbid')
+  if (forbidden !== undefined) return keptOf(forbidden)
+  const [first] = found[0] ?? []
+  return first !== undefined && found.every(each => each.length > 0) ? keptOf(first) : undefined
+}
+
+/** What was allowed for a time without a question, by name. */
+function isFor(resource: string, asked: Asked, { flaw, forOthers }: Asking): boolean {
+  // What is spelled in an unusual way, or what another server's event wants, was not what anybody had in mind who allowed it all.
+  if (flaw !== undefined || forOthers === true) return false
   if (resource.startsWith('tool/')) return asked.tool !== undefined && matches(resource, `tool/${asked.tool}`)
-  return matches(resource, `set/${asked.featureSet ?? ''}`)
+  return resource.startsWith('set/') && matches(resource, `set/${asked.featureSet ?? ''}`)
 }
 
 function keptOf({ id, owner, effect, action, resource, expires }: Grant): Kept {
   const at = resource.indexOf('/')
   const [what, name] = [resource.slice(0, at), resource.slice(at + 1)]
-  const about = what === 'digest' ? { digest: name } : what === 'tool' ? { tool: name } : { featureSet: name }
+  const covers = /^(call|tool|scope)-digest$/.exec(what)?.[1] as Covers | undefined
+  const about = covers !== undefined ? { digest: name, covers } : what === 'tool' ? { tool: name } : { featureSet: name }
   const server = decodeURIComponent(owner.slice(1))
   return { id, server, effect: effect === 'forbid' ? 'deny' : 'allow', kind: action, ...about, expires }
 }

@@ -1,6 +1,7 @@
 /** Asking a person: one question for one thing, however many wait for it, and none for ever. */
 import { unlessAborted } from '../../core/abort.ts'
 import type { Clock } from '../../core/clock.ts'
+import { toMilliseconds } from '../../core/duration.ts'
 import type { ApprovalAnswer, ApprovalQuestion, OnApproval } from './question.ts'
 
 export interface AskerOptions {
@@ -29,7 +30,8 @@ export class Asker {
   ask(question: ApprovalQuestion): Promise<Answered> {
     const { onApproval } = this.#options
     const open = this.#open.get(question.digest)
-    if (open !== undefined) return open
+    // A yes that counts only this once is worth one of those that wait; the next of them is asked about by itself.
+    if (open !== undefined) return open.then(outcome => (isOnce(outcome) ? this.ask(question) : outcome))
     if (onApproval === undefined || this.#open.size >= most) return Promise.resolve({ is: 'nobody' })
     const asked = this.#ask(question, onApproval).finally(() => this.#open.delete(question.digest))
     this.#open.set(question.digest, asked)
@@ -52,4 +54,9 @@ export class Asker {
       cancel()
     }
   }
+}
+
+function isOnce(outcome: Answered): boolean {
+  if (outcome.is !== 'answered' || !outcome.answer.yes || outcome.answer.for === undefined) return false
+  return toMilliseconds(outcome.answer.for, 'for') === 0
 }

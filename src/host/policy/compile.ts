@@ -1,5 +1,6 @@
 /** A policy as it was written, read into what decisions need. */
 import { matches } from '../../core/grant/pattern.ts'
+import { type SetUse, setUses, usesUnder } from '../../features/live/dialects/messages.ts'
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type ReadRule, readRules } from './conditions.ts'
@@ -14,6 +15,8 @@ export interface Compiled {
   readonly shadowed: readonly Shadow[]
   /** The lists of a feature set, from all that fit its server and its name; undefined where there are none. */
   scopes(server: string, featureSet: string): ScopeJudge | undefined
+  /** What a set may do beyond what it declares. */
+  uses(server: string, featureSet: string): readonly SetUse[]
 }
 
 const remembered = 1_000
@@ -29,6 +32,7 @@ export function compile(written: PolicyRules): Compiled {
     otherwise: { ...otherwise, ...checkedDefaults(written.otherwise ?? {}) },
     shadowed: shadowed(rules),
     scopes: scopesOf(written),
+    uses: usesOf(written),
   }
 }
 
@@ -67,6 +71,21 @@ function scopesOf({ servers = {} }: PolicyRules): Compiled['scopes'] {
     if (judges.size >= remembered) judges.clear()
     judges.set(key, judge)
     return judge
+  }
+}
+
+function usesOf({ servers = {} }: PolicyRules): Compiled['uses'] {
+  const entries = Object.entries(servers).flatMap(([server, { uses = {} }]) =>
+    Object.entries(uses).map(([featureSet, paths]) => {
+      const stranger = paths.find(path => usesUnder(path).length === 0)
+      if (stranger !== undefined)
+        throw new TypeError(`servers.${clip(server)}.uses: ${clip(stranger)} is not among ${setUses.join(', ')}`)
+      return { server, featureSet, uses: paths.flatMap(usesUnder) }
+    }),
+  )
+  return (server, featureSet) => {
+    const found = entries.filter(entry => matches(entry.server, server) && matches(entry.featureSet, featureSet))
+    return [...new Set(found.flatMap(({ uses }) => uses))]
   }
 }
 

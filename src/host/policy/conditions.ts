@@ -3,6 +3,7 @@ import { toMilliseconds } from '../../core/duration.ts'
 import { matches } from '../../core/grant/pattern.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { begunByNames } from '../begun-by.ts'
 import { type OpenHours, openHours } from './hours.ts'
 import { type Asked, type Counted, effects, kinds, type Rule, type When } from './rule.ts'
 
@@ -13,7 +14,10 @@ export interface Conditions {
   readonly featureSet?: readonly string[]
   readonly tool?: readonly string[]
   readonly tags?: readonly string[]
+  readonly begunBy?: readonly string[]
   readonly origin: ReadonlyMap<string, readonly string[]>
+  /** The rule lets something through: then it has to know of everybody who had a part in it. */
+  readonly lenient?: boolean
 }
 
 export interface ReadRule {
@@ -27,7 +31,7 @@ export interface ReadRule {
 }
 
 const members = new Set(['name', 'do', 'when', 'until', 'for', 'within', 'by', 'message', 'fix'])
-const names = ['kind', 'server', 'featureSet', 'tool', 'tags'] as const
+const names = ['kind', 'server', 'featureSet', 'tool', 'tags', 'begunBy'] as const
 const whenMembers = new Set([...names, 'origin', 'hours', 'above', 'running'])
 const ruleLimit = 1_000
 
@@ -64,7 +68,7 @@ function readRule(rule: Rule): ReadRule {
   return {
     name,
     rule,
-    conditions: conditionsOf(when),
+    conditions: conditionsOf(when, rule.do === 'allow' || rule.do === 'coalesce'),
     hours: when.hours && openHours(when.hours),
     until,
     forMs: rule.for === undefined ? undefined : toMilliseconds(rule.for, 'for'),
@@ -88,7 +92,7 @@ function checkCounted(by: Counted | undefined): void {
     throw new TypeError(`by is ${clip(String(by))}: give server, featureSet or origin`)
 }
 
-function conditionsOf(when: When): Conditions {
+function conditionsOf(when: When, lenient: boolean): Conditions {
   const lists: Partial<Record<(typeof names)[number], readonly string[]>> = {}
   for (const name of names) {
     const value = when[name]
@@ -96,7 +100,10 @@ function conditionsOf(when: When): Conditions {
   }
   const stranger = lists.kind?.find(kind => !kinds.some(known => known === kind))
   if (stranger !== undefined) throw new TypeError(`kind is ${clip(stranger)}: give ${kinds.join(', ')}`)
-  return { ...lists, origin: new Map(Object.entries(when.origin ?? {}).map(([path, value]) => [path, patterns(path, value)])) }
+  const beginner = lists.begunBy?.find(text => text !== 'user' && text !== '*' && !text.startsWith('event/'))
+  if (beginner !== undefined) throw new TypeError(`begunBy is ${clip(beginner)}: give user, or event/ and the name of a server`)
+  const origin = new Map(Object.entries(when.origin ?? {}).map(([path, value]) => [path, patterns(path, value)]))
+  return { ...lists, origin, lenient }
 }
 
 function patterns(name: string, value: string | readonly string[]): readonly string[] {
@@ -114,8 +121,15 @@ export function isAbout(conditions: Conditions, asked: Asked): boolean {
     fits(featureSet, asked.featureSet) &&
     fits(tool, asked.tool) &&
     (tags === undefined || (asked.tags ?? []).some(tag => fits(tags, tag))) &&
+    (conditions.begunBy === undefined || isBegunBy(conditions, asked)) &&
     (conditions.origin.size === 0 || comesFrom(conditions.origin, asked.origin))
   )
+}
+
+function isBegunBy({ begunBy, lenient }: Conditions, asked: Asked): boolean {
+  const names = begunByNames(asked.begunBy)
+  if (names.length === 0) return false
+  return lenient ? names.every(name => fits(begunBy, name)) : names.some(name => fits(begunBy, name))
 }
 
 function fits(patterns: readonly string[] | undefined, text: string | undefined): boolean {

@@ -48,9 +48,10 @@ function compareRules(before: Compiled, after: Compiled): Pick<PolicyDiff, 'adde
     new Map([
       ...rules.map(({ name, rule }) => [name, JSON.stringify(rule)] as const),
       ...Object.entries(written.otherwise ?? {}).map(([kind, effect]) => [`otherwise.${kind}`, String(effect)] as const),
-      ...Object.entries(written.servers ?? {}).flatMap(([server, { scopes = {} }]) =>
-        Object.entries(scopes).map(([set, lists]) => [`servers.${server}.scopes.${set}`, JSON.stringify(lists)] as const),
-      ),
+      ...Object.entries(written.servers ?? {}).flatMap(([server, { scopes = {}, uses = {} }]) => [
+        ...Object.entries(scopes).map(([set, lists]) => [`servers.${server}.scopes.${set}`, JSON.stringify(lists)] as const),
+        ...Object.entries(uses).map(([set, more]) => [`servers.${server}.uses.${set}`, JSON.stringify(more)] as const),
+      ]),
     ])
   const [old, now] = [texts(before), texts(after)]
   return {

@@ -16,15 +16,17 @@ export async function elevate(
   policy: Pick<Policy, 'decide' | 'approve'>,
   server: string,
   { featureSet, scope }: ElevationRequest,
+  /** Told of the rule or the approval that allows it. */
+  ruled: (rule: string) => void = () => {},
 ): Promise<Elevated> {
   const asked = { kind: 'scope', server, featureSet, scope } as const
   const verdict = await policy.decide(asked)
   if (verdict.do === 'deny' || verdict.do === 'hold') return refused(verdict.why)
-  if (verdict.do === 'ask') {
-    const { yes, why } = await policy.approve(asked, verdict)
-    if (!yes) return why === undefined ? { approved: false, reason: 'It was refused' } : refused(why)
-  }
-  return { approved: true, ...(scope.payload !== undefined && { payload: scope.payload }) }
+  const payload = scope.payload === undefined ? {} : { payload: scope.payload }
+  const answer = verdict.do === 'ask' ? await policy.approve(asked, verdict) : { yes: true }
+  if (!answer.yes) return answer.why === undefined ? { approved: false, reason: 'It was refused' } : refused(answer.why)
+  ruled(answer.rule ?? verdict.rule)
+  return { approved: true, ...payload }
 }
 
 function refused(data: Why): Elevated {

@@ -4,10 +4,12 @@ import { quoted, type Why, why } from '../../core/why.ts'
 import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
+import { beginners, begunByNames } from '../begun-by.ts'
 import type { Compiled } from './compile.ts'
 import { isAbout, type ReadRule } from './conditions.ts'
 import { type Counts, countedAs } from './counts.ts'
 import { type Asked, effects, type Kind } from './rule.ts'
+import { scopeJudge } from './scopes/lists.ts'
 import { strongest } from './weigh.ts'
 
 /** What decisions are taken from. */
@@ -17,6 +19,8 @@ export interface World {
   readonly now: number
   /** What a server declared; undefined where it did not. */
   facts(server: string, featureSet: string): FeatureSetFacts | undefined
+  /** What of a feature set no rule can have foreseen, in words; undefined: nothing. */
+  unforeseen(asked: Asked): string | undefined
   /** What a tool call acts on, read from its arguments; undefined where nobody reads them. */
   scopesOf(asked: Asked): readonly Scope[] | undefined
 }
@@ -33,19 +37,34 @@ export interface Asking {
   readonly rule: string
   /** What the question is about: of a tool call perhaps only its scope. */
   readonly about: Kind
-  /** An approval is bound to exactly this. */
-  readonly bound: unknown
   readonly scopes: readonly Scope[]
-  /** The spelling of a scope is unusual: then only an approval of exactly this counts. */
+  /** The spelling of a scope is unusual, or a set wants more than before: then only an approval of exactly this counts. */
   readonly flaw?: string
+  /** A server's event began the turn, and the tool is another's: what was allowed for a time does not count for that. */
+  readonly forOthers?: true
 }
 
 export function judge(world: World, asked: Asked): Judged {
   const rule = strongest(holding(world, asked))
-  const said = rule === undefined ? unruled(world, asked) : ruled(world, rule, asked)
+  const said = onBehalf(asked, rule, rule === undefined ? unruled(world, asked) : ruled(world, rule, asked))
   if (asked.kind === 'scope') return judgeScope(world, asked, said)
+  if (asked.kind === 'set') return judgeSet(world, asked, said)
   return asked.kind === 'tool' && said.do !== 'deny' ? judgeTool(world, asked, said) : said
 }
+
+/**
+ * An event of one server must not use the rights of another. In a turn that an event began, a tool of another server that changes
+ * something is asked about, unless a rule that says `begunBy` allows it: one that does not was written with the user in mind.
+ */
+function onBehalf(asked: Asked, rule: ReadRule | undefined, said: Judged): Judged {
+  if (asked.kind !== 'tool' || asked.readOnly === true || said.do === 'deny' || said.do === 'hold') return said
+  if (!beginners(asked.begunBy).some(server => server !== asked.server)) return said
+  if (said.do !== 'ask' && rule?.conditions.begunBy !== undefined) return said
+  return { ...asking(asked, said.do === 'ask' ? said.rule : begunByRule), forOthers: true }
+}
+
+/** The rule that such a question names. */
+export const begunByRule = 'begun-by'
 
 /** The rules that are about it, now. */
 export function holding({ compiled, counts, now }: World, asked: Asked): readonly ReadRule[] {
@@ -98,15 +117,24 @@ function denied({ now }: World, { name, rule, hours }: ReadRule, asked: Asked, w
 }
 
 function asking(asked: Asked, rule: string): Asking {
-  const { kind, server, featureSet, tool, payload, scope } = asked
-  return { do: 'ask', rule, about: kind, bound: { kind, server, featureSet, tool, payload, scope }, scopes: scope ? [scope] : [] }
+  const { kind, scope } = asked
+  return { do: 'ask', rule, about: kind, scopes: scope ? [scope] : [] }
 }
+
+/** Rules name sets, and not what these declare: what is new in a declaration is asked about, whatever a rule allows. */
+function judgeSet(world: World, asked: Asked, said: Judged): Judged {
+  if (said.do !== 'allow' && said.do !== 'ask') return said
+  const flaw = world.unforeseen(asked)
+  return flaw === undefined ? said : { ...asking(asked, said.rule), flaw }
+}
+/** Where nobody wrote a list, a spelling may be unusual all the same. */
+const withoutLists = scopeJudge({})
 
 /** MCP Live 0.2 §7.6: blacklist, whitelist, and only then what the rules say. */
 function judgeScope(world: World, asked: Asked, said: Judged): Judged {
   const { server, featureSet = '', scope } = asked
   const lists = world.compiled.scopes(server, featureSet)
-  const verdict = scope === undefined ? undefined : lists?.judge(scope)
+  const verdict = scope === undefined ? undefined : (lists ?? withoutLists).judge(scope)
   const place = `servers.${server}.scopes.${featureSet}`
   if (verdict?.is === 'forbidden') {
     const message = `${quoted(verdict.text)} is on the blacklist of ${clip(featureSet)}`
@@ -120,8 +148,7 @@ function judgeScope(world: World, asked: Asked, said: Judged): Judged {
   const flaw = verdict?.is === 'open' ? verdict.flaw : undefined
   if (said.do === 'allow' && scoped && flaw === undefined) return said
   const rule = said.do === 'allow' && flaw !== undefined ? `${place} (spelling)` : said.rule
-  const bound = { server, featureSet, label: scope.label, payload: scope.payload }
-  return { do: 'ask', rule, about: 'scope', bound, scopes: [scope], ...(flaw !== undefined && { flaw }) }
+  return { do: 'ask', rule, about: 'scope', scopes: [scope], ...(flaw !== undefined && { flaw }) }
 }
 
 /** A tool acts where its arguments say; in a scoped feature set that has to be approved too. */
@@ -131,20 +158,27 @@ function judgeTool(world: World, asked: Asked, said: Judged): Judged {
   const scopes = world.scopesOf(asked) ?? (scope === undefined ? [] : [scope])
   if (scopes.length === 0) return scoped && said.do === 'allow' ? unknownScope(asked) : said
   const verdicts = scopes.map(each => judge(world, scopeOf(asked, each)))
-  const open = verdicts.filter(verdict => verdict.do === 'ask')
   const worst = verdicts.reduce((a, b) => (effects.indexOf(b.do) < effects.indexOf(a.do) ? b : a))
   if (worst.do === 'deny') return worst
   // Where a server declares no scopes, only what is forbidden counts.
-  if (!scoped || effects.indexOf(said.do) <= effects.indexOf(worst.do)) return said
-  if (worst.do !== 'ask' || open.length === 1) return worst
-  return { ...worst, bound: open.map(({ bound }) => bound), scopes: open.flatMap(each => each.scopes) }
+  if (!scoped) return said
+  const open = verdicts.filter(verdict => verdict.do === 'ask')
+  if (said.do === 'ask' && open.length > 0) return { ...said, ...openScopes(open) }
+  if (effects.indexOf(said.do) <= effects.indexOf(worst.do)) return said
+  return worst.do === 'ask' ? { ...worst, ...openScopes(open) } : worst
 }
 
-function scopeOf({ server, featureSet, tags, origin }: Asked, scope: Scope): Asked {
+function openScopes(open: readonly Asking[]): Pick<Asking, 'scopes' | 'flaw'> {
+  const flaw = open.find(each => each.flaw !== undefined)?.flaw
+  return { scopes: open.flatMap(each => each.scopes), ...(flaw !== undefined && { flaw }) }
+}
+
+function scopeOf({ server, featureSet, tags, origin, begunBy }: Asked, scope: Scope): Asked {
   return {
     kind: 'scope',
     server,
     scope,
+    ...(begunBy !== undefined && { begunBy }),
     ...(featureSet !== undefined && { featureSet }),
     ...(tags !== undefined && { tags }),
     ...(origin !== undefined && { origin }),
@@ -175,9 +209,10 @@ const nouns: Readonly<Record<Exclude<Kind, 'tool' | 'scope'>, string>> = {
   definition: 'a definition of',
 }
 
-export function allowFix({ kind, server, featureSet, tool }: Asked): string {
+export function allowFix({ kind, server, featureSet, tool, begunBy }: Asked): string {
   if (kind === 'set') return `Enable ${clip(featureSet ?? '')} for server ${clip(server)}: servers.${clip(server)}.enable`
-  const more = [featureSet && `featureSet ${clip(featureSet)}`, tool && `tool ${clip(tool)}`].filter(Boolean).join(', ')
+  const by = begunBy?.kind === 'event' && `begunBy ${clip(begunByNames(begunBy).join(' and '))}`
+  const more = [featureSet && `featureSet ${clip(featureSet)}`, tool && `tool ${clip(tool)}`, by].filter(Boolean).join(', ')
   return `Add a rule that allows ${kind} for server ${clip(server)}${more === '' ? '' : ` (${more})`}`
 }
 

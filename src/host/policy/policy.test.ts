@@ -227,6 +227,14 @@ describe('a change of the policy', () => {
     expect((await policy.decide(push)).do).toBe('deny')
   })
 
+  it('names what a server may do beyond what it declares, and refuses a use that there is not', async () => {
+    const policy = await world({}).open()
+    const wider: PolicyRules = { servers: { m: { enable: ['x'], uses: { 'x*': ['pushEvents'] } } } }
+    expect((await policy.update(wider)).added).toEqual(['servers.m.enable', 'servers.m.uses.x*'])
+    expect(policy.select('m', new Map([['x', facts()]])).uses).toEqual({ x: ['pushEvents'] })
+    await expect(policy.update({ servers: { m: { uses: { x: ['push'] } } } })).rejects.toThrow('push is not among tools')
+  })
+
   it('that is a mistake changes nothing', async () => {
     const policy = await world({}).open()
     await expect(policy.update({ rules: [{ name: 'x', do: 'hold' }] })).rejects.toThrow('Rule x: hold needs')
@@ -269,7 +277,7 @@ describe.each(storeKinds)('approvals on %s', kind => {
   it('count for exactly this server, set, label and payload, in every process, until they end', async () => {
     const { clock, make, close } = await opened({}, () => ({ yes: true, for: '10m' }))
     const [one, two] = [await make(), await make()]
-    expect(await settle(one, scope)).toEqual({ yes: true })
+    expect(await settle(one, scope)).toEqual({ yes: true, rule: 'approval g1' })
     const payload = { mode: 'append', path: '/etc/hosts' }
     const others: Asked[] = [
       { ...scope, scope: { label: '/etc/hosts', payload: { ...payload, mode: 'write' } } },
@@ -349,7 +357,10 @@ describe('asking', () => {
     const waiting = [policy.approve(sample, verdict), policy.approve(sample, verdict)]
     await new Promise(resolve => setImmediate(resolve))
     answer.resolve(true)
-    expect(await Promise.all(waiting)).toEqual([{ yes: true }, { yes: true }])
+    expect(await Promise.all(waiting)).toEqual([
+      { yes: true, rule: 'approval a1' },
+      { yes: true, rule: 'approval a2' },
+    ])
     expect(asked).toBe(1)
   })
 

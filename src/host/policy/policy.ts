@@ -5,21 +5,28 @@
 import { randomUUID } from 'node:crypto'
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../core/duration.ts'
+import { Problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/why.ts'
+import type { SetUse } from '../../features/live/dialects/messages.ts'
 import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.ts'
 import type { Scope, ScopeLists } from '../../features/live/scopes/messages.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Store } from '../../stores/store.ts'
+import { type Admission, Admissions } from './admission.ts'
+import { AgreedUses } from './agreed-uses.ts'
 import { Approvals, type GrantFor, type Kept } from './approvals.ts'
 import { Asker } from './asking.ts'
+import { type Bound, boundOf, type Covers, widerAnswers } from './bound.ts'
 import { type Compiled, compile } from './compile.ts'
 import { Counts } from './counts.ts'
+import { ofSet, outcomeOf, type PolicyDecision, ToldSets, unanswered } from './decision.ts'
 import { compare, type PolicyDiff } from './diff.ts'
-import { type Asking, allowFix, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
-import { digestOf, type OnApproval, questionText } from './question.ts'
+import { type Asking, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
+import { type OnApproval, questionText } from './question.ts'
 import type { Asked, PolicyRules, Verdict } from './rule.ts'
 import { type Extractors, extracted } from './scopes/extract.ts'
 import { type Selection, selection } from './selection.ts'
+import { SetConsent, unforeseen } from './set-consent.ts'
 import type { Shadow } from './weigh.ts'
 
 export interface PolicyOptions {
@@ -33,6 +40,14 @@ export interface PolicyOptions {
   readonly remember?: Duration
   /** How long an answer is waited for. Default 5 minutes. */
   readonly patience?: Duration
+  /** Told of what was decided beside verdicts: answers of people, grants, feature sets that go on or off, other rules. */
+  readonly onDecided?: (decision: PolicyDecision) => void
+  /** Told of what could not be written and nobody waits for. */
+  readonly onTrouble?: (error: unknown) => void
+  /** What is connected under the name of a server: answers count for it, and not for another that gets its name later. */
+  readonly identityOf?: (server: string) => string | undefined
+  /** The events of a server that the config subscribes to. */
+  readonly subscriptionsOf?: (server: string) => readonly string[]
   /** Told of a server whose feature sets may be selected otherwise from now on. */
   readonly onChange?: (server: string | undefined) => void
   readonly clock?: Clock
@@ -46,14 +61,31 @@ export interface Explained {
   readonly rules: readonly { readonly name: string; readonly do: string; readonly counted: boolean }[]
 }
 
+/** What came of a question. `rule`: what allows it. */
+export interface Approved {
+  readonly yes: boolean
+  readonly why?: Why
+  readonly rule?: string
+}
+
 export interface Policy {
   decide(asked: Asked): Promise<Verdict>
-  /** Asks, and keeps the answer. A no comes with its reason. */
-  approve(asked: Asked, verdict: Verdict & { readonly do: 'ask' }): Promise<{ readonly yes: boolean; readonly why?: Why }>
+  /** Asks, and keeps the answer. A yes comes with the approval that it rests on, a no with its reason. */
+  approve(asked: Asked, verdict: Verdict & { readonly do: 'ask' }): Promise<Approved>
   /** Which of the declared feature sets are on: those that a rule or an answer enables, no others. */
   select(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Selection
   /** Asks about those that no rule speaks of; gives the names of those that are now on. */
   review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Promise<readonly string[]>
+  /** Asks whether an enabled set may do what it does not declare. A yes is kept, and counts for exactly this declaration. */
+  widen(server: string, featureSet: string, use: SetUse): Promise<Approved>
+  /** Why a set that is known may no longer do any of these, where nobody agrees to it any more. */
+  withdrawn(server: string, featureSet: string, uses: readonly SetUse[]): Why | undefined
+  /** The rule or the approval by which a set that is known is on, or off. */
+  ruleOfSet(server: string, featureSet: string): string
+  /** What an event is admitted by now, to be kept with it. `subscription`: the server's event that the config subscribes to. */
+  admission(server: string, featureSet: string, subscription?: string): Admission
+  /** Why an event that was admitted by that must not run now: another program has the name, or nobody agrees to it any more. */
+  refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: Admission): Promise<Why | undefined>
   update(rules: PolicyRules): Promise<PolicyDiff>
   /** What such an update would change, without it. */
   preview(rules: PolicyRules, examples?: readonly Asked[]): PolicyDiff
@@ -89,11 +121,15 @@ class HostPolicy implements Policy {
   readonly #clock: Clock
   readonly #counts: Counts
   readonly #approvals: Approvals
+  readonly #agreed: AgreedUses
+  readonly #consent: SetConsent
+  readonly #admissions: Admissions
   readonly #asker: Asker
   readonly #rememberMs: number
   readonly #declared = new Map<string, ReadonlyMap<string, FeatureSetFacts>>()
   /** What was asked lately, to show what a change of the rules would have meant. */
   readonly #lately: Asked[] = []
+  readonly #toldSets = new ToldSets()
   #compiled: Compiled
   #timer: Cancel | undefined
 
@@ -103,13 +139,30 @@ class HostPolicy implements Policy {
     this.#clock = clock
     this.#compiled = compile(options.rules ?? {})
     this.#counts = new Counts(clock)
-    this.#approvals = new Approvals(options.store ?? memoryStore({ now: clock.now }), clock, id)
+    const store = options.store ?? memoryStore({ now: clock.now })
+    this.#approvals = new Approvals(store, clock, id)
+    this.#agreed = new AgreedUses(store, error => options.onTrouble?.(error))
+    this.#consent = new SetConsent({
+      approvals: this.#approvals,
+      agreed: this.#agreed,
+      world: () => this.#world(),
+      bound: (asked, asking) => this.#bound(asked, asking),
+      widened: (server, featureSet) => this.#compiled.uses(server, featureSet),
+    })
+    this.#admissions = new Admissions({
+      consent: this.#consent,
+      identityOf: server => options.identityOf?.(server),
+      subscriptionsOf: server => options.subscriptionsOf?.(server) ?? [],
+      declared: (server, featureSet) => this.#declared.get(server)?.get(featureSet),
+      refresh: server => this.#approvals.refresh(server),
+    })
     this.#asker = new Asker({ onApproval, clock, waitMs: toMilliseconds(options.patience ?? '5m', 'patience') })
     this.#rememberMs = toMilliseconds(options.remember ?? '1h', 'remember')
   }
 
   async open(): Promise<void> {
     await this.#approvals.load()
+    await this.#agreed.load()
     this.#plan()
   }
 
@@ -118,20 +171,24 @@ class HostPolicy implements Policy {
     if (this.#lately.length > recent) this.#lately.shift()
     const found = await this.#look(asked)
     if (!('asking' in found)) return found
-    const { asking, digest } = found
-    return { do: 'ask', question: questionText(asked, asking), digest, rule: asking.rule }
+    const { asking, bound } = found
+    return { do: 'ask', question: questionText(asked, asking), digest: bound.call, rule: asking.rule }
   }
 
   /** The verdict, or what has to be asked. */
-  async #look(asked: Asked): Promise<Exclude<Verdict, { do: 'ask' }> | { readonly asking: Asking; readonly digest: string }> {
+  async #look(asked: Asked): Promise<Exclude<Verdict, { do: 'ask' }> | { readonly asking: Asking; readonly bound: Bound }> {
     const judged = judge(this.#world(), asked)
     if (judged.do !== 'ask') {
       if (judged.do !== 'deny') this.#counts.took(this.#compiled.rules, asked)
       return judged
     }
-    const digest = digestOf(judged.bound)
-    const kept = await this.#approvals.find(asked, judged, digest)
-    return kept === undefined ? { asking: judged, digest } : this.#answered(asked, kept)
+    const bound = this.#bound(asked, judged)
+    const kept = await this.#approvals.find(asked, judged, bound)
+    return kept === undefined ? { asking: judged, bound } : this.#answered(asked, kept)
+  }
+
+  #bound(asked: Asked, asking: Asking): Bound {
+    return boundOf(asked, asking, this.#options.identityOf?.(asked.server))
   }
 
   #answered(asked: Asked, kept: Kept): Exclude<Verdict, { do: 'ask' }> {
@@ -139,37 +196,47 @@ class HostPolicy implements Policy {
     if (kept.effect === 'deny') {
       const until = new Date(kept.expires).toISOString()
       const fix = `Revoke ${rule}, or wait until ${until}`
-      return { do: 'deny', why: why('APPROVAL_REFUSED', rule, `Somebody refused ${wordsFor(asked)}`, fix) }
+      return { do: 'deny', why: why('APPROVAL_REFUSED', rule, `The user declined ${wordsFor(asked)}`, fix) }
     }
     this.#counts.took(this.#compiled.rules, asked)
     return { do: 'allow', rule }
   }
 
   /** Looks again first: rules may have changed since the verdict, and others may have answered. */
-  async approve(asked: Asked): Promise<{ readonly yes: boolean; readonly why?: Why }> {
+  async approve(asked: Asked): Promise<Approved> {
     const found = await this.#look(asked)
-    if ('asking' in found) return this.#ask(asked, found.asking, found.digest)
-    return found.do === 'deny' || found.do === 'hold' ? { yes: false, why: found.why } : { yes: true }
+    if (!('asking' in found)) {
+      return found.do === 'deny' || found.do === 'hold' ? { yes: false, why: found.why } : { yes: true, rule: found.rule }
+    }
+    const answer = await this.#ask(asked, found.asking, found.bound)
+    const outcome = answer.yes ? 'success' : outcomeOf(answer.why)
+    const detail = `${wordsFor(asked)}, asked for by ${found.asking.rule}`
+    this.#options.onDecided?.({ kind: 'approval', asked, outcome, rule: answer.rule, why: answer.why, detail })
+    return answer
   }
 
-  async #ask(asked: Asked, judged: Asking, digest: string): Promise<{ readonly yes: boolean; readonly why?: Why }> {
+  async #ask(asked: Asked, judged: Asking, bound: Bound): Promise<Approved> {
     const { rule, about, scopes, flaw } = judged
-    const text = questionText(asked, judged)
-    const outcome = await this.#asker.ask({ text, asked, about, scopes, rule, digest, ...(flaw !== undefined && { flaw }) })
+    const [text, wider] = [questionText(asked, judged), widerAnswers(asked, judged)]
+    const lastsMs = this.#defaultMs(asked, true)
+    const question = { text, asked, about, scopes, rule, digest: bound.call, lastsMs, wider }
+    const outcome = await this.#asker.ask(flaw === undefined ? question : { ...question, flaw })
     if (outcome.is !== 'answered') return { yes: false, why: unanswered(outcome.is, asked, rule) }
-    const { yes, reason } = outcome.answer
+    const { yes, reason, covers = 'call' } = outcome.answer
     const forMs = outcome.answer.for === undefined ? this.#defaultMs(asked, yes) : toMilliseconds(outcome.answer.for, 'for')
-    if (forMs > 0) await this.#approvals.keep(asked, about, digest, yes, forMs)
+    const reach: Covers = wider.some(one => one.covers === covers) ? covers : 'call'
+    // An answer that finds no room, because so many are kept of this server, counts this once.
+    const kept = forMs > 0 ? await this.#approvals.keep(asked, bound, reach, yes, forMs).catch(unlessFull) : undefined
     if (forMs > 0 && about === 'set') this.#changed(asked.server)
     // It may have been forbidden while the question was open.
     const now = judge(this.#world(), asked)
-    if (now.do === 'deny') return { yes: false, why: now.why }
+    if (now.do === 'deny' || now.do === 'hold') return { yes: false, why: now.why }
     if (yes) {
       this.#counts.took(this.#compiled.rules, asked)
-      return { yes }
+      return { yes, rule: kept?.[0] === undefined ? `approval, this once (${rule})` : `approval ${kept[0].id}` }
     }
-    const said = reason === undefined ? `Somebody refused ${wordsFor(asked)}` : reason
-    return { yes, why: why('APPROVAL_REFUSED', rule, said, allowFix(asked)) }
+    const said = reason ?? `The user declined ${wordsFor(asked)}`
+    return { yes, why: why('APPROVAL_REFUSED', rule, said, 'Go on without it, or ask the user what to do instead') }
   }
 
   #defaultMs({ kind }: Asked, yes: boolean): number {
@@ -179,16 +246,27 @@ class HostPolicy implements Policy {
 
   select(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Selection {
     this.#declared.set(server, declared)
+    this.#admissions.declared(server)
     const scopes = (name: string): ScopeLists | undefined => this.#compiled.scopes(server, name)?.lists
-    return selection(declared, name => this.#judgeSet(server, name, declared), scopes)
+    const consent = this.#consent
+    const selected = selection(
+      declared,
+      name => this.#judgeSet(server, name, declared),
+      scopes,
+      (name, facts) => consent.extra(server, name, facts),
+    )
+    for (const name of selected.enabled) consent.enabled(server, name, declared.get(name) as FeatureSetFacts)
+    const on = new Set(selected.enabled)
+    const now = new Map([...declared.keys()].map(name => [name, on.has(name)] as const))
+    for (const [name, isOn] of this.#toldSets.changed(server, now)) {
+      const asked = consent.asked(server, name, declared.get(name))
+      this.#options.onDecided?.(ofSet(asked, consent.decision(asked).rule, isOn))
+    }
+    return selected
   }
 
   #judgeSet(server: string, name: string, declared: ReadonlyMap<string, FeatureSetFacts>): 'allow' | 'ask' | 'deny' {
-    const asked = setAsked(server, name, declared.get(name))
-    const judged = judge(this.#world(), asked)
-    if (judged.do === 'allow' || judged.do === 'deny') return judged.do
-    const kept = judged.do === 'ask' ? this.#approvals.findSet(asked, judged, digestOf(judged.bound)) : undefined
-    return kept === undefined ? 'ask' : kept.effect
+    return this.#consent.verdict(this.#consent.asked(server, name, declared.get(name)))
   }
 
   async review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Promise<readonly string[]> {
@@ -196,17 +274,44 @@ class HostPolicy implements Policy {
     const open = [...declared.keys()].filter(name => this.#judgeSet(server, name, declared) === 'ask')
     // One after the other: several questions at once are read by nobody.
     for (const name of open) {
-      const asked = setAsked(server, name, declared.get(name))
+      const asked = this.#consent.asked(server, name, declared.get(name))
       const verdict = await this.decide(asked)
       if (verdict.do === 'ask') await this.approve(asked)
     }
-    return this.select(server, declared).enabled
+    // By now the server may declare other things: what was answered does not count for those.
+    return this.select(server, this.#declared.get(server) ?? declared).enabled
+  }
+
+  async widen(server: string, featureSet: string, use: SetUse): Promise<Approved> {
+    const facts = this.#declared.get(server)?.get(featureSet)
+    if (facts === undefined) return { yes: false }
+    return this.approve(this.#consent.asked(server, featureSet, facts, use))
+  }
+
+  withdrawn(server: string, featureSet: string, uses: readonly SetUse[]): Why | undefined {
+    return this.#admissions.withdrawn(server, featureSet, uses)
+  }
+
+  admission(server: string, featureSet: string, subscription?: string): Admission {
+    return this.#admissions.now(server, featureSet, subscription)
+  }
+
+  refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: Admission): Promise<Why | undefined> {
+    return this.#admissions.refusal(server, featureSet, uses, admitted)
+  }
+
+  ruleOfSet(server: string, featureSet: string): string {
+    return this.#consent.decision(this.#consent.asked(server, featureSet, this.#declared.get(server)?.get(featureSet))).rule
   }
 
   async update(rules: PolicyRules): Promise<PolicyDiff> {
     const diff = this.preview(rules)
     this.#compiled = compile(rules)
     this.#counts.keep(this.#compiled.rules)
+    const { added, changed, removed } = diff
+    const detail = `${added.length} new, ${changed.length} changed, ${removed.length} gone`
+    if (added.length + changed.length + removed.length > 0)
+      this.#options.onDecided?.({ kind: 'rules', asked: { server: '' }, outcome: 'success', rule: 'policy.update', detail })
     this.#changed(undefined)
     return diff
   }
@@ -229,6 +334,8 @@ class HostPolicy implements Policy {
 
   async grant(what: GrantFor, duration: Duration): Promise<Kept> {
     const kept = await this.#approvals.grant(what, toMilliseconds(duration, 'duration'))
+    const detail = `granted for a time: ${kept.kind} ${kept.tool ?? kept.featureSet ?? ''}`
+    this.#options.onDecided?.({ kind: 'grant', asked: what, outcome: 'success', rule: `approval ${kept.id}`, detail })
     this.#changed(what.server)
     return kept
   }
@@ -239,8 +346,11 @@ class HostPolicy implements Policy {
 
   async revoke(server: string, id: string): Promise<boolean> {
     const revoked = await this.#approvals.revoke(server, id)
-    if (revoked) this.#changed(server)
-    return revoked
+    if (!revoked) return false
+    const detail = `revoked approval ${id}`
+    this.#options.onDecided?.({ kind: 'grant', asked: { server }, outcome: 'success', rule: 'policy.revoke', detail })
+    this.#changed(server)
+    return true
   }
 
   enter(asked: Asked): () => void {
@@ -262,6 +372,7 @@ class HostPolicy implements Policy {
       counts: this.#counts,
       now: this.#clock.now(),
       facts: (server, featureSet) => this.#declared.get(server)?.get(featureSet),
+      unforeseen: asked => unforeseen(asked, this.#agreed),
       scopesOf: ({ server, tool = '', payload }) => this.scopesOf(server, tool, payload),
     }
   }
@@ -283,20 +394,6 @@ class HostPolicy implements Policy {
   }
 }
 
-/** An approval of a feature set is one of its declaration: where that changes, it is asked about again. */
-function setAsked(server: string, featureSet: string, facts: FeatureSetFacts | undefined): Asked {
-  const { description, uses, scoped = false, rollback = false, hostState = false } = facts ?? { description: '', uses: [] }
-  return { kind: 'set', server, featureSet, payload: { description, uses, scoped, rollback, hostState } }
-}
-
-function unanswered(how: 'nobody' | 'late' | 'failed', asked: Asked, rule: string): Why {
-  if (how === 'nobody')
-    return why('NO_APPROVER', rule, `${wordsFor(asked)} has to be approved, and there is nobody to ask`, allowFix(asked))
-  if (how === 'late') return why('APPROVAL_TIMEOUT', rule, `Nobody answered whether to allow ${wordsFor(asked)}`, allowFix(asked))
-  return why(
-    'APPROVAL_FAILED',
-    rule,
-    `Whether to allow ${wordsFor(asked)} could not be asked`,
-    'Look at what onApproval threw, and try again',
-  )
+function unlessFull(error: unknown): undefined {
+  if (!(error instanceof Problem && error.code === 'QUOTA_EXHAUSTED')) throw error
 }

@@ -2,6 +2,7 @@
 import type { Duration } from '../../core/duration.ts'
 import type { Why } from '../../core/why.ts'
 import type { Scope, ScopeLists } from '../../features/live/scopes/messages.ts'
+import type { BegunBy } from '../begun-by.ts'
 
 export const kinds = ['push', 'infer', 'scope', 'tool', 'sample', 'elicit', 'roots', 'set', 'inject', 'definition'] as const
 /** What somebody wants: a push, an inference, a scope, a tool call, what servers may ask for, a feature set, an injection. */
@@ -21,6 +22,16 @@ export interface Asked {
   readonly scope?: Scope
   /** The arguments of a tool, the messages of an inference: what an approval is bound to. */
   readonly payload?: unknown
+  /** SHA-256 over the definition of the tool as it was pinned: an approval is bound to it too. */
+  readonly definition?: string
+  /** The pinned definition says that the tool changes nothing. */
+  readonly readOnly?: boolean
+  /** Who began the turn; absent where there is none. */
+  readonly begunBy?: BegunBy
+  readonly conversation?: string
+  /** The inference and the event that it belongs to, for the audit: no answer is bound to them. */
+  readonly inferenceId?: string
+  readonly eventId?: string
 }
 
 /** What came of it; every refusal says why. */
@@ -37,6 +48,7 @@ type Some = string | readonly string[]
 export interface Hours {
   /** `22:00`. */
   readonly from: string
+  /** `07:00`; that minute does not belong to it. */
   readonly to: string
   /** A name such as `Europe/Berlin`. */
   readonly zone: string
@@ -49,7 +61,9 @@ export type Day = (typeof days)[number]
 
 /** So many in a time, counted for each server, feature set or origin. */
 export interface Rate {
+  /** How many. */
   readonly count: number
+  /** In which time: `1m`, `1h`. */
   readonly per: Duration
   /** Default `server`. */
   readonly by?: Counted
@@ -59,14 +73,24 @@ export type Counted = 'server' | 'featureSet' | 'origin'
 
 /** All of these must hold. In texts a star stands for any characters; of several texts one must fit. */
 export interface When {
+  /** What is wanted: `push`, `tool`, `infer`, … Default anything. */
   readonly kind?: Kind | readonly Kind[]
+  /** Who wants it, by the name of the server in the config. */
   readonly server?: Some
+  /** The feature set of MCP Live that it belongs to, such as `memory.*`. */
   readonly featureSet?: Some
+  /** The name of the tool, as its server has it. */
   readonly tool?: Some
   /** One of its tags. */
   readonly tags?: Some
   /** Members of its origin, by name; dots lead into objects. */
   readonly origin?: Readonly<Record<string, Some>>
+  /**
+   * Who began the turn: `user`, or `event/SERVER`. Where several servers had a part in it, a rule that allows needs all of them, and
+   * any other rule one.
+   */
+  readonly begunBy?: Some
+  /** Only at these times of the day. */
   readonly hours?: Hours
   /** Only what goes beyond it. */
   readonly above?: Rate
@@ -77,6 +101,7 @@ export interface When {
 export interface Rule {
   /** Names it in every verdict. */
   readonly name: string
+  /** What happens: `allow`, `ask`, `deny`, `hold` until another time, or `coalesce` into one. */
   readonly do: Effect
   /** Without conditions it is about everything. */
   readonly when?: When
@@ -90,6 +115,7 @@ export interface Rule {
   readonly by?: Counted
   /** What is told instead of our own words. */
   readonly message?: string
+  /** What whoever is refused is told to do about it. */
   readonly fix?: string
 }
 
@@ -99,11 +125,17 @@ export interface ServerRules {
   readonly enable?: readonly string[]
   /** Beats `enable`, and every rule that allows. */
   readonly disable?: readonly string[]
+  /**
+   * What feature sets may do beyond what they declare, by name or pattern of the set: `{ heartbeat: ['pushEvents'] }`. For servers
+   * that declare too little.
+   */
+  readonly uses?: Readonly<Record<string, readonly string[]>>
   /** Scopes by feature set, or by a pattern of such. */
   readonly scopes?: Readonly<Record<string, ScopeLists>>
 }
 
 export interface PolicyRules {
+  /** Their order never matters: a `deny` beats all, else the narrower rule counts, else the more careful one. */
   readonly rules?: readonly Rule[]
   /** By name of the server, or by a pattern of such. */
   readonly servers?: Readonly<Record<string, ServerRules>>

@@ -3,7 +3,7 @@ import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import { elevate } from './elevate.ts'
 import { createPolicy, type PolicyOptions } from './policy.ts'
-import type { ApprovalQuestion } from './question.ts'
+import type { ApprovalAnswer, ApprovalQuestion } from './question.ts'
 import type { Asked, PolicyRules } from './rule.ts'
 
 const rules: PolicyRules = {
@@ -136,8 +136,12 @@ describe('a tool call', () => {
     expect((await call({ one: '/tmp/x' }, { tool: 'batch' })).do).toBe('ask')
   })
 
-  it('an approval of a scope counts for the tool and for the elevation alike', async () => {
-    const { call, ask, policy, questions } = await opened({ extract: { 'files/edit_file': 'path' }, onApproval: () => true })
+  it('a plain yes counts for the call alone, one to all on the scope counts for the elevation too', async () => {
+    const answers: ApprovalAnswer[] = [true, { yes: true, covers: 'scope' }]
+    const { call, ask, policy, questions } = await opened({
+      extract: { 'files/edit_file': 'path' },
+      onApproval: () => answers.shift() ?? false,
+    })
     const verdict = await call({ path: '/etc/hosts' })
     if (verdict.do !== 'ask') throw new Error(verdict.do)
     const asked: Asked = {
@@ -147,10 +151,11 @@ describe('a tool call', () => {
       tool: 'edit_file',
       payload: { path: '/etc/hosts' },
     }
-    expect(await policy.approve(asked, verdict)).toEqual({ yes: true })
+    expect(await policy.approve(asked, verdict)).toEqual({ yes: true, rule: expect.stringMatching(/^approval /) })
     expect((await call({ path: '/etc/hosts' })).do).toBe('allow')
-    expect(await ask('/etc/hosts', 'files.edit', { path: '/etc/hosts' })).toMatchObject({ approved: true })
-    expect(questions).toHaveLength(1)
+    const elevation = () => ask('/etc/hosts', 'files.edit', { path: '/etc/hosts' })
+    expect([await elevation(), await elevation()]).toMatchObject([{ approved: true }, { approved: true }])
+    expect(questions).toHaveLength(2)
   })
 
   it('that a rule wants asked about is approved with exactly its arguments', async () => {

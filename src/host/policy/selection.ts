@@ -1,4 +1,5 @@
 /** Which feature sets of a server are on. Names every declared one in exactly one list, so that no server can misread it. */
+import type { SetUse } from '../../features/live/dialects/messages.ts'
 import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.ts'
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
 
@@ -7,6 +8,8 @@ export interface Selection {
   readonly disabled: readonly string[]
   /** Whether a user may enable it. */
   canEnable(name: string): boolean
+  /** What enabled ones may do beyond what they declare. */
+  readonly uses?: Readonly<Record<string, readonly SetUse[]>>
   /** Of the enabled ones. */
   readonly scopes?: Readonly<Record<string, ScopeLists>>
 }
@@ -15,6 +18,7 @@ export function selection(
   declared: ReadonlyMap<string, FeatureSetFacts>,
   judge: (name: string) => 'allow' | 'ask' | 'deny',
   scopes: (name: string) => ScopeLists | undefined,
+  extra: (name: string, facts: FeatureSetFacts) => readonly SetUse[],
 ): Selection {
   const names = [...declared.keys()]
   const isOn = (name: string): boolean => isWhole(declared.get(name)) && judge(name) === 'allow'
@@ -23,10 +27,15 @@ export function selection(
     const found = scopes(name)
     return found === undefined ? [] : [[name, found] as const]
   })
+  const more = enabled.flatMap(name => {
+    const uses = extra(name, declared.get(name) as FeatureSetFacts)
+    return uses.length === 0 ? [] : [[name, uses] as const]
+  })
   return {
     enabled,
     disabled: names.filter(name => !enabled.includes(name)),
     canEnable: name => isWhole(declared.get(name)) && judge(name) !== 'deny',
+    ...(more.length > 0 && { uses: Object.fromEntries(more) }),
     ...(lists.length > 0 && { scopes: Object.fromEntries(lists) }),
   }
 }

@@ -33,7 +33,7 @@ export function covers(wide: ReadRule, narrow: ReadRule): boolean {
 }
 
 function coversLists(a: Conditions, b: Conditions): boolean {
-  return (['kind', 'server', 'featureSet', 'tool', 'tags'] as const).every(name => coversTexts(a[name], b[name]))
+  return (['kind', 'server', 'featureSet', 'tool', 'tags', 'begunBy'] as const).every(name => coversTexts(a[name], b[name]))
 }
 
 function coversOrigin(a: Conditions, b: Conditions): boolean {

@@ -63,7 +63,7 @@ export function openRecorder(file: string, { clock = realClock }: { readonly clo
 }
 
 function tapped(connection: Connection, server: string, number: number, write: (line: Line) => void): Connection {
-  const { listen, drop } = connection
+  const { listen, drop, rest, expire } = connection
   const passed = (kind: 'out' | 'in', text: string): void => write({ kind, server, connection: number, frame: parsed(text) })
   write({ kind: 'open', server, connection: number, carrier: connection.carrier })
   return {
@@ -89,6 +89,8 @@ function tapped(connection: Connection, server: string, number: number, write: (
     },
     ...(listen && { listen: (outgoing, user) => listen.call(connection, outgoing, user) }),
     ...(drop && { drop: (id, reason) => drop.call(connection, id, reason) }),
+    ...(rest && { rest: ms => rest.call(connection, ms) }),
+    ...(expire && { expire: () => expire.call(connection) }),
     close: () => connection.close(),
   }
 }

@@ -10,9 +10,10 @@ import type { Target } from '../../client/target.ts'
 import { unlessAborted } from '../../core/abort.ts'
 import type { Clock } from '../../core/clock.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
+import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type Awaitable, isRecord } from '../../jsonrpc/message.ts'
+import { type Awaitable, isRecord, type Params } from '../../jsonrpc/message.ts'
 import type { NoteOutcome } from '../audit/note.ts'
 import { reviveDelay, reviving } from './backoff.ts'
 import type { KnownServer } from './entry.ts'
@@ -23,8 +24,12 @@ import { ToolList } from './tool-list.ts'
 export interface HostTool {
   readonly server: string
   readonly tool: Tool
-  /** The feature set that it belongs to. */
+  /** The feature set that it belongs to, by the config or by its own word. */
   readonly featureSet?: string | undefined
+  /** The set whose state goes along with its calls where neither says so: the only one that keeps any. It permits nothing. */
+  readonly stateSet?: string | undefined
+  /** The one that the config says it belongs to (`live.tools`): the tool goes off with it, whatever the tool says itself. */
+  readonly assigned?: string | undefined
 }
 
 export type ServerStatus = 'connecting' | 'up' | 'down' | 'refused'
@@ -168,8 +173,16 @@ export class ServerLine implements HostServer {
     this.#held = held
     for (const each of held) if (!known.has(each.digest)) this.#port.heldBack(each)
     return offered.map(tool => {
-      const featureSet = client.toolSet(tool.name) ?? this.#configuredSet(tool.name)
-      return { server: this.name, tool, ...(featureSet !== undefined && { featureSet }) }
+      const assigned = this.#configuredSet(tool.name)
+      // The config first, so that no tool leaves the rules of its set by what it says itself.
+      const featureSet = assigned ?? toolSetOf(tool as unknown as Params, new Map())
+      const stateSet = featureSet === undefined ? client.toolSet(tool.name) : undefined
+      return {
+        ...{ server: this.name, tool },
+        ...(featureSet !== undefined && { featureSet }),
+        ...(stateSet !== undefined && { stateSet }),
+        ...(assigned && { assigned }),
+      }
     })
   }
 
@@ -223,13 +236,15 @@ export class ServerLine implements HostServer {
     const { entry } = this
     const options = this.#port.options(this.name)
     const late = new AbortController()
-    const cancel = this.#port.clock.setTimeout(() => late.abort(tooLate()), connectMs, true)
+    const { startTimeoutMs: startMs = connectMs } = entry
+    const cancel = this.#port.clock.setTimeout(() => late.abort(tooLate(startMs)), startMs, true)
     try {
       const signal = AbortSignal.any([this.#stop.signal, late.signal])
       // Also one that never says what it is ends when it is told to.
       const target = typeof entry.target === 'function' ? await unlessAborted(openingOf(entry.target), signal) : entry.target
       return await connect(this.#quiet(target), {
         ...(overHttp(target) && { healthCheck }),
+        startTimeout: startMs,
         ...entry.connect,
         ...options,
         ...(entry.headers !== undefined && { headers: entry.headers }),
@@ -319,6 +334,6 @@ async function openingOf(open: () => Awaitable<Target>): Promise<Target> {
   return open()
 }
 
-function tooLate(): Error {
-  return new Error(`it did not come up within ${connectMs / 1000} s`)
+function tooLate(startMs: number): Error {
+  return new Error(`it did not come up within ${startMs / 1000} s (startTimeout of its entry)`)
 }

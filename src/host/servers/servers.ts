@@ -123,8 +123,8 @@ function unnamed(name: string): Why {
   )
 }
 
-function beside({ live, autoApprove }: KnownServer): unknown {
-  return [live, autoApprove]
+function beside({ live, autoApprove, events = [] }: KnownServer): unknown {
+  return [live, autoApprove, events]
 }
 
 /** Those that were stopped only to be started anew. */

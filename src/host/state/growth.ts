@@ -54,7 +54,9 @@ export class Growth {
       return { checkpoint: id, current: lineage.current?.n === known.n, whys: [] }
     }
     const whys: Why[] = []
-    const orphan = name !== null && parent === undefined
+    const content = contentOf(report, parent, keeper)
+    // What the server keeps itself rests on what only the server knows: it can be gone back to all the same.
+    const orphan = name !== null && parent === undefined && (keeper === 'host' || content.kind !== 'none')
     if (orphan) whys.push(orphaned(id, name))
     // What could not be placed before may be told again, better.
     const again = known?.mark === undefined ? undefined : known
@@ -63,7 +65,6 @@ export class Growth {
     if (odd !== undefined) whys.push(odd)
     const { clock } = this.#parts
     const bare = { n: again?.n ?? lineage.nextNumber, id, parent: name, up: parent?.n ?? 0, at: clock.now() }
-    const content = contentOf(report, parent, keeper)
     const node: Checkpoint = orphan ? orphanOf(bare, content, report.patch) : bare
     return this.#place(lineage, { node, content, keeper, order, whys })
   }

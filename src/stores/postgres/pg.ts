@@ -9,6 +9,10 @@ export async function loadPg(): Promise<{ pool(config: PoolConfig): Pool; client
     const { default: pg } = await import('pg')
     return { pool: config => new pg.Pool(config), client: url => new pg.Client({ connectionString: url }) }
   } catch (error) {
-    throw new StoreError('failed', 'A postgres: store needs the package pg: npm install pg', error)
+    throw new StoreError(
+      'input',
+      'A store at postgres:// needs the package pg, which is not installed. Run npm install pg',
+      error,
+    )
   }
 }

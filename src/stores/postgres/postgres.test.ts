@@ -54,5 +54,7 @@ test('of two stores that race for the same keys each claim has one winner, and l
 })
 
 test('a database that does not answer is named as the cause', async () => {
-  await expect(postgresStore({ url: 'postgres://127.0.0.1:1/none' })).rejects.toThrow(/Postgres cannot be used.*ECONNREFUSED/)
+  await expect(postgresStore({ url: 'postgres://127.0.0.1:1/none' })).rejects.toThrow(
+    /The store postgres:\/\/127\.0\.0\.1:1\/none cannot be opened: .*ECONNREFUSED.*\. Start the database/,
+  )
 })

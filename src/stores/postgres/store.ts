@@ -50,9 +50,19 @@ export async function postgresStore(options: PostgresStoreOptions): Promise<Stor
     await hints.start()
   } catch (error) {
     await Promise.allSettled([hints.close(), pool.end()])
-    throw error instanceof StoreError ? error : new StoreError('failed', `Postgres cannot be used: ${messageOf(error)}`, error)
+    throw error instanceof StoreError ? error : unusable(options.url, error)
   }
   return new PostgresStore(pool, schema, watchers, hints)
+}
+
+/** By its address without user and password. Where a name has several addresses, what failed at each has no words as a whole. */
+function unusable(url: string, error: unknown): StoreError {
+  const { hostname, port, pathname } = new URL(url)
+  const place = `postgres://${hostname}${port === '' ? '' : `:${port}`}${pathname}`
+  const why =
+    messageOf(error) || messageOf((error as { readonly errors?: readonly unknown[] }).errors?.[0] ?? 'it does not answer')
+  const fix = 'Start the database, or correct its address, user and password'
+  return new StoreError('failed', `The store ${place} cannot be opened: ${why}. ${fix}`, error)
 }
 
 interface Row {

@@ -8,6 +8,7 @@ import {
   type Conflict,
   type Entry,
   type LogEntry,
+  messageOf,
   type Op,
   type ReadOptions,
   type ScanOptions,
@@ -15,6 +16,7 @@ import {
   StoreError,
 } from '../store.ts'
 import { Watchers } from '../watchers.ts'
+import { checkSqlitePath, correctPath, unopened } from './path.ts'
 import {
   type Answer,
   closeWord,
@@ -34,6 +36,15 @@ export interface SqliteStoreOptions {
 
 /** Resolves when the file is open and its tables are there. */
 export async function sqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
+  const path = resolve(options.path)
+  try {
+    checkSqlitePath(path)
+    mkdirSync(dirname(path), { recursive: true })
+  } catch (error) {
+    throw error instanceof StoreError
+      ? error
+      : new StoreError('input', `${unopened(path)}: its folder cannot be made (${messageOf(error)}). ${correctPath}`, error)
+  }
   const store = new SqliteStore(options)
   await store.opened
   return store
@@ -69,14 +80,13 @@ export class SqliteStore implements Store {
   constructor(options: SqliteStoreOptions) {
     this.#path = resolve(options.path)
     this.#now = options.now ?? Date.now
-    mkdirSync(dirname(this.#path), { recursive: true })
     // Compiled, the worker lies beside this chunk; from source, Node strips the types.
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './sqlite-worker.js'
     this.#worker = new Worker(new URL(file, import.meta.url), { workerData: { path: this.#path } })
     this.#exited = new Promise(done => this.#worker.once('exit', () => done()))
     this.opened = new Promise((done, fail) => {
       const end = (message: string, cause?: unknown): void => {
-        this.#end(new StoreError('failed', `The store ${this.#path} failed: ${message}`, cause))
+        this.#end(new StoreError('failed', `The store sqlite:${this.#path} failed: ${message}`, cause))
         fail(this.#ended)
       }
       this.#worker.once('message', (hello: Hello) => {

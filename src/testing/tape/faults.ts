@@ -2,7 +2,9 @@
  * What goes wrong on a line, on purpose: each rule names a fault, the methods that it strikes and how often. Chance comes from a seed, so
  * that what a test has seen it sees again.
  */
+
 import { type Duration, toMilliseconds } from '../../core/duration.ts'
+import { seeded } from '../../core/seeded.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 
 export const faultKinds = ['delay', 'drop', 'duplicate', 'reorder', 'cut', 'error', 'garbage'] as const
@@ -54,7 +56,7 @@ export type Fate = (method: string) => readonly Fault[]
 
 export function fateOf(faults: FaultsOption = [], seed = 1): Fate {
   const rules = faults.map(fault => (typeof fault === 'string' ? parseFault(fault) : fault))
-  const random = randomFrom(seed)
+  const random = seeded(seed)
   // Each rule draws each time, so that one rule more changes nothing about the others' luck.
   return method => rules.filter(({ method: wanted, probability = 1 }) => strikes(wanted, method) && random() < probability)
 }
@@ -62,15 +64,4 @@ export function fateOf(faults: FaultsOption = [], seed = 1): Fate {
 function strikes(wanted: string | undefined, method: string): boolean {
   if (wanted === undefined || wanted === method) return true
   return wanted.endsWith('*') && method.startsWith(wanted.slice(0, -1))
-}
-
-/** mulberry32: small, quick and the same everywhere. */
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
 }

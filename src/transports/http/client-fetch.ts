@@ -86,5 +86,14 @@ function translate(thrown: unknown, url: string): ConnectionError {
   const why = code ?? clip(thrown instanceof Error ? thrown.message : String(thrown))
   return code !== undefined && neverLeft.has(code)
     ? unreached(new URL(url), code, why, thrown)
-    : new ConnectionError('lost', `The request failed (${why}); whether the server acted is unknown`, { cause: thrown })
+    : new ConnectionError('lost', `The request failed (${why}); whether the server acted is unknown${hint(url)}`, {
+        cause: thrown,
+      })
+}
+
+/** Browsers tell a page nothing of why; what they refused for CORS looks like a server that is not there. */
+function hint(url: string): string {
+  const page: unknown = globalThis.location?.origin
+  if (typeof page !== 'string' || page === new URL(url).origin) return ''
+  return `. If the server is there, it may not have allowed this page (CORS): its option origins has to list ${clip(page)}`
 }

@@ -1,5 +1,6 @@
 /** Cross-origin answers, for origins that the author listed and for no other. Cookies are never invited. */
-import type { Guard } from './guard.ts'
+import { badOrigin, type Guard } from './guard.ts'
+import type { Refusal } from './refusal.ts'
 
 const exposed = 'mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, ratelimit, ratelimit-policy'
 const names = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/
@@ -25,6 +26,11 @@ export function preflightHeaders(
   }
   headers.push('access-control-max-age', '600', 'vary', 'origin, access-control-request-headers')
   return headers
+}
+
+/** Tells whoever looks into a preflight that failed what would let it pass; undefined where it is no preflight. */
+export function preflightRefusal(origin: string | undefined, method: string | undefined): Refusal | undefined {
+  return origin === undefined || method === undefined ? undefined : badOrigin(origin)
 }
 
 const none: readonly string[] = []

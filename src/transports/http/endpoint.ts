@@ -1,5 +1,6 @@
 /** What both faces and the old pair share: one door, its guard, limits and streams, and the checks in their order. */
 import type { Authorizer, Entrance, HeaderReader } from '../../core/authorizer.ts'
+import { accountOf } from '../../core/occupancy.ts'
 import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
@@ -19,7 +20,9 @@ export type { HeaderReader } from '../../core/authorizer.ts'
 export type Identify = (header: HeaderReader, entrance: Entrance) => Awaitable<Principal | Refusal | undefined>
 
 export interface HttpOptions extends GuardOptions {
+  /** Sizes, waits and counts of the listener that are to differ from the defaults. */
   readonly limits?: Partial<HttpLimits>
+  /** Finds out who calls, before anything is read. */
   readonly identify?: Identify
   /** The same with what belongs to it: challenges, and the document that says where tokens are had. */
   readonly authorizer?: Authorizer
@@ -113,12 +116,22 @@ export function checkListen(endpoint: Endpoint, accepted: number, tenant: Tenant
   return endpoint.streams.refusal(tenant)
 }
 
-/** Whose streams those are that a request of this method opens. Without authorization only the total is counted. */
-export function tenantOf(method: string | undefined, principal: Principal | undefined): Tenant | undefined {
-  if (principal === undefined) return undefined
-  const { id, expiresAt } = principal
-  if (method === 'GET') return { key: `GET ${id}`, limit: 'streamsPerPrincipal', expiresAt }
-  return { key: `POST ${id}`, limit: 'answersPerPrincipal', expiresAt }
+/** Whose streams those are that a request of this method opens, and until when they may stay open. */
+export function tenantOf(
+  method: string | undefined,
+  caller: Pick<Caller, 'principal' | 'connection'>,
+  authorizer: Authorizer | undefined,
+): Tenant {
+  const account = accountOf({ ...caller, carrier: 'http' })
+  const { principal } = caller
+  if (principal === undefined) return { account, key: account, limit: undefined, expiresAt: undefined }
+  const proof = {
+    account,
+    expiresAt: principal.expiresAt,
+    ...(authorizer !== undefined && { holds: () => authorizer.holds(principal) }),
+  }
+  if (method === 'GET') return { key: `GET ${account}`, limit: 'streamsPerPrincipal', ...proof }
+  return { key: `POST ${account}`, limit: 'answersPerPrincipal', ...proof }
 }
 
 export const acceptsNeither: Refusal = {

@@ -226,15 +226,21 @@ describe.each([
       expect(headers['access-control-allow-methods']).toBe('GET, POST, DELETE')
     })
 
-    it('a loopback origin that is not listed may call, but its pages may not read, and a preflight fails', async () => {
+    it('a loopback origin that is not listed may call, but its pages may not read, and a preflight is told what would let it pass', async () => {
       const asker = await face({}, options)
       const local = { origin: 'http://localhost:5173' }
       const answer = await asker({ body: message, headers: { ...jsonHeaders, ...local } })
       expect(answer.status).toBe(200)
       expect(answer.headers['access-control-allow-origin']).toBeUndefined()
       const preflight = await asker({ method: 'OPTIONS', headers: { ...local, 'access-control-request-method': 'POST' } })
-      expect(preflight.status).toBe(405)
+      expect(preflight.status).toBe(403)
       expect(preflight.headers['access-control-allow-origin']).toBeUndefined()
+      expect(preflight.text).toContain("origins: ['http://localhost:5173']")
+    })
+
+    it('OPTIONS that is no preflight is a method that is not served', async () => {
+      const asker = await face({}, options)
+      expect((await asker({ method: 'OPTIONS', headers: page })).status).toBe(405)
     })
   })
 

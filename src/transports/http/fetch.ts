@@ -1,7 +1,7 @@
 /** The web-standard face of the same core: `fetch(Request) → Response`, for any runtime that has these. */
 import type { Entrance } from '../../core/authorizer.ts'
 import type { Caller, Door, Principal } from '../../jsonrpc/connection.ts'
-import { corsHeaders, preflightHeaders } from './cors.ts'
+import { corsHeaders, preflightHeaders, preflightRefusal } from './cors.ts'
 import { documentAnswer, notRead, type OwnDocument, ownAnswer } from './document.ts'
 import { downloadName, queryOf, watchedBody } from './download.ts'
 import {
@@ -53,7 +53,11 @@ class FetchExchange implements Face, Entrance {
   readonly #request: Request
   readonly #answer: (response: Response) => void
   #principal: Principal | undefined = undefined
+  #address: string | undefined = undefined
+  /** Something in front has found out who calls. */
+  #known = false
   #opened: HttpLane | undefined = undefined
+  #connection: object = {}
 
   constructor(endpoint: Endpoint, request: Request, answer: (response: Response) => void) {
     this.#endpoint = endpoint
@@ -76,17 +80,24 @@ class FetchExchange implements Face, Entrance {
     const name = downloadName(this.#endpoint.downloads, new URL(this.#request.url).pathname)
     if (name !== undefined) return this.#download(name)
     if (this.#request.method === 'OPTIONS') return this.#preflight()
+    this.#known = info.principal !== undefined
+    this.#address = info.remote
     const found = info.principal ?? (await identify?.(header, this))
     if (found !== undefined && isRefusal(found)) return this.refuse(found)
     this.#principal = found
     const key = found === undefined ? info.remote && `@${info.remote}` : `=${found.id}`
-    const caller = { carrier: 'http', header, principal: found, connection: remotes.of(key) } as const
+    this.#connection = remotes.of(key, info.remote)
+    const caller = { carrier: 'http', header, principal: found, connection: this.#connection } as const
     if (authorizer === undefined) return this.#route(caller)
     return this.#route({ ...caller, challenge: scopes => authorizer.challenge(found, scopes) })
   }
 
   get url(): string {
     return this.#request.url
+  }
+
+  get address(): string | undefined {
+    return this.#address
   }
 
   /** Here they come joined, and a token holds no comma. */
@@ -112,7 +123,8 @@ class FetchExchange implements Face, Entrance {
   }
 
   get tenant(): Tenant | undefined {
-    return tenantOf(this.#request.method, this.#principal)
+    const caller = { principal: this.#principal, connection: this.#connection }
+    return tenantOf(this.#request.method, caller, this.#endpoint.authorizer)
   }
 
   get gone(): boolean {
@@ -139,9 +151,20 @@ class FetchExchange implements Face, Entrance {
   async #post(caller: Caller): Promise<void> {
     const { door, limits } = this.#endpoint
     const refusal = checkBody(this, limits) ?? (this.#takes === 0 ? acceptsNeither : undefined)
+    const epoch = this.#endpoint.authorizer?.epoch
     const body = refusal ?? (await readWebBody(this.#request, limits.frameBytes))
-    if (typeof body === 'string') door.deliver(body, caller, this.#lane)
-    else this.refuse(body)
+    if (typeof body !== 'string') return this.refuse(body)
+    // A body may take its time, and whoever sends it may have been shut out meanwhile.
+    const current = this.#known || this.#endpoint.authorizer?.epoch === epoch
+    const shutOut = current ? undefined : await this.#identifyAnew(caller)
+    if (shutOut === undefined) door.deliver(body, caller, this.#lane)
+    else this.refuse(shutOut)
+  }
+
+  async #identifyAnew({ principal }: Caller): Promise<Refusal | undefined> {
+    const found = await this.#endpoint.identify?.(name => this.header(name), this)
+    if (found !== undefined && isRefusal(found)) return found
+    return found?.id === principal?.id ? undefined : failed
   }
 
   async #read(caller: Caller, document: OwnDocument): Promise<void> {
@@ -182,7 +205,7 @@ class FetchExchange implements Face, Entrance {
     const header: HeaderReader = name => this.header(name)
     const wish = header('access-control-request-method')
     const headers = preflightHeaders(this.#endpoint.guard, header('origin'), wish, header('access-control-request-headers'))
-    if (headers === undefined) this.refuse(wrongMethod('OPTIONS'))
+    if (headers === undefined) this.refuse(preflightRefusal(header('origin'), wish) ?? wrongMethod('OPTIONS'))
     else this.reply(204, headers, '')
   }
 

@@ -76,10 +76,11 @@ function checkHost(host: string | undefined, allowed: ReadonlySet<string>): Refu
 
 const twoHosts: Refusal = { status: 400, message: 'The request has more than one Host header. Send exactly one (RFC 9112 §3.2)' }
 
-function badOrigin(origin: string): Refusal {
+/** Pages of this origin would have to be listed. */
+export function badOrigin(origin: string): Refusal {
   return {
     status: 403,
-    message: `Origin ${clip(origin)} may not call this server. List it in the option origins if its pages should`,
+    message: `This origin may not call the server (CORS). If its pages should, give listen, fetchWith or the adapter the option origins: ['${clip(origin)}']`,
   }
 }
 

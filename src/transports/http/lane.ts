@@ -100,9 +100,10 @@ export class HttpLane implements Lane {
     if (this.#ended || (this.#takes & takesStream) === 0) return
     this.#session = session
     this.#will = will
-    const stream = this.#stream ?? (prime ? this.#open(undefined) : undefined)
+    const primes = prime && this.#streams.priming
+    const stream = this.#stream ?? (primes ? this.#open(undefined) : undefined)
     stream?.keep(session, will)
-    if (prime) stream?.prime()
+    if (primes) stream?.prime()
   }
 
   release(retryMs: number): void {

@@ -1,17 +1,19 @@
 /** A node:http server for the door: exact paths, timeouts against slow senders, and an end in good order. */
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { accountOf, Occupancy } from '../../core/occupancy.ts'
 import type { Door } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { ssePair } from '../sse/server.ts'
 import { pathOf } from './document.ts'
 import { downloadName } from './download.ts'
-import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
+import { createEndpoint, type Endpoint } from './endpoint.ts'
 import type { HttpLimits } from './limits.ts'
+import type { Listening, ListenOptions } from './listening.ts'
 import { type NodeHttpHandler, nodeFace } from './node.ts'
 import { NodeExchange } from './node-exchange.ts'
-import { type OpenPage, pageHandler } from './open-page.ts'
+import { pageHandler } from './open-page.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
 import { inTurn, invite } from './turns.ts'
 
@@ -20,34 +22,12 @@ export { httpLimits } from './limits.ts'
 /** Takes over a socket that asks to become a WebSocket. Path, Host and Origin are checked before. */
 export type UpgradeHandler = (req: IncomingMessage, socket: Duplex, head: Buffer) => void
 
-export interface ListenOptions extends HttpOptions {
-  /** 0, the default, takes any free port. */
-  readonly port?: number
-  /** Default 127.0.0.1: reachable from this machine only. */
-  readonly host?: string
-  /** Where Streamable HTTP is served. Default /mcp. */
-  readonly path?: string
-  /** Where the pair of 2024-11-05 is served; messages are posted to `<ssePath>/message`. Default: nowhere. */
-  readonly ssePath?: string
-  /** Where WebSockets are taken, by `onUpgrade`. Default: nowhere. */
-  readonly wsPath?: string
+export interface ListenerOptions extends ListenOptions {
+  /** Takes what comes to `wsPath`. */
   readonly onUpgrade?: UpgradeHandler
-  /** Pages beside the endpoint, by their paths, that whoever reaches the listener may read. */
-  readonly pages?: ReadonlyMap<string, OpenPage>
-  /** How long close() waits for answers under way. Default 5 s. */
-  readonly closeMs?: number
-  /** Hears of failures that concern no single request, such as running out of file handles. */
-  readonly onError?: (error: Error) => void
 }
 
-export interface Listening {
-  readonly url: string
-  readonly port: number
-  /** Stops taking requests, lets listeners go, waits for answers under way, then closes what is left. */
-  close(): Promise<void>
-}
-
-export async function listenHttp(door: Door, options: ListenOptions = {}): Promise<Listening> {
+export async function listenHttp(door: Door, options: ListenerOptions = {}): Promise<Listening> {
   const { port = 0, host = '127.0.0.1', path = '/mcp', closeMs = 5_000, onError = () => undefined } = options
   checkPaths(path, options)
   const endpoint = createEndpoint(door, { ...options, host })
@@ -55,6 +35,7 @@ export async function listenHttp(door: Door, options: ListenOptions = {}): Promi
   const server = createServer(serverOptions(endpoint.limits), handle)
   server.on('checkContinue', invite(endpoint, handle))
   server.maxConnections = endpoint.limits.connections
+  server.on('connection', shareSockets(endpoint.limits.connections))
   const upgraded = new Set<Duplex>()
   const { wsPath, onUpgrade } = options
   if (wsPath !== undefined && onUpgrade !== undefined) server.on('upgrade', upgrade(endpoint, wsPath, onUpgrade, upgraded))
@@ -72,7 +53,19 @@ export async function listenHttp(door: Door, options: ListenOptions = {}): Promi
   }
 }
 
-function checkPaths(path: string, { ssePath, wsPath }: ListenOptions): void {
+/** One network cannot hold all sockets, whatever they become: requests, event streams or WebSockets. */
+function shareSockets(connections: number): (socket: Socket) => void {
+  const places = new Occupancy(connections)
+  return socket => {
+    const account = accountOf({ carrier: 'http', connection: socket })
+    if (places.refusal(account) === 'share') return void socket.destroy()
+    places.enter(account)
+    socket.once('close', () => places.leave(account))
+  }
+}
+
+/** Throws where two of them are one, or one is none. */
+export function checkPaths(path: string, { ssePath, wsPath }: Pick<ListenOptions, 'ssePath' | 'wsPath'>): void {
   const paths = [path, ssePath, wsPath].filter(each => each !== undefined)
   for (const each of paths)
     if (!each.startsWith('/')) throw new TypeError(`The path "${clip(each)}" must begin with a slash: "/${clip(each)}"`)

@@ -4,6 +4,7 @@
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
+import { Tally } from '../../core/tally.ts'
 import { remove } from '../../stores/ops.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import type { HttpLimits } from './limits.ts'
@@ -55,6 +56,12 @@ export class LogWriter {
     if (own.held) this.#options.open().then(({ runners }) => runners.release(), this.#options.failed)
     own.held = false
     this.#wake()
+  }
+
+  /** It stays until its time is over, and counts no more: it could not give way to anything here. */
+  leave(own: OwnStream): void {
+    own.left = true
+    this.#bytes -= own.bytes
   }
 
   /** These keys are to go, whoever wrote them. */
@@ -124,7 +131,7 @@ export class LogWriter {
     const { own, bytes, over } = plan
     // Dropped while it was being written.
     if (own.dropped) return this.doom([recordKey(own.key, own.id), ...plan.added.map(({ key }) => key)])
-    this.#bytes += bytes
+    if (!own.left) this.#bytes += bytes
     own.dueAt = this.#options.clock.now() + this.#options.limits.retainMs / 2
     if (own.done(plan)) this.#dirty.delete(own)
     if (over === undefined || !own.held) return
@@ -132,7 +139,7 @@ export class LogWriter {
     runners.release()
   }
 
-  /** A stream gives of its own first; then the streams of its session that were opened first; then those of all. */
+  /** A stream gives of its own first; then the streams of its session that were opened first; then those of the account that has the most. */
   #makeRoom({ own, bytes, events }: Plan): void {
     const { limits, streamsOf, all, clock } = this.#options
     const oldest = clock.now() - limits.retainMs
@@ -156,7 +163,7 @@ export class LogWriter {
       eventsInSession = otherEvents + each.events
     }
     if (this.#bytes + bytes <= logTotal) return
-    for (const each of all()) {
+    for (const each of largestFirst(all())) {
       const others = this.#bytes + bytes - each.bytes
       this.#shed(each, b => others + b > logTotal, oldest)
       if (this.#bytes + bytes <= logTotal) return
@@ -167,6 +174,18 @@ export class LogWriter {
   #shed(own: OwnStream, tooMuch: (bytes: number, events: number) => boolean, oldest: number, all = false): void {
     const before = own.bytes
     for (const key of own.shed(tooMuch, oldest, all)) this.#doomed.push(key)
-    this.#bytes -= before - own.bytes
+    if (!own.left) this.#bytes -= before - own.bytes
   }
+}
+
+/** The streams of the account that has the most come first, of its largest session before others, each session's as they were opened. */
+function largestFirst(streams: Iterable<OwnStream>): readonly OwnStream[] {
+  const all = [...streams]
+  const sessions = new Tally<string>()
+  const accounts = new Tally<string>()
+  for (const { session, account, bytes } of all) {
+    sessions.add(session, bytes)
+    accounts.add(account, bytes)
+  }
+  return all.sort((a, b) => accounts.of(b.account) - accounts.of(a.account) || sessions.of(b.session) - sessions.of(a.session))
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Entrance } from '../../core/authorizer.ts'
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
-import { corsHeaders, preflightHeaders } from './cors.ts'
+import { corsHeaders, preflightHeaders, preflightRefusal } from './cors.ts'
 import { documentAnswer, notRead, type OwnDocument, ownAnswer } from './document.ts'
 import { queryOf } from './download.ts'
 import {
@@ -34,6 +34,8 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   readonly #req: IncomingMessage
   readonly #res: ServerResponse
   #wanted: OwnDocument | undefined = undefined
+  /** As of when it is known who calls. */
+  #epoch: number | undefined = undefined
 
   constructor(endpoint: Endpoint, req: IncomingMessage, res: ServerResponse) {
     this.#endpoint = endpoint
@@ -57,11 +59,15 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     if (refusal !== undefined) this.refuse(refusal)
     else if (this.#req.method === 'OPTIONS') this.#preflight()
     else if (identify === undefined) this.#route(parsedBody)
-    else this.#identify(identify, parsedBody)
+    else this.#identify(identify, () => this.#route(parsedBody))
   }
 
   get url(): string {
     return this.#req.url ?? ''
+  }
+
+  get address(): string | undefined {
+    return this.#req.socket.remoteAddress
   }
 
   repeats(name: string): boolean {
@@ -104,6 +110,9 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   }
 
   body(text: string): void {
+    const { identify, authorizer } = this.#endpoint
+    // A body may take its time, and whoever sends it may have been shut out meanwhile.
+    if (identify !== undefined && authorizer?.epoch !== this.#epoch) return this.#identify(identify, () => this.body(text))
     const lane = this.#lane()
     try {
       this.#endpoint.door.deliver(text, this, lane)
@@ -141,7 +150,8 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   }
 
   get tenant(): Tenant | undefined {
-    return tenantOf(this.#req.method, this.principal)
+    const { principal, connection } = this
+    return tenantOf(this.#req.method, { principal, connection }, this.#endpoint.authorizer)
   }
 
   get gone(): boolean {
@@ -152,20 +162,21 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     this.#res.once('close', fn)
   }
 
-  #identify(identify: Identify, parsedBody: unknown): void {
+  #identify(identify: Identify, then: () => void): void {
     const found = attempt(identify, this)
-    if (isThenable(found)) found.then(who => this.#identified(who, parsedBody)).then(undefined, () => this.refuse(failed))
-    else this.#identified(found, parsedBody)
+    if (isThenable(found)) found.then(who => this.#identified(who, then)).then(undefined, () => this.refuse(failed))
+    else this.#identified(found, then)
   }
 
-  #identified(found: Principal | Refusal | undefined, parsedBody: unknown): void {
+  #identified(found: Principal | Refusal | undefined, then: () => void): void {
     if (found !== undefined && isRefusal(found)) {
       // Who brings no token only asks where to get one.
       if (this.header('authorization') !== undefined) this.#endpoint.onDenied?.(found.status, this.#req.socket.remoteAddress)
       this.refuse(found)
     } else {
       this.principal = found
-      this.#route(parsedBody)
+      this.#epoch = this.#endpoint.authorizer?.epoch
+      then()
     }
   }
 
@@ -239,7 +250,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     const wish = this.header('access-control-request-method')
     const names = this.header('access-control-request-headers')
     const headers = preflightHeaders(this.#endpoint.guard, this.header('origin'), wish, names)
-    if (headers === undefined) this.refuse(wrongMethod('OPTIONS'))
+    if (headers === undefined) this.refuse(preflightRefusal(this.header('origin'), wish) ?? wrongMethod('OPTIONS'))
     else this.reply(204, headers, '')
   }
 

@@ -1,4 +1,5 @@
 /** The open end of one event stream: a socket, or the body of a web Response. What both faces give to a stream. */
+import type { Awaitable } from '../../jsonrpc/message.ts'
 
 export interface Outlet {
   /** Takes text. False: the reader lags behind, and nothing more should be written before `drained`. */
@@ -19,13 +20,17 @@ export interface Outlet {
   silence: number
 }
 
-/** A principal as far as its open streams are counted: what it listens to by GET, and what answers its POSTs, apart. */
+/** Whose open streams are counted together: what one user listens to by GET and what answers its POSTs, apart. */
 export interface Tenant {
+  /** The user, or the network of whoever did not sign in. */
+  readonly account: string
   readonly key: string
-  /** The limit that holds for it. */
-  readonly limit: 'streamsPerPrincipal' | 'answersPerPrincipal'
+  /** The limit that holds for it. Undefined: it has a share of all. */
+  readonly limit: 'streamsPerPrincipal' | 'answersPerPrincipal' | undefined
   /** When what proved who it is expires: its streams end soon after. */
   readonly expiresAt: number | undefined
+  /** Whether what proved who it is still does: its streams end when it does not. Absent: nobody can tell. */
+  holds?(): Awaitable<boolean>
 }
 
 export interface OutletOwner {

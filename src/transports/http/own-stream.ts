@@ -32,11 +32,15 @@ export class OwnStream {
   readonly session: string
   readonly id: string
   readonly facts: StreamFacts
+  /** In whose share it counts. */
+  readonly account: string
   /** The digest of its session, known from the first commit on. */
   key = ''
   over: Ending | undefined = undefined
   /** Nothing of it is to be kept. */
   dropped = false
+  /** Its session is no more served here. */
+  left = false
   /** Until when another process is known to tell it to a reader of its own. */
   followedUntil = 0
   followedVersion = 0
@@ -54,8 +58,9 @@ export class OwnStream {
   #written: Written[] = []
   #ordinal = 0
 
-  constructor(session: string, id: string, facts: StreamFacts) {
+  constructor(session: string, id: string, facts: StreamFacts, account = `session ${session}`) {
     this.session = session
+    this.account = account
     this.id = id
     this.facts = facts
   }

@@ -5,15 +5,16 @@
 
 export interface Remotes {
   /** The same object for the same key; a fresh one without a key, as if every request had its own connection. */
-  of(key: string | undefined): object
+  of(key: string | undefined, remoteAddress?: string): object
 }
 
 export function createRemotes(limit = 10_000): Remotes {
   const known = new Map<string, object>()
   return {
-    of(key) {
+    of(key, remoteAddress) {
       if (key === undefined) return {}
-      const remote = known.get(key) ?? {}
+      // Read wherever a socket would be asked for it.
+      const remote = known.get(key) ?? (remoteAddress === undefined ? {} : { remoteAddress })
       known.delete(key)
       known.set(key, remote)
       if (known.size > limit) {

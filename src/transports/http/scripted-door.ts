@@ -3,7 +3,8 @@ import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterEach } from 'vitest'
 import type { Door } from '../../jsonrpc/connection.ts'
-import { type Listening, type ListenOptions, listenHttp } from './listen.ts'
+import { type ListenerOptions, listenHttp } from './listen.ts'
+import type { Listening } from './listening.ts'
 
 const cleanups: (() => Promise<void> | void)[] = []
 
@@ -27,7 +28,7 @@ export function scriptedDoor(parts: Partial<Door> = {}): Door {
   }
 }
 
-export async function serve(parts: Partial<Door> = {}, options: ListenOptions = {}): Promise<Listening> {
+export async function serve(parts: Partial<Door> = {}, options: ListenerOptions = {}): Promise<Listening> {
   const listening = await listenHttp(scriptedDoor(parts), { closeMs: 0, ...options })
   afterTest(() => listening.close())
   return listening

@@ -106,6 +106,18 @@ it.each<Partial<HttpLimits>>([{ logSessionBytes: 2_600 }, { logSessionEvents: 6 
   },
 )
 
+it('one session with many streams takes nothing from another where there is too much in all', async () => {
+  const { logs, say, numbers } = world({ logTotal: 6_000 })
+  logs.begin('s', 'mine', listening)
+  for (let number = 1; number <= 3; number++) say('mine', number, number, 'x'.repeat(400))
+  expect(await numbers('mine')).toEqual([1, 2, 3])
+  for (let stream = 0; stream < 8; stream++) {
+    logs.begin('other', `stream ${stream}`, listening)
+    for (let number = 1; number <= 4; number++) await logs.append('other', `stream ${stream}`, { number, frame: 'x'.repeat(400) })
+  }
+  expect(await numbers('mine')).toEqual([1, 2, 3])
+})
+
 it('nothing is left of streams that ended, or whose process is gone, when their time is over', async () => {
   const { logs, say, numbers, inner, clock } = world()
   for (const stream of ['a', 'b']) {

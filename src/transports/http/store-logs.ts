@@ -68,8 +68,8 @@ class StoreLogs implements SharedLogs {
     })
   }
 
-  begin(session: string, stream: string, facts: StreamFacts): void {
-    const own = new OwnStream(session, stream, facts)
+  begin(session: string, stream: string, facts: StreamFacts, account?: string): void {
+    const own = new OwnStream(session, stream, facts, account)
     const streams = this.#sessions.get(session) ?? new Map<string, OwnStream>()
     this.#sessions.set(session, streams.set(stream, own))
     this.#writer.touch(own)
@@ -115,9 +115,13 @@ class StoreLogs implements SharedLogs {
     this.#sessions.delete(session)
     for (const own of owns) {
       if (forAll) this.#writer.drop(own)
-      else this.#leave(own)
+      else {
+        this.#leave(own)
+        this.#writer.leave(own)
+      }
     }
     if (!forAll) return
+    await this.#writer.settled()
     const { store } = await this.#open()
     const key = await sessionKey(session)
     const keys: string[] = []

@@ -46,6 +46,13 @@ describe('the log of kept streams in memory', () => {
     expect(await numbers(logs, 'c', 0, 't')).toEqual([1])
   })
 
+  it('over the common bound, one session with many streams takes nothing from another, whichever came first', async () => {
+    const logs = memoryStreamLogs({ totalBytes: 30 })
+    await logs.append('bob', 'a', event(1))
+    for (let number = 1; number <= 40; number++) await logs.append('ada', `stream ${number % 7}`, event(number))
+    expect(await numbers(logs, 'a', 0, 'bob')).toEqual([1])
+  })
+
   it('over the common bound, spares the stream that is being written', async () => {
     const logs = filled({ totalBytes: 12 }, 2)
     await logs.append('s', 'b', event(1))

@@ -16,7 +16,8 @@ export interface LoggedEvent {
 
 /** A reader sees every append that came before its read, also where both take time. */
 export interface StreamLogs {
-  append(session: string, stream: string, event: LoggedEvent): Awaitable<void>
+  /** `account`: in whose share it counts; without one the session is an account of its own. */
+  append(session: string, stream: string, event: LoggedEvent, account?: string): Awaitable<void>
   /** The events after that number which are still there, in order. */
   read(session: string, stream: string, after: number): Awaitable<readonly LoggedEvent[]>
   drop(session: string, stream: string): Awaitable<void>
@@ -36,7 +37,7 @@ export interface StreamFacts {
 
 /** Logs that other processes read, so that a reader may come back to any of them. */
 export interface SharedLogs extends StreamLogs {
-  begin(session: string, stream: string, facts: StreamFacts): void
+  begin(session: string, stream: string, facts: StreamFacts, account?: string): void
   end(session: string, stream: string, answered: boolean): void
   /** Streams of other processes in this session; none where nobody knows any of these places. */
   find(session: string, places: readonly Place[]): Promise<readonly Foreign[]>
@@ -64,7 +65,21 @@ interface Entry extends LoggedEvent {
 }
 
 interface Log {
+  readonly session: Session
   entries: Entry[]
+  bytes: number
+}
+
+interface Session {
+  readonly account: Account
+  readonly streams: Map<string, Log>
+  bytes: number
+}
+
+/** A user, or the network of callers who did not sign in: what all its sessions hold gives way together. */
+interface Account {
+  readonly name: string
+  readonly sessions: Set<Session>
   bytes: number
 }
 
@@ -73,7 +88,8 @@ export function memoryStreamLogs(options: MemoryLogOptions = {}): StreamLogs {
 }
 
 class MemoryStreamLogs implements StreamLogs {
-  readonly #sessions = new Map<string, Map<string, Log>>()
+  readonly #sessions = new Map<string, Session>()
+  readonly #accounts = new Map<string, Account>()
   readonly #events: number
   readonly #bytes: number
   readonly #totalBytes: number
@@ -89,12 +105,11 @@ class MemoryStreamLogs implements StreamLogs {
     this.#now = options.now ?? Date.now
   }
 
-  append(session: string, stream: string, { number, frame }: LoggedEvent): void {
-    const log = this.#open(session, stream)
+  append(session: string, stream: string, { number, frame }: LoggedEvent, account = `session ${session}`): void {
+    const log = this.#open(session, stream, account)
     const entry = { number, frame, bytes: byteLength(frame), at: this.#now() }
     log.entries.push(entry)
-    log.bytes += entry.bytes
-    this.#total += entry.bytes
+    this.#weigh(log, entry.bytes)
     // The newest event stays whatever its size: it may be the answer that someone comes back for.
     while (log.entries.length > 1 && (log.entries.length > this.#events || log.bytes > this.#bytes)) this.#shift(log)
     if (this.#total > this.#totalBytes) this.#makeRoom(log)
@@ -104,64 +119,96 @@ class MemoryStreamLogs implements StreamLogs {
     return (
       this.#sessions
         .get(session)
-        ?.get(stream)
+        ?.streams.get(stream)
         ?.entries.filter(entry => entry.number > after) ?? []
     )
   }
 
   drop(session: string, stream: string): void {
-    const streams = this.#sessions.get(session)
-    const log = streams?.get(stream)
-    if (streams === undefined || log === undefined) return
-    this.#total -= log.bytes
-    streams.delete(stream)
-    if (streams.size === 0) this.#sessions.delete(session)
+    const found = this.#sessions.get(session)
+    const log = found?.streams.get(stream)
+    if (found === undefined || log === undefined) return
+    this.#weigh(log, -log.bytes)
+    found.streams.delete(stream)
+    if (found.streams.size === 0) this.dropSession(session)
   }
 
-  dropSession(session: string): void {
-    for (const log of this.#sessions.get(session)?.values() ?? []) this.#total -= log.bytes
-    this.#sessions.delete(session)
+  dropSession(name: string): void {
+    const session = this.#sessions.get(name)
+    if (session === undefined) return
+    const { account } = session
+    this.#sessions.delete(name)
+    account.sessions.delete(session)
+    account.bytes -= session.bytes
+    this.#total -= session.bytes
+    if (account.sessions.size === 0) this.#accounts.delete(account.name)
   }
 
   sweep(): void {
     const oldest = this.#now() - this.#ageMs
-    for (const streams of this.#sessions.values()) {
+    for (const { streams } of this.#sessions.values()) {
       for (const log of streams.values()) {
         while (log.entries[0] !== undefined && log.entries[0].at < oldest) this.#shift(log)
       }
     }
   }
 
-  #open(session: string, stream: string): Log {
-    let streams = this.#sessions.get(session)
-    if (streams === undefined) {
-      streams = new Map()
-      this.#sessions.set(session, streams)
-    }
-    let log = streams.get(stream)
+  #open(name: string, stream: string, account: string): Log {
+    const session = this.#sessions.get(name) ?? this.#begin(name, account)
+    let log = session.streams.get(stream)
     if (log === undefined) {
-      log = { entries: [], bytes: 0 }
-      streams.set(stream, log)
+      log = { session, entries: [], bytes: 0 }
+      session.streams.set(stream, log)
     }
     return log
   }
 
-  #shift(log: Log): void {
-    const bytes = log.entries.shift()?.bytes ?? 0
-    log.bytes -= bytes
-    this.#total -= bytes
+  #begin(name: string, of: string): Session {
+    const account = this.#accounts.get(of) ?? { name: of, sessions: new Set(), bytes: 0 }
+    const session = { account, streams: new Map(), bytes: 0 }
+    this.#accounts.set(of, account)
+    this.#sessions.set(name, session)
+    account.sessions.add(session)
+    return session
   }
 
-  /** Over the common bound, the streams opened first give way, before the one that is being written. */
-  #makeRoom(spared: Log): void {
-    for (const streams of this.#sessions.values()) {
-      for (const log of streams.values()) {
-        while (log !== spared && log.entries.length > 0) {
-          this.#shift(log)
-          if (this.#total <= this.#totalBytes) return
-        }
-      }
-    }
-    while (this.#total > this.#totalBytes && spared.entries.length > 1) this.#shift(spared)
+  #shift(log: Log): void {
+    this.#weigh(log, -(log.entries.shift()?.bytes ?? 0))
   }
+
+  #weigh(log: Log, bytes: number): void {
+    log.bytes += bytes
+    log.session.bytes += bytes
+    log.session.account.bytes += bytes
+    this.#total += bytes
+  }
+
+  /**
+   * Over the common bound the account that has the most gives way, and of its sessions the one that has the most: however many streams
+   * grow at once, nobody loses what its readers may come back for because of somebody who holds more.
+   */
+  #makeRoom(spared: Log): void {
+    for (let session = this.#largest(); session !== undefined; session = this.#largest()) {
+      const before = session.bytes
+      // The one that is being written last, and its newest event not at all.
+      for (const log of session.streams.values()) if (log !== spared) this.#shed(log, 0)
+      if (session === spared.session) this.#shed(spared, 1)
+      if (this.#total <= this.#totalBytes || session.bytes === before) return
+    }
+  }
+
+  #shed(log: Log, least: number): void {
+    while (this.#total > this.#totalBytes && log.entries.length > least) this.#shift(log)
+  }
+
+  #largest(): Session | undefined {
+    const account = most(this.#accounts.values())
+    return account === undefined ? undefined : most(account.sessions)
+  }
+}
+
+function most<T extends { readonly bytes: number }>(all: Iterable<T>): T | undefined {
+  let found: T | undefined
+  for (const each of all) if (each.bytes > (found?.bytes ?? 0)) found = each
+  return found
 }

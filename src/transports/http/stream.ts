@@ -16,6 +16,8 @@ export class Stream implements ReaderOwner {
   /** Unique in its session; without a dash, which separates it from the event's number. */
   readonly id: string
   readonly listening: boolean
+  /** In whose share what is kept of it counts. */
+  readonly account: string | undefined
   /** The session in which it is kept; undefined while it is not. */
   session: string | undefined = undefined
   /** When it ended or lost its reader, by the table's clock. */
@@ -39,6 +41,7 @@ export class Stream implements ReaderOwner {
     this.#table = table
     this.id = table.nextId()
     this.listening = listening
+    this.account = outlet.tenant?.account
     this.#reader = new Reader(table, outlet, this)
   }
 
@@ -95,7 +98,7 @@ export class Stream implements ReaderOwner {
   send(frame: string, final: boolean, merge?: string, spare?: boolean): void {
     if (this.#ended) return
     const { session } = this
-    if (session !== undefined) this.#table.log(session, this.id, { number: ++this.#number, frame })
+    if (session !== undefined) this.#table.log(session, this, { number: ++this.#number, frame })
     if (final) this.#close(true)
     if (this.#reader === undefined || this.#replaying) return
     const id = session === undefined ? undefined : this.#idOf(this.#number)

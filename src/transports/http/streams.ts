@@ -3,6 +3,7 @@
  * keeps silent streams alive and lets go of what was kept long enough.
  */
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
+import { Occupancy, shareText } from '../../core/occupancy.ts'
 import { Tally } from '../../core/tally.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { keepAliveText } from './event.ts'
@@ -19,6 +20,8 @@ export interface StreamsOptions {
   /** Instead: logs that other processes read, and whose streams are found here. */
   readonly shared?: (limits: HttpLimits) => SharedLogs
   readonly clock?: Clock
+  /** Whether resumable streams open with an empty event, where their revision has that. Default true. */
+  readonly priming?: boolean
   /** A prefix that no other process, before or beside, gives its stream ids: sessions may outlive this one. */
   readonly idPrefix?: string
 }
@@ -35,6 +38,7 @@ export class Streams {
   readonly logs: StreamLogs
   readonly shared: SharedLogs | undefined
   readonly clock: Clock
+  readonly priming: boolean
   /** Bytes that wait for slow readers, all together. */
   waiting = 0
   /** Frames that could not be sent because the caller takes no event stream. */
@@ -45,6 +49,7 @@ export class Streams {
   unlogged = 0
   readonly #open = new Set<Outlet>()
   readonly #tenants = new Tally<string>()
+  readonly #places: Occupancy
   readonly #kept = new Map<string, Map<string, Stream>>()
   readonly #retired = new Set<Stream>()
   readonly #idPrefix: string
@@ -53,7 +58,9 @@ export class Streams {
 
   constructor(options: StreamsOptions = {}) {
     this.limits = { ...httpLimits, ...options.limits }
+    this.#places = new Occupancy(this.limits.streams)
     this.clock = options.clock ?? realClock
+    this.priming = options.priming ?? true
     const { logEvents: events, logBytes: bytes, logTotal: totalBytes, retainMs: ageMs } = this.limits
     this.shared = options.shared?.(this.limits)
     this.shared?.onFollowed((session, stream) => this.#kept.get(session)?.get(stream)?.letGo())
@@ -76,22 +83,32 @@ export class Streams {
   refusal(tenant: Tenant | undefined): Refusal | undefined {
     const { streams } = this.limits
     if (this.#open.size >= streams) return busy(`${streams} event streams are open, which is this server's limit (streams)`)
-    if (tenant === undefined || this.#tenants.of(tenant.key) < this.limits[tenant.limit]) return undefined
+    if (tenant === undefined) return undefined
+    if (this.#places.refusal(tenant.account) === 'share') return busy(`${shareText(`${streams} event streams`)} (streams)`)
+    if (tenant.limit === undefined || this.#tenants.of(tenant.key) < this.limits[tenant.limit]) return undefined
     return busy(`You have ${this.limits[tenant.limit]} event streams open, which is this server's limit (${tenant.limit})`)
   }
 
   enter(outlet: Outlet): void {
     this.#open.add(outlet)
-    if (outlet.tenant !== undefined) this.#tenants.add(outlet.tenant.key, 1)
+    this.#count(outlet, 1)
     this.#wake()
   }
 
   leave(outlet: Outlet): void {
-    if (this.#open.delete(outlet) && outlet.tenant !== undefined) this.#tenants.add(outlet.tenant.key, -1)
+    if (this.#open.delete(outlet)) this.#count(outlet, -1)
+  }
+
+  #count({ tenant }: Outlet, by: 1 | -1): void {
+    if (tenant === undefined) return
+    this.#tenants.add(tenant.key, by)
+    if (by === 1) this.#places.enter(tenant.account)
+    else this.#places.leave(tenant.account)
   }
 
   keep(session: string, stream: Stream, will?: string): void {
-    this.shared?.begin(session, stream.id, { listening: stream.listening, ...(will === undefined ? {} : { will }) })
+    const facts = { listening: stream.listening, ...(will === undefined ? {} : { will }) }
+    this.shared?.begin(session, stream.id, facts, stream.account)
     let streams = this.#kept.get(session)
     if (streams === undefined) {
       streams = new Map()
@@ -117,8 +134,8 @@ export class Streams {
     return { stream, number: own.number, others: places.filter(place => place !== own) }
   }
 
-  log(session: string, stream: string, event: LoggedEvent): void {
-    const appended = this.logs.append(session, stream, event)
+  log(session: string, { id, account }: Stream, event: LoggedEvent): void {
+    const appended = this.logs.append(session, id, event, account)
     if (isThenable(appended)) appended.then(undefined, () => this.unlogged++)
   }
 
@@ -174,6 +191,7 @@ export class Streams {
         outlet.end()
         continue
       }
+      this.#recheck(outlet)
       if (++outlet.silence < dueAfter || left === 0 || outlet.blocked) continue
       outlet.write(keepAliveText)
       left--
@@ -187,6 +205,17 @@ export class Streams {
     this.logs.sweep?.()
     this.#sweeping = undefined
     if (this.#open.size > 0 || this.#kept.size > 0) this.#wake()
+  }
+
+  /** Where a token can be taken back, what it has opened ends with it. */
+  #recheck(outlet: Outlet): void {
+    const holds = outlet.tenant?.holds?.()
+    if (isThenable(holds))
+      holds.then(
+        good => good || outlet.end(),
+        () => {},
+      )
+    else if (holds === false) outlet.end()
   }
 
   #drop(stream: Stream): void {

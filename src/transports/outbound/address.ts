@@ -1,5 +1,4 @@
 /** Which addresses are plain public ones. The ranges are those of `ipaddr.js`; where it is generous, this file is not. */
-import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /** Ranges that are let through though they are special: `10.1.0.0/16`, `fd00:1::/32`, or one address. */
@@ -11,7 +10,7 @@ const globalUnicast = ipaddr.parseCIDR('2000::/3')
 export function faultOf(address: string, allowed: Ranges = []): string | undefined {
   // A zone names one of our own links, so that only link-local addresses carry one.
   if (address.includes('%')) return 'link-local'
-  if (isIP(address) === 0) return 'no address'
+  if (!isAddress(address)) return 'no address'
   const parsed = ipaddr.parse(address)
   if (allowed.some(range => parsed.kind() === range[0].kind() && parsed.match(range))) return undefined
   const range = parsed.range()
@@ -20,9 +19,14 @@ export function faultOf(address: string, allowed: Ranges = []): string | undefin
   return undefined
 }
 
+/** An address in its usual spelling: what `inet_aton` takes besides (`127.1`, `0x7f.1`, `010.0.0.1`) is none. */
+export function isAddress(text: string): boolean {
+  return text.includes(':') ? ipaddr.IPv6.isValid(text) : ipaddr.IPv4.isValidFourPartDecimal(text)
+}
+
 /** Whether this is one of our own: 127.0.0.0/8 or ::1, and no other way to write them. */
 export function isLoopback(address: string): boolean {
-  return isIP(address) !== 0 && !address.includes('%') && ipaddr.parse(address).range() === 'loopback'
+  return isAddress(address) && !address.includes('%') && ipaddr.parse(address).range() === 'loopback'
 }
 
 /** Reads what an operator allows. A mistake in it is found at once, not at the first request. */

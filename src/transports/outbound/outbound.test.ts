@@ -199,13 +199,9 @@ describe('an answer', () => {
     ['never begins', () => {}],
     ['drips', drip],
   ] as const)('that %s is given up at the deadline', async (_, listener) => {
-    const closed = Promise.withResolvers<void>()
-    const { url } = await publicServer((_request, response) => {
-      response.on('close', closed.resolve)
-      listener(response)
-    })
+    const { url, sockets } = await publicServer((_request, response) => listener(response))
     expect((await failure(guard({ timeout: '300ms' })(url))).message).toContain('longer than 300 ms')
-    await closed.promise
+    await expect.poll(() => sockets.size, { timeout: 10_000 }).toBe(0)
   })
 
   it('has one deadline for all redirects together', async () => {

@@ -1,7 +1,7 @@
 /** Servers for the tests of the guard: decoys that count who comes, and one that a name in DNS could lead to. */
 import type { RequestListener } from 'node:http'
 import https from 'node:https'
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { createOutbound, type OutboundOptions } from './outbound.ts'
 
@@ -40,10 +40,16 @@ export async function decoy(): Promise<Decoy> {
   return seen
 }
 
-/** Serves https on an address that stands for a public one. */
-export async function publicServer(listener: RequestListener): Promise<{ url: string; other: string }> {
-  const port = await listen(https.createServer({ key, cert }, listener), stage)
-  return { url: `https://public.example:${port}/`, other: `https://other.example:${port}/` }
+/** Serves https on an address that stands for a public one. `sockets`: those that are open, also of clients that have not asked yet. */
+export async function publicServer(listener: RequestListener): Promise<{ url: string; other: string; sockets: Set<Socket> }> {
+  const sockets = new Set<Socket>()
+  const server = https.createServer({ key, cert }, listener)
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  const port = await listen(server, stage)
+  return { url: `https://public.example:${port}/`, other: `https://other.example:${port}/`, sockets }
 }
 
 /** A guard for which `*.example` is that address, and every other name this machine. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
 import { hear } from '../contract.ts'
-import type { ListenOptions } from '../http/listen.ts'
+import type { ListenOptions } from '../http/listening.ts'
 import { ask, jsonHeaders, rawSocket, serve, signal } from '../http/scripted-door.ts'
 
 const message = '{"jsonrpc":"2.0","id":1,"method":"x"}'

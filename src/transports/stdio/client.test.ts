@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { type Clock, realClock } from '../../core/clock.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { type Heard, hear } from '../contract.ts'
 import { type StdioClientConnection, type StdioClientOptions, stdioClientConnection } from './client.ts'
@@ -229,6 +230,30 @@ describe('stdioClientConnection: ending', () => {
     await connection.close()
     expect(await connection.exited).toEqual({ code: 7 })
     expect(heard.closes).toEqual([undefined])
+  })
+
+  it.each([
+    ['that never answered gets no time for what it never did', '', 300],
+    ['that only logged so far neither', `console.log('Listening on port 3000');`, 300],
+    ['that has answered gets its two seconds', `console.log('{}');`, 2_000],
+  ])('a command %s', async (_name, says, closeMs) => {
+    const waits: number[] = []
+    const clock: Clock = {
+      now: () => realClock.now(),
+      setTimeout: (fn, ms, background) => {
+        waits.push(ms)
+        return realClock.setTimeout(fn, Math.min(ms, 20), background)
+      },
+    }
+    const args = ['-e', `${says} setInterval(() => {}, 1000)`]
+    const connection = stdioClientConnection({ command: process.execPath, args, stderr: 'ignore', killMs: 60_000, clock })
+    opened.push(connection)
+    const heard = await hear(connection)
+    if (says !== '') await heard.until(hasFrame)
+    waits.length = 0
+    await connection.close()
+    expect(waits.filter(ms => ms === 300 || ms === 2_000).at(-1)).toBe(closeMs)
+    expect(await connection.exited).toEqual({ signal: 'SIGTERM' })
   })
 
   it('sends SIGTERM to a command that stays', async () => {

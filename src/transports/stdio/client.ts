@@ -75,7 +75,8 @@ class CommandConnection implements StdioClientConnection {
     this.#stream = streamOf(command, this.#options)
     this.#stream.start({
       frame: text => {
-        this.#answered = true
+        // A line of a log is no answer.
+        this.#answered ||= /^\s*[[{]/.test(text)
         sink.frame(text)
       },
       fault: fault => sink.fault(fault),
@@ -119,7 +120,7 @@ class CommandConnection implements StdioClientConnection {
   }
 
   async #endCommand(reason: Error | undefined, wanted: boolean): Promise<void> {
-    await this.#command?.end()
+    await this.#command?.end(!this.#answered)
     // The rest of what it said may still be on its way through the turns of the event loop.
     const { clock = realClock, killMs = heardMs } = this.#options
     if (!wanted && this.#stream !== undefined) await within(this.#stream.over, killMs, clock)

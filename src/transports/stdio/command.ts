@@ -22,7 +22,7 @@ export interface CommandOptions {
   readonly cwd?: string
   /** Where the command's standard error goes: to ours (default), nowhere, or line by line to a function. */
   readonly stderr?: 'inherit' | 'ignore' | ((line: string) => void)
-  /** How long the command may take to end by itself once its input is closed. Default 2 s. */
+  /** How long the command may take to end by itself once its input is closed. Default 2 s; 300 ms where it never answered. */
   readonly closeMs?: number
   /** How long it may take to end after SIGTERM. Default 2 s. */
   readonly killMs?: number
@@ -45,14 +45,20 @@ export interface RunningCommand {
   readonly exited: Promise<ExitStatus>
   /** How it ended, once it has. */
   readonly status: ExitStatus | undefined
-  /** Resolves when all of it has ended and its output was read. To be called when its input is closed or it has ended. */
-  end(): Promise<void>
+  /**
+   * Resolves when all of it has ended and its output was read. To be called when its input is closed or it has ended. `soon`: nothing
+   * was ever done with it, so that there is nothing for which it could need its time.
+   */
+  end(soon?: boolean): Promise<void>
 }
+
+/** How long a command that never answered may take to end by itself. */
+const soonMs = 300
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>
 
 export function runCommand(options: CommandOptions, clock: Clock): RunningCommand {
-  const { stderr: destination = 'inherit', closeMs = 2000, killMs = 2000 } = options
+  const { stderr: destination = 'inherit', closeMs, killMs = 2000 } = options
   const child = launch(options)
   const { pid } = child
   if (pid !== undefined) trackGroup(pid)
@@ -67,9 +73,9 @@ export function runCommand(options: CommandOptions, clock: Clock): RunningComman
   child.stderr.on('data', chunk => stderr.push(chunk)).on('end', () => stderr.end())
   if (destination === 'inherit') forward(child.stderr)
 
-  async function end(): Promise<void> {
+  async function end(soon: boolean): Promise<void> {
     if (pid !== undefined) {
-      await endGroup(pid, exited, closeMs, killMs, clock)
+      await endGroup(pid, exited, closeMs ?? (soon ? soonMs : 2000), killMs, clock)
       await within(over, killMs, clock)
     }
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
@@ -86,8 +92,8 @@ export function runCommand(options: CommandOptions, clock: Clock): RunningComman
     get status() {
       return status
     },
-    end() {
-      ending ??= end()
+    end(soon = false) {
+      ending ??= end(soon)
       return ending
     },
   }

@@ -130,7 +130,7 @@ export class WebSocketConnection implements Connection, SocketEvents {
 
   /** Takes leave of a client whose token has expired; it may come back with another (close code 3000, "Unauthorized"). */
   expire(): void {
-    this.#closing ??= this.#close(3000, 'The token has expired')
+    this.#closing ??= this.#close(3000, 'The token is no longer valid')
   }
 
   /** Resolves when it has ended, however it did. */

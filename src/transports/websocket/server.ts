@@ -14,6 +14,10 @@ import { loadWs } from './ws.ts'
 /** Who was let in. */
 export interface Admission {
   readonly principal?: Principal
+  /** Whether nobody was shut out since. Otherwise it is not known whether this one was. */
+  isCurrent?(): boolean
+  /** Whether it would be let in now, as long as it is open. */
+  holds?(): Awaitable<boolean>
 }
 
 export interface WebSocketServerOptions extends WebSocketSettings {
@@ -59,7 +63,9 @@ export async function webSocketUpgrade(
       connection.attach(bind(connection))
       connection.opened(stream)
       accept(connection)
+      if (!isRefusal(verdict) && verdict?.isCurrent?.() === false) connection.expire()
       if (principal?.expiresAt !== undefined) endWith(principal.expiresAt, connection, stream, options)
+      if (!isRefusal(verdict) && verdict?.holds !== undefined) endUnless(() => verdict.holds?.(), connection, stream, options)
     })
   }
 
@@ -84,8 +90,11 @@ export function authorizerGuard(authorizer: Authorizer): NonNullable<WebSocketSe
     const { headers, rawHeaders, url = '' } = request
     const repeats = (name: string): boolean =>
       rawHeaders.filter((raw, at) => at % 2 === 0 && raw.toLowerCase() === name).length > 1
-    const found = await authorizer.identify(name => single(headers[name]), { url, repeats })
-    return found === undefined || 'status' in found ? found : { principal: found }
+    const address = request.socket.remoteAddress
+    const found = await authorizer.identify(name => single(headers[name]), { url, repeats, address })
+    const { epoch } = authorizer
+    if (found === undefined || 'status' in found) return found
+    return { principal: found, isCurrent: () => authorizer.epoch === epoch, holds: () => authorizer.holds(found) }
   }
 }
 
@@ -98,6 +107,30 @@ function endWith(
 ): void {
   const cancel = atTime(expiresAt + expiredMs, () => connection.expire(), clock)
   stream.once('close', cancel)
+}
+
+/** How often an open connection asks whether its token is still good. */
+const recheckMs = 15_000
+
+/** A token can be taken back before it expires: the connection ends then, too. */
+function endUnless(
+  holds: () => Awaitable<boolean | undefined>,
+  connection: WebSocketConnection,
+  stream: Duplex,
+  { clock = realClock }: WebSocketServerOptions,
+): void {
+  let cancel: Cancel = () => {}
+  const wait = (): void => {
+    cancel = clock.setTimeout(() => void look(), recheckMs, true)
+  }
+  const look = async (): Promise<void> => {
+    const good = await Promise.resolve(holds()).catch(() => undefined)
+    if (stream.destroyed) return
+    if (good === false) connection.expire()
+    else wait()
+  }
+  wait()
+  stream.once('close', () => cancel())
 }
 
 /** A longer wait would come round at once: timers count in 31 bits. */

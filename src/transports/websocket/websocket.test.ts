@@ -2,6 +2,7 @@
 import type { Connection, Outgoing, Sink } from '../../jsonrpc/connection.ts'
 import { connectionContract } from '../contract.ts'
 import { webSocketClientConnection } from './client.ts'
+import { webSocketClientConnection as webClientConnection } from './client.web.ts'
 import { testServer } from './test-server.ts'
 
 /** The serving end, which comes into being only when the client is started. */
@@ -31,5 +32,11 @@ class Coming implements Connection {
 connectionContract('websocket', async () => {
   const server = await testServer()
   const left = webSocketClientConnection(server.url)
+  return { left, right: new Coming(server.accepted()), cleanup: () => server.close() }
+})
+
+connectionContract("websocket of the platform's own", async () => {
+  const server = await testServer()
+  const left = webClientConnection(server.url)
   return { left, right: new Coming(server.accepted()), cleanup: () => server.close() }
 })

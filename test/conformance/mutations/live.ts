@@ -163,7 +163,7 @@ export const liveMutations: readonly Mutation[] = [
               jsonrpc: '2.0',
               id: 'i',
               method: 'inference/request',
-              params: { featureSet: 'memory.consolidation', messages: [] },
+              params: { featureSet: 'memory.consolidation', messages: [{ role: 'user', content: 'x' }] },
             },
             answer,
           ]

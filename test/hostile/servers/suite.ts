@@ -1,10 +1,9 @@
 /**
  * Hostile servers against our client. Each attack runs against a client in a process of its own, and is handled well when the client
- * does what the attack's sentence says, at no more than 32 MiB and 50 ms of processor time in any turn of its event loop. A stall by
- * the clock on the wall counts when it is seen in three runs of three, on a machine that is not overloaded: others stall us too.
+ * does what the attack's sentence says, at no more than 32 MiB and 50 ms in any turn of its event loop, by processor time and by the
+ * clock on the wall. Others on the machine stall a turn too, so a long one is run again; it counts when every run had one.
  */
 import { fork } from 'node:child_process'
-import { availableParallelism, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { createServer, jsonSchema } from 'vivarium/server'
 import type { HostileCase, HostileSuite, Verdict } from '../case.ts'
@@ -14,6 +13,8 @@ import type { Cost } from './measure.ts'
 
 const maxMiB = 32
 const maxMs = 50
+/** How often an attack is run before a long turn counts. */
+const mostRuns = 5
 const deadlineMs = 120_000
 
 interface Outcome {
@@ -40,18 +41,11 @@ async function judged(attack: Attack, honest: string): Promise<Verdict> {
     if (!well || cost === undefined) return { well: false, detail }
     const { heldMiB, residentMiB, turnMs, stallMs } = cost
     const seen = `+${heldMiB.toFixed(1)} MiB (resident +${residentMiB.toFixed(0)}), ${turnMs.toFixed(0)} ms: ${detail}`
-    if (heldMiB > maxMiB || turnMs > maxMs) return { well: false, detail: seen }
-    if (stallMs <= maxMs) return { well: true, detail: seen }
-    if (overloaded())
-      return { well: true, detail: `${seen} (stalled ${stallMs.toFixed(0)} ms, not judged: the machine is overloaded)` }
-    if (run === 3) return { well: false, detail: `stalled ${stallMs.toFixed(0)} ms, in 3 of 3 runs; ${seen}` }
+    if (heldMiB > maxMiB) return { well: false, detail: seen }
+    const longest = Math.max(turnMs, stallMs)
+    if (longest <= maxMs) return { well: true, detail: run === 1 ? seen : `${seen} (run ${run})` }
+    if (run === mostRuns) return { well: false, detail: `a turn took ${longest.toFixed(0)} ms, as in all ${run} runs; ${seen}` }
   }
-}
-
-/** Where more wants to run than can, what stalls us is mostly others. Processor time is judged all the same. */
-function overloaded(): boolean {
-  const [load = 0] = loadavg()
-  return load > 2 * availableParallelism()
 }
 
 async function once(attack: Attack, honest: string): Promise<Outcome> {

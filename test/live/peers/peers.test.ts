@@ -1,6 +1,7 @@
 /** Live servers that others wrote, as they were seen on the wire, played against our host. */
 import { expect, test } from 'vitest'
 import type { Client } from '../../../src/client/client.ts'
+import type { LiveHandlers } from '../../../src/client/live-handlers.ts'
 import { attach, serve } from '../raw/host.ts'
 import { type Carrier, rawServer } from '../raw/raw-server.ts'
 import { silence } from '../raw/script.ts'
@@ -13,6 +14,14 @@ const peers: readonly (readonly [peer: string, carrier: Carrier])[] = [
   ['discord', 'stdio'],
   ['editor', 'websocket'],
 ]
+
+/** What their operators allow these beyond what they declare: both push under sets that declare nothing but tools. */
+const select: LiveHandlers['select'] = declared => ({
+  enabled: [...declared.keys()],
+  disabled: [],
+  canEnable: () => true,
+  uses: { heartbeat: ['pushEvents'], mail: ['pushEvents'] },
+})
 
 async function listed(client: Client): Promise<void> {
   for await (const _ of client.tools());
@@ -34,7 +43,7 @@ test.each(peers)('%s is lived with as it was recorded', async (peer, carrier) =>
   for (const method of ['initialize', 'tools/list', 'featureSets/update']) raw.script.on(method, () => silence)
   for (const method of ['tools/call', 'state/rollback', 'channels/publish']) raw.script.on(method, () => silence)
   const player = new Player(raw, readSteps(peer))
-  const connecting = attach(raw)
+  const connecting = attach(raw, { handlers: { select } })
   let under: Promise<unknown> = Promise.resolve()
   for (;;) {
     const what = await player.next()

@@ -73,7 +73,8 @@ export async function host(carrier: Carrier, options: HostOptions = {}): Promise
   return { ...attached, live }
 }
 
-function standing(books: { pushed: PushEvent[]; inferred: InferenceRequest[]; diagnosed: Why[] }): LiveHandlers {
+/** Says yes to everything, and writes it down. */
+export function standing(books: { pushed: PushEvent[]; inferred: InferenceRequest[]; diagnosed: Why[] }): LiveHandlers {
   return {
     select: declared => {
       const names = [...declared.keys()]

@@ -1,6 +1,7 @@
 /** `/allow`: a later yes to what was refused. It counts for exactly that, the next time that it is asked for. */
 import type { ApprovalQuestion } from '../../../host/policy/question.ts'
 import type { Command, Session } from '../session.ts'
+import { say } from '../text.ts'
 
 export const allow: Command = {
   name: 'allow',
@@ -13,12 +14,14 @@ export const allow: Command = {
     const question = questions.refused[at - 1]
     if (question === undefined) {
       screen.line(questions.refused.length === 0 ? ' Nothing was refused since the start.' : ' These were refused:')
-      for (const [n, { text }] of questions.refused.entries()) screen.line(` ${n + 1}. ${paint.plain(text)}`)
+      for (const [n, { text }] of questions.refused.entries()) screen.line(say` ${n + 1}. ${paint.plain(text)}`)
       return undefined
     }
-    const now = await allowNow(session, question)
     questions.allow(question)
-    screen.line(` ${paint.good('✓')} ${paint.plain(question.text)} ${now ? 'Yes.' : 'Yes, the next time that it is asked for.'}`)
+    const now = await allowNow(session, question)
+    screen.line(
+      say` ${paint.good('✓')} ${paint.plain(question.text)} ${now ? 'Yes.' : 'Yes, the next time that it is asked for.'}`,
+    )
     return undefined
   },
 }
@@ -26,9 +29,9 @@ export const allow: Command = {
 /** What nobody asks for again is done at once. */
 async function allowNow({ host }: Session, { about, asked, digest }: ApprovalQuestion): Promise<boolean> {
   if (about === 'set') {
-    const { server, featureSet = '' } = asked
-    await host.policy.grant({ server, kind: 'set', featureSet }, '365d')
-    return true
+    // Asked once more, in the same words: the yes is one to what was declared then, and to nothing that the server declares later.
+    const verdict = await host.policy.decide(asked)
+    return verdict.do === 'ask' ? (await host.policy.approve(asked, verdict)).yes : verdict.do === 'allow'
   }
   const held =
     about === 'definition'

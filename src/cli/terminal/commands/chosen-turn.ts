@@ -2,6 +2,7 @@
 import type { Turn } from '../../../host/loop/turn.ts'
 import { brief } from '../paint.ts'
 import type { Session } from '../session.ts'
+import { say } from '../text.ts'
 
 /** Undefined where there is none; that is said already. */
 export async function chosenTurn({ conversation, screen }: Session, rest: string): Promise<Turn | undefined> {
@@ -12,7 +13,7 @@ export async function chosenTurn({ conversation, screen }: Session, rest: string
   if (turns.length === 0) screen.line(' Nothing was said yet.')
   else
     screen.line(
-      ` There is no turn ${screen.paint.plain(brief(wanted, 20))}: ${turns
+      say` There is no turn ${screen.paint.plain(brief(wanted, 20))}: ${turns
         .map(({ seq }) => seq + 1)
         .slice(-20)
         .join(', ')} are there.`,

@@ -1,15 +1,19 @@
-/** `/inbox`: events that servers pushed, and what became of them. */
+/** `/inbox`: events that servers pushed, what they say, and what became of them; those that were not even accepted too. */
+import type { Noted } from '../../../host/audit/note.ts'
 import type { InboxRecord } from '../../../host/inbox/options.ts'
 import { brief } from '../paint.ts'
 import type { Command, Session } from '../session.ts'
+import { foreignMark, say } from '../text.ts'
 import { timeText, whyLines } from '../words.ts'
+import { lastNotes } from './last-notes.ts'
 
 const shown = 20
 
 export const inbox: Command = {
   name: 'inbox',
+  aliases: ['events'],
   takes: '[replay SERVER EVENT]',
-  about: 'events that woke the agent, or wait, or were given up',
+  about: 'events that woke the agent, or wait, or were refused or given up',
   run: async (session, rest) => {
     const { host, screen } = session
     const [verb, server = '', eventId = ''] = rest.split(/\s+/)
@@ -21,19 +25,36 @@ export const inbox: Command = {
     const records = (
       await Promise.all(host.servers.map(async ({ name }) => host.inbox.list({ server: name, limit: 1_000 })))
     ).flat()
-    if (records.length === 0) screen.line(' No server has pushed anything yet.')
-    for (const record of records.toSorted((a, b) => a.at - b.at).slice(-shown)) show(session, record)
+    const turnedAway = await lastNotes(session, { kind: 'push', outcome: 'refused' }, shown)
+    const rows = [
+      ...records.map(record => ({ at: record.at, show: () => showRecord(session, record) })),
+      ...turnedAway.map(noted => ({ at: noted.at, show: () => showRefused(session, noted) })),
+    ]
+    if (rows.length === 0) screen.line(' No server has pushed anything yet.')
+    for (const { show } of rows.toSorted((a, b) => a.at - b.at).slice(-shown)) show()
     return undefined
   },
 }
 
 const marks = { waiting: 'warn', done: 'good', refused: 'bad', dead: 'bad' } as const
 
-function show({ screen }: Session, { at, state, server, featureSet, eventId, inferenceId, attempts, why }: InboxRecord): void {
+function showRecord({ screen }: Session, record: InboxRecord): void {
+  const { at, state, server, featureSet, eventId, inferenceId, preview, notBefore, attempts, why } = record
   const { paint } = screen
   const tried = attempts.length > 1 ? `, ${attempts.length} attempts` : ''
+  const until = notBefore === undefined ? '' : `, not before ${timeText(notBefore)}`
   screen.line(
-    ` ${paint.dim(timeText(at))} ${paint[marks[state]](state.padEnd(7))} ${paint.name(`${server}/${featureSet}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(`${inferenceId}${tried}`)}`,
+    say` ${paint.dim(timeText(at))} ${paint[marks[state]](state.padEnd(7))} ${paint.name(`${server}/${featureSet}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(`${inferenceId}${tried}${until}`)}`,
   )
-  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(` ${line}`)
+  if (preview !== '') screen.line(say`   ${foreignMark}${paint.dim(brief(preview, screen.width - 6))}`)
+  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say` ${line}`)
+}
+
+/** One that its server was told no about: it is nowhere but in the audit log. */
+function showRefused({ screen }: Session, { at, server, featureSet, eventId = '', detail, why }: Noted): void {
+  const { paint } = screen
+  screen.line(
+    say` ${paint.dim(timeText(at))} ${paint.bad('refused')} ${paint.name(`${server}/${featureSet ?? ''}`)} ${paint.plain(brief(eventId, 60))} ${paint.dim(detail ?? 'not accepted')}`,
+  )
+  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say` ${line}`)
 }

@@ -2,6 +2,7 @@
 import type { Command } from '../session.ts'
 import { allow } from './allow.ts'
 import { audit } from './audit.ts'
+import { budgets } from './budgets.ts'
 import { cost } from './cost.ts'
 import { help } from './help.ts'
 import { inbox } from './inbox.ts'
@@ -22,6 +23,7 @@ const all: readonly Command[] = [
   inbox,
   why,
   cost,
+  budgets,
   state,
   undo,
   allow,
@@ -30,3 +32,10 @@ const all: readonly Command[] = [
 ]
 
 export const commands: ReadonlyMap<string, Command> = new Map(all.map(command => [command.name, command]))
+
+const byAlias = new Map(all.flatMap(command => (command.aliases ?? []).map(alias => [alias, command] as const)))
+
+/** By its name or by another one that people type for it. */
+export function commandNamed(name: string): Command | undefined {
+  return commands.get(name) ?? byAlias.get(name)
+}

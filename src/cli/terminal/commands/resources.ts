@@ -1,11 +1,13 @@
 /** `/resources`: what servers have to read; `/attach`: puts one of it beside the next message. */
 import { brief } from '../paint.ts'
 import type { Command, Session } from '../session.ts'
+import { say } from '../text.ts'
 
 const listed = 200
 
 export const resources: Command = {
   name: 'resources',
+  aliases: ['resource'],
   takes: '[SERVER]',
   about: 'what can be read and attached',
   run: async (session, rest) => {
@@ -14,7 +16,7 @@ export const resources: Command = {
     if (found.length === 0) screen.line(' No server has resources now.')
     const { paint } = screen
     for (const { server, uri, about } of found)
-      screen.line(` ${paint.name(server.padEnd(10))} ${paint.plain(uri)} ${paint.dim(brief(about, 80))}`)
+      screen.line(say` ${paint.name(server.padEnd(10))} ${paint.plain(uri)} ${paint.dim(brief(about, 80))}`)
     return undefined
   },
 }
@@ -27,17 +29,17 @@ export const attach: Command = {
     const { screen, attached } = session
     const { paint } = screen
     if (rest === '') {
-      for (const { server, uri } of attached) screen.line(` ${paint.name(server)} ${paint.plain(uri)}`)
+      for (const { server, uri } of attached) screen.line(say` ${paint.name(server)} ${paint.plain(uri)}`)
       if (attached.length === 0) screen.line(' Nothing is attached. Write /attach URI; /resources lists them.')
       return undefined
     }
     const [uri = '', named] = rest.split(/\s+/)
     const server = named ?? (await allResources(session, '')).find(each => each.uri === uri)?.server ?? byScheme(session, uri)
     if (server === undefined)
-      screen.line(` No server lists ${paint.plain(brief(uri))}. Write /attach URI SERVER if it has it all the same.`)
+      screen.line(say` No server lists ${paint.plain(brief(uri))}. Write /attach URI SERVER if it has it all the same.`)
     else {
       attached.push({ server, uri })
-      screen.line(` ${paint.plain(uri)} of ${paint.name(server)} goes beside your next message.`)
+      screen.line(say` ${paint.plain(uri)} of ${paint.name(server)} goes beside your next message.`)
     }
     return undefined
   },

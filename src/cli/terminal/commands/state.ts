@@ -2,6 +2,7 @@
 import type { TreeNode } from '../../../host/state/book.ts'
 import { brief } from '../paint.ts'
 import type { Command, Session } from '../session.ts'
+import { say } from '../text.ts'
 import { timeText } from '../words.ts'
 
 const shown = 15
@@ -15,11 +16,13 @@ export const state: Command = {
     const [set = '', checkpoint] = rest.split(/\s+/)
     const sets = (await host.state.sets()).filter(({ server, featureSet }) => set === '' || set === featureSet || set === server)
     if (sets.length === 0)
-      screen.line(set === '' ? ' No server has left a state yet.' : ` No set ${screen.paint.plain(brief(set))} has left a state.`)
+      screen.line(
+        set === '' ? ' No server has left a state yet.' : say` No set ${screen.paint.plain(brief(set))} has left a state.`,
+      )
     for (const { server, featureSet } of sets) {
       const tree = await host.state.tree(server, featureSet)
       screen.line(
-        ` ${screen.paint.name(`${server}/${featureSet}`)} ${screen.paint.dim(`${tree.length} checkpoint${tree.length === 1 ? '' : 's'}`)}`,
+        say` ${screen.paint.name(`${server}/${featureSet}`)} ${screen.paint.dim(`${tree.length} checkpoint${tree.length === 1 ? '' : 's'}`)}`,
       )
       if (checkpoint !== undefined) await showDifference(session, server, featureSet, tree, checkpoint)
       else await showTree(session, server, featureSet, tree)
@@ -34,14 +37,14 @@ async function showTree({ host, screen }: Session, server: string, set: string, 
     const mark = current ? paint.good('▶') : ' '
     const from = parent === null ? 'the first' : `after ${brief(parent, 24)}`
     screen.line(
-      `  ${mark} ${paint.plain(brief(checkpoint, 40))} ${paint.dim(`${timeText(at)} ${from}${kept === 'kept' ? '' : `, ${kept}`}`)}`,
+      say`  ${mark} ${paint.plain(brief(checkpoint, 40))} ${paint.dim(`${timeText(at)} ${from}${kept === 'kept' ? '' : `, ${kept}`}`)}`,
     )
   }
   const head = tree.find(({ current }) => current)
-  if (head === undefined) screen.line(`    ${paint.dim('as before the first: the next call carries no state')}`)
+  if (head === undefined) screen.line(say`    ${paint.dim('as before the first: the next call carries no state')}`)
   if (head?.state !== 'kept') return
   const content = await host.state.at(server, set, head.checkpoint)
-  screen.line(`    ${paint.dim(brief(JSON.stringify(content), 400))}`)
+  screen.line(say`    ${paint.dim(brief(JSON.stringify(content), 400))}`)
 }
 
 async function showDifference(
@@ -54,11 +57,11 @@ async function showDifference(
   const { paint } = screen
   const node =
     tree.find(({ checkpoint }) => checkpoint === wanted) ?? tree.find(({ checkpoint }) => checkpoint.startsWith(wanted))
-  if (node === undefined) return screen.line(`   There is no checkpoint ${paint.plain(brief(wanted))}.`)
+  if (node === undefined) return screen.line(say`   There is no checkpoint ${paint.plain(brief(wanted))}.`)
   if (node.state !== 'kept') return screen.line('   Its content lies with the server.')
   const parent = tree.find(({ checkpoint }) => checkpoint === node.parent)
   if (parent?.state !== 'kept')
-    return screen.line(`   ${paint.plain(brief(JSON.stringify(await host.state.at(server, set, node.checkpoint)), 2_000))}`)
+    return screen.line(say`   ${paint.plain(brief(JSON.stringify(await host.state.at(server, set, node.checkpoint)), 2_000))}`)
   for (const step of await host.state.diff(server, set, parent.checkpoint, node.checkpoint))
-    screen.line(`   ${paint.plain(brief(JSON.stringify(step), 300))}`)
+    screen.line(say`   ${paint.plain(brief(JSON.stringify(step), 300))}`)
 }

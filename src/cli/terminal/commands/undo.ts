@@ -2,6 +2,7 @@
 import type { UndoStep } from '../../../host/loop/undo-report.ts'
 import { brief } from '../paint.ts'
 import type { Command, Session } from '../session.ts'
+import { say } from '../text.ts'
 import { turnName, turnTopic, whyLines } from '../words.ts'
 import { chosenTurn } from './chosen-turn.ts'
 
@@ -22,7 +23,7 @@ export const undo: Command = {
     const whole = complete
       ? paint.good(`${are} undone${idle ? '; nothing had been done' : ''}`)
       : paint.warn(`${are} undone, but some of it stays`)
-    screen.line(` ${paint.bold(turnName(turn))} ${paint.dim(`${turnTopic(turn)}${more}`)} ${whole}`)
+    screen.line(say` ${paint.bold(turnName(turn))} ${paint.dim(`${turnTopic(turn)}${more}`)} ${whole}`)
     for (const step of steps) show(session, step)
     return undefined
   },
@@ -40,6 +41,6 @@ function show({ screen }: Session, { server = 'host', tool, featureSet, outcome,
   const mark =
     outcome === 'undone' ? paint.good('✓ undone ') : outcome === 'stays' ? paint.bad('✗ stays  ') : paint.dim('· nothing')
   const how = by !== undefined ? byWords[by] : declined !== undefined ? `was not done: ${brief(declined, 100)}` : ''
-  screen.line(`   ${mark} ${paint.name(what)} ${paint.dim(how)}`)
-  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(`   ${line}`)
+  screen.line(say`   ${mark} ${paint.name(what)} ${paint.dim(how)}`)
+  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say`   ${line}`)
 }

@@ -6,7 +6,7 @@ import type { Why } from '../../../core/why.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
-import type { Announced } from '../dialects/messages.ts'
+import type { Announced, SetUse } from '../dialects/messages.ts'
 
 /** One message of a server while it is answered. */
 export interface Asked {
@@ -27,8 +27,12 @@ export interface Answerer {
 export interface LiveGate {
   /** What the server announced. Before its hello has come, nothing. */
   readonly announced: Announced | undefined
-  /** Refuses what belongs to a set that is not enabled or not declared. */
-  admit(featureSet: string): void
+  /** Refuses what a set may not do: it is not declared, not enabled, or enabled for something else. */
+  admit(featureSet: string, use: SetUse): void
+  /** The same as a question. */
+  admits(featureSet: string, use: SetUse): boolean
+  /** The sets that may do it, for messages that name none. */
+  admitted(use: SetUse): readonly string[]
   diagnose(why: Why): void
 }
 

@@ -7,7 +7,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Answerer, type LiveGate, unannounced } from '../answers/messages.ts'
-import { readIncoming } from '../dialects/messages.ts'
+import { declaredUses, readIncoming, type SetUse } from '../dialects/messages.ts'
 import type { PushAnswer, PushEvent } from '../push-events/messages.ts'
 import {
   type ChannelVerdicts,
@@ -24,6 +24,8 @@ import {
 export interface ChannelPort extends LiveGate {
   readonly now: () => number
   onPush(event: PushEvent): Promise<PushAnswer>
+  /** The server has been told a selection; until then nobody can say which of its sets may use channels. */
+  readonly selected: boolean
   isEnabled(featureSet: string): boolean
 }
 
@@ -33,11 +35,24 @@ const longestId = 512
 const longestChannel = 4_096
 
 export class Channels {
-  readonly known = new Map<string, WireChannel>()
+  /** Registered, some of them perhaps before anybody agreed to a set that has channels. */
+  readonly #registered = new Map<string, WireChannel>()
   readonly #port: ChannelPort
 
   constructor(port: ChannelPort) {
     this.#port = port
+  }
+
+  /** Those of sets that may have channels. */
+  get known(): ReadonlyMap<string, WireChannel> {
+    return this.#port.admitted('channels').length > 0 ? this.#registered : new Map()
+  }
+
+  /** Throws where no set may do this with channels: then nothing is sent. */
+  require(method: string, use: 'channels' | 'channels.publish'): void {
+    if (this.#port.announced?.channels !== true) throw unannounced(method, 'channels')
+    if (this.#port.admitted(use).length > 0) return
+    throw new McpError('feature-set-disabled', `${this.#noTaker(use)}, so ${method} was not sent`, { data: { use } })
   }
 
   answerers(): readonly Answerer[] {
@@ -57,17 +72,23 @@ export class Channels {
   }
 
   #change({ added, updated, removed }: Params): ChannelVerdicts {
-    for (const gone of Array.isArray(removed) ? removed : []) this.known.delete((isRecord(gone) ? gone['id'] : gone) as string)
+    for (const gone of Array.isArray(removed) ? removed : [])
+      this.#registered.delete((isRecord(gone) ? gone['id'] : gone) as string)
     const changed = [added, updated].flatMap(some => (Array.isArray(some) ? some : []))
     return this.#add(changed)
   }
 
+  /** Servers wait for this before they read anything else. So it is taken before the selection, and counts once that allows it. */
   #add(channels: unknown): ChannelVerdicts {
+    const { announced, selected } = this.#port
+    if (announced?.channels === false) throw unannounced(registerChannels.name, 'channels')
+    const allowed = !selected || this.#port.admitted('channels').length > 0
     const results = (channels as readonly WireChannel[]).map(channel => {
       const { id } = channel
+      if (!allowed) return { id: clip(id, longestId), accepted: false, reason: this.#noTaker('channels') }
       if (id.length > longestId) return { id: clip(id), accepted: false, reason: `An id has at most ${longestId} characters` }
-      const accepted = this.known.has(id) || this.known.size < mostChannels
-      if (accepted) this.known.set(id, small(channel))
+      const accepted = this.#registered.has(id) || this.#registered.size < mostChannels
+      if (accepted) this.#registered.set(id, small(channel))
       return accepted ? { id, accepted } : { id, accepted, reason: `At most ${mostChannels} channels` }
     })
     return { results }
@@ -85,8 +106,9 @@ export class Channels {
   async #take(message: Params): Promise<Params> {
     const { messageId } = message
     const refused = (reason: string): Params => ({ messageId, accepted: false, reason })
-    const featureSet = this.#setOf()
-    if (featureSet === undefined) return refused('No enabled feature set takes messages of channels')
+    // Messages name no set: it is an enabled one that says it takes them.
+    const [featureSet] = this.#port.admitted('channels.incoming')
+    if (featureSet === undefined) return refused(this.#untaken())
     const read = readIncoming(message, featureSet, this.#port.now())
     if (read === undefined) return refused('It needs a channelId and a messageId')
     for (const what of read.dropped) {
@@ -97,12 +119,26 @@ export class Channels {
     return answer.accepted ? { messageId, accepted: true } : refused(answer.reason)
   }
 
-  /** Messages name no set: it is the enabled one that says it takes them, else the only one there is. */
-  #setOf(): string | undefined {
-    const sets = [...(this.#port.announced?.sets ?? [])]
-    const takers = sets.filter(([, { uses }]) => uses.some(use => /^channels(\.(incoming|observe))?$/.test(use)))
-    const [name] = (takers.length > 0 ? takers : sets.length === 1 ? sets : []).find(([one]) => this.#port.isEnabled(one)) ?? []
-    return name
+  /** Where one set is enabled, it is the one that should have declared it: whoever runs the host is told so. */
+  #untaken(): string {
+    const names = [...(this.#port.announced?.sets.keys() ?? [])]
+    const [only, ...more] = names.filter(name => this.#port.isEnabled(name))
+    try {
+      if (only !== undefined && more.length === 0) this.#port.admit(only, 'channels.incoming')
+    } catch (error) {
+      if (!(error instanceof McpError)) throw error
+    }
+    return this.#noTaker('channels.incoming')
+  }
+
+  /** Whose it would be to change that: the host has not enabled a set that declares it, or there is none. */
+  #noTaker(use: SetUse): string {
+    const declaring = [...(this.#port.announced?.sets ?? [])].filter(([, facts]) => declaredUses(facts).has(use))
+    if (declaring.length === 0) return `No feature set of the server declares that it uses ${use}`
+    return `The host has not enabled ${declaring
+      .map(([name]) => quoted(name))
+      .slice(0, 3)
+      .join(' or ')}, which would use ${use}`
   }
 }
 

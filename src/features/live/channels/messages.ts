@@ -1,6 +1,6 @@
 /**
- * Channels of MCP Live 0.4 and later, as little of them as a host needs to hear chat servers and to answer in their channels. Servers
- * send some of these without an id; both kinds are read.
+ * Channels of MCP Live 0.4 and later: servers register them, messages come in by them, and answers go out by them. Servers send some of
+ * these without an id; both kinds are read.
  */
 import { notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
 import { anything, array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
@@ -13,13 +13,25 @@ export interface WireChannel {
   readonly label?: string
 }
 
+/** One message of a channel, as servers send it. */
+export interface WireIncoming {
+  readonly channelId: string
+  readonly messageId: string
+  readonly timestamp: string
+  readonly content: readonly Readonly<Record<string, unknown>>[]
+  readonly threadId?: string
+  readonly author?: Readonly<Record<string, unknown>>
+  readonly tags?: readonly string[]
+}
+
 export interface ChannelVerdicts {
   readonly results: readonly { readonly id: string; readonly accepted: boolean; readonly reason?: string }[]
 }
 
 const toClient = { to: 'client', in: sessionIds } as const
 const toServer = { to: 'server', in: officialIds, declares: speakingLive } as const
-const named = object({ id: string })
+/** What servers say of a channel beside its id is read where it has the right kind, and no reason to refuse it where not. */
+const named = object({ id: string, type: optional(anything), label: optional(anything) })
 
 const register = { ...toClient, name: 'channels/register', params: object({ channels: array(named) }) } as const
 export const registerChannels = request<ChannelVerdicts>()(register)
@@ -60,7 +72,14 @@ export const closeChannel = request<Readonly<Record<string, unknown>>>()({
 const publish = {
   ...toServer,
   name: 'channels/publish',
-  params: object({ channelId: string, content: wireContent, conversationId: optional(string) }),
+  params: object({
+    channelId: string,
+    content: wireContent,
+    conversationId: optional(string),
+    threadId: optional(string),
+    // The message that it answers.
+    inReplyTo: optional(string),
+  }),
 } as const
 export const publishToChannel = request<Readonly<Record<string, unknown>>>()(publish)
 export const publishToChannelNotice = notification(publish)

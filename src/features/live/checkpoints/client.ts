@@ -15,7 +15,7 @@ export interface StateHandlers {
 /** Sets of which the last report is kept, for hosts that keep none themselves. */
 const mostKept = 256
 
-/** Servers of other dialects report state outside of calls, for any set of theirs, and may ask for it. */
+/** Servers of other dialects report state outside of calls, for sets that keep state, and may ask for it. */
 export function stateAnswerers(gate: LiveGate, handlers: StateHandlers): readonly Answerer[] {
   const last = new Map<string, StateReport>()
   return [
@@ -23,7 +23,7 @@ export function stateAnswerers(gate: LiveGate, handlers: StateHandlers): readonl
       method: updateState,
       waits: true,
       answer: async params => {
-        gate.admit(params['featureSet'] as string)
+        gate.admit(params['featureSet'] as string, 'state')
         const report = stateOf(params) as StateReport
         last.set(params['featureSet'] as string, report)
         if (last.size > mostKept) last.delete(last.keys().next().value as string)
@@ -36,7 +36,7 @@ export function stateAnswerers(gate: LiveGate, handlers: StateHandlers): readonl
       waits: true,
       answer: async ({ featureSet, checkpoint }: Params) => {
         if (typeof featureSet !== 'string') throw new McpError('invalid-params', 'params.featureSet must be a string')
-        gate.admit(featureSet)
+        gate.admit(featureSet, 'state')
         const at = typeof checkpoint === 'string' ? checkpoint : undefined
         const kept = last.get(featureSet)
         const known =
@@ -49,16 +49,17 @@ export function stateAnswerers(gate: LiveGate, handlers: StateHandlers): readonl
   ]
 }
 
-/** Asks a server to go back. Only sets that know how are asked; the many forms of a no are one. */
+/** Asks a server to go back. Only sets that know how, and may, are asked; the many forms of a no are one. */
 export async function rollBack(
-  facts: (FeatureSetFacts & { readonly enabled: boolean }) | undefined,
+  facts: FeatureSetFacts | undefined,
+  admitted: boolean,
   checkpoint: string,
   ask: () => Promise<unknown>,
 ): Promise<RolledBack> {
   const refused = (reason: string): RolledBack => ({ success: false, checkpoint, reason })
   if (facts === undefined) return refused('The server declares no such feature set')
-  if (facts.rollback !== true) return refused('The feature set is not declared with rollback')
-  if (!facts.enabled) return refused('The feature set is not enabled')
+  if (facts.rollback !== true && !admitted) return refused('The feature set is not declared with rollback')
+  if (!admitted) return refused('The feature set is not enabled')
   try {
     return readRollback(await ask(), checkpoint)
   } catch (error) {

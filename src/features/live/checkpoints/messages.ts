@@ -27,14 +27,17 @@ export interface WireCallState {
 export interface WireCallMeta extends WireCallState {
   /** The checkpoint at which `state` was: what the result is built upon. */
   readonly parent?: string
+  /** The set that the host takes the tool for: it has no state for it where none comes along. */
+  readonly featureSet?: string
   /** Stateless wires: what the host has selected, and which listening host calls. */
   readonly policy?: WireSelection
   readonly hostId?: string
 }
 
-/** In the `_meta` of a result, a copy of its `state`. */
+/** In the `_meta` of a result, a copy of its `state`, and the set whose state it is. */
 export interface WireResultMeta {
   readonly state?: StateReport
+  readonly featureSet?: string
 }
 
 const parent: Shape<string | null | undefined> = {

@@ -11,6 +11,7 @@ import { type FeatureSetFacts, liveErrorTexts, liveExtension } from '../feature-
 import type { LiveCaller } from '../hosts/messages.ts'
 import type { CheckpointIds } from './ids.ts'
 import { type RollbackResult, rollbackState, type StateReport } from './messages.ts'
+import { UnsentStates } from './unsent.ts'
 
 /** Goes back to a checkpoint. False: there is none such, or none any more. What it throws is why it could not be done. */
 export type RollbackHandler = (checkpoint: string) => Awaitable<undefined | boolean>
@@ -29,6 +30,8 @@ export interface CheckpointsParts {
 
 export interface Checkpoints {
   readonly side: Side
+  /** The state that a call of a set whose state the host keeps is to be computed from. */
+  open(exchange: Exchange, featureSet: string): unknown
   /** What a result says of the state that its call has made, where the host keeps it. */
   report(exchange: Exchange, featureSet: string, made: MadeState): Promise<StateReport>
 }
@@ -44,6 +47,8 @@ export function givenWith({ params, meta }: Pick<Exchange, 'params' | 'meta'>): 
   readonly state: unknown
   readonly checkpoint: string | undefined
   readonly parent: string | undefined
+  /** The host knows whose state it is: where it sends none, there is none. */
+  readonly knows: boolean
 } {
   const live = meta?.[liveExtension]
   const copy = isRecord(live) ? live : {}
@@ -52,14 +57,15 @@ export function givenWith({ params, meta }: Pick<Exchange, 'params' | 'meta'>): 
     state: params['state'] ?? copy['state'],
     checkpoint: typeof checkpoint === 'string' ? checkpoint : undefined,
     parent: typeof copy['parent'] === 'string' ? copy['parent'] : undefined,
+    knows: 'state' in params || 'state' in copy || typeof copy['featureSet'] === 'string',
   }
 }
 
-/** A result with its report, and the copy of it. */
-export function reported<R extends object>(result: R, state: StateReport): R {
+/** A result with its report, and the copy of it, which says whose state it is. */
+export function reported<R extends object>(result: R, featureSet: string, state: StateReport): R {
   const meta = '_meta' in result && isRecord(result._meta) ? result._meta : {}
   const live = isRecord(meta[liveExtension]) ? meta[liveExtension] : {}
-  return { ...result, state, _meta: { ...meta, [liveExtension]: { ...live, state } } }
+  return { ...result, state, _meta: { ...meta, [liveExtension]: { ...live, featureSet, state } } }
 }
 
 /** So many states are known by their content, for hosts that do not say at which checkpoint theirs was. */
@@ -67,12 +73,22 @@ const remembered = 1_000
 
 export function checkpointsServer(parts: CheckpointsParts): Checkpoints {
   const byContent = new Map<string, string>()
+  const unsent = new UnsentStates()
   const contentKey = async (featureSet: string, state: unknown): Promise<string> => digest([featureSet, state])
   return {
-    side: { handlers: [[rollbackState, exchange => rollback(parts, exchange)]] },
+    side: { handlers: [[rollbackState, exchange => rollback(parts, unsent, exchange)]] },
+    open: (exchange, featureSet) => {
+      const given = givenWith(exchange)
+      const instead = unsent.of(exchange, featureSet, given)
+      return instead === undefined ? given.state : instead.value
+    },
     report: async (exchange, featureSet, { value, steps }) => {
       const given = givenWith(exchange)
       const checkpoint = await parts.ids.issue(featureSet)
+      const instead = unsent.of(exchange, featureSet, given)
+      unsent.keep(exchange, featureSet, checkpoint, value)
+      // Whoever sent no state may have kept none: it gets the whole.
+      if (instead !== undefined) return { checkpoint, parent: instead.checkpoint, data: value ?? null }
       const parent = given.state === undefined ? null : (given.parent ?? byContent.get(await contentKey(featureSet, given.state)))
       if (!isRecord(exchange.meta?.[liveExtension])) {
         byContent.set(await contentKey(featureSet, value), checkpoint)
@@ -87,7 +103,11 @@ export function checkpointsServer(parts: CheckpointsParts): Checkpoints {
   }
 }
 
-async function rollback({ set, caller, ids, trace }: CheckpointsParts, exchange: Exchange): Promise<RollbackResult> {
+async function rollback(
+  { set, caller, ids, trace }: CheckpointsParts,
+  unsent: UnsentStates,
+  exchange: Exchange,
+): Promise<RollbackResult> {
   const { featureSet, checkpoint } = exchange.params as { featureSet: string; checkpoint: string }
   if (caller(exchange) === undefined)
     throw new McpError('method-not-found', `${rollbackState.name} is for hosts that declared MCP Live`)
@@ -101,8 +121,13 @@ async function rollback({ set, caller, ids, trace }: CheckpointsParts, exchange:
     return failed(`"${featureSet}" has no way back: its onRollback is missing`)
   // Whose state travels with each call has nothing to do here: the next one brings the older one along.
   const known = facts.hostState !== true || (await ids.issued(featureSet, checkpoint))
+  if (known && facts.hostState === true && !unsent.has(exchange, featureSet, checkpoint))
+    return failed('The host sends no state with its calls, and this checkpoint is too old to be remembered for it')
   try {
-    if (known && (handler === undefined || (await handler(checkpoint)) !== false)) return { checkpoint, success: true }
+    if (known && (handler === undefined || (await handler(checkpoint)) !== false)) {
+      unsent.move(exchange, featureSet, checkpoint)
+      return { checkpoint, success: true }
+    }
   } catch (error) {
     trace('rollback-failed', { featureSet, error }, exchange.caller)
     return failed(error instanceof Problem ? problemText(error) : 'The server could not take it back')

@@ -11,7 +11,7 @@ const block = fc.oneof(
 /** What a reader of 0.2 makes of them. */
 function read(wire: Readonly<Record<string, unknown>>): unknown {
   const { source, ...rest } = wire as { source?: { type: string; media_type: string; data: string } }
-  if (source === undefined) return rest
+  if (source === undefined) return wire['type'] === 'resource' ? { ...rest, type: 'resource_link' } : rest
   expect(source.type).toBe('base64')
   return { ...rest, data: source.data, mimeType: source.media_type }
 }

@@ -66,9 +66,13 @@ function faultOf(block: unknown): string | undefined {
   return 'content is a string, or blocks of the types text, image, audio and resource_link'
 }
 
-/** Blocks as a peer reads them: hosts that say 0.2 know media by their `source` (MCP Live 0.2 §10.3), all others MCP's form. */
+/**
+ * Blocks as a peer reads them: hosts that say 0.2 know media by their `source` and links as `resource_link` (MCP Live 0.2 §10.3), later
+ * ones MCP's form of media, and links as `resource`.
+ */
 export function writeBlocks(blocks: readonly LiveBlock[], source: boolean): readonly Readonly<Record<string, unknown>>[] {
   return blocks.map(block => {
+    if (block.type === 'resource_link' && !source) return { ...block, type: 'resource' }
     if (block.type !== 'image' && block.type !== 'audio') return { ...block }
     const { type, data, mimeType, ...rest } = block
     return source ? { type, source: { type: 'base64', media_type: mimeType, data }, ...rest } : { ...block }

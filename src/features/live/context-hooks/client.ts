@@ -4,7 +4,7 @@ import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { LiveGate } from '../answers/messages.ts'
-import { readBefore, writeTurn } from '../dialects/messages.ts'
+import { readBefore, type SetUse, writeTurn } from '../dialects/messages.ts'
 import {
   type AfterInference,
   afterInference,
@@ -13,6 +13,7 @@ import {
   beforeInference,
   type Injection,
   inferenceLifecycle,
+  positions,
 } from './messages.ts'
 
 export interface Before {
@@ -46,6 +47,20 @@ export interface HookPort extends LiveGate {
 }
 
 const hook = 'contextHooks.beforeInference'
+const afterHook = 'contextHooks.afterInference'
+/** A server is asked before an inference where one of its sets may do any of these. */
+const beforeUses = [`${hook}.observe`, ...positions.map(position => `${hook}.inject.${position}` as const)] as const
+
+/** Which hooks a server has, as it announced them and as its sets were agreed to. */
+export function hooksOf(gate: Pick<LiveGate, 'announced' | 'admitted'>): HookPort['hooks'] {
+  const { before = false, after = false, lifecycle = false } = gate.announced ?? {}
+  const some = (use: SetUse): boolean => gate.admitted(use).length > 0
+  return {
+    before: before && beforeUses.some(some),
+    after: after !== false && some(afterHook) ? after : false,
+    lifecycle: lifecycle && some('inferenceLifecycle'),
+  }
+}
 
 export class Hooks {
   readonly #port: HookPort
@@ -63,15 +78,16 @@ export class Hooks {
   async before(turn: BeforeInference, signal: AbortSignal): Promise<Before | undefined> {
     const { announced, hooks } = this.#port
     if (announced === undefined || !hooks.before) return undefined
-    // Servers that tell looking on from adding something are told what was said only where they may look on.
-    const observes = !announced.paths.includes(`${hook}.observe`) || this.#port.isGranted(`${hook}.observe`)
+    // A server is told what was said only where one of its sets may look on; where it asks for that by itself, it is granted, too.
+    const granted = !announced.paths.includes(`${hook}.observe`) || this.#port.isGranted(`${hook}.observe`)
+    const observes = granted && this.#port.admitted(`${hook}.observe`).length > 0
     const answer = await this.#run(beforeInference, writeTurn(turn, announced, false, observes), signal)
     const read = readBefore(answer)
     if (read === undefined) throw notAnswer(beforeInference.name)
     for (const what of read.dropped) this.#port.diagnose(dropped(what))
-    if (!this.#counts(read.featureSet)) return undefined
-    const injections = read.injections.filter(injection => this.#isAllowed(injection))
-    return { featureSet: read.featureSet, injections }
+    const { featureSet } = read
+    if (!this.#counts(featureSet, beforeUses)) return undefined
+    return { featureSet, injections: read.injections.filter(injection => this.#isAllowed(featureSet, injection)) }
   }
 
   async after(turn: AfterInference, signal: AbortSignal): Promise<After | undefined> {
@@ -85,7 +101,7 @@ export class Hooks {
     const answer = await this.#run(afterInference, params, signal)
     if (!isRecord(answer) || typeof answer['featureSet'] !== 'string') throw notAnswer(afterInference.name)
     const { featureSet, modifiedResponse, metadata } = answer
-    if (!this.#counts(featureSet)) return undefined
+    if (!this.#counts(featureSet, [afterHook])) return undefined
     return {
       featureSet,
       ...(typeof modifiedResponse === 'string' ? { modifiedResponse } : {}),
@@ -116,20 +132,32 @@ export class Hooks {
   }
 
   /** A set may have been disabled while its hook ran: what counts is how things stand now. */
-  #counts(featureSet: string): boolean {
-    if (this.#port.isEnabled(featureSet)) return true
-    const message = `A hook was answered for the feature set ${quoted(featureSet)}, which is not enabled: nothing came of it`
-    this.#port.diagnose(why('HOOK_OF_DISABLED_SET', 'feature-sets', message, `Enable ${quoted(featureSet)} for this server`))
+  #counts(featureSet: string, uses: readonly SetUse[]): boolean {
+    if (uses.some(use => this.#port.admits(featureSet, use))) return true
+    const disabled = !this.#port.isEnabled(featureSet)
+    const lacks = disabled ? 'is not enabled' : `does not declare that it uses ${uses[0]?.replace(/\.observe$/, '')}`
+    const message = `A hook was answered for the feature set ${quoted(featureSet)}, which ${lacks}: nothing came of it`
+    const fix = disabled
+      ? `Enable ${quoted(featureSet)} for this server`
+      : 'Ask the author of the server to declare what the set uses'
+    this.#port.diagnose(why(disabled ? 'HOOK_OF_DISABLED_SET' : 'USE_UNDECLARED', 'feature-sets', message, fix))
     return false
   }
 
-  /** Servers that ask for each place by itself write only where they may. */
-  #isAllowed({ position, namespace }: Injection): boolean {
-    const path = `${hook}.inject.${position}`
+  /** The set agreed to this place, and servers that ask for each place by itself write only where they may. */
+  #isAllowed(featureSet: string, { position, namespace }: Injection): boolean {
+    const path = `${hook}.inject.${position}` as const
+    const refused = (code: string, because: string, fix: string): false => {
+      const message = `An injection of ${quoted(namespace)} at ${position} was left out: ${because}`
+      this.#port.diagnose(why(code, path, message, fix))
+      return false
+    }
+    if (!this.#port.admits(featureSet, path)) {
+      const because = `the feature set ${quoted(featureSet)} does not declare that it uses ${path}`
+      return refused('USE_UNDECLARED', because, 'Ask the author of the server to declare what the set uses')
+    }
     if (this.#port.announced?.paths.includes(path) !== true || this.#port.isGranted(path)) return true
-    const message = `An injection of ${quoted(namespace)} at ${position} was left out: ${path} is not granted`
-    this.#port.diagnose(why('INJECTION_NOT_GRANTED', path, message, `Grant ${path} to this server`))
-    return false
+    return refused('INJECTION_NOT_GRANTED', `${path} is not granted`, `Grant ${path} to this server`)
   }
 }
 

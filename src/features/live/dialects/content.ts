@@ -4,7 +4,7 @@
  */
 import { echo } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import type { LiveBlock, LiveLink } from '../content/messages.ts'
+import { type LiveBlock, type LiveLink, writeBlocks } from '../content/messages.ts'
 
 export type ContentForm = 'source' | 'flat'
 
@@ -77,8 +77,5 @@ function readResource(resource: Readonly<Record<string, unknown>>): LiveBlock | 
 }
 
 export function writeContent(blocks: readonly LiveBlock[], form: ContentForm): readonly Readonly<Record<string, unknown>>[] {
-  return blocks.map(block => {
-    if (form === 'flat' || (block.type !== 'image' && block.type !== 'audio')) return { ...block }
-    return { type: block.type, source: { type: 'base64', media_type: block.mimeType, data: block.data } }
-  })
+  return writeBlocks(blocks, form === 'source')
 }

@@ -192,7 +192,7 @@ describe('selections', () => {
         const chosen = [...on, ...declared.slice(0, 2).map(([one]) => one)]
         const { byRequest, byNotice, enabled } = writeSelection(announced, choice(chosen, off))
         expect([...(byRequest.enabled ?? []), ...(byRequest.disabled ?? [])].sort()).toEqual(declared.map(([one]) => one).sort())
-        expect(new Set(byRequest.enabled)).toEqual(enabled)
+        expect(byRequest.enabled).toEqual([...enabled.keys()])
         for (const one of byRequest.enabled ?? []) expect(off).not.toContain(one)
         expect(JSON.stringify([byRequest.enabled, byRequest.disabled, byRequest.effectiveCapabilities])).not.toContain('*')
         expect({ ...byNotice, effectiveCapabilities: byRequest.effectiveCapabilities }).toEqual(byRequest)

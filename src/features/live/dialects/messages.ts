@@ -3,6 +3,14 @@ export { type Announced, announcedBy, type DialectLabel, hasTools, readAnnounced
 export { type ContentForm, readContent, writeContent } from './content.ts'
 export { mostSets, readDeclarations } from './declarations.ts'
 export { readIncoming, readPush } from './pushes.ts'
-export { type ReadReceipt, readReceipt, type Selection, type ToldSelection, writeSelection } from './selection.ts'
+export {
+  type EnabledSet,
+  type ReadReceipt,
+  readReceipt,
+  type Selection,
+  type ToldSelection,
+  writeSelection,
+} from './selection.ts'
 export { type RolledBack, readRollback, readState, refusedRollback, stateOf, toolSetOf, writeCallState } from './states.ts'
 export { readBefore, readInference, writeInference, writeTurn } from './turns.ts'
+export { carriesState, declaredUses, isConsented, type SetUse, setUses, usesUnder } from './uses.ts'

@@ -59,6 +59,7 @@ export function readIncoming(wire: Params, featureSet: string, now: number): Rea
         ...(threadId === undefined ? {} : { threadId }),
         ...(isRecord(author) ? { author } : {}),
       },
+      channel: { channelId, messageId, ...(typeof threadId === 'string' ? { threadId } : {}) },
       content: blocks,
       ...(Array.isArray(tags) ? { tags: expandTags(tags.filter(tag => typeof tag === 'string')) } : {}),
       ...(Object.keys(extra).length === 0 ? {} : { extra }),

@@ -3,9 +3,10 @@
  * never by a pattern. To some `featureSets/update` is a difference, to others the whole; so both are true of it.
  */
 import { isRecord } from '../../../jsonrpc/message.ts'
-import type { Receipt, WireSelection } from '../feature-sets/messages.ts'
+import type { FeatureSetFacts, Receipt, WireSelection } from '../feature-sets/messages.ts'
 import type { ScopeLists } from '../scopes/messages.ts'
 import type { Announced } from './announced.ts'
+import { declaredUses, isConsented, type SetUse } from './uses.ts'
 
 /** What a host decides about the sets of one server. */
 export interface Selection {
@@ -15,6 +16,8 @@ export interface Selection {
   readonly disabled: readonly string[]
   /** Whether a user could enable it. */
   canEnable(name: string): boolean
+  /** What sets may do beyond what they declare, by their names. Without it a set may do what it declares, and nothing else. */
+  readonly uses?: Readonly<Record<string, readonly SetUse[]>>
   readonly scopes?: Readonly<Record<string, ScopeLists>>
   /**
    * Whether a capability may be used, by its path. Default: whatever the server announced, but for text in the system's place from
@@ -23,8 +26,14 @@ export interface Selection {
   grants?(path: string): boolean
 }
 
+/** A set that is enabled: what it may do, and the declaration that this was decided about. */
+export interface EnabledSet {
+  readonly facts: FeatureSetFacts
+  readonly uses: ReadonlySet<SetUse>
+}
+
 export interface ToldSelection {
-  readonly enabled: ReadonlySet<string>
+  readonly enabled: ReadonlyMap<string, EnabledSet>
   readonly granted: ReadonlySet<string>
   /** For a request, which some servers insist on. */
   readonly byRequest: WireSelection
@@ -35,14 +44,22 @@ export interface ToldSelection {
 export const systemPath = 'contextHooks.beforeInference.inject.system'
 
 export function writeSelection(announced: Announced, selection: Selection): ToldSelection {
-  const enabled = [...announced.sets.keys()].filter(name => isEnabled(name, selection))
-  const on = new Set(enabled)
+  const on = new Map<string, EnabledSet>()
+  for (const [name, facts] of announced.sets) {
+    if (isEnabled(name, selection)) on.set(name, { facts, uses: usesOf(name, facts, selection) })
+  }
+  const enabled = [...on.keys()]
   // A name with a star in it would be a pattern there.
   const disabled = [...announced.sets.keys(), ...announced.faulty.keys()].filter(name => !on.has(name) && !name.includes('*'))
-  const granted = announced.paths.filter(path => isGranted(path, announced, selection, on.size > 0))
+  const consented = new Set([...on.values()].flatMap(({ uses }) => [...uses]))
+  const granted = announced.paths.filter(path => isGranted(path, announced, selection, on.size > 0, consented))
   const scopes = Object.fromEntries(Object.entries(selection.scopes ?? {}).filter(([name]) => announced.sets.has(name)))
   const byNotice = { enabled, disabled, scopes }
   return { enabled: on, granted: new Set(granted), byNotice, byRequest: { effectiveCapabilities: granted, ...byNotice } }
+}
+
+function usesOf(name: string, facts: FeatureSetFacts, { uses = {} }: Selection): ReadonlySet<SetUse> {
+  return new Set([...declaredUses(facts), ...(Object.hasOwn(uses, name) ? (uses[name] ?? []) : [])])
 }
 
 function isEnabled(name: string, { enabled, disabled }: Selection): boolean {
@@ -56,9 +73,16 @@ function covers(pattern: string, name: string): boolean {
     : pattern === name
 }
 
-/** Tools are plain MCP; all else is there for the sets, so that without any nothing is granted. */
-function isGranted(path: string, { label }: Announced, selection: Selection, some: boolean): boolean {
+/** Tools are plain MCP, and which model runs is no secret; all else is there for the sets that say they use it. */
+function isGranted(
+  path: string,
+  { label }: Announced,
+  selection: Selection,
+  some: boolean,
+  consented: ReadonlySet<SetUse>,
+): boolean {
   if (path !== 'tools' && !some) return false
+  if (path !== 'tools' && path !== 'modelInfo' && !isConsented(path, consented)) return false
   return selection.grants?.(path) ?? !(path === systemPath && label === '0.5')
 }
 

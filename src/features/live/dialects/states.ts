@@ -6,8 +6,13 @@ import { type FeatureSetFacts, liveErrors, liveExtension } from '../feature-sets
 
 /** The state in a result: its own member first, then the copy that libraries leave alone. */
 export function readState(result: Params): StateReport | undefined {
-  const meta = isRecord(result['_meta']) ? result['_meta'][liveExtension] : undefined
-  return stateOf(result['state']) ?? stateOf(isRecord(meta) ? meta['state'] : undefined)
+  const said = isRecord(result['_meta']) ? result['_meta'][liveExtension] : undefined
+  const meta = isRecord(said) ? said : {}
+  const state = stateOf(result['state']) ?? stateOf(meta['state'])
+  const { featureSet } = meta
+  return state === undefined || state.featureSet !== undefined || typeof featureSet !== 'string'
+    ? state
+    : { ...state, featureSet }
 }
 
 /** A report without a checkpoint is none. Where both are there, the whole state beats the change. */

@@ -2,7 +2,13 @@
 import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type BeforeInference, type Injection, type Position, positions } from '../context-hooks/messages.ts'
-import { type FinishReason, finishReasons, type InferenceRequest, type InferenceResult } from '../inference/messages.ts'
+import {
+  type FinishReason,
+  finishReasons,
+  type InferenceRequest,
+  type InferenceResult,
+  type InferenceRole,
+} from '../inference/messages.ts'
 import type { Announced } from './announced.ts'
 import { fewOf, readContent } from './content.ts'
 
@@ -55,7 +61,7 @@ export function readInference(wire: Params): InferenceRequest {
     ...(typeof conversationId === 'string' ? { conversationId } : {}),
     stream: stream === true,
     messages: (messages as readonly Params[]).map(({ role, content }) => ({
-      role: role as string,
+      role: role as InferenceRole,
       content: readContent(content).blocks,
     })),
     preferences: (preferences ?? {}) as InferenceRequest['preferences'],

@@ -3,20 +3,27 @@
  * the server was told of it.
  */
 import { quoted, type Why, why } from '../../../core/why.ts'
-import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { Answerer } from '../answers/messages.ts'
 import {
   type Announced,
+  carriesState,
+  type DialectLabel,
+  declaredUses,
+  type EnabledSet,
+  isConsented,
   mostSets,
   type ReadReceipt,
   readDeclarations,
   readReceipt,
   type Selection,
+  type SetUse,
   type ToldSelection,
+  usesUnder,
   writeSelection,
 } from '../dialects/messages.ts'
-import { type FeatureSetFacts, liveErrorTexts, liveUses, manifestChanged, setsChanged, type WireSelection } from './messages.ts'
+import { admission, admittedSets, refusalError, type Standing, uncalled, undeclaredUse } from './admission.ts'
+import { type FeatureSetFacts, manifestChanged, setsChanged, type WireSelection } from './messages.ts'
 
 export type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
 /** A declared set, and whether it may be used. */
@@ -25,13 +32,23 @@ export type KnownSet = FeatureSetFacts & { readonly enabled: boolean }
 export interface SetBookOptions {
   select(declared: DeclaredSets): Selection
   diagnose(what: Why): void
+  /** An enabled set wants to do what it did not declare; it was refused. Told once for each. */
+  undeclared?(featureSet: string, use: SetUse): void
 }
+
+/** Refusals of uses that are told once; sets may come and go without end. */
+const mostTold = 1_000
 
 export class SetBook {
   readonly #options: SetBookOptions
+  readonly #told = new Set<string>()
   #announced: Announced
   #selection: Selection | undefined = undefined
-  #enabled: ReadonlySet<string> = new Set()
+  #knows = false
+  /** What was looked at for hooks that are never called. */
+  #looked: Announced | undefined = undefined
+  /** Each with the declaration that was selected: another one under the same name is not enabled. */
+  #enabled: ReadonlyMap<string, EnabledSet> = new Map()
   #granted: ReadonlySet<string> = new Set()
   #view: ReadonlyMap<string, KnownSet> | undefined = undefined
 
@@ -52,33 +69,56 @@ export class SetBook {
     return this.#view
   }
 
-  isEnabled(name: string): boolean {
-    return this.#enabled.has(name)
+  /** Whether the server has been told a selection. */
+  get selected(): boolean {
+    return this.#knows
   }
 
   isGranted(path: string): boolean {
     return this.#granted.has(path)
   }
 
-  /**
-   * Whether anything enabled needs this. Servers are known to say too little of what their sets use: where none says it uses this,
-   * any may.
-   */
-  needs(use: string): boolean {
-    const uses = (facts: FeatureSetFacts): boolean => facts.uses.some(one => one === use || one.startsWith(`${use}.`))
-    const sets = [...this.view.values()]
-    return sets.some(set => set.enabled && (uses(set) || !sets.some(uses)))
+  /** Refuses what nobody agreed to, and says whether a user could (MCP Live 0.2 §6.6). */
+  admit(featureSet: string, use: SetUse): void {
+    const refused = admission(this.#standing(), featureSet, use)
+    if (refused === undefined) return
+    const key = JSON.stringify([featureSet, use])
+    if (refused.because === 'use' && !this.#told.has(key)) {
+      if (this.#told.size >= mostTold) this.#told.clear()
+      this.#told.add(key)
+      this.#options.diagnose(undeclaredUse(refused))
+      this.#options.undeclared?.(featureSet, use)
+    }
+    throw refusalError(refused)
   }
 
-  /** Refuses what belongs to a set that is not enabled, and says whether it could be (MCP Live 0.2 §6.6). */
-  admit(featureSet: string): void {
-    if (this.#enabled.has(featureSet)) return
-    const declared = this.#announced.sets.has(featureSet)
-    if (!declared && !this.#announced.faulty.has(featureSet)) {
-      throw new McpError('feature-set-unknown', liveErrorTexts['feature-set-unknown'], { data: { featureSet } })
+  /** The same as a question. */
+  admits(featureSet: string, use: SetUse): boolean {
+    return admission(this.#standing(), featureSet, use) === undefined
+  }
+
+  /** Sets for which a message may be sent or taken that names none. */
+  admitted(use: SetUse): readonly string[] {
+    return admittedSets(this.#standing(), use)
+  }
+
+  isEnabled(featureSet: string): boolean {
+    return this.#enabled.has(featureSet)
+  }
+
+  /** Whether state may go along with calls of the set's tools. */
+  carriesState(featureSet: string): boolean {
+    const set = this.#enabled.get(featureSet)
+    return set !== undefined && carriesState(set.uses, this.#announced.label)
+  }
+
+  #standing(): Standing {
+    return {
+      declared: this.#announced.sets,
+      faulty: this.#announced.faulty,
+      enabled: this.#enabled,
+      canEnable: name => this.#selection?.canEnable(name) === true,
     }
-    const canEnable = declared && this.#selection?.canEnable(featureSet) === true
-    throw new McpError('feature-set-disabled', liveErrorTexts['feature-set-disabled'], { data: { featureSet, canEnable } })
   }
 
   /** Everything that the server declares is new. */
@@ -103,7 +143,7 @@ export class SetBook {
 
   #take(announced: Announced): void {
     this.#announced = announced
-    this.#narrow(new Set(announced.sets.keys()), new Set(announced.paths))
+    this.#narrow(this.#enabled, new Set(announced.paths))
   }
 
   /** Asks for a selection. What it takes away is gone from here on. */
@@ -117,13 +157,35 @@ export class SetBook {
 
   /** The server knows. What was declared anew meanwhile has its own selection to wait for. */
   told({ enabled, granted }: ToldSelection): void {
-    this.#enabled = new Set([...enabled].filter(name => this.#announced.sets.has(name)))
-    this.#granted = granted
+    const { sets, paths } = this.#announced
+    this.#knows = true
+    this.#enabled = new Map([...enabled].filter(([name, { facts }]) => isSame(facts, sets.get(name))))
+    this.#granted = new Set([...granted].filter(path => paths.includes(path)))
     this.#view = undefined
+    this.#reportUncalled()
   }
 
-  #narrow(sets: ReadonlySet<string>, paths: ReadonlySet<string>): void {
-    this.#enabled = new Set([...this.#enabled].filter(name => sets.has(name)))
+  /** Hooks that are offered, and that no set declares: nobody could tell why they are never called. */
+  #reportUncalled(): void {
+    if (this.#looked === this.#announced || this.#enabled.size === 0) return
+    this.#looked = this.#announced
+    const { before, after, sets } = this.#announced
+    const uses = new Set(
+      [...[...sets.values()].map(declaredUses), ...[...this.#enabled.values()].map(set => set.uses)].flatMap(of => [...of]),
+    )
+    const offered = [before ? 'contextHooks.beforeInference' : [], after === false ? [] : 'contextHooks.afterInference'].flat()
+    for (const hook of offered) if (!isConsented(hook, uses)) this.#options.diagnose(uncalled(hook, [...sets.keys()][0] ?? ''))
+  }
+
+  /** What is no longer selected, granted or declared in the same words is gone at once. */
+  #narrow(selected: ReadonlyMap<string, EnabledSet>, paths: ReadonlySet<string>): void {
+    const kept = new Map<string, EnabledSet>()
+    for (const [name, { facts, uses }] of this.#enabled) {
+      const now = selected.get(name)
+      if (now === undefined || !isSame(facts, this.#announced.sets.get(name))) continue
+      kept.set(name, { facts, uses: new Set([...uses].filter(use => now.uses.has(use))) })
+    }
+    this.#enabled = kept
     this.#granted = new Set([...this.#granted].filter(path => paths.has(path)))
     this.#view = undefined
   }
@@ -143,12 +205,17 @@ export class SetBook {
     }
     for (const [name, { uses }] of this.#announced.sets) {
       if (!isNew(name)) continue
-      const odd = uses.filter(use => !this.#announced.paths.includes(use) && !(liveUses as readonly string[]).includes(use))
+      const odd = uses.filter(use => !this.#announced.paths.includes(use) && usesUnder(use).length === 0)
       if (odd.length === 0) continue
       const message = `The feature set ${quoted(name)} uses ${odd.map(quoted).join(', ')}, which grants nothing here`
       this.#options.diagnose(why('USE_UNKNOWN', 'uses', message, 'Nothing needs to be done: the set works without it'))
     }
   }
+}
+
+/** Whether a set is declared in the same words: whoever agreed to it agreed to these. */
+function isSame(a: FeatureSetFacts, b: FeatureSetFacts | undefined): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b)
 }
 
 function tooMany(count: number): Why {
@@ -158,23 +225,34 @@ function tooMany(count: number): Why {
 
 /** How a selection reaches a server. */
 export interface PolicyCarrier {
-  /** Sends it as a request. Rejects with what the server answers, or when it stays silent. */
-  request(selection: WireSelection): Promise<unknown>
+  /** Sends it as a request. Rejects with what the server answers, or when it stays silent for so long. */
+  request(selection: WireSelection, silenceMs: number): Promise<unknown>
   notify(selection: WireSelection): Promise<void>
   /** Whether the failure is that of the line, so that nothing else would reach the server either. */
   isLost(error: unknown): boolean
 }
 
+/** How long a server may keep silent on a selection that came as a request: where that is all it got, and where it was told before. */
+const silenceMs = 15_000
+const toldMs = 2_000
+
 /**
  * Tells a selection: as a request, which some servers insist on, and where that is not understood or not answered as the notification
- * that others know. Gives the receipt, or undefined where there is none.
+ * that others know. Servers of 0.2 get the notification first: to the letter of it they answer no such request, and would be waited
+ * for in vain. Gives the receipt, or undefined where there is none.
  */
-export async function tellSelection(carrier: PolicyCarrier, told: ToldSelection): Promise<ReadReceipt | undefined> {
+export async function tellSelection(
+  carrier: PolicyCarrier,
+  told: ToldSelection,
+  label: DialectLabel,
+): Promise<ReadReceipt | undefined> {
+  const first = label === '0.2'
+  if (first) await carrier.notify(told.byNotice)
   try {
-    return readReceipt(await carrier.request(told.byRequest))
+    return readReceipt(await carrier.request(told.byRequest, first ? toldMs : silenceMs))
   } catch (error) {
     if (carrier.isLost(error)) throw error
-    await carrier.notify(told.byNotice)
+    if (!first) await carrier.notify(told.byNotice)
     return undefined
   }
 }

@@ -14,6 +14,12 @@ export interface OfferedSet {
 
 const uses = (sets: readonly OfferedSet[], use: string): boolean => sets.some(({ facts }) => facts.uses.includes(use))
 
+/** What lies below `channels` that some set uses. */
+function channelUses(sets: readonly OfferedSet[]): readonly string[] {
+  const prefix = 'channels.'
+  return sets.flatMap(({ facts }) => facts.uses.filter(use => use.startsWith(prefix)).map(use => use.slice(prefix.length)))
+}
+
 export function declare(sets: readonly OfferedSet[], dialect: HostDialect | undefined): Readonly<Record<string, unknown>> {
   return dialect?.label === '0.5' ? declareByPaths(sets) : { ...declarePlain(sets, dialect?.arrays === true) }
 }
@@ -32,6 +38,7 @@ function declarePlain(sets: readonly OfferedSet[], arrays: boolean): WireServerL
     ...(before || after ? { contextHooks: hooks } : {}),
     ...(uses(sets, 'inferenceRequest') ? { inferenceRequest: { streaming: true } } : {}),
     modelInfo: true,
+    ...(channelUses(sets).length > 0 ? { channels: true } : {}),
     featureSets: arrays
       ? sets.map(({ name, facts }) => ({ name, ...facts }))
       : Object.fromEntries(sets.map(({ name, facts }) => [name, facts])),
@@ -49,6 +56,7 @@ function declareByPaths(sets: readonly OfferedSet[]): Readonly<Record<string, un
     ...(sets.some(set => set.after !== false) ? { inferenceLifecycle: true } : {}),
     ...(uses(sets, 'inferenceRequest') ? { inferenceRequest: { streaming: true } } : {}),
     modelInfo: true,
+    ...(channelUses(sets).length > 0 ? { channels: Object.fromEntries(channelUses(sets).map(use => [use, true])) } : {}),
     featureSets: Object.fromEntries(sets.map(set => [set.name, { ...set.facts, uses: pathsOf(set) }])),
   }
 }

@@ -34,6 +34,9 @@ export const liveUses = [
   'contextHooks.beforeInference',
   'contextHooks.afterInference',
   'inferenceRequest',
+  'channels.register',
+  'channels.incoming',
+  'channels.publish',
   'tools',
 ] as const
 export type LiveUse = (typeof liveUses)[number]
@@ -45,6 +48,7 @@ export interface WireServerLive {
   readonly contextHooks?: { readonly beforeInference?: boolean; readonly afterInference?: { readonly blocking: boolean } }
   readonly inferenceRequest?: { readonly streaming: boolean }
   readonly modelInfo?: boolean
+  readonly channels?: boolean
   /** By name; older cores have an array of declarations with a `name`. */
   readonly featureSets: Readonly<Record<string, FeatureSetFacts>> | readonly (FeatureSetFacts & { readonly name: string })[]
 }

@@ -159,8 +159,8 @@ function announce(
   removed: readonly string[],
   catalog: Catalog<OfferedSet>,
 ): void {
-  const added = host.dialect.arrays ? changed.map(([name, facts]) => ({ name, ...facts })) : Object.fromEntries(changed)
-  host.notify(setsChanged, { added, removed })
+  // By name to all: hosts that read a list of sets in the hello read this one as MCP Live 0.2 §6.7 has it.
+  host.notify(setsChanged, { added: Object.fromEntries(changed), removed })
   // Later hosts know no `changed`: they read the manifest anew.
   if (host.dialect.label === '0.5') {
     const sets = catalog.snapshot.entries

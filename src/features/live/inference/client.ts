@@ -18,7 +18,8 @@ export function inferenceAnswerers(gate: LiveGate, onInfer: OnInfer, hooked: () 
       answer: async (params, asked) => {
         if (gate.announced?.inference !== true) throw unannounced(requestInference.name, 'inferenceRequest')
         const request = readInference(params)
-        gate.admit(request.featureSet)
+        const { featureSet } = request
+        gate.admit(featureSet, 'inferenceRequest')
         if (hooked()) {
           const message = 'A hook of this server is in flight: ask again when it is answered'
           throw new McpError('invalid-request', message, { data: { reason: 'hook_in_progress', retryable: true } })
@@ -27,9 +28,11 @@ export function inferenceAnswerers(gate: LiveGate, onInfer: OnInfer, hooked: () 
         const result = await onInfer(request, {
           signal: asked.signal,
           chunk: delta => {
-            if (request.stream) parts.add(delta)
+            if (request.stream && gate.admits(featureSet, 'inferenceRequest')) parts.add(delta)
           },
         })
+        // Consent may have been withdrawn while the answer formed.
+        gate.admit(featureSet, 'inferenceRequest')
         // The answer carries the whole, and comes after all its parts.
         await parts.sent()
         return writeInference(result)

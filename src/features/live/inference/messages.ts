@@ -1,11 +1,15 @@
 /** Inference that a server asks for (MCP Live 0.2 §11). */
 import { notification, request, sessionIds } from '../../../engine/method.ts'
-import { array, boolean, integer, number, object, optional, string, token } from '../../../jsonrpc/shape.ts'
+import { array, boolean, integer, number, object, oneOf, optional, string, token } from '../../../jsonrpc/shape.ts'
 import { type LiveBlock, wireContent } from '../content/messages.ts'
 import type { Usage } from '../context-hooks/messages.ts'
 
+/** Who said a message. Others have no place in a request to a model. */
+export const inferenceRoles = ['system', 'user', 'assistant'] as const
+export type InferenceRole = (typeof inferenceRoles)[number]
+
 export interface InferenceMessage {
-  readonly role: string
+  readonly role: InferenceRole
   readonly content: readonly LiveBlock[]
 }
 
@@ -36,6 +40,16 @@ export interface WireInferenceResult {
   readonly usage?: unknown
 }
 
+const listed = array(object({ role: oneOf(...inferenceRoles), content: wireContent }))
+const messages: typeof listed = {
+  optional: false,
+  schema: () => ({ ...listed.schema(), minItems: 1 }),
+  check: value =>
+    Array.isArray(value) && value.length === 0
+      ? { path: '', expected: 'an array with at least one message' }
+      : listed.check(value),
+}
+
 export const requestInference = request<WireInferenceResult>()({
   name: 'inference/request',
   to: 'client',
@@ -44,7 +58,7 @@ export const requestInference = request<WireInferenceResult>()({
     featureSet: string,
     conversationId: optional(string),
     stream: optional(boolean),
-    messages: array(object({ role: string, content: wireContent })),
+    messages,
     preferences: optional(object({ maxTokens: optional(integer), temperature: optional(number) })),
   }),
 })

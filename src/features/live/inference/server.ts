@@ -3,22 +3,25 @@ import type { Clock } from '../../../core/clock.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { type Id, isRecord } from '../../../jsonrpc/message.ts'
-import { blocksOf, type LiveInput, writeBlocks } from '../content/messages.ts'
+import { blocksOf, type LiveBlock, type LiveInput, type WireContent, writeBlocks } from '../content/messages.ts'
 import { notEnabled, refusalOf } from '../feature-sets/messages.ts'
-import type { LiveHost } from '../hosts/messages.ts'
+import type { HostDialect, LiveHost } from '../hosts/messages.ts'
 import {
   type FinishReason,
   finishReasons,
   type InferenceResult,
+  type InferenceRole,
   inferenceChunk,
+  inferenceRoles,
   requestInference,
   type WireInferenceResult,
 } from './messages.ts'
 
 export interface InferInput {
   /** A string is what the user says. */
-  readonly messages: string | readonly { readonly role: string; readonly content: LiveInput }[]
+  readonly messages: string | readonly { readonly role: InferenceRole; readonly content: LiveInput }[]
   readonly maxTokens?: number
   readonly temperature?: number
   /** The conversation that it belongs to, as hooks name it. */
@@ -69,7 +72,7 @@ export function inferenceServer(parts: InferenceParts): InferenceServer {
           featureSet,
           ...(conversationId === undefined ? {} : { conversationId }),
           stream,
-          messages: messages.map(({ role, content }) => ({ role, content: writeBlocks(content, found.dialect.source) })),
+          messages: messages.map(({ role, content }) => ({ role, content: written(content, found.dialect) })),
           preferences: {
             ...(maxTokens === undefined ? {} : { maxTokens }),
             ...(temperature === undefined ? {} : { temperature }),
@@ -105,11 +108,23 @@ function explained(featureSet: string, error: unknown): unknown {
   return notEnabled(featureSet, (error as McpError & { data: Record<string, unknown> }).data['canEnable'])
 }
 
+/** Most hosts read words only; what is more than that is blocks to all. */
+function written(content: readonly LiveBlock[], { source }: HostDialect): WireContent {
+  const [only, ...more] = content
+  return only?.type === 'text' && more.length === 0 ? only.text : writeBlocks(content, source)
+}
+
 function messagesOf(featureSet: string, given: InferInput['messages']) {
-  const all = typeof given === 'string' ? [{ role: 'user', content: given }] : given
+  const all = typeof given === 'string' ? [{ role: 'user' as const, content: given }] : given
   if (!Array.isArray(all) || all.length === 0)
     throw new TypeError(`infer of "${featureSet}" needs messages: a string, or [{ role: 'user', content: '…' }]`)
-  return all.map(({ role, content }) => ({ role, content: blocksOf(content, `infer of "${featureSet}"`) }))
+  return all.map(({ role, content }: { readonly role: InferenceRole; readonly content: LiveInput }) => {
+    if (!inferenceRoles.includes(role))
+      throw new TypeError(
+        `infer of "${featureSet}" has a message of "${clip(String(role))}": there are ${inferenceRoles.join(', ')}`,
+      )
+    return { role, content: blocksOf(content, `infer of "${featureSet}"`) }
+  })
 }
 
 /** Reasons and contents that other hosts give are read as what they come to. */

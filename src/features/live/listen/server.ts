@@ -1,6 +1,9 @@
 /** MCP Live where a server sends no requests: hosts listen, and answer by requests (`docs/live-binding.md`). */
+
 import type { Clock } from '../../../core/clock.ts'
+import { accountOf, isAnonymous, Occupancy, shareText } from '../../../core/occupancy.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { secretLength } from '../../../engine/owner.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
@@ -12,6 +15,8 @@ import { answerLive, type Listened, listenLive, type WireAnswer, type WireListen
 /** What is kept of a host that listens. */
 export interface Seat {
   readonly host: ListenHost
+  /** In whose share it is counted. */
+  readonly account: string
   readonly select: (selection: WireSelection) => void
 }
 
@@ -56,14 +61,18 @@ export function listenServer(parts: ListenParts): ListenServer {
     const { hostId, host: said = {} } = exchange.params as unknown as WireListen
     const name = hostId ?? crypto.randomUUID()
     const { principal } = exchange.caller
+    const account = accountOf(exchange.caller)
+    checkName(account, name)
     if (seats.has(name)) throw new McpError('invalid-params', 'params.hostId must be one that nobody else uses')
     const { listeners, listenersPerCaller, callTimeoutMs } = parts.limits()
-    const others = [...seats.values()].filter(({ host }) => principal !== undefined && host.principal === principal.id)
-    if (closed || seats.size >= listeners) throw full('hosts listen', listeners, 'listeners')
+    const others = [...seats.values()].filter(seat => principal !== undefined && seat.account === account)
+    const refusal = refusalFor(seats.values(), account, listeners)
+    if (closed || refusal === 'limit') throw full('hosts listen', listeners, 'listeners')
+    if (refusal === 'share') throw busy(`${shareText(`${listeners} hosts that may listen`)} (listeners)`)
     if (others.length >= listenersPerCaller) throw full('hosts of yours listen', listenersPerCaller, 'listenersPerCaller')
     const { select, ...spoken } = parts.seat(exchange, said)
     const options = { ...spoken, hostId: name, principal: principal?.id, clock: parts.clock, timeoutMs: callTimeoutMs }
-    const seat = { host: new ListenHost(options), select }
+    const seat = { host: new ListenHost(options), select, account }
     seats.set(name, seat)
     return seat
   }
@@ -131,8 +140,29 @@ async function listen(
   return ended
 }
 
+/** As long as ids of hosts get. */
+const longestName = 200
+
+/** Whoever knows the name of a host that did not sign in hears and answers in its place: so nobody else may be able to guess it. */
+function checkName(account: string, name: string): void {
+  const least = isAnonymous(account) ? secretLength : 1
+  if (name.length < least || name.length > longestName)
+    throw new McpError(
+      'invalid-params',
+      `params.hostId must have ${least} to ${longestName} characters. Without authorization it is all that tells hosts apart: use a random one, such as a UUID`,
+    )
+}
+
+function refusalFor(seats: Iterable<Seat>, account: string, listeners: number): 'limit' | 'share' | undefined {
+  const places = new Occupancy(listeners)
+  for (const seat of seats) places.enter(seat.account)
+  return places.refusal(account)
+}
+
 function full(what: string, limit: number, name: string): McpError {
-  return new McpError('busy', `${limit} ${what}, which is the limit (${name}); try again later`, {
-    data: { retryAfterMs: 10_000 },
-  })
+  return busy(`${limit} ${what}, which is the limit (${name})`)
+}
+
+function busy(why: string): McpError {
+  return new McpError('busy', `${why}; try again later`, { data: { retryAfterMs: 10_000 } })
 }

@@ -24,13 +24,12 @@ export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer
   const take = async (params: Params): Promise<WirePushAnswer> => {
     if (gate.announced?.pushEvents !== true) throw unannounced(pushEvent.name, 'pushEvents')
     const wire = params as unknown as WirePush
-    gate.admit(wire.featureSet)
+    gate.admit(wire.featureSet, 'pushEvents')
     const read = readPush(wire)
     if (read === undefined) {
       throw new McpError('invalid-params', 'params.payload.content must hold something, unless origin.silent is true')
     }
     for (const what of read.dropped) gate.diagnose(unread(wire, what))
-    if (gate.announced.sets.get(wire.featureSet)?.uses.includes('pushEvents') === false) once(undeclared(wire), wire)
     return writePushAnswer(await onPush(read.event))
   }
   return [
@@ -65,10 +64,4 @@ export function writePushAnswer(answer: PushAnswer): WirePushAnswer {
 function unread({ eventId }: WirePush, what: string): Why {
   const message = `Of the event ${quoted(eventId)} was left out: ${what}`
   return why('CONTENT_DROPPED', 'content', message, 'Ask the author of the server to send content that MCP Live has')
-}
-
-/** Servers are known to say too little of what their sets use: they are heard all the same. */
-function undeclared({ featureSet }: WirePush): Why {
-  const message = `The feature set ${quoted(featureSet)} pushes events, but does not say that it uses pushEvents`
-  return why('USE_UNDECLARED', 'uses', message, 'Ask the author of the server to declare what the set uses')
 }

@@ -13,6 +13,8 @@ export interface PushEvent {
   readonly origin?: Record<string, unknown>
   readonly content: readonly LiveBlock[]
   readonly tags?: readonly string[]
+  /** Of a message that came by a channel: where it can be answered. */
+  readonly channel?: { readonly channelId: string; readonly messageId: string; readonly threadId?: string }
   /** Members of the message that are not known here. */
   readonly extra?: Record<string, unknown>
 }
@@ -49,9 +51,17 @@ const timestamp: Shape<string> = {
   check: value => (isTimestamp(value) ? undefined : { path: '', expected: 'a time in ISO 8601, such as 2026-01-23T10:30:00Z' }),
 }
 
+/** An event that has no name cannot be told from another one. */
+const eventId: Shape<string> = {
+  optional: false,
+  schema: () => ({ type: 'string', minLength: 1 }),
+  check: value =>
+    typeof value === 'string' && value !== '' ? undefined : { path: '', expected: 'a string that is not empty, one per event' },
+}
+
 export const pushShape = object({
   featureSet: string,
-  eventId: string,
+  eventId,
   timestamp,
   origin: optional(record),
   payload: object({ content: wireContent }),

@@ -72,6 +72,33 @@ describe('the outbox', () => {
     expect([one.got, box.pending]).toEqual([['1'], []])
   })
 
+  it('tries again also what becomes due while it looks', async () => {
+    for (let early = 1; early <= 8; early++) {
+      const { make, hosts, clock } = world()
+      let answers = 0
+      hosts.push(
+        host(() => {
+          if (answers++ === 0) throw new McpError('internal', 'Could not be written')
+          return { accepted: true }
+        }),
+      )
+      const box = await make()
+      const { answered } = await box.push(event('1'))
+      await settled()
+      clock.advance(1_000 - early)
+      // From here on each look at the clock finds it later than the one before.
+      const { now } = clock
+      let looks = 0
+      Object.assign(clock, { now: () => now() + looks++ })
+      box.kick()
+      Object.assign(clock, { now })
+      clock.advance(20)
+      await settled()
+      expect([early, answers]).toEqual([early, 2])
+      expect(await answered).toEqual({ accepted: true })
+    }
+  })
+
   it('tries again later and later, until it was answered', async () => {
     const { make, hosts, clock } = world()
     const times: number[] = []

@@ -18,7 +18,7 @@ export function scopeAnswerers(gate: LiveGate, onElevate: OnElevate): readonly A
       waits: true,
       answer: async (params, { signal }): Promise<Elevation & { readonly data?: Why }> => {
         const { featureSet, scope } = params as unknown as { featureSet: string; scope: Scope }
-        gate.admit(featureSet)
+        gate.admit(featureSet, 'scopes')
         const { label, payload } = scope
         const asked = { featureSet, scope: payload === undefined ? { label } : { label, payload } }
         const verdict = await onElevate(asked, { signal })

@@ -53,7 +53,10 @@ export function scopesServer({ ask, askMs }: ScopesParts): Scopes {
 /** Hosts that put a scope on the call have judged it before they sent it (§7.7). */
 async function sentAlong({ params, meta }: Exchange, scope: Scope): Promise<boolean> {
   const live = meta?.[liveExtension]
-  const said = params['scope'] ?? (isRecord(live) ? live['scope'] : undefined)
+  const [beside, within] = [params['scope'], isRecord(live) ? live['scope'] : undefined]
+  // Judged by the one, it would be let through by the other.
+  if (beside !== undefined && within !== undefined && (await digest(beside)) !== (await digest(within))) return false
+  const said = beside ?? within
   if (scopeShape.check(said) !== undefined) return false
   const given = said as Scope
   return given.label === scope.label && (await digest(given.payload ?? {})) === (await digest(scope.payload ?? {}))

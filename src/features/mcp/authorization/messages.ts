@@ -1,8 +1,13 @@
-/** Scopes that single tools, resources and prompts need beyond what lets a caller in. */
+/**
+ * What a request aims at, and the scopes that single tools, resources and prompts need beyond what lets a caller in. `aimOf` is the one
+ * place that reads a target out of params: scopes, grants, rules and handlers all ask it, so that what is allowed is what is done.
+ */
 import { problem } from '../../../core/problem.ts'
 import { covers } from '../../../core/scope.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
 import type { Caller, Carrier } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
 
 export type Scopes = readonly string[] | undefined
 
@@ -39,4 +44,37 @@ export function insufficient(scopes: readonly string[], { principal }: Caller, c
         actor: 'user',
       }),
   })
+}
+
+/** The kind of the target, and the name or address by which the request asks for it. */
+export type Aim = readonly [kind: 'tool' | 'prompt' | 'resource' | 'template', name: string]
+
+/** By method. Params are checked before: their shapes let no target be named twice. */
+const readers: Readonly<Record<string, (params: Params) => Aim>> = {
+  'tools/call': ({ name }) => ['tool', name as string],
+  'prompts/get': ({ name }) => ['prompt', name as string],
+  'resources/read': ({ uri }) => ['resource', uri as string],
+  'resources/subscribe': ({ uri }) => ['resource', uri as string],
+  'completion/complete': ({ ref }) => referredTo(ref as Reference),
+}
+
+/** The methods that aim at something which may be guarded. */
+export const aimingMethods: readonly string[] = Object.keys(readers)
+
+/** What completion values are asked for. */
+export type Reference =
+  | { readonly type: 'ref/prompt'; readonly name: string }
+  | { readonly type: 'ref/resource'; readonly uri: string }
+
+export function referredTo(ref: Reference): Aim {
+  return ref.type === 'ref/prompt' ? ['prompt', ref.name] : ['template', ref.uri]
+}
+
+/** Undefined for a method that aims at nothing by name. */
+export function aimAt(method: string, params: Params): Aim | undefined {
+  return Object.hasOwn(readers, method) ? readers[method]?.(params) : undefined
+}
+
+export function aimOf({ route, params }: Pick<Exchange, 'route' | 'params'>): Aim | undefined {
+  return aimAt(route.method.name, params)
 }

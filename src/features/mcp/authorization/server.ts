@@ -6,8 +6,7 @@ import { checkNeeds } from '../../../core/scope.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Layer } from '../../../engine/stages.ts'
-import type { Params } from '../../../jsonrpc/message.ts'
-import { insufficient, permits, type Scopes } from './messages.ts'
+import { type Aim, aimingMethods, aimOf, insufficient, permits, type Scopes } from './messages.ts'
 
 export interface AuthorizationServer {
   readonly side: Side
@@ -18,8 +17,8 @@ export interface AuthorizationServer {
 }
 
 export interface AuthorizationOptions {
-  /** By method: the scopes of what a request aims at. */
-  readonly needs: Readonly<Record<string, (params: Params) => Scopes>>
+  /** The scopes of what a request aims at. */
+  readonly needs: (aim: Aim) => Scopes
   /** Whether more than the token has a say in a request: then it is decided there. */
   readonly elsewhere: (exchange: Exchange) => boolean
   /** Called when scopes are first declared: until then no call is looked at. */
@@ -28,16 +27,19 @@ export interface AuthorizationOptions {
 
 export function authorizationServer({ needs, began, elsewhere }: AuthorizationOptions): AuthorizationServer {
   let declared = false
-  const table = new Map(Object.entries(needs))
-  const aimed = ({ route, params }: Exchange): boolean => table.get(route.method.name)?.(params) !== undefined
+  const needed = (exchange: Exchange): Scopes => {
+    const aim = aimOf(exchange)
+    return aim === undefined ? undefined : needs(aim)
+  }
+  const aimed = (exchange: Exchange): boolean => needed(exchange) !== undefined
   const layer: Layer = {
     stage: 'decide',
-    methods: [...table.keys()],
+    methods: aimingMethods,
     concerns: aimed,
     when: exchange => aimed(exchange) && !elsewhere(exchange),
-    run: ({ route, params, caller }, next) => {
-      const needed = table.get(route.method.name)?.(params)
-      if (!permits(caller, needed)) throw insufficient(needed ?? [], caller)
+    run: (exchange, next) => {
+      const scopes = needed(exchange)
+      if (!permits(exchange.caller, scopes)) throw insufficient(scopes ?? [], exchange.caller)
       return next()
     },
   }

@@ -2,8 +2,9 @@
 import { everyId, request } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
-import { dictionary, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
+import { dictionary, object, optional, string, tagged } from '../../../jsonrpc/shape.ts'
 import type { Wire } from '../../../revisions/index.ts'
+import type { Reference } from '../authorization/messages.ts'
 import { without } from '../content/messages.ts'
 
 /** The most values that one answer may hold. */
@@ -49,7 +50,7 @@ export const complete = request<CompletionResult>()({
   to: 'server',
   in: everyId,
   params: object({
-    ref: object({ type: oneOf('ref/prompt', 'ref/resource'), name: optional(string), uri: optional(string) }),
+    ref: tagged<Reference>('type', { 'ref/prompt': { name: string }, 'ref/resource': { uri: string } }),
     argument: object({ name: string, value: string }),
     context: optional(object({ arguments: optional(dictionary(string)) })),
   }),

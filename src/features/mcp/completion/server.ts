@@ -4,6 +4,7 @@ import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable } from '../../../jsonrpc/message.ts'
+import { type Reference, referredTo } from '../authorization/messages.ts'
 import { type Completers, type Completion, type CompletionResult, complete, maxValues } from './messages.ts'
 
 export interface CompletionOptions<C> {
@@ -28,7 +29,7 @@ export function completionServer<C>(options: CompletionOptions<C>): Side {
 }
 
 interface Asked {
-  readonly ref: { readonly type: 'ref/prompt' | 'ref/resource'; readonly name?: string; readonly uri?: string }
+  readonly ref: Reference
   readonly argument: { readonly name: string; readonly value: string }
   readonly context?: { readonly arguments?: Readonly<Record<string, string>> }
 }
@@ -36,7 +37,8 @@ interface Asked {
 function answer<C>(exchange: Exchange, options: CompletionOptions<C>): Awaitable<CompletionResult> {
   options.admit(exchange)
   const { ref, argument, context } = exchange.params as unknown as Asked
-  const completers = ref.type === 'ref/prompt' ? ofPrompt(ref.name, options) : ofTemplate(ref.uri, options)
+  const [kind, name] = referredTo(ref)
+  const completers = kind === 'prompt' ? ofPrompt(name, options) : ofTemplate(name, options)
   if (!completers.has(argument.name)) {
     throw new McpError('invalid-params', `params.argument.name: there is no "${clip(argument.name)}" to complete there`)
   }
@@ -46,15 +48,13 @@ function answer<C>(exchange: Exchange, options: CompletionOptions<C>): Awaitable
   return isThenable(found) ? found.then(bounded) : bounded(found)
 }
 
-function ofPrompt<C>(name: string | undefined, { prompt }: CompletionOptions<C>): Completers<C> {
-  if (name === undefined) throw new McpError('invalid-params', 'params.ref.name must be a string')
+function ofPrompt<C>(name: string, { prompt }: CompletionOptions<C>): Completers<C> {
   const completers = prompt(name)
   if (completers !== undefined) return completers
   throw new McpError('invalid-params', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
 }
 
-function ofTemplate<C>(uri: string | undefined, { template }: CompletionOptions<C>): Completers<C> {
-  if (uri === undefined) throw new McpError('invalid-params', 'params.ref.uri must be a string')
+function ofTemplate<C>(uri: string, { template }: CompletionOptions<C>): Completers<C> {
   const completers = template(uri)
   if (completers !== undefined) return completers
   throw new McpError(

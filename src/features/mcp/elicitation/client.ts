@@ -5,14 +5,32 @@ import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
+import { AwaitedPages, pageHost, pagesIn, secretFields } from './caution.ts'
 import { type ElicitResult, elicit, elicitationComplete, elicitationErrors, isElicitResult } from './messages.ts'
 
 /** A question for the user. */
 export type Question =
-  | { readonly mode: 'form'; readonly message: string; readonly schema: Readonly<Record<string, unknown>> }
-  | { readonly mode: 'url'; readonly message: string; readonly url: string; readonly elicitationId: string | undefined }
+  | {
+      readonly mode: 'form'
+      readonly message: string
+      readonly schema: Readonly<Record<string, unknown>>
+      /** Fields that ask for a password, key or token, where some do. Forms must not: warn the user. */
+      readonly secrets?: readonly string[]
+    }
+  | {
+      readonly mode: 'url'
+      readonly message: string
+      /** By https, or by http on this machine. Open it only when the user has agreed. */
+      readonly url: string
+      /** Whose page it is: show it beside the address, which can be made to look like another's. */
+      readonly host: string
+      readonly elicitationId: string | undefined
+    }
 
 export type OnElicit = (question: Question, context: { readonly signal: AbortSignal }) => Awaitable<ElicitResult>
+
+/** A question that is refused before anybody sees it: its page is at an address that is not to be opened. */
+export type OnQuestionRefused = (question: { readonly message: string; readonly url: string }) => void
 
 export interface ElicitationClientOptions {
   readonly onElicit: OnElicit | undefined
@@ -21,36 +39,51 @@ export interface ElicitationClientOptions {
   /** Throws a refusal when the server asks too often. */
   readonly admit: () => void
   readonly onComplete: (elicitationId: string) => void
+  /** Told of a question that nobody is shown. */
+  readonly onRefused?: OnQuestionRefused | undefined
 }
 
 export interface ElicitationClient {
   readonly side: Side
   /** Answers a question, wherever it came from. */
   answer(params: Params, signal: AbortSignal): Promise<ElicitResult>
+  /** A call failed, maybe because pages have to be visited first: their end may be announced, too. */
+  failed(error: unknown): void
 }
 
 export function elicitationClient(options: ElicitationClientOptions): ElicitationClient {
   const { onElicit } = options
+  const awaited = new AwaitedPages()
   const answer = async (params: Params, signal: AbortSignal): Promise<ElicitResult> => {
     if (onElicit === undefined) throw new McpError('method-not-found', 'This client answers no elicitation')
     options.admit()
-    const question = questionOf(params)
+    const question = questionOf(params, options.onRefused)
     if (question.mode === 'url' && !options.url)
       throw new McpError('invalid-params', 'This client declared forms only, not pages')
+    if (question.mode === 'url') awaited.add(question.elicitationId)
     const given = await onElicit(question, { signal })
     const result = answerOf('onElicit', given, isElicitResult, "{ action: 'accept'|'decline'|'cancel' }")
-    if (result.action !== 'accept') return { action: result.action }
+    if (result.action !== 'accept') {
+      if (question.mode === 'url') awaited.take(question.elicitationId)
+      return { action: result.action }
+    }
     return question.mode === 'form'
       ? { action: 'accept', content: withDefaults(question.schema, result.content ?? {}) }
       : { action: 'accept' }
   }
   const offered = (): boolean => onElicit !== undefined
+  const complete = ({ params: { elicitationId: id } }: Exchange): void => {
+    if (awaited.take(id)) options.onComplete(id as string)
+  }
   return {
     answer,
+    failed: error => {
+      for (const { elicitationId } of pagesIn(error) ?? []) awaited.add(elicitationId)
+    },
     side: {
       handlers: [
         [elicit, { offered, execute: byHandler('onElicit', answer) }],
-        [elicitationComplete, ({ params }: Exchange) => options.onComplete(params['elicitationId'] as string)],
+        [elicitationComplete, complete],
       ],
       capabilities: revision => (onElicit === undefined ? {} : declared(revision, options.url)),
       errors: elicitationErrors,
@@ -64,14 +97,25 @@ function declared(revision: Revision, url: boolean): Record<string, unknown> {
   return { elicitation: url ? { form: {}, url: {} } : { form: {} } }
 }
 
-function questionOf(params: Params): Question {
+function questionOf(params: Params, refused: OnQuestionRefused | undefined): Question {
   const message = params['message'] as string
   if (params['mode'] === 'url') {
-    if (typeof params['url'] !== 'string') throw new McpError('invalid-params', 'params.url must be a string')
-    return { mode: 'url', message, url: params['url'], elicitationId: params['elicitationId'] as string | undefined }
+    const { url } = params
+    if (typeof url !== 'string') throw new McpError('invalid-params', 'params.url must be a string')
+    const host = pageHost(url)
+    if (host === undefined) {
+      refused?.({ message, url })
+      throw new McpError(
+        'invalid-params',
+        'The page is not shown to the user: only https addresses, or http ones on this machine, without a user name are opened',
+      )
+    }
+    return { mode: 'url', message, url, host, elicitationId: params['elicitationId'] as string | undefined }
   }
   if (!isRecord(params['requestedSchema'])) throw new McpError('invalid-params', 'params.requestedSchema must be an object')
-  return { mode: 'form', message, schema: params['requestedSchema'] }
+  const schema = params['requestedSchema']
+  const secrets = secretFields(schema)
+  return { mode: 'form', message, schema, ...(secrets.length > 0 && { secrets }) }
 }
 
 /** Fields that the user left alone keep the default that the form shows. */

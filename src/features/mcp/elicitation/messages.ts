@@ -1,7 +1,7 @@
 /** Asking the user: a small form, or a page to visit. */
 import { notification, officialIds, request } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
+import { object, optional, record, string, tagged } from '../../../jsonrpc/shape.ts'
 import type { Peer, Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
@@ -17,23 +17,48 @@ export function isElicitResult(value: unknown): value is ElicitResult {
   return isRecord(value) && (value['action'] === 'accept' || value['action'] === 'decline' || value['action'] === 'cancel')
 }
 
+/** A form to fill in, or a page to visit: never both, so that nobody shows the one and means the other. */
+export interface ElicitParams {
+  readonly mode?: 'form' | 'url'
+  readonly message: string
+  readonly requestedSchema?: Readonly<Record<string, unknown>>
+  readonly url?: string
+  readonly elicitationId?: string
+}
+
 export const elicit = request<ElicitResult>()({
   name: 'elicitation/create',
   to: 'client',
   // Where it travels inside results it is no method of its own, but the shape and its steps are the same.
   in: officialIds.filter(id => id !== '2024-11-05' && id !== '2025-03-26'),
-  params: object({
-    mode: optional(oneOf('form', 'url')),
-    message: string,
-    requestedSchema: optional(record),
-    url: optional(string),
-    elicitationId: optional(string),
-  }),
+  params: tagged<ElicitParams>(
+    'mode',
+    {
+      form: { message: string, requestedSchema: record },
+      url: { message: string, url: string, elicitationId: optional(string) },
+    },
+    'form',
+  ),
   paramsDown: {
     '2026-07-28': params => without(params, 'elicitationId'),
     '2025-06-18': params => oldForm(without(params, 'mode')),
   },
 })
+
+/**
+ * The form that asks yes or no: one required box. A form without fields would do for people, but clients that accept every empty
+ * form by themselves would say yes for them.
+ */
+export const yesNoForm = {
+  type: 'object',
+  properties: { confirm: { type: 'boolean', title: 'Proceed?' } },
+  required: ['confirm'],
+} as const
+
+/** Whether an answer to it can be read: one that is accepted says true or false. */
+export function isYesNo(value: unknown): value is ElicitResult {
+  return isElicitResult(value) && (value.action !== 'accept' || typeof value.content?.['confirm'] === 'boolean')
+}
 
 /** Whether a client takes such questions. Forms are what a bare `elicitation: {}` declares; pages must be named, and 2025-06-18 has none. */
 export function takesElicitation({ capabilities, revision }: Peer, mode: 'form' | 'url'): boolean {

@@ -7,11 +7,22 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, isThenable } from '../../../jsonrpc/message.ts'
 import type { TaskWish } from '../tasks/messages.ts'
-import { type ElicitResult, elicit, elicitationComplete, isElicitResult, takesElicitation } from './messages.ts'
+import {
+  type ElicitResult,
+  elicit,
+  elicitationComplete,
+  isElicitResult,
+  isYesNo,
+  takesElicitation,
+  yesNoForm,
+} from './messages.ts'
 
 export interface FormQuestion<S extends Schema = Schema> extends CallOptions {
   readonly message: string
-  /** A flat object: strings, numbers, booleans and choices. */
+  /**
+   * A flat object: strings, numbers, booleans and choices. Without it there is nothing to fill in, and some clients accept such a
+   * form by themselves: a yes of the user is what `confirm` asks for.
+   */
   readonly schema?: S
   /** Names the question across re-entry. */
   readonly key?: string
@@ -60,6 +71,26 @@ export async function elicitForm<S extends Schema>(
   if (checked?.ok === false)
     throw new McpError('invalid-answer', `The client's answer to the form does not fit its schema: ${issueText(checked.issues)}`)
   return { action: 'accept', content: (checked?.value ?? {}) as InferOutput<S> }
+}
+
+/** Asks the user yes or no: only a ticked box is a yes, an accepted form alone is none. */
+export async function elicitYes(
+  exchange: Exchange,
+  { message, key, task, ...options }: Omit<FormQuestion, 'schema'>,
+  by?: Courier,
+): Promise<boolean> {
+  const params = { mode: 'form' as const, message, requestedSchema: yesNoForm }
+  const answer = await exchange.ask(elicit, params, {
+    ...options,
+    kind: 'elicit',
+    key,
+    by,
+    requires: { elicitation: {} },
+    allowed: takesElicitation(exchange.peer, 'form'),
+    accepts: isYesNo,
+    fault: value => (isElicitResult(value) ? 'confirm: it must be true or false' : undefined),
+  })
+  return answer.action === 'accept' && answer.content?.['confirm'] === true
 }
 
 export async function elicitUrl(

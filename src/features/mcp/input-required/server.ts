@@ -17,7 +17,9 @@ import { stepsDown } from '../../../revisions/index.ts'
 import { askingMethods, type InputRequest, type InputRequiredResult } from './messages.ts'
 
 export interface ReplayOptions {
+  /** Signs what travels through clients. */
   readonly seal: Seal
+  /** For tests: the time. Default: the real one. */
   readonly clock: Clock
   /** How long a client may take for its answers. */
   readonly expiresMs: number

@@ -3,7 +3,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Carrier } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { Awaitable } from '../../../jsonrpc/message.ts'
+import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Implementation } from '../../../revisions/index.ts'
 import { discover, exit, type InitializeResult, initialize, initialized, initializedDialect, ping, shutdown } from './messages.ts'
 
@@ -63,14 +63,45 @@ export function lifecycleServer(options: LifecycleOptions): Side {
   }
 }
 
+/** Heard once: what begins with it must not begin anew whenever somebody repeats it. */
 function ready({ engine, conversation }: Exchange): void {
+  if (conversation.announced) return
+  conversation.announced = true
   conversation.ready = true
   for (const fn of engine.onReady) fn(conversation)
+}
+
+/**
+ * A handshake settles the revision, the capabilities and the name of a client for the whole of its session, and much is kept by
+ * them. Whoever wants others opens another session.
+ */
+function refuseSecond({ peer, session, connection }: Exchange['conversation']): void {
+  if (peer === undefined || (session === undefined && connection === undefined)) return
+  throw new McpError(
+    'invalid-request',
+    session === undefined
+      ? `This connection is initialized already, at revision ${peer.revision.id}; open another connection to initialize again`
+      : `This session is initialized already, at revision ${peer.revision.id}; to open another one send initialize without Mcp-Session-Id`,
+  )
+}
+
+/** Characters of what a client says of itself: it is remembered for as long as its session, of which there are thousands. */
+const longestSaid = 64 * 1024
+
+function refuseLong({ capabilities, clientInfo }: Params): void {
+  const { length } = JSON.stringify([capabilities, clientInfo])
+  if (length <= longestSaid) return
+  throw new McpError(
+    'invalid-params',
+    `params.capabilities and params.clientInfo have ${length} characters, and the limit is ${longestSaid}; send less`,
+  )
 }
 
 function open(exchange: Exchange, more: { instructions?: string }): Awaitable<InitializeResult> {
   const { engine, peer, params } = exchange
   const { revision } = peer
+  refuseSecond(exchange.conversation)
+  refuseLong(params)
   const conversation = engine.seating.open(exchange)
   conversation.peer = {
     revision,

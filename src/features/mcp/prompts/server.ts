@@ -14,15 +14,19 @@ import { getPrompt, listPrompts, type Prompt, promptErrors } from './messages.ts
 import { toPromptResult } from './result.ts'
 
 export interface PromptFacts<C = unknown, A = ArgumentsSpec<C>> {
+  /** The name that people are shown. Default: the name of the prompt. */
   readonly title?: string
+  /** What it is for, in a sentence. */
   readonly description?: string
   /** A record of arguments, or a schema of an object. */
   readonly arguments?: A
   /** Suggestions for arguments, where a schema says what they are. */
   readonly complete?: Readonly<Record<string, Completer<C>>>
+  /** Pictures that clients may show beside its name. */
   readonly icons?: readonly Icon[]
   /** Scopes that a caller's token must have, beyond those that every request needs. */
   readonly scopes?: readonly string[]
+  /** Members of `_meta` that are listed with it. */
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
@@ -80,10 +84,11 @@ export function promptsServer<C>({ expected = false, paging, context }: PromptsO
     validate: exchange => validate(exchange.target as PromptEntry<C>, exchange),
     execute: exchange => {
       const { handler, prompt } = exchange.target as PromptEntry<C>
+      const { name } = exchange.engine.info
       const out = handler(exchange.input as never, context(exchange))
       return isThenable(out)
-        ? out.then(value => toPromptResult(value, prompt.description))
-        : toPromptResult(out, prompt.description)
+        ? out.then(value => toPromptResult(value, name, prompt.description))
+        : toPromptResult(out, name, prompt.description)
     },
   }
   return {
@@ -131,7 +136,7 @@ function find<C>(catalog: Catalog<PromptEntry<C>>, { params, engine }: Exchange)
   const entry = catalog.get(name)
   if (entry === undefined)
     throw (
-      engine.absent?.(name) ??
+      engine.absent?.('prompt', name) ??
       new McpError('unknown-prompt', `There is no prompt "${clip(name)}"; prompts/list names those there are`)
     )
   return entry

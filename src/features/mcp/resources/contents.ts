@@ -1,5 +1,6 @@
 /** What a handler returned → the contents of a resource. Text and bytes are enough; parts are for more control. */
 import { toBase64 } from '../../../core/base64url.ts'
+import { withAuthored } from '../../../engine/reserved.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ResourceContents } from '../content/messages.ts'
 
@@ -16,11 +17,16 @@ export interface ContentsPart {
 /** Nothing (or no parts) means that there is no such resource. */
 export type ResourceOutput = string | Uint8Array | ContentsPart | readonly ContentsPart[] | undefined | null
 
-/** Undefined when there is nothing: an empty list would say that the resource exists. */
-export function toContents(value: unknown, uri: string, mimeType: string | undefined): readonly ResourceContents[] | undefined {
+/** Undefined when there is nothing: an empty list would say that the resource exists. `server`: how it names itself. */
+export function toContents(
+  value: unknown,
+  uri: string,
+  mimeType: string | undefined,
+  server: string,
+): readonly ResourceContents[] | undefined {
   if (value === undefined || value === null) return undefined
   const parts: readonly unknown[] = Array.isArray(value) ? value : [value]
-  return parts.length === 0 ? undefined : parts.map(part => toPart(part, uri, mimeType))
+  return parts.length === 0 ? undefined : parts.map(part => withAuthored(toPart(part, uri, mimeType), server))
 }
 
 function toPart(part: unknown, uri: string, mimeType: string | undefined): ResourceContents {

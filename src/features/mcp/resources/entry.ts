@@ -24,14 +24,21 @@ export interface ListedResource {
 }
 
 export interface ResourceFacts<C = unknown, V extends string = string> {
+  /** Names it in lists. */
   readonly name: string
+  /** The name that people are shown. */
   readonly title?: string
+  /** What is in it, in a sentence. */
   readonly description?: string
+  /** Of what is in it, such as `text/markdown`. */
   readonly mimeType?: string
   /** Bytes of the raw content; of a plain resource only. */
   readonly size?: number
+  /** Pictures that clients may show beside its name. */
   readonly icons?: readonly Icon[]
+  /** For whom it is, and how much it matters: `audience`, `priority`, `lastModified`. */
   readonly annotations?: Annotations
+  /** Members of `_meta` that are listed with it. */
   readonly meta?: Readonly<Record<string, unknown>>
   /** Scopes that a caller's token must have, beyond those that every request needs. */
   readonly scopes?: readonly string[]

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { expectLog } from '../../../../test/log-lines/lines.ts'
 import { declaredAt, envelope, everyRevision, type Frame, rawWire } from '../../../../test/raw-wire.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import { createServer, type Server } from '../../../server/server.ts'
+
+expectLog('internal', /broken:\/\/x error="Error: password is hunter2/)
 
 function library(options: { pageSize?: number } = {}): Server {
   const server = createServer({ name: 'library', version: '1', revisions: everyRevision, ...options })
@@ -256,7 +259,7 @@ describe('how long what was read may be kept', () => {
     expect(asked).toMatchObject({ resultType: 'input_required' })
     expect(asked).not.toHaveProperty('ttlMs')
     const [key] = Object.keys(asked['inputRequests'] as Frame)
-    const inputResponses = { [key as string]: { action: 'accept', content: {} } }
+    const inputResponses = { [key as string]: { action: 'accept', content: { confirm: true } } }
     const answered = await wire.ask('resources/read', {
       uri: 'a://asks',
       inputResponses,

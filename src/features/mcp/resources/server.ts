@@ -177,7 +177,7 @@ function find<C>(catalogs: Catalogs<C>, exchange: Exchange): Found<C> {
   const handler = engine.unlisted?.(uri, exchange) as ResourceHandler<C> | undefined
   if (handler === undefined) {
     const [resources, templates] = [catalogs.resources.snapshot.entries, catalogs.templates.snapshot.entries]
-    throw engine.absent?.(uri) ?? notFound(uri, missing(uri, resources.length === 0 && templates.length > 0))
+    throw engine.absent?.('resource', uri) ?? notFound(uri, missing(uri, resources.length === 0 && templates.length > 0))
   }
   return { entry: { handler, mimeType: undefined, cache: undefined, scopes: undefined }, variables: noVariables }
 }
@@ -223,9 +223,14 @@ function execute<C>(exchange: Exchange, options: ResourcesOptions<C>): Awaitable
   )
 }
 
-function finish<C>(entry: Readable<C>, value: unknown, { params }: Exchange, options: ResourcesOptions<C>): ReadResourceResult {
+function finish<C>(
+  entry: Readable<C>,
+  value: unknown,
+  { params, engine }: Exchange,
+  options: ResourcesOptions<C>,
+): ReadResourceResult {
   const uri = params['uri'] as string
-  const contents = toContents(value, uri, entry.mimeType)
+  const contents = toContents(value, uri, entry.mimeType, engine.info.name)
   if (contents === undefined) throw notFound(uri, missing(uri, isUnlisted(entry)))
   const retried = params['requestState'] !== undefined || params['inputResponses'] !== undefined
   return { contents, ...(retried ? unkept : (entry.cache ?? options.cache)) }

@@ -16,10 +16,15 @@ import {
 
 export type OnSample = (params: SamplingParams, context: { readonly signal: AbortSignal }) => Awaitable<SamplingResult>
 
+/** `thisServer`: what was said with the server that asks; `allServers`: with any other, too. */
+export type SampleContext = 'thisServer' | 'allServers'
+
 export interface SamplingClientOptions {
   readonly onSample: OnSample | undefined
   /** Whether the host's model can be given tools. */
   readonly tools: boolean
+  /** Which conversations a server may have put before its messages. */
+  readonly context: SampleContext | undefined
   /** Throws a refusal when the server asks too often. */
   readonly admit: () => void
 }
@@ -37,7 +42,7 @@ export function samplingClient(options: SamplingClientOptions): SamplingClient {
     if ((params['tools'] !== undefined || params['toolChoice'] !== undefined) && !options.tools) {
       throw new McpError('invalid-params', 'This client did not declare sampling.tools')
     }
-    const asked = params as unknown as SamplingParams
+    const asked = withinContext(params as unknown as SamplingParams, options.context)
     checkToolResults(asked.messages)
     return answerOf('onSample', await onSample(asked, { signal }), isSamplingResult, '{ role, content, model }')
   }
@@ -46,14 +51,23 @@ export function samplingClient(options: SamplingClientOptions): SamplingClient {
     answer,
     side: {
       handlers: [[createMessage, { offered, execute: byHandler('onSample', answer) }]],
-      capabilities: revision => (onSample === undefined ? {} : { sampling: declared(revision, options.tools) }),
+      capabilities: revision => (onSample === undefined ? {} : { sampling: declared(revision, options) }),
       errors: samplingErrors,
     },
   }
 }
 
-function declared(revision: Revision, tools: boolean): Record<string, unknown> {
-  return tools && (revision.id === '2025-11-25' || revision.era === 'request') ? { tools: {} } : {}
+function declared(revision: Revision, { tools, context }: SamplingClientOptions): Record<string, unknown> {
+  if (revision.id !== '2025-11-25' && revision.era !== 'request') return {}
+  return { ...(tools && { tools: {} }), ...(context !== undefined && { context: {} }) }
+}
+
+/** What other servers said is nobody's to ask for unasked. One's own context is only a wish, which the protocol lets be ignored. */
+function withinContext(asked: SamplingParams, granted: SampleContext | undefined): SamplingParams {
+  const { includeContext = 'none', ...rest } = asked
+  if (includeContext === 'none' || includeContext === granted || granted === 'allServers') return asked
+  if (includeContext === 'thisServer') return rest
+  throw new McpError('invalid-params', 'This client does not share the context of other servers (its option sampleContext)')
 }
 
 type Block = { readonly type?: unknown; readonly id?: unknown; readonly toolUseId?: unknown }

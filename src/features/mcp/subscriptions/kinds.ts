@@ -1,5 +1,6 @@
 /** The kinds that every server has: a list that changes, and resources that do. */
 import type { Exchange } from '../../../engine/exchange.ts'
+import type { Caller } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import { watchedLength } from '../resources/messages.ts'
@@ -7,26 +8,30 @@ import type { ListenKind, Send } from './listeners.ts'
 
 /** A kind, and those who were granted it. */
 export interface ListKind extends ListenKind {
-  readonly listeners: Iterable<Send>
+  readonly listeners: Iterable<Listening>
 }
 
+/** The way to one who listens, and who that is. */
+export type Listening = readonly [send: Send, caller: Caller]
+
 export function listKind(list: string): ListKind {
-  const listeners = new Set<Send>()
+  const listeners = new Map<Send, Caller>()
   return {
     listeners,
     member: `${list}ListChanged`,
     open: (exchange, wanted, send) => {
       if (wanted !== true || !declares(exchange, list, 'listChanged')) return undefined
-      return { accepted: true, start: () => listeners.add(send), close: () => listeners.delete(send) }
+      return { accepted: true, start: () => listeners.set(send, exchange.caller), close: () => listeners.delete(send) }
     },
   }
 }
 
 export interface UpdateKind extends ListenKind {
-  of(uri: string): Iterable<Send>
+  /** Those who watch it, and who they are: what they may hear of can be less by now. */
+  of(uri: string): Iterable<Listening>
 }
 
-const nobody: readonly Send[] = []
+const nobody: readonly Listening[] = []
 
 /** `limit`: URIs in one request. `watchable`: whether the caller may hear of a resource; of the others nothing is granted. `watched`: told of the first who watches one, and of the last who stops. */
 export function updateKind(
@@ -34,17 +39,17 @@ export function updateKind(
   watchable: (exchange: Exchange, uri: string) => Awaitable<boolean> = () => true,
   watched?: (uri: string, watched: boolean) => void,
 ): UpdateKind {
-  const watchers = new Map<string, Set<Send>>()
+  const watchers = new Map<string, Map<Send, Caller>>()
   const drop = (uri: string, send: Send): void => {
     const set = watchers.get(uri)
     if (set?.delete(send) !== true || set.size > 0) return
     watchers.delete(uri)
     watched?.(uri, false)
   }
-  const add = (uri: string, send: Send): void => {
+  const add = (uri: string, send: Send, caller: Caller): void => {
     const others = watchers.get(uri)
     if (others === undefined) watched?.(uri, true)
-    watchers.set(uri, (others ?? new Set()).add(send))
+    watchers.set(uri, (others ?? new Map<Send, Caller>()).set(send, caller))
   }
   return {
     of: uri => watchers.get(uri) ?? nobody,
@@ -60,7 +65,7 @@ export function updateKind(
       return {
         accepted: uris,
         start: () => {
-          for (const uri of uris) add(uri, send)
+          for (const uri of uris) add(uri, send, exchange.caller)
         },
         close: () => {
           for (const uri of uris) drop(uri, send)

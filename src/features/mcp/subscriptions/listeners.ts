@@ -2,6 +2,7 @@
  * The listen requests that are open. What they can ask for is a list of kinds, to which other features add their own:
  * a kind grants what it can of a wish, and then sends to that listener alone, marked with its subscription.
  */
+import { accountOf, Occupancy, shareText } from '../../../core/occupancy.ts'
 import { Tally } from '../../../core/tally.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
@@ -55,18 +56,19 @@ export class Listeners {
   readonly #lapsing: Lapsing | undefined
   readonly #kinds: ListenKind[] = []
   readonly #open = new Set<Listener>()
-  readonly #places = new Tally<Owner>()
-  #taken = 0
+  readonly #owners = new Tally<Owner>()
+  readonly #places: Occupancy
   #closed = false
 
   constructor(limits: ListenerLimits, lapsing?: Lapsing) {
     this.#limits = limits
+    this.#places = new Occupancy(limits.listeners)
     this.#lapsing = lapsing
   }
 
   /** How many there are, those included that are just being opened. */
   get size(): number {
-    return this.#taken
+    return this.#places.held
   }
 
   add(kind: ListenKind): void {
@@ -77,14 +79,15 @@ export class Listeners {
   async open(exchange: Exchange): Promise<unknown> {
     if (exchange.reply.answerOnly === true)
       throw new McpError('invalid-request', 'A subscription is a stream of events; accept text/event-stream with its request')
-    const owner = exchange.caller.principal?.id ?? exchange.caller.connection
-    this.#take(owner)
+    const account = accountOf(exchange.caller)
+    const owner = exchange.caller.principal === undefined ? exchange.caller.connection : account
+    this.#take(owner, account)
     const granted: Granted[] = []
     try {
       return await this.#run(exchange, granted)
     } finally {
       for (const grant of granted) grant.close?.()
-      this.#leave(owner)
+      this.#leave(owner, account)
     }
   }
 
@@ -140,23 +143,24 @@ export class Listeners {
     if (this.#open.delete(listener)) listener.settle()
   }
 
-  #take(owner: Owner): void {
+  #take(owner: Owner, account: string): void {
     const { listeners, listenersPerCaller } = this.#limits
     if (this.#closed) throw closing()
-    if (this.#places.of(owner) >= listenersPerCaller) {
+    if (this.#owners.of(owner) >= listenersPerCaller) {
       throw full(
         `You have ${listenersPerCaller} subscriptions open, which is the limit (listenersPerCaller); end one, or ask for more in one request`,
       )
     }
-    if (this.#taken >= listeners)
-      throw full(`${listeners} subscriptions are open, which is the limit (listeners); try again later`)
-    this.#taken++
-    this.#places.add(owner, 1)
+    const refusal = this.#places.refusal(account)
+    if (refusal === 'share') throw full(`${shareText(`${listeners} subscriptions`)} (listeners); end one, or sign in`)
+    if (refusal !== undefined) throw full(`${listeners} subscriptions are open, which is the limit (listeners); try again later`)
+    this.#places.enter(account)
+    this.#owners.add(owner, 1)
   }
 
-  #leave(owner: Owner): void {
-    this.#taken--
-    this.#places.add(owner, -1)
+  #leave(owner: Owner, account: string): void {
+    this.#places.leave(account)
+    this.#owners.add(owner, -1)
   }
 }
 

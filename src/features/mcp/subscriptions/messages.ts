@@ -2,13 +2,15 @@
  * Hearing of changes on wires without sessions: one long request that says what its sender wants to hear, and on its way
  * back an acknowledgement, then what was asked for and nothing else (2026-07-28 basic/utilities/subscriptions).
  */
+
 import { notification, request, requestIds } from '../../../engine/method.ts'
+import { subscriptionKey } from '../../../engine/reserved.ts'
 import type { Id, Params } from '../../../jsonrpc/message.ts'
 import { array, boolean, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import type { Revision } from '../../../revisions/index.ts'
 
 /** In the `_meta` of whatever is said on a subscription: the id of the request that opened it. */
-export const subscriptionKey = 'io.modelcontextprotocol/subscriptionId'
+export { subscriptionKey }
 
 /** The members that every server may honour; extensions have more. */
 export interface ListenFilter {

@@ -7,6 +7,7 @@ import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import type { Caller } from '../../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import { promptsChanged } from '../prompts/messages.ts'
 import { resourcesChanged, resourceUpdated } from '../resources/messages.ts'
@@ -60,20 +61,25 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
 
   const tellList = (engine: Engine, list: ListName): void => {
     const method = lists[list]
+    const notices = engine.hearers?.(list) ?? everybody
     for (const conversation of hearers(engine)) {
-      if (conversation.peer?.revision.id !== 's3') engine.notify(conversation, method, {})
-      else if (list !== 'prompts') dialect[list](engine, conversation)
+      if (conversation.peer?.revision.id === 's3') {
+        if (list !== 'prompts') dialect[list](engine, conversation)
+      } else if (notices(conversation.caller)) engine.notify(conversation, method, {})
     }
-    for (const send of kinds[list].listeners) send(method, {}, method.name)
+    for (const [send, caller] of kinds[list].listeners) if (notices(caller)) send(method, {}, method.name)
   }
   const tellUpdate = (engine: Engine, uri: string): void => {
+    // Who was let in before may not hear of it any more.
+    const shown = (caller: Caller): boolean => engine.shows?.(caller, 'resource', uri) !== false
     for (const conversation of options.subscribers(uri))
-      if (hears(conversation)) engine.notify(conversation, resourceUpdated, { uri })
+      if (hears(conversation) && shown(conversation.caller)) engine.notify(conversation, resourceUpdated, { uri })
     if (engine.spoken.dialect !== undefined) {
       for (const conversation of hearers(engine))
-        if (conversation.peer?.revision.id === 's3') dialect.updated(engine, conversation, uri)
+        if (conversation.peer?.revision.id === 's3' && shown(conversation.caller)) dialect.updated(engine, conversation, uri)
     }
-    for (const send of updates.of(uri)) send(resourceUpdated, { uri }, `${resourceUpdated.name} ${uri}`)
+    for (const [send, caller] of updates.of(uri))
+      if (shown(caller)) send(resourceUpdated, { uri }, `${resourceUpdated.name} ${uri}`)
   }
   const pending = coalescing(options, () => anyone(options.engine(), listeners), tellList, tellUpdate)
   return {
@@ -86,6 +92,10 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
     },
     side: { handlers: [[listen, (exchange: Exchange) => listeners.open(exchange)]], layers: [dialect.layer] },
   }
+}
+
+function everybody(): boolean {
+  return true
 }
 
 interface Pending {
@@ -113,11 +123,20 @@ function coalescing(
     for (const uri of due[1]) tellUpdate(engine(), uri)
   }
   const note = <T>(set: Set<T>, what: T): void => {
-    if (!audience()) return
     set.add(what)
     cancel ??= clock.setTimeout(flush, 0, true)
   }
-  return { flush, changed: list => note(changed, list), updated: uri => note(updated, uri) }
+  return {
+    flush,
+    changed: list => {
+      if (audience()) note(changed, list)
+      // Whoever knows what has changed need not remember it for later.
+      else engine().hearers?.(list)
+    },
+    updated: uri => {
+      if (audience()) note(updated, uri)
+    },
+  }
 }
 
 /** Whoever comes later reads what is there then; while a server is being set up there is nobody to tell. */

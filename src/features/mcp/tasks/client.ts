@@ -7,6 +7,7 @@ import { type DetailedTask, taskChanged, taskStatus, tasksExtension } from './me
 import { isTask } from './requests.ts'
 
 export { type FinishOptions, finishTask } from './finish.ts'
+export { progressIn } from './progress-text.ts'
 export { createdTask, pageOfTasks, portTo, readTask, stopTask, type TaskPort, takesTask } from './requests.ts'
 
 /** Hears of tasks where the server tells. The extension is declared with the calls that may become tasks, not with all. */

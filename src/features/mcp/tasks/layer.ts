@@ -2,15 +2,18 @@
  * Makes tasks of calls: the answer is the task, and the handler works on. On the core form the
  * caller asks for it; with the extension the server decides, and a handler may first ask its questions within the call.
  */
+import type { Progress } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Wire } from '../../../revisions/index.ts'
+import { progress } from '../progress/messages.ts'
 import { onceBackground } from './current.ts'
 import { declaresTasks, requireExtension } from './declared.ts'
 import { coreIds, type TaskFacts } from './messages.ts'
+import { progressText } from './progress-text.ts'
 import { wishedTtl } from './receiver.ts'
 import type { Runner } from './runner.ts'
 import { hears, type RunningTask } from './running.ts'
@@ -101,8 +104,13 @@ function created(record: TaskRecord): Wire {
   return coreIds.includes(record.revision) ? coreCreated(record) : { resultType: 'task', ...taskOf(record) }
 }
 
-/** The extension has neither progress nor log messages for tasks; the core form sends them beside the answer, named as the task's. */
+/**
+ * The extension has neither progress nor log messages for tasks; the core form sends them beside the answer, named as the task's. In
+ * both the task says how far it is by its status message, for those who look at it.
+ */
 function outletOf(task: RunningTask): NonNullable<Exchange['outlet']> {
-  return (method, params) =>
-    hears(task) && task.exchange.engine.notify(task.exchange.conversation, method, { ...params, _meta: related(task.id) })
+  return (method, params) => {
+    if (method.name === progress.name) task.progressed(progressText(params as unknown as Progress))
+    return hears(task) && task.exchange.engine.notify(task.exchange.conversation, method, { ...params, _meta: related(task.id) })
+  }
 }

@@ -62,8 +62,14 @@ async function update(runner: Runner, exchange: Exchange, id: unknown): Promise<
   const answers = exchange.params['inputResponses'] as Params
   task?.answer(answers)
   await task?.saved
-  if (task === undefined && !isTerminal(record.status)) await runner.table.post?.(record.id, answers)
+  if (task === undefined && !isTerminal(record.status)) await leave(runner, record, answers)
   return {}
+}
+
+/** Leaves the answers to open questions for the process that asks them. What answers nothing would only lie on the store. */
+async function leave({ table }: Runner, { id, questions }: TaskRecord, answers: Params): Promise<void> {
+  const wanted = Object.entries(answers).filter(([key]) => Object.hasOwn(questions, key))
+  if (wanted.length > 0) await table.post?.(id, Object.fromEntries(wanted))
 }
 
 /** An acknowledgement: cancelling what has ended is no mistake. */
@@ -76,7 +82,11 @@ async function cancel(runner: Runner, exchange: Exchange): Promise<Record<string
 /** The draft names the task in `_meta`; `params.taskId` is taken too. */
 async function respond(runner: Runner, exchange: Exchange): Promise<Record<string, unknown>> {
   const named = exchange.meta?.[relatedTaskKey]
-  const id = (isRecord(named) ? named['taskId'] : undefined) ?? exchange.params['taskId']
+  const said = isRecord(named) ? named['taskId'] : undefined
+  const { taskId = said } = exchange.params
+  const id = said ?? taskId
+  if (id !== taskId)
+    throw new McpError('invalid-params', `params.taskId and params._meta["${relatedTaskKey}"] name different tasks; name one`)
   if (typeof id !== 'string') throw new McpError('invalid-params', `params._meta["${relatedTaskKey}"].taskId must be a string`)
   await update(runner, exchange, id)
   return { _meta: related(id) }

@@ -3,8 +3,10 @@
  * (the caller asks for a task and fetches the result) and the extension of 2026-07-28 (the server decides, everything is in
  * `tasks/get`). The canonical task is the extension's.
  */
+
 import type { Duration } from '../../../core/duration.ts'
 import { notification, request } from '../../../engine/method.ts'
+import { relatedTaskKey } from '../../../engine/reserved.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
@@ -16,7 +18,7 @@ import { type CallToolResult, callTool, type TaskSupport } from '../tools/messag
 /** The extension's name among the capabilities of both ends. */
 export const tasksExtension = 'io.modelcontextprotocol/tasks'
 /** The `_meta` key that says which task a message belongs to (core form). */
-export const relatedTaskKey = 'io.modelcontextprotocol/related-task'
+export { relatedTaskKey }
 
 /** The task that a message says it belongs to. */
 export function relatedTask(meta: Params | undefined): string | undefined {

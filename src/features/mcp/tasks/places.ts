@@ -1,4 +1,5 @@
-/** How many tasks are at work: per principal, else per session or connection, and in all. */
+/** How many tasks are at work: per user, else per session or connection, and in all. */
+import { accountOf, Occupancy, shareText } from '../../../core/occupancy.ts'
 import { Tally } from '../../../core/tally.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
@@ -13,10 +14,12 @@ export interface PlaceLimits {
 export class Places {
   readonly #limits: PlaceLimits
   readonly #owners = new Tally<object | string>()
-  #taken = 0
+  readonly #places: Occupancy
+  readonly #accounts = new WeakMap<Exchange, string>()
 
   constructor(limits: PlaceLimits) {
     this.#limits = limits
+    this.#places = new Occupancy(limits.runningTasks)
   }
 
   /** Throws a busy refusal when there is none left. */
@@ -25,21 +28,26 @@ export class Places {
     const owner = ownerOf(exchange)
     if (owner !== undefined && this.#owners.of(owner) >= runningTasksPerCaller)
       throw full(`${runningTasksPerCaller} tasks of yours are running, which is the limit (runningTasksPerCaller)`)
-    if (this.#taken >= runningTasks) throw full(`${runningTasks} tasks are running, which is the limit (runningTasks)`)
-    this.#taken++
+    const account = accountOf(exchange.caller)
+    const refusal = this.#places.refusal(account)
+    if (refusal === 'share') throw full(`${shareText(`${runningTasks} tasks that may run`)} (runningTasks)`)
+    if (refusal !== undefined) throw full(`${runningTasks} tasks are running, which is the limit (runningTasks)`)
+    this.#places.enter(account)
+    // Kept, because a socket forgets its address when it is closed.
+    this.#accounts.set(exchange, account)
     if (owner !== undefined) this.#owners.add(owner, 1)
   }
 
   leave(exchange: Exchange): void {
     const owner = ownerOf(exchange)
-    this.#taken--
+    this.#places.leave(this.#accounts.get(exchange) ?? accountOf(exchange.caller))
     if (owner !== undefined) this.#owners.add(owner, -1)
   }
 }
 
 /** Undefined where nothing tells one caller from another: only the total holds for those. */
 function ownerOf({ caller, conversation }: Exchange): object | string | undefined {
-  if (caller.principal !== undefined) return caller.principal.id
+  if (caller.principal !== undefined) return accountOf(caller)
   return conversation.connection === undefined && conversation.session === undefined ? undefined : conversation
 }
 

@@ -1,5 +1,7 @@
 /** The life of tasks: begun from a call, worked on in the background, ended by result, failure, cancel or time. */
 import { toMilliseconds } from '../../../core/duration.ts'
+import { lifetimeMs } from '../../../core/lifetime.ts'
+import { accountOf } from '../../../core/occupancy.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Next } from '../../../engine/stages.ts'
@@ -79,6 +81,7 @@ export class Runner {
     const record: TaskRecord = {
       id: this.#options.newId(),
       owner: this.owner(exchange),
+      account: accountOf(exchange.caller),
       revision: peer.revision.id,
       status: 'working',
       createdAt: engine.clock.now(),
@@ -103,6 +106,7 @@ export class Runner {
     exchange.asking = task
     becomes(exchange, task)
     this.#running.set(record.id, task)
+    engine.inFlight.detached.set(exchange, why => this.#withdraw(task, why))
     engine.deadlines.add(record.createdAt + record.ttlMs, () => this.#expire(engine, record.id))
     if (this.table.durable) this.#mind(task)
     return { record, task }
@@ -134,9 +138,7 @@ export class Runner {
     try {
       result = await next()
     } catch (error) {
-      const instead = exchange.route.recover?.(exchange, error)
-      if (instead === undefined) return this.#finish(task, failed(exchange.engine, error))
-      result = instead
+      return this.#finish(task, this.#refused(exchange, error))
     }
     return this.#finish(task, this.#completed(exchange.engine, result as CallToolResult))
   }
@@ -156,7 +158,15 @@ export class Runner {
   #ttl(facts: TaskFacts, wanted: number | undefined): number {
     const { ttlMs, maxTtlMs } = this.#options.limits
     const own = facts.ttl === undefined ? ttlMs : toMilliseconds(facts.ttl)
-    return Math.max(leastTtlMs, Math.min(Math.round(wanted ?? own), Math.max(maxTtlMs, own)))
+    const mostMs = Math.max(maxTtlMs, own)
+    return Math.max(leastTtlMs, lifetimeMs(wanted === undefined ? undefined : Math.round(wanted), { mostMs, defaultMs: own }))
+  }
+
+  /** A failure may be a result that says so. */
+  #refused(exchange: Exchange, error: unknown): Change {
+    const { engine, route } = exchange
+    const instead = route.recover?.(exchange, error)
+    return instead === undefined ? failed(engine, error) : this.#completed(engine, instead as CallToolResult)
   }
 
   #completed(engine: Engine, result: CallToolResult): Change {
@@ -189,10 +199,18 @@ export class Runner {
     this.#forget(task)
   }
 
+  /** Its caller may not have this done any more. */
+  #withdraw(task: RunningTask, why: Error): void {
+    const { engine } = task.exchange
+    this.#apply(engine, task.id, this.#refused(task.exchange, why)).catch(error => engine.trace('task-not-saved', error))
+    this.#stop(task, why.message)
+  }
+
   /** Its place is free at once, whatever its handler still does. */
   #forget(task: RunningTask): void {
     if (this.#running.delete(task.id)) {
       this.#places.leave(task.exchange)
+      task.exchange.engine.inFlight.detached.delete(task.exchange)
       this.table.left?.(task.id)
     }
     task.end()

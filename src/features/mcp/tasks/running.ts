@@ -26,6 +26,9 @@ export interface Question {
   reject(error: unknown): void
 }
 
+/** The least time between two writes of how far a task is. */
+const progressMs = 250
+
 export class RunningTask implements Asking {
   readonly id: string
   readonly exchange: Exchange
@@ -44,6 +47,9 @@ export class RunningTask implements Asking {
   readonly #save: (task: RunningTask) => Promise<unknown>
   readonly #used = new Set<string>()
   readonly #watchers = new Set<() => void>()
+  #progress: string | undefined = undefined
+  #toldAt = 0
+  #late = false
 
   constructor(id: string, exchange: Exchange, before: Asking, save: (task: RunningTask) => Promise<unknown>) {
     this.id = id
@@ -118,6 +124,25 @@ export class RunningTask implements Asking {
   touch(): void {
     if (!this.closing) this.saved = this.#save(this)
     this.wake()
+  }
+
+  /** How far it is, for those who look; written now and then. What the handler has said of it in its own words stays. */
+  progressed(text: string): void {
+    if (this.message !== this.#progress) return
+    const { clock } = this.exchange.engine
+    const due = this.#toldAt + progressMs - clock.now()
+    this.message = text
+    this.#progress = text
+    if (due <= 0) return this.#write()
+    if (this.#late) return
+    this.#late = true
+    clock.setTimeout(() => this.#write(), due, true)
+  }
+
+  #write(): void {
+    this.#late = false
+    this.#toldAt = this.exchange.engine.clock.now()
+    if (!this.over) this.touch()
   }
 
   /** Whoever still waits for an answer learns that none will come. */

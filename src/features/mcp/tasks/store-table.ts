@@ -1,6 +1,6 @@
 /**
  * Tasks on a store, so that every process that shares it answers for them. Each ends by itself there: nothing is left behind.
- * One whose process has gone fails as soon as anybody asks for it.
+ * One whose process has gone fails as soon as anybody asks for it, or needs its place.
  */
 import type { Clock } from '../../../core/clock.ts'
 import { digestText } from '../../../core/digest.ts'
@@ -11,8 +11,9 @@ import type { RevisionId } from '../../../revisions/index.ts'
 import { put, remove } from '../../../stores/ops.ts'
 import type { Store } from '../../../stores/store.ts'
 import { type CallToolResult, wraps } from '../tools/messages.ts'
+import { hasRoom, type KeptTask, roomForBytes, roomForOne } from './crowding.ts'
 import { isTerminal } from './messages.ts'
-import { full, type TableLimits, type TaskPage, type TaskRecord, type TaskTable, tableLimits } from './table.ts'
+import { accountIn, type TableLimits, type TaskPage, type TaskRecord, type TaskTable, tableLimits } from './table.ts'
 
 export interface StoreTasksOptions {
   readonly open: () => Promise<Store>
@@ -79,17 +80,36 @@ class StoreTasks implements TaskTable {
   }
 
   async #add(record: TaskRecord): Promise<void> {
-    const { tasks, tasksPerPrincipal } = this.#limits
     const store = await this.#open()
     const owned = await prefixOf(record.owner)
-    if ((await this.#sizes(store, every, tasks)).length >= tasks) throw full(`${tasks} tasks are kept`)
-    if (record.owner !== undefined && (await this.#sizes(store, owned, tasksPerPrincipal)).length >= tasksPerPrincipal)
-      throw full(`${tasksPerPrincipal} tasks of yours are kept`)
+    for (const { id } of await this.#roomForOne(store, accountIn(record))) await this.delete(id)
     const ttl = this.#remaining(record)
-    await store.commit([
-      put(keyOf(record.id), textOf(record), { ttl }),
-      put(placeOf(owned, record), String(record.bytes), { ttl }),
-    ])
+    await store.commit([put(keyOf(record.id), textOf(record), { ttl }), put(placeOf(owned, record), placeText(record), { ttl })])
+  }
+
+  /** Where something must give way, tasks of processes that are gone have ended: nobody may ever ask about them. */
+  async #roomForOne(store: Store, account: string): Promise<readonly KeptTask[]> {
+    const kept = await this.#kept(store)
+    if (hasRoom(kept, account, this.#limits) || !(await this.#failAbandoned(store, kept)))
+      return roomForOne(kept, account, this.#limits)
+    return roomForOne(await this.#kept(store), account, this.#limits)
+  }
+
+  /** Whether there were any. One look for each process, however many tasks it had. */
+  async #failAbandoned(store: Store, kept: readonly Place[]): Promise<boolean> {
+    const runners = await this.#runners?.()
+    if (runners === undefined) return false
+    const alive = new Map<string | undefined, boolean>([[runners.id, true]])
+    let found = false
+    for (const { id, ended, runner } of kept) {
+      if (ended) continue
+      if (runner !== undefined && !alive.has(runner)) alive.set(runner, await runners.isAlive(runner))
+      // Where the place does not name its process, the record does.
+      if (alive.get(runner) === true) continue
+      await this.#find(store, id)
+      found = true
+    }
+    return found
   }
 
   async get(id: string): Promise<TaskRecord | undefined> {
@@ -103,12 +123,12 @@ class StoreTasks implements TaskTable {
       if (found === undefined || isTerminal(found.record.status)) return undefined
       const after = change(found.record)
       if (after === undefined) return undefined
-      if (after.bytes > found.record.bytes) await this.#makeSure(store, after.bytes - found.record.bytes)
+      if (after.bytes > found.record.bytes) await this.#makeSure(store, found.record, after.bytes - found.record.bytes)
       const ttl = this.#remaining(after)
       const place = placeOf(await prefixOf(after.owner), after)
       const outcome = await store.commit([
         put(keyOf(id), textOf(after), { ifVersion: found.version, ttl }),
-        put(place, String(after.bytes), { ttl }),
+        put(place, placeText(after), { ttl }),
       ])
       if (outcome.ok) return after
     }
@@ -187,7 +207,12 @@ class StoreTasks implements TaskTable {
     const { message } = error
     const failed: TaskRecord = { ...record, status: 'failed', questions: {}, error, message, updatedAt: this.#clock.now() }
     const ttl = this.#remaining(record)
-    const outcome = await store.commit([put(keyOf(record.id), textOf(failed), { ifVersion: version, ttl })])
+    const place = placeOf(await prefixOf(record.owner), record)
+    const outcome = await store.commit([
+      put(keyOf(record.id), textOf(failed), { ifVersion: version, ttl }),
+      // From now on it makes room for others.
+      put(place, placeText(failed), { ttl }),
+    ])
     if (!outcome.ok) return undefined
     this.#abandoned(failed)
     return { record: failed, version: outcome.results[0]?.version ?? 0 }
@@ -197,21 +222,43 @@ class StoreTasks implements TaskTable {
     return createdAt + ttlMs - this.#clock.now()
   }
 
-  async #makeSure(store: Store, more: number): Promise<void> {
-    const kept = (await this.#sizes(store, every, Number.POSITIVE_INFINITY)).reduce((sum, bytes) => sum + bytes, 0)
-    if (kept + more > this.#limits.bytes) throw full(`Results of ${kept} bytes are kept`)
+  async #makeSure(store: Store, record: TaskRecord, more: number): Promise<void> {
+    const of = { id: record.id, account: accountIn(record), ended: false, bytes: record.bytes }
+    for (const { id } of roomForBytes(await this.#kept(store), of, more, this.#limits.bytes)) await this.delete(id)
   }
 
-  /** The sizes of what is kept, at most so many. */
-  async #sizes(store: Store, prefix: string, most: number): Promise<readonly number[]> {
-    const sizes: number[] = []
+  /** What is kept, oldest first. */
+  async #kept(store: Store): Promise<readonly Place[]> {
+    const found: Place[] = []
     for (let after: string | undefined; ; ) {
-      const page = await store.scan(prefix, after === undefined ? {} : { after })
-      for (const { value } of page) sizes.push(Number(value))
+      const page = await store.scan(every, after === undefined ? {} : { after })
+      for (const { key, value } of page) found.push(keptAt(key, value))
       after = page.at(-1)?.key
-      if (after === undefined || sizes.length >= most) return sizes
+      if (after === undefined) return found.sort((one, two) => (one.createdAt < two.createdAt ? -1 : 1))
     }
   }
+}
+
+/** A task as it counts when there is no room. */
+interface Place extends KeptTask {
+  readonly createdAt: string
+  readonly runner: string | undefined
+}
+
+/** What decides about a task when there is no room: its size, whether it has ended or who works on it, and its account. */
+function placeText(record: TaskRecord): string {
+  const { bytes, status, runner } = record
+  const state = isTerminal(status) ? 'ended' : runner === undefined ? 'open' : `open/${runner}`
+  return `${bytes} ${state} ${accountIn(record)}`
+}
+
+function keptAt(key: string, value: string): Place {
+  const [, , owner = '', createdAt = '', id = ''] = key.split('/')
+  const [bytes = '0', state = 'open'] = value.split(' ', 2)
+  // Written by an older version: its size alone.
+  const account = value.slice(bytes.length + state.length + 2) || (owner === '~' ? '@' : `=${owner}`)
+  const runner = state.startsWith('open/') ? state.slice('open/'.length) : undefined
+  return { id, createdAt, bytes: Number(bytes), ended: state === 'ended', account, runner }
 }
 
 /** Whoever works on a task looks far more often. */

@@ -1,13 +1,13 @@
 /**
  * Where tasks are kept: plain data, so that a store can hold it; in memory here. A task that has ended never changes again,
- * one whose time is over is absent at once, and a full table refuses new tasks instead of forgetting old ones.
+ * one whose time is over is absent at once, and a full table forgets only what has ended, by the shares in `crowding.ts`.
  */
 import type { Clock } from '../../../core/clock.ts'
-import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import type { InputRequest } from '../input-required/messages.ts'
 import type { CallToolResult } from '../tools/messages.ts'
+import { type KeptTask, roomForBytes, roomForOne } from './crowding.ts'
 import { isTerminal, type TaskStatus } from './messages.ts'
 
 /** A failure as data: its kind is numbered when it is told. */
@@ -22,6 +22,8 @@ export interface TaskRecord {
   readonly id: string
   /** The principal whose it is. Undefined: whoever knows the id. */
   readonly owner: string | undefined
+  /** In whose share it is counted: a user, or the network of whoever did not sign in. Default: its owner. */
+  readonly account?: string
   /** The wire that made it; it is known on no other. */
   readonly revision: RevisionId
   readonly status: TaskStatus
@@ -104,11 +106,11 @@ class MemoryTasks implements TaskTable {
   }
 
   add(record: TaskRecord): void {
-    const { tasks, tasksPerPrincipal } = this.#limits
-    if (this.#tasks.size >= tasks) this.#sweep()
-    if (this.#tasks.size >= tasks) throw full(`${tasks} tasks are kept`)
-    if (record.owner !== undefined && this.#count(record.owner) >= tasksPerPrincipal)
-      throw full(`${tasksPerPrincipal} tasks of yours are kept`)
+    // With fewer than anybody may have nobody has too many.
+    if (this.#tasks.size >= Math.min(this.#limits.tasksPerPrincipal, this.#limits.tasks / 4)) {
+      this.#sweep()
+      for (const { id } of roomForOne(this.#kept(), accountIn(record), this.#limits)) this.delete(id)
+    }
     this.#tasks.set(record.id, { position: ++this.#position, record })
     this.#bytes += record.bytes
   }
@@ -123,10 +125,11 @@ class MemoryTasks implements TaskTable {
     if (entry === undefined || this.#isOver(entry.record) || isTerminal(entry.record.status)) return undefined
     const after = change(entry.record)
     if (after === undefined) return undefined
-    const bytes = this.#bytes - entry.record.bytes + after.bytes
-    if (bytes > this.#limits.bytes && after.bytes > entry.record.bytes) throw full(`Results of ${this.#bytes} bytes are kept`)
+    const more = after.bytes - entry.record.bytes
+    if (more > 0 && this.#bytes + more > this.#limits.bytes)
+      for (const each of roomForBytes(this.#kept(), keptTask(entry.record), more, this.#limits.bytes)) this.delete(each.id)
     entry.record = after
-    this.#bytes = bytes
+    this.#bytes += more
     return after
   }
 
@@ -158,14 +161,16 @@ class MemoryTasks implements TaskTable {
     for (const { record } of [...this.#tasks.values()]) if (this.#isOver(record)) this.delete(record.id)
   }
 
-  #count(owner: string): number {
-    let count = 0
-    for (const { record } of this.#tasks.values()) if (record.owner === owner && !this.#isOver(record)) count++
-    return count
+  /** Oldest first. */
+  #kept(): readonly KeptTask[] {
+    return [...this.#tasks.values()].map(({ record }) => keptTask(record))
   }
 }
 
-/** The refusal of one task, or result, too many. */
-export function full(what: string): McpError {
-  return new McpError('busy', `${what}, which is the limit; wait until some have expired`, { data: { retryAfterMs: 10_000 } })
+export function accountIn({ account, owner }: Pick<TaskRecord, 'account' | 'owner'>): string {
+  return account ?? (owner === undefined ? '@' : `=${owner}`)
+}
+
+function keptTask(record: TaskRecord): KeptTask {
+  return { id: record.id, account: accountIn(record), ended: isTerminal(record.status), bytes: record.bytes }
 }

@@ -169,9 +169,11 @@ function withTextOnly(result: Marked): Wire {
   return { ...without(result, 'structuredContent'), content: [...content, { type: 'text', text: JSON.stringify(value) }] }
 }
 
-/** Before tools had titles, their annotations did. */
+/** Before tools had titles, their annotations did. They have no `_meta`: what hosts of MCP Live look for in it stands beside the name. */
 function titleAsAnnotation(tool: Wire): Wire {
-  const plain = without(tool, 'title', 'outputSchema', '_meta')
+  const featureSet = isRecord(tool['_meta']) ? tool['_meta']['featureSet'] : undefined
+  const kept = typeof featureSet === 'string' ? { featureSet } : {}
+  const plain = { ...without(tool, 'title', 'outputSchema', '_meta'), ...kept }
   if (tool['title'] === undefined) return plain
   return { ...plain, annotations: { title: tool['title'], ...(tool['annotations'] as object | undefined) } }
 }

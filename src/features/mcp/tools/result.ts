@@ -1,5 +1,6 @@
 /** What a handler returned → the canonical result. Plain values are enough; `reply` is for more control. */
 import { Written } from '../../../engine/outcome.ts'
+import { authored, eachAuthored } from '../../../engine/reserved.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
 import { type ContentBlock, isWholeBlock, type TextContent } from '../content/messages.ts'
@@ -20,6 +21,9 @@ export class Reply {
     this.parts = parts
   }
 }
+
+/** A result whose `_meta` is the runtime's own word, or was filtered before. Not for authors. */
+export class RuntimeReply extends Reply {}
 
 /**
  * Spells out a tool's result.
@@ -47,19 +51,21 @@ export function textResult(text: string): CallToolResult {
   return new PlainText(text)
 }
 
-/** A string is text, unless the tool is `valued`: has an output schema; nothing is an empty answer; any other value is structured content with its JSON as text. */
-export function toResult(value: unknown, valued = false): CallToolResult {
+/** A string is text, unless the tool is `valued`: has an output schema; nothing is an empty answer; any other value is structured content with its JSON as text. `server`: how it names itself. */
+export function toResult(value: unknown, server: string, valued = false): CallToolResult {
   if (typeof value === 'string' && !valued) return textResult(value)
   if (value === undefined) return { content: [] }
   if (!(value instanceof Reply)) {
-    if (isWholeBlock(value)) return { content: [value] }
+    if (isWholeBlock(value)) return { content: eachAuthored([value], server) }
     if (!valued && looksSpelledOut(value))
       throw new Misreturned('to spell out a result return reply({ content: […] }), not a plain object with content')
     return { content: jsonText(value), structuredContent: value }
   }
-  const { content, structured, isError, meta } = value.parts
+  const { content, structured, isError, meta: said } = value.parts
+  const meta = value instanceof RuntimeReply ? said : authored(said, server)
+  const blocks = content === undefined ? undefined : eachAuthored(content, server)
   return {
-    content: content === undefined ? (structured === undefined ? [] : jsonText(structured)) : withText(content, structured),
+    content: blocks === undefined ? (structured === undefined ? [] : jsonText(structured)) : withText(blocks, structured),
     ...(structured === undefined ? {} : { structuredContent: structured }),
     ...(isError === undefined ? {} : { isError }),
     ...(meta === undefined ? {} : { _meta: meta }),

@@ -33,11 +33,17 @@ import { toResult } from './result.ts'
 import { isObjectSchema } from './schemas.ts'
 
 export interface ToolFacts {
+  /** The name that people are shown. Default: the name of the tool. */
   readonly title?: string
+  /** What it does and when to use it: the model chooses by it. */
   readonly description?: string
+  /** The arguments, by a schema. */
   readonly input?: Schema
+  /** The structured result, by a schema. */
   readonly output?: Schema
+  /** What it does to the world: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`. */
   readonly annotations?: ToolAnnotations
+  /** Pictures that clients may show beside its name. */
   readonly icons?: readonly Icon[]
   /** Scopes that a caller's token must have, beyond those that every request needs. */
   readonly scopes?: readonly string[]
@@ -59,6 +65,7 @@ export interface ToolFacts {
   readonly state?: 'branch' | 'conflict'
   /** How often one caller may call this tool, instead of the server's common limit. */
   readonly rate?: { readonly perSecond: number; readonly burst?: number }
+  /** Members of `_meta` that are listed with it. */
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
@@ -159,13 +166,13 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
     },
     validate: exchange => validate(exchange.target as ToolEntry<C>, exchange),
     execute: exchange => execute(exchange.target as ToolEntry<C>, exchange, options),
-    finish: (exchange, value) => finish(exchange.target as ToolEntry<C>, value),
+    finish: (exchange, value) => finish(exchange.target as ToolEntry<C>, exchange.engine.info.name, value),
     rescue: (exchange, error) => failed(exchange.target as ToolEntry<C>, exchange, error, options),
     recover: (exchange, error) => {
       const refusal = refusalIn(error)
       // Whoever runs it has to know, whatever its caller is told.
       if (refusal !== undefined && refusal !== error) exchange.engine.trace('store-refused', error, exchange.caller)
-      const problem = refusal ?? (reportsInResult(exchange) ? badArguments(error) : undefined)
+      const problem = refusal ?? (exchange.peer.revision.wrongArguments === 'result' ? badArguments(error) : undefined)
       return problem === undefined ? undefined : failedResult(exchange, problem, options.explain)
     },
   }
@@ -236,7 +243,7 @@ function annotationsOf({ annotations, idempotent }: ToolFacts, extra: ToolAnnota
 function resolve<C>(catalog: Catalog<ToolEntry<C>>, exchange: Exchange): ToolEntry<C> {
   const name = exchange.params['name'] as string
   const entry = catalog.get(name)
-  if (entry === undefined) throw exchange.engine.absent?.(name) ?? unknownTool(name)
+  if (entry === undefined) throw exchange.engine.absent?.('tool', name) ?? unknownTool(name)
   const { caller } = exchange
   if (
     entry.mirrored.length > 0 &&
@@ -277,12 +284,6 @@ function issueText(issues: readonly { readonly path: string; readonly message: s
   return issues.length > 5 ? `${shown.join('; ')}; and ${issues.length - 5} more` : shown.join('; ')
 }
 
-/** From 2025-11-25 on the model gets to see what was wrong with its arguments, and can mend them. */
-function reportsInResult({ peer }: Exchange): boolean {
-  const { id } = peer.revision
-  return id === '2025-11-25' || peer.revision.era === 'request'
-}
-
 function execute<C>(entry: ToolEntry<C>, exchange: Exchange, options: ToolsOptions<C>): Awaitable<unknown> {
   const given = entry.handler(exchange.input as never, options.context(exchange))
   const out = options.stream !== undefined && isGenerator(given) ? options.stream(exchange, given) : given
@@ -306,8 +307,8 @@ function within(timeoutMs: number, name: string, exchange: Exchange, out: Promis
   })
 }
 
-function finish(entry: ToolEntry<never>, value: unknown): Awaitable<CallToolResult> {
-  const result = resultOf(entry, value)
+function finish(entry: ToolEntry<never>, server: string, value: unknown): Awaitable<CallToolResult> {
+  const result = resultOf(entry, server, value)
   if (entry.output === undefined || result.isError === true) return result
   // What older wires wrap in the schema they must wrap in the value, whatever the value is.
   if (!isObjectSchema(entry.output.json)) Object.assign(result, { [wraps]: true })
@@ -315,9 +316,9 @@ function finish(entry: ToolEntry<never>, value: unknown): Awaitable<CallToolResu
   return isThenable(checked) ? checked.then(done => checkedOutput(entry, result, done)) : checkedOutput(entry, result, checked)
 }
 
-function resultOf({ name, output }: ToolEntry<never>, value: unknown): CallToolResult {
+function resultOf({ name, output }: ToolEntry<never>, server: string, value: unknown): CallToolResult {
   try {
-    return toResult(value, output !== undefined)
+    return toResult(value, server, output !== undefined)
   } catch (error) {
     throw misreturned(name, error)
   }

@@ -2,17 +2,16 @@
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { type ElicitResult, elicit, takesElicitation } from '../../mcp/elicitation/messages.ts'
+import { type ElicitResult, elicit, isYesNo, takesElicitation, yesNoForm } from '../../mcp/elicitation/messages.ts'
 import { approvalMs, declined, type ObligedCall, required } from './call.ts'
-import { confirmForm } from './messages.ts'
 import { keep, roundOf, useRound } from './rounds.ts'
 import type { ConfirmationParts } from './server.ts'
 
 /** True: agreed. False: there is no way to ask. Throws where the user did not agree, or the answer is none. */
 export async function askForm(parts: ConfirmationParts, exchange: Exchange, call: ObligedCall): Promise<boolean> {
   if (!takesElicitation(exchange.peer, 'form')) return false
-  const params = { mode: 'form' as const, message: call.text, requestedSchema: confirmForm }
-  const answer = await ask(parts, exchange, call, params, { elicitation: {} }, isFormAnswer)
+  const params = { mode: 'form' as const, message: call.text, requestedSchema: yesNoForm }
+  const answer = await ask(parts, exchange, call, params, { elicitation: {} }, isYesNo)
   if (answer === undefined) return false
   if (answer.action !== 'accept' || answer.content?.['confirm'] !== true) throw declined(call)
   return true
@@ -51,8 +50,4 @@ const unanswered = new Set(['remote', 'timeout', 'invalid-answer', 'invalid-resu
 
 export function isAnswer(value: unknown): value is ElicitResult {
   return isRecord(value) && (value['action'] === 'accept' || value['action'] === 'decline' || value['action'] === 'cancel')
-}
-
-function isFormAnswer(value: unknown): boolean {
-  return isAnswer(value) && (value.action !== 'accept' || typeof value.content?.['confirm'] === 'boolean')
 }

@@ -31,13 +31,6 @@ export interface WireConfirmed {
   readonly user_confirmed: boolean
 }
 
-/** The form that asks: one box to tick. */
-export const confirmForm = {
-  type: 'object',
-  properties: { confirm: { type: 'boolean', title: 'Proceed?' } },
-  required: ['confirm'],
-} as const
-
 export function isRisk(value: unknown): value is Risk {
   return risks.includes(value as Risk)
 }

@@ -8,12 +8,15 @@ import { digestText } from '../../../core/digest.ts'
 import { toMilliseconds } from '../../../core/duration.ts'
 import { problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { accountOf, isNobody } from '../../../engine/owner.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { put, remove } from '../../../stores/ops.ts'
 import type { Entry, Op, Store } from '../../../stores/store.ts'
 import { approvalMs, declined, type ObligedCall, required } from './call.ts'
 import type { ConfirmFacts } from './facts.ts'
-import type { Risk } from './messages.ts'
+import { confirmationExtension, type Risk } from './messages.ts'
+import { refusalOf, type Standing } from './room.ts'
 import type { ConfirmationParts } from './server.ts'
 
 /** A call that waits for a yes or a no. */
@@ -24,8 +27,10 @@ export interface WaitingCall {
   /** What the user of the client would read. */
   readonly message: string
   readonly risk: Risk
-  /** As they came; absent where they are too long to be kept. */
+  /** As they came; absent where they are too long to be kept: what nobody can look at can only be refused. */
   readonly arguments?: Params
+  /** How many characters they have as JSON. */
+  readonly length: number
   /** Who calls, where that is known. */
   readonly principal?: string
   /** What its tool says beside it. */
@@ -37,6 +42,10 @@ export interface WaitingCall {
 
 interface Kept extends Omit<WaitingCall, 'id'> {
   readonly status: 'waiting' | 'approved' | 'refused'
+  /** Whose share of the line it takes. */
+  readonly account?: string
+  /** The call that it is for, where the key does not say so. */
+  readonly binding?: string
   /** Who has answered, as that one is called, and when. */
   readonly by?: string
   readonly answeredAt?: number
@@ -59,8 +68,7 @@ export interface Answered {
 
 /** How long a call stands in line, and a no is remembered. */
 const queueMs = 900_000
-/** Of one caller. */
-const mostWaiting = 100
+/** Characters of arguments that are kept, to be shown whole to whoever is asked. */
 const mostArguments = 16 * 1024
 const lookEveryMs = 250
 const prefix = 'approval/'
@@ -74,12 +82,13 @@ export async function byQueue(
   told: (answered: Answered) => readonly Op[],
 ): Promise<'queue'> {
   const store = await parts.store()
-  const hash = (await digestText(call.binding)).slice(0, 22)
-  const key = `${prefix}${call.owner}/${hash}`
+  const key = await keyOf(exchange, call)
   const until = parts.clock.now() + (facts.wait === undefined ? 0 : toMilliseconds(facts.wait, 'wait'))
   for (;;) {
     const entry = await store.get(key)
     const record = entry === undefined ? undefined : readRecord(entry)
+    if (record?.binding !== undefined && record.binding !== call.binding)
+      throw required(call, 'that approval is for another call', 'Call it again without approval_id')
     if (entry === undefined || record === undefined) {
       await enqueue(parts, store, key, exchange, call, facts)
       continue
@@ -90,21 +99,35 @@ export async function byQueue(
       if ((await store.commit([remove(key, entry.version), ...also])).ok) return 'queue'
       continue
     }
-    if (exchange.cancelled || !(await answered(parts.clock, store, key, entry.version, until, exchange)))
-      throw required(call, 'it waits for approval', 'Call it again once it is approved', { approval_id: idOf(key) })
+    if (!exchange.cancelled && (await answered(parts.clock, store, key, entry.version, until, exchange))) continue
+    const again = isNobody(call.owner) ? `, with approval_id in _meta["${confirmationExtension}"]` : ''
+    throw required(call, 'it waits for approval', `Call it again once it is approved${again}`, { approval_id: idOf(key) })
   }
 }
 
+/**
+ * Where the call stands in line. Of somebody who is not known a name that nobody can guess says which call it is: one that was
+ * given with an earlier refusal, or a new one.
+ */
+async function keyOf({ meta }: Exchange, { owner, binding }: ObligedCall): Promise<string> {
+  if (!isNobody(owner)) return `${prefix}${owner}/${(await digestText(binding)).slice(0, 22)}`
+  const said = meta?.[confirmationExtension]
+  const given = isRecord(said) ? said['approval_id'] : undefined
+  const name = typeof given === 'string' && given.startsWith(`${owner}.`) ? given.slice(owner.length + 1) : undefined
+  return `${prefix}${owner}/${name !== undefined && secret.test(name) ? name : crypto.randomUUID()}`
+}
+
+const secret = /^[\w-]{36}$/
+
 /** All that wait, the oldest first. */
-export async function waiting(store: Store, owner?: string): Promise<readonly WaitingCall[]> {
+export async function waiting(store: Store): Promise<readonly WaitingCall[]> {
   const found: WaitingCall[] = []
-  const within = owner === undefined ? prefix : `${prefix}${owner}/`
   for (let after: string | undefined; ; ) {
-    const page = await store.scan(within, after === undefined ? {} : { after })
+    const page = await store.scan(prefix, after === undefined ? {} : { after })
     for (const entry of page) {
       const record = readRecord(entry)
       if (record?.status !== 'waiting') continue
-      const { status: _, by: __, answeredAt: ___, ...rest } = record
+      const { status: _, by: __, answeredAt: ___, account: ____, binding: _____, ...rest } = record
       found.push({ ...rest, id: idOf(entry.key) })
     }
     after = page.at(-1)?.key
@@ -113,12 +136,13 @@ export async function waiting(store: Store, owner?: string): Promise<readonly Wa
   return found.sort((a, b) => a.askedAt - b.askedAt)
 }
 
-/** False where nothing of that name waits: it is over, or was answered before. */
+/** False where nothing of that name waits: it is over, or was answered before. Throws where it cannot be approved. */
 export async function answer(store: Store, id: string, yes: boolean, { clock, by, audit }: Answerer): Promise<boolean> {
   const at = id.lastIndexOf('.')
   const entry = at <= 0 || id.length > 200 ? undefined : await store.get(`${prefix}${id.slice(0, at)}/${id.slice(at + 1)}`)
   const record = entry === undefined ? undefined : readRecord(entry)
   if (entry === undefined || record?.status !== 'waiting') return false
+  if (yes && record.arguments === undefined) throw unseen(record)
   const outcome = yes ? 'approved' : 'refused'
   const told: Kept = { ...record, status: outcome, answeredAt: clock.now(), ...(by !== undefined && { by }) }
   const more = { ...record.about, by, approval: id }
@@ -128,27 +152,39 @@ export async function answer(store: Store, id: string, yes: boolean, { clock, by
   return (await store.commit(line === undefined ? [answering] : [answering, line])).ok
 }
 
+/** A yes to what nobody could look at would be a yes to anything. */
+function unseen({ tool, length }: Kept): Error {
+  return problem(
+    'PAYLOAD_TOO_LARGE',
+    `This call of ${clip(tool)} cannot be approved: its arguments have ${length} characters, and ${mostArguments} are kept to be shown`,
+    { suggestion: 'Refuse it, and have its caller do it in smaller parts', actor: 'operator', details: { length } },
+  )
+}
+
 async function enqueue(
   { clock }: ConfirmationParts,
   store: Store,
   key: string,
-  { caller }: Exchange,
+  exchange: Exchange,
   call: ObligedCall,
   { about, onWait }: ConfirmFacts,
 ): Promise<void> {
-  if ((await waiting(store, call.owner)).length >= mostWaiting)
-    throw problem('RATE_LIMIT_EXCEEDED', `${mostWaiting} calls of this caller wait for approval`, {
-      suggestion: 'Wait until they are answered',
-      actor: 'operator',
-    })
+  const account = await accountOf(exchange)
+  const { length } = JSON.stringify(call.args)
   const now = clock.now()
+  const refusal = refusalOf(await standing(store), account, about?.['client'], now)
+  if (refusal !== undefined) throw refusal
+  const { caller } = exchange
   const subject = caller.principal?.subject ?? caller.principal?.id
   const record: Kept = {
     status: 'waiting',
+    account,
+    ...(isNobody(call.owner) && { binding: call.binding }),
     tool: call.tool,
     message: call.text,
     risk: call.risk,
-    ...(JSON.stringify(call.args).length <= mostArguments && { arguments: call.args }),
+    ...(length <= mostArguments && { arguments: call.args }),
+    length,
     ...(subject !== undefined && { principal: subject }),
     // What is undefined is left out as it is written.
     ...(about !== undefined && { about: about as Readonly<Record<string, string>> }),
@@ -157,8 +193,19 @@ async function enqueue(
   }
   // Where somebody else was faster, it is the same call.
   const { ok } = await store.commit([put(key, JSON.stringify(record), { ifAbsent: true, ttl: queueMs })])
-  const { status: _, ...shown } = record
+  const { status: _, account: __, binding: ___, ...shown } = record
   if (ok) onWait?.({ ...shown, id: idOf(key) })
+}
+
+/** Who stands in line. */
+async function standing(store: Store): Promise<readonly Standing[]> {
+  const found: Standing[] = []
+  for (const entry of await store.scan(prefix, { limit: 1_000 })) {
+    const record = readRecord(entry)
+    if (record?.status === 'waiting')
+      found.push({ account: record.account ?? '', client: record.about?.['client'], expires: record.expires })
+  }
+  return found
 }
 
 /** Whether the entry is another one now, before the time is over or the caller has gone. */

@@ -315,7 +315,7 @@ describe('where questions travel in results', () => {
     const { last } = await answer(wire, { name: 'ask_more' }, yes)
     const { inputRequests, requestState } = resultOf(last)
     expect(JSON.stringify(inputRequests)).toContain('Really?')
-    const inputResponses = Object.fromEntries(Object.keys(inputRequests as Frame).map(key => [key, { action: 'accept' }]))
+    const inputResponses = Object.fromEntries(Object.keys(inputRequests as Frame).map(key => [key, yes]))
     const retry = { name: 'ask_more', inputResponses, requestState }
     expect(textOf(await wire.ask('tools/call', retry))).toBe('done')
     expect(codeOf(await wire.ask('tools/call', retry))).toBe('CONFIRMATION_REQUIRED')

@@ -275,7 +275,7 @@ describe.each(places)('what calls cost at %s on %s', (revision, kind) => {
       await ctx.confirm('Shall it be bought?')
       return done('quote')
     })
-    const yes = { action: 'accept', content: {} }
+    const yes = { action: 'accept', content: { confirm: true } }
     const capabilities = { ...knows, elicitation: {} }
     const answers = { 'elicitation/create': () => yes }
     const wire = await speak(server, revision, { capabilities, principal: 'ann', answers })

@@ -5,6 +5,7 @@
 import { contentDigest } from '../../../core/artifact.ts'
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log-trace.ts'
+import { Shares } from '../../../core/share.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Blob, BlobDraft, Blobs } from '../../../stores/blobs.ts'
 import { put, remove } from '../../../stores/ops.ts'
@@ -26,6 +27,8 @@ interface Half {
   /** The draft, and how much of it is surely there. */
   readonly id: string
   readonly size: number
+  /** Whose share of those that are kept it takes. */
+  readonly account?: string
   readonly etag?: string
   /** All of it was here, and was checked. */
   readonly whole?: true
@@ -70,7 +73,7 @@ export class Attempts {
   }
 
   /** Only what the same caller has fetched from the same place: what others sent under this digest says nothing before its end. */
-  async begin(owner: string, origin: string, { digest, size }: Fetchable): Promise<Attempt> {
+  async begin(owner: string, account: string, origin: string, { digest, size }: Fetchable): Promise<Attempt> {
     const { store, blobs, ledger } = this.#parts
     if (blobs.drafts === undefined) return this.#attempt(await newDraft(blobs, ledger()))
     const name = await contentDigest(new TextEncoder().encode(JSON.stringify([owner, origin, digest, size])))
@@ -81,9 +84,9 @@ export class Attempts {
     const whole = half?.whole === true && (await this.#has(digest))
     const draft = await blobs.drafts.begin(half)
     if (half?.before !== undefined) await blobs.drafts.discard(half.before)
-    const record = new HalfRecord(this.#parts, key, entry, half, draft)
-    const kept = (entry !== undefined || (await this.#room())) && (await record.write(draft.size, whole))
-    return this.#attempt(draft, kept ? record : undefined, half, whole)
+    const record = new HalfRecord(this.#parts, key, entry, half, draft, account)
+    const kept = (entry !== undefined || (await this.#fits(account, 1))) && (await record.write(draft.size, whole))
+    return this.#attempt(draft, kept ? record : undefined, half, whole, account)
   }
 
   /** Removes those that are over; gives whether there are others. */
@@ -101,7 +104,7 @@ export class Attempts {
     return over < all.length
   }
 
-  #attempt(draft: BlobDraft, record?: HalfRecord, half?: Half, whole = false): Attempt {
+  #attempt(draft: BlobDraft, record?: HalfRecord, half?: Half, whole = false, account = ''): Attempt {
     const { blobs } = this.#parts
     const discard = async (): Promise<void> => {
       this.#live.delete(draft.id)
@@ -124,7 +127,7 @@ export class Attempts {
       },
       leave: async () => {
         this.#live.delete(draft.id)
-        if (record?.kept !== true || !(await this.#affordable())) await discard()
+        if (record?.kept !== true || !(await this.#fits(account, 0))) await discard()
       },
       discard,
       end: discard,
@@ -137,13 +140,11 @@ export class Attempts {
     return found !== undefined
   }
 
-  async #affordable(): Promise<boolean> {
-    const all = await this.#parts.store.scan(prefix)
-    return all.reduce((sum, entry) => sum + readHalf(entry).size, 0) <= mostBytes
-  }
-
-  async #room(): Promise<boolean> {
-    return (await this.#parts.store.scan(prefix, { limit: most })).length < most
+  /** Whether so many more of an account may be kept, by their number and by what they take. */
+  async #fits(account: string, records: number): Promise<boolean> {
+    const shares = new Shares({ records: most, length: mostBytes })
+    for (const half of (await this.#parts.store.scan(prefix)).map(readHalf)) shares.add(half.account ?? '', 1, half.size)
+    return shares.fits(account, { records, length: 0 }) && shares.left(account).length > 0
   }
 }
 
@@ -153,11 +154,20 @@ class HalfRecord {
   readonly #parts: AttemptsParts
   readonly #key: string
   readonly #id: string
+  readonly #account: string
   #version: number | undefined
   #etag: string | undefined
   #kept = true
 
-  constructor(parts: AttemptsParts, key: string, entry: Entry | undefined, half: Half | undefined, draft: BlobDraft) {
+  constructor(
+    parts: AttemptsParts,
+    key: string,
+    entry: Entry | undefined,
+    half: Half | undefined,
+    draft: BlobDraft,
+    account: string,
+  ) {
+    this.#account = account
     this.#parts = parts
     this.#key = key
     this.#version = entry?.version
@@ -187,6 +197,7 @@ class HalfRecord {
     const half: Half = {
       id: this.#id,
       size,
+      account: this.#account,
       ...(this.#etag === undefined ? {} : { etag: this.#etag }),
       ...(whole ? { whole } : {}),
       ...(this.before === undefined ? {} : { before: this.before }),

@@ -257,7 +257,10 @@ describe.each(storeKinds)('references on %s', kind => {
       await clock.advance(60_000)
       expect(readdirSync(blobs)).toEqual(['incoming'])
     })
-    expect(await store.scan('reference')).toMatchObject([{ key: 'reference-count', value: '0' }])
+    expect(await store.scan('reference')).toMatchObject([
+      { key: 'reference-bytes', value: '0' },
+      { key: 'reference-count', value: '0' },
+    ])
   })
 })
 
@@ -271,7 +274,7 @@ it('E9-7: a reference that there is no place for leaves no content behind', asyn
   await server.listen()
   const client = await connectInMemory(server)
   await referenceFrom(client)
-  expect((await client.callTool('large')).problem?.code).toBe('SERVER_UNAVAILABLE')
+  expect((await client.callTool('large')).problem?.code).toBe('QUOTA_EXHAUSTED')
   expect(readdirSync(blobs)).toHaveLength(2)
   expect(readdirSync(join(blobs, 'incoming'))).toEqual([])
 })

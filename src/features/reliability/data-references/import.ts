@@ -16,6 +16,7 @@ export interface ImportOptions {
   readonly maxBytes?: number
   /** Told how much has come, and of how much. */
   readonly progress?: (bytes: number, total: number) => void
+  /** Ends the import. */
   readonly signal?: AbortSignal
 }
 
@@ -47,14 +48,14 @@ export class Importer {
   }
 
   /** What an earlier attempt of the same caller has brought is not fetched again, also when its process has ended. */
-  async take(owner: string, given: unknown, options: ImportOptions): Promise<Imported> {
+  async take(owner: string, account: string, given: unknown, options: ImportOptions): Promise<Imported> {
     const { ledger, attempts, maxBytes: most } = this.#parts
     const { maxBytes = most, progress } = options
     const reference = readReference(given)
     const url = this.#allowed(reference)
     if (reference.size > maxBytes) throw tooLarge(reference.size, maxBytes)
     const reach = await this.#parts.reach(url)
-    const begin = (): Promise<Attempt> => attempts.begin(owner, url.origin, reference)
+    const begin = (): Promise<Attempt> => attempts.begin(owner, account, url.origin, reference)
     let attempt = await begin()
     if (attempt.whole) progress?.(reference.size, reference.size)
     else if (!(await this.#fetched(attempt, reference, reach, options))) {
@@ -65,7 +66,7 @@ export class Importer {
     }
     const used = attempt
     try {
-      const release = await ledger.hold(reference.digest, holdMs, () => used.publish())
+      const release = await ledger.hold(reference.digest, reference.size, account, holdMs, () => used.publish())
       return this.#imported(reference, () => release().finally(() => used.end()))
     } catch (error) {
       await used.discard()

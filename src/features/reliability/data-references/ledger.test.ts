@@ -7,12 +7,12 @@ function world(most = 10) {
   const clock = fakeClock()
   const store = memoryStore({ now: clock.now })
   const blobs = memoryBlobs()
-  const ledger = new Ledger({ store, blobs, clock, trace: () => undefined, most })
+  const ledger = new Ledger({ store, blobs, clock, trace: () => undefined, most, bytes: 1_000 })
   // The first look, for what an earlier life has left.
   clock.advance(0)
   const keep = async (id: string, text: string, ms: number): Promise<string> => {
     const { digest, size } = await blobs.put(new Blob([text]).stream())
-    const kept = { id, digest, size, mime: 'text/plain', name: id, owner: 'me', expires: clock.now() + ms }
+    const kept = { id, digest, size, mime: 'text/plain', name: id, owner: 'me', account: 'me', expires: clock.now() + ms }
     await ledger.add(kept, async () => undefined)
     return digest
   }
@@ -38,7 +38,7 @@ it('a content goes when the last reference to it is over, and not before', async
 it('there are never more than the most, and what was refused leaves no content', async () => {
   const { ledger, keep } = world(1)
   await keep('one', 'first', 1_000)
-  await expect(keep('two', 'second', 1_000)).rejects.toMatchObject({ code: 'SERVER_UNAVAILABLE' })
+  await expect(keep('two', 'second', 1_000)).rejects.toMatchObject({ code: 'QUOTA_EXHAUSTED' })
   expect(await ledger.find('two')).toBeUndefined()
   expect((await ledger.find('one'))?.name).toBe('one')
   ledger.close()

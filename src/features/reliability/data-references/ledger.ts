@@ -4,11 +4,12 @@
  */
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log-trace.ts'
-import { problem } from '../../../core/problem.ts'
+import { type Problem, problem } from '../../../core/problem.ts'
+import { leftOf, quotaExhausted } from '../../../core/share.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Blobs } from '../../../stores/blobs.ts'
 import { add, check, put, remove } from '../../../stores/ops.ts'
-import type { Op, Store } from '../../../stores/store.ts'
+import type { Entry, Op, Store } from '../../../stores/store.ts'
 
 export interface Kept {
   readonly id: string
@@ -17,6 +18,8 @@ export interface Kept {
   readonly mime: string
   readonly name: string
   readonly owner: string
+  /** Whose share it counts against. */
+  readonly account: string
   /** Milliseconds since the epoch. */
   readonly expires: number
   /** The grant that it ends with, and whose that is. */
@@ -29,7 +32,9 @@ export interface LedgerParts {
   readonly blobs: Blobs
   readonly clock: Clock
   readonly trace: Trace
+  /** References, and bytes of their contents, in all. */
   readonly most: number
+  readonly bytes: number
   /** What else is looked after from time to time; gives whether there is anything left that will be over one day. */
   readonly beside?: () => Promise<boolean>
 }
@@ -42,6 +47,7 @@ const dropMs = 30_000
 const waits = 50
 const waitMs = 100
 const count = 'reference-count'
+const bytes = 'reference-bytes'
 const due = 'reference-due/'
 
 export class Ledger {
@@ -67,15 +73,34 @@ export class Ledger {
     const ttl = Math.max(1, kept.expires - this.#parts.clock.now())
     // A step may have been taken back while it ran.
     const own = [check(undoneKey(kept.id), undefined), put(keptKey(kept.id), JSON.stringify(kept), { ttl })]
-    await this.#hold(kept.digest, kept.id, kept.expires, own, publish)
+    await this.#hold(kept, own, publish)
   }
 
   /** Keeps a content for so long without a reference to it. Gives what lets it go. */
-  async hold(digest: string, ms: number, publish: Publish): Promise<() => Promise<void>> {
-    const id = crypto.randomUUID()
-    const expires = this.#parts.clock.now() + ms
-    await this.#hold(digest, id, expires, [], publish)
-    return () => this.#release(dueKey(expires, id), id, digest)
+  async hold(digest: string, size: number, account: string, ms: number, publish: Publish): Promise<() => Promise<void>> {
+    const held: Held = { digest, size, account, id: crypto.randomUUID(), expires: this.#parts.clock.now() + ms }
+    await this.#hold(held, [], publish)
+    return () => this.#release(dueKey(held.expires, held.id), held.id, noteOf(held))
+  }
+
+  /** Bytes that an account may still keep. Refuses where that is nothing. */
+  async left(account: string): Promise<number> {
+    const { store, most, bytes: mostBytes } = this.#parts
+    const names = [count, `${count}/${account}`, bytes, `${bytes}/${account}`]
+    const [all = 0, mine = 0, allBytes = 0, myBytes = 0] = await Promise.all(
+      names.map(async name => numberOf(await store.get(name))),
+    )
+    const left = leftOf(mostBytes, allBytes, myBytes)
+    if (leftOf(most, all, mine) > 0 && left > 0) return left
+    throw this.full(mine, myBytes, await this.#soonest(account))
+  }
+
+  full(records: number, length: number, waitMs?: number): Problem {
+    return quotaExhausted(
+      `contents given by reference (${records} of ${length} bytes)`,
+      waitMs,
+      'Wait until some of yours have expired; the operator can raise references.most and references.totalBytes',
+    )
   }
 
   /** What takes a reference back, or keeps it from being made. */
@@ -104,9 +129,16 @@ export class Ledger {
     this.#timer?.()
   }
 
-  async #hold(digest: string, id: string, expires: number, own: readonly Op[], publish: Publish): Promise<void> {
+  async #hold(held: Held, own: readonly Op[], publish: Publish): Promise<void> {
     const { store, most } = this.#parts
-    const ops = [...own, put(ofPrefix(digest) + id, ''), put(dueKey(expires, id), digest), add(count, 1, { max: most })]
+    const { digest, id, size, expires } = held
+    if (size > (await this.left(held.account))) throw this.full(0, size, await this.#soonest(held.account))
+    const ops = [
+      ...own,
+      put(ofPrefix(digest) + id, ''),
+      put(dueKey(expires, id), noteOf(held)),
+      ...counting(held, 1, { max: most }),
+    ]
     if (!(await store.commit(ops)).ok)
       throw problem('SERVER_UNAVAILABLE', `The reference could not be kept: there are ${most}, or its transaction is over`, {
         suggestion: 'Try again when some have expired',
@@ -160,14 +192,59 @@ export class Ledger {
     }
   }
 
-  async #release(key: string, id: string, digest: string): Promise<void> {
+  /** After how long the first of an account is over, as far as that is near. */
+  async #soonest(account: string): Promise<number | undefined> {
+    const { store, clock } = this.#parts
+    const first = (await store.scan(due)).find(({ value }) => value.endsWith(` ${account}`))
+    return first === undefined ? undefined : Number(first.key.slice(due.length).split('/', 1)[0]) - clock.now()
+  }
+
+  async #release(key: string, id: string, note: string): Promise<void> {
     const { store } = this.#parts
     const entry = await store.get(key)
     if (entry === undefined) return
-    const ops = [remove(key, entry.version), remove(ofPrefix(digest) + id), remove(keptKey(id)), add(count, -1, { min: 0 })]
+    const [digest = '', size = '0', account] = note.split(' ')
+    const ops = [
+      remove(key, entry.version),
+      remove(ofPrefix(digest) + id),
+      remove(keptKey(id)),
+      ...(account === undefined ? [add(count, -1)] : counting({ size: Number(size), account }, -1)),
+    ]
     // Another process may be at it.
-    if ((await store.commit(ops)).ok) await this.drop(digest)
+    if (!(await store.commit(ops)).ok) return
+    if (account !== undefined) await this.#forget(account)
+    await this.drop(digest)
   }
+
+  /** Counters of accounts that have nothing any more would stay for ever. */
+  async #forget(account: string): Promise<void> {
+    const { store } = this.#parts
+    for (const name of [`${count}/${account}`, `${bytes}/${account}`]) {
+      const entry = await store.get(name)
+      if (entry?.value === '0') await store.commit([remove(name, entry.version)])
+    }
+  }
+}
+
+/** A content that is needed until then. */
+type Held = Pick<Kept, 'id' | 'digest' | 'size' | 'account' | 'expires'>
+
+/** What is written down of it, so that it can be counted off again. */
+function noteOf({ digest, size, account }: Held): string {
+  return `${digest} ${size} ${account}`
+}
+
+/** Of all, and of its account. */
+function counting(
+  { size, account }: Pick<Held, 'size' | 'account'>,
+  by: 1 | -1,
+  bound?: { readonly max: number },
+): readonly Op[] {
+  return [add(count, by, bound), add(`${count}/${account}`, by), add(bytes, by * size), add(`${bytes}/${account}`, by * size)]
+}
+
+function numberOf(entry: Entry | undefined): number {
+  return Math.max(0, Number(entry?.value ?? 0))
 }
 
 const padded = (ms: number): string => String(Math.ceil(ms)).padStart(16, '0')

@@ -93,7 +93,9 @@ export function dataReference(block: unknown): DataReference | undefined {
   if (!isRecord(block)) return undefined
   const meta = isRecord(block['_meta']) ? block['_meta'] : {}
   const found = Object.hasOwn(meta, referencesExtension) ? meta[referencesExtension] : undefined
-  return isReference(found) ? found : isReference(block) ? block : undefined
+  if (!isReference(found)) return isReference(block) ? block : undefined
+  // One that carries another one is neither: whoever judges it by the one would let the other pass.
+  return isReference(block) ? undefined : found
 }
 
 function isReference(value: unknown): value is DataReference {

@@ -28,8 +28,10 @@ export interface ReferencesOptions {
   readonly ttl?: Duration
   /** The largest content that is given or imported. Default 1 GiB. */
   readonly maxBytes?: number
-  /** How many references there may be at once. Default 10,000. */
+  /** How many references there may be at once, in all. Default 10,000. One caller may hold as many as are still free. */
   readonly most?: number
+  /** Bytes of all contents, shared in the same way. Default 16 GiB; where they are kept in memory, 64 MiB. */
+  readonly totalBytes?: number
   /** How many may be read at the same time. Default 64. */
   readonly transfers?: number
   /** For clients that know no references: up to here a content is given whole. Default 64 KiB. */
@@ -45,7 +47,9 @@ export interface ReferenceOptions {
   readonly mime?: string
   /** What it is called, for people. Default `data`. */
   readonly name?: string
+  /** What the data is, in a sentence. */
   readonly description?: string
+  /** How long it can be read. */
   readonly ttl?: Duration
 }
 

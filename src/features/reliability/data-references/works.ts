@@ -2,10 +2,11 @@
 import { isMime } from '../../../core/artifact.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
+import { endOfLife } from '../../../core/lifetime.ts'
 import { problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
-import { ownerOf } from '../../../engine/owner.ts'
+import { accountOf, ownerOf } from '../../../engine/owner.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { BlobDraft, Blobs } from '../../../stores/blobs.ts'
@@ -31,6 +32,7 @@ export interface WorksParts extends Omit<ReferencesParts, 'blobs'> {
 /** As long as the longest signed addresses elsewhere. */
 const longestMs = 7 * 86_400_000
 const defaultBytes = 1024 ** 3
+const defaultTotal = 16 * 1024 ** 3
 const kind = 'reference/1'
 
 export class References {
@@ -43,9 +45,10 @@ export class References {
 
   constructor(parts: WorksParts) {
     const { opened: store, blobs, clock, trace, most = 10_000, maxBytes = defaultBytes } = parts
+    const bytes = parts.totalBytes ?? blobs.capacity ?? defaultTotal
     this.#parts = parts
     const attempts = new Attempts({ store, blobs, clock, trace, ledger: () => this.#ledger })
-    this.#ledger = new Ledger({ store, blobs, clock, trace, most, beside: () => attempts.sweep() })
+    this.#ledger = new Ledger({ store, blobs, clock, trace, most, bytes, beside: () => attempts.sweep() })
     this.#importer = new Importer({ ...parts, ledger: this.#ledger, attempts, maxBytes })
   }
 
@@ -57,15 +60,18 @@ export class References {
     if (!isMime(mime)) throw new TypeError(`"${clip(mime)}" is no media type: write type/subtype`)
     const ttlMs = this.#ttl(ttl)
     await this.#parts.admit(exchange)
+    const account = await accountOf(exchange)
+    const left = await this.#ledger.left(account)
     const draft = await newDraft(this.#parts.blobs, this.#ledger)
     try {
-      const blob = await this.#put(draft, source())
+      const blob = await this.#put(draft, source(), left)
       const kept: Kept = {
         id: crypto.randomUUID(),
         ...blob,
         mime,
         name,
         owner: await ownerOf(exchange),
+        account,
         expires: this.#ends(exchange, ttlMs),
         ...(exchange.admission === undefined ? {} : { grant: exchange.admission.id, by: exchange.admission.owner }),
       }
@@ -79,7 +85,7 @@ export class References {
 
   async take(exchange: Exchange, reference: unknown, options: ImportOptions): Promise<Imported> {
     const signal = options.signal ?? exchange.signal
-    return this.#importer.take(await ownerOf(exchange), reference, { ...options, signal })
+    return this.#importer.take(await ownerOf(exchange), await accountOf(exchange), reference, { ...options, signal })
   }
 
   /** Whatever is wrong with an address, it is answered the same. */
@@ -145,16 +151,16 @@ export class References {
 
   /** Nothing that a caller was given outlives what it was allowed by. */
   #ends(exchange: Exchange, ttlMs: number): number {
-    const ends = [this.#parts.clock.now() + ttlMs, exchange.admission?.expires, exchange.caller.principal?.expiresAt]
-    return Math.min(...ends.filter(end => end !== undefined))
+    return endOfLife(this.#parts.clock.now(), ttlMs, exchange.admission?.expires, exchange.caller.principal?.expiresAt)
   }
 
-  async #put(draft: BlobDraft, source: ReadableStream<Uint8Array>): Promise<{ digest: string; size: number }> {
+  async #put(draft: BlobDraft, source: ReadableStream<Uint8Array>, left: number): Promise<{ digest: string; size: number }> {
     const { maxBytes = defaultBytes } = this.#parts
     try {
-      return await draft.append(source, { bytes: maxBytes })
+      return await draft.append(source, { bytes: Math.min(maxBytes, left) })
     } catch (error) {
       if (!(error instanceof StoreError) || error.kind !== 'full') throw error
+      if (left < maxBytes) throw this.#ledger.full(0, left)
       throw problem('PAYLOAD_TOO_LARGE', error.message, {
         suggestion: 'Give less at once, or let the operator raise references.maxBytes or give a folder for references.blobs',
         actor: 'operator',

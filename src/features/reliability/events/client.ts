@@ -18,11 +18,13 @@ import {
 export {
   eventsExtension,
   hearingEvents,
+  listEvents,
   pollEvents,
   subscribeEvents,
   unsubscribeEvents,
   type WireBookmark,
   type WireEvent,
+  type WireEventType,
   type WirePolled,
   type WireSubscribed,
   type WireSubscription,

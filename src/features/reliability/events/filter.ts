@@ -9,12 +9,16 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 const depth = 5
 const conditions = 64
 const alternatives = 100
+/** Characters of its JSON text: it is kept for as long as its subscription. */
+const longest = 16 * 1024
 
 /** Why a filter cannot be used; undefined where it can. `schemas`: what the payloads of the events look like. */
 export function filterFault(filter: Params, schemas: readonly (JsonSchema | undefined)[]): string | undefined {
   const count = { left: conditions }
   const fault = faultIn(filter, depth, count)
   if (fault !== undefined) return fault
+  const { length } = JSON.stringify(filter)
+  if (length > longest) return `filter: it has ${length} characters; the limit is ${longest}`
   for (const field of Object.keys(filter)) {
     const known = schemas.map(fieldsOf)
     if (known.some(fields => fields === undefined || fields.includes(field))) continue

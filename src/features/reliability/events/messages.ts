@@ -120,6 +120,13 @@ export const subscription = object({
 const toServer = { to: 'server', in: officialIds, extension: eventsExtension, declares: hearingEvents } as const
 const toClient = { to: 'client', in: officialIds } as const
 
+/** What there is to subscribe to, for this caller. */
+export const listEvents = request<{ readonly events: readonly WireEventType[] }>()({
+  ...toServer,
+  name: 'event/list',
+  params: object({}),
+})
+
 export const subscribeEvents = request<WireSubscribed>()({ ...toServer, name: 'event/subscribe', params: subscription })
 
 export const unsubscribeEvents = request<{ readonly subscription_id: string; readonly status: 'cancelled' }>()({

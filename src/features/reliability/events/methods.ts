@@ -3,19 +3,23 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
+import type { Revision } from '../../../revisions/revision.ts'
+import { describeEvents } from './describe.ts'
 import { filterFault } from './filter.ts'
-import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
+import type { WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import { conversationOutlet, listenOutlet } from './outlet.ts'
 import type { Polled } from './polled.ts'
 import type { EventsParts, EventsSettings } from './server.ts'
 import type { SessionBooks } from './session.ts'
 import type { Subscription } from './subscription.ts'
-import { denial, hearable, isSomebody, ownerIn, readWish } from './wish.ts'
+import { denial, hearable, isSomebody, ownerIn, readWish, tellsTo } from './wish.ts'
 import type { Works } from './works.ts'
 
 export interface MethodParts extends EventsParts {
   readonly settings: EventsSettings
   readonly books: SessionBooks
+  /** The ways that there are to hear of events on a wire. */
+  readonly delivery: (revision: Revision) => readonly WireDelivery[]
 }
 
 type Answer = (works: Works, parts: MethodParts, exchange: Exchange) => Promise<unknown>
@@ -99,7 +103,7 @@ const poll: Answer = async (works, parts, exchange): Promise<WirePolled> => {
         )
   if (fault !== undefined) throw new McpError('invalid-params', `params.${fault}`)
   return works.poll(
-    { owner, events: new Set(heard.map(({ name }) => name)), filter: wanted },
+    { owner, events: new Set(heard.map(({ name }) => name)), filter: wanted, tells: tellsTo(parts, exchange) },
     id ?? '',
     cursor ?? named?.cursor,
     limit,
@@ -120,7 +124,14 @@ interface Named {
   readonly cursor?: string
 }
 
-export const methods = { subscribe, unsubscribe, poll }
+/** Those that the caller would be given; nobody learns of others by their absence. */
+const list: Answer = async (_, parts, exchange) => {
+  const names = parts.events.snapshot.entries.map(({ name }) => name)
+  const { heard } = await hearable({ ...parts, now: parts.clock.now }, exchange, names)
+  return { events: describeEvents(heard, parts.delivery(exchange.peer.revision)) }
+}
+
+export const methods = { list, subscribe, unsubscribe, poll }
 
 interface PollParams {
   readonly subscription_id?: string

@@ -29,6 +29,7 @@ import {
 import {
   eventsExtension,
   hearingEvents,
+  listEvents,
   pollEvents,
   subscribeEvents,
   subscription as subscriptionShape,
@@ -69,8 +70,8 @@ export interface EventsParts {
   readonly clock: Clock
   readonly trace: Trace
   readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
-  /** To whom it is not shown, for him it is not there. */
-  readonly shows: (asker: Asker, name: string) => boolean
+  /** To whom it is not shown, for him it is not there. With a payload: whether this one is told to him. */
+  readonly shows: (asker: Asker, name: string, payload?: Params) => boolean
   /** Runs something as a part of a step of a unit of work, and tells in which step something runs. */
   readonly steps: Steps
   /** The content of these resources is another one now. */
@@ -119,6 +120,8 @@ export interface EventsServer {
     readonly member: string
     open(exchange: Exchange, wanted: unknown, send: Send): Promise<Listening | undefined>
   }
+  /** The writes that tell one owner, by its key, of something that the runtime itself has done: they go with what they tell of. */
+  announcing(name: string, payload: Params, owner: string): Promise<readonly Op[]>
   /** The writes that take back what a step of a unit of work has told. */
   undo(place: string): Promise<readonly Op[]>
   /** Ends all subscriptions in good order. */
@@ -166,16 +169,18 @@ export function eventsServer(parts: EventsParts, options: EventsOptions = {}): E
     run: ({ step }, next) => parts.steps.within(step, next),
   }
   events.onChange(() => lazy.loaded?.changed())
-  const run = async (exchange: Exchange, method: 'subscribe' | 'unsubscribe' | 'poll'): Promise<unknown> => {
+  // Where each request stands alone a listen has a way back; elsewhere only what lasts has one.
+  const delivery = ({ era }: Revision): readonly WireDelivery[] =>
+    settings.push && (era === 'request' || parts.sessions) ? ['push', 'poll'] : ['poll']
+  const run = async (exchange: Exchange, method: 'list' | 'subscribe' | 'unsubscribe' | 'poll'): Promise<unknown> => {
     const [{ methods }, works] = await Promise.all([import('./methods.ts'), lazy.load()])
-    return methods[method](works, { ...parts, settings, books }, exchange)
+    return methods[method](works, { ...parts, settings, books, delivery }, exchange)
   }
   return {
     catalog: events,
     compile: (name, facts) => compileEvent(name, facts, parts.expand),
     emit: emitter(parts, lazy),
-    // Where each request stands alone a listen has a way back; elsewhere only what lasts has one.
-    delivery: ({ era }) => (settings.push && (era === 'request' || parts.sessions) ? ['push', 'poll'] : ['poll']),
+    delivery,
     heard: conversation => {
       const { peer, session } = conversation
       if (!offered() || peer === undefined || session === undefined || declared(peer, eventsExtension) === undefined) return
@@ -189,13 +194,16 @@ export function eventsServer(parts: EventsParts, options: EventsOptions = {}): E
         if (!offered()) return undefined
         const wishes = checkWishes(wanted)
         const [{ listen }, works] = await Promise.all([import('./methods.ts'), lazy.load()])
-        return listen(works, { ...parts, settings, books }, exchange, wishes, send)
+        return listen(works, { ...parts, settings, books, delivery }, exchange, wishes, send)
       },
     },
+    announcing: async (name, payload, owner) =>
+      events.get(name) === undefined ? [] : [(await lazy.load()).publishing(name, payload, owner)],
     undo: async place => (offered() ? (await lazy.load()).undo(place) : []),
     close: () => lazy.close(),
     side: {
       handlers: [
+        [listEvents, { offered, execute: (exchange: Exchange) => run(exchange, 'list') }],
         [subscribeEvents, { offered, execute: (exchange: Exchange) => run(exchange, 'subscribe') }],
         [unsubscribeEvents, { offered, execute: (exchange: Exchange) => run(exchange, 'unsubscribe') }],
         [pollEvents, { offered, execute: (exchange: Exchange) => run(exchange, 'poll') }],

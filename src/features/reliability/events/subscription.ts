@@ -17,8 +17,12 @@ export interface Wish {
   readonly id: string
   /** The key of whoever it belongs to. */
   readonly owner: string
+  /** Whose share of the table it takes. */
+  readonly account: string
   readonly events: ReadonlySet<string>
   readonly filter: Params | undefined
+  /** Whether one event is told to whoever it belongs to. */
+  readonly tells: (name: string, payload: Params) => boolean
 }
 
 export interface SubscriptionParts {
@@ -209,10 +213,11 @@ export class Subscription {
 }
 
 /** Whether an occurrence is for a subscription, or a poll. */
-export function wants({ events, filter, owner }: Omit<Wish, 'id'>, { name, data }: Occurrence): boolean {
+export function wants({ events, filter, owner, tells }: Omit<Wish, 'id' | 'account'>, { name, data }: Occurrence): boolean {
   if (!events.has(name)) return false
   const { owner: only, payload } = data as EventData
-  return (only === undefined || only === owner) && (filter === undefined || agrees(filter, payload))
+  if (only !== undefined && only !== owner) return false
+  return (filter === undefined || agrees(filter, payload)) && tells(name, payload)
 }
 
 type Common = Omit<WireEvent, 'type' | 'subscription_id' | 'previous_cursor'>

@@ -1,5 +1,7 @@
 /** The subscriptions that are open in this process, by owner and id, and by what they wait for. */
 import { canonicalJson } from '../../../core/digest.ts'
+import { leftOf } from '../../../core/share.ts'
+import { Tally } from '../../../core/tally.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Outlet } from './outlet.ts'
 import type { Subscription, Wish } from './subscription.ts'
@@ -21,6 +23,8 @@ export class Table {
   readonly #owners = new Map<string, Map<string, Subscription>>()
   readonly #names = new Map<string, Set<Subscription>>()
   readonly #all = new Set<Subscription>()
+  /** How many each account has: those who are not known are as many owners as they like. */
+  readonly #accounts = new Tally<string>()
   /** Those whose right may end before they do. */
   readonly guarded = new Set<Subscription>()
 
@@ -58,21 +62,25 @@ export class Table {
     }
     if ((this.#owners.get(wish.owner)?.size ?? 0) >= perCaller)
       return `You have ${perCaller} event subscriptions, which is the limit (events.perCaller); end one, or ask for more events in one`
+    const mine = this.#accounts.of(wish.account)
+    if (mine > 0 && leftOf(total, this.size, mine) === 0)
+      return `You have ${mine} event subscriptions, which is your share of those that can be open (events.total); end one, or try again later`
     if (this.size >= total) return `${total} event subscriptions are open, which is the limit (events.total); try again later`
     return undefined
   }
 
   add(subscription: Subscription, guarded: boolean): void {
-    const { owner, id, events } = subscription.wish
+    const { owner, account, id, events } = subscription.wish
     this.#all.add(subscription)
+    this.#accounts.add(account, 1)
     this.#owners.set(owner, (this.#owners.get(owner) ?? new Map()).set(id, subscription))
     for (const event of events) this.#names.set(event, (this.#names.get(event) ?? new Set()).add(subscription))
     if (guarded) this.guarded.add(subscription)
   }
 
   delete(subscription: Subscription): void {
-    const { owner, id, events } = subscription.wish
-    this.#all.delete(subscription)
+    const { owner, account, id, events } = subscription.wish
+    if (this.#all.delete(subscription)) this.#accounts.add(account, -1)
     this.guarded.delete(subscription)
     const ids = this.#owners.get(owner)
     if (ids?.get(id) === subscription) ids.delete(id)

@@ -1,9 +1,10 @@
 /** What a client asks to hear, held against what there is and what it may hear: a wish that is granted, or an answer that says why not. */
 import type { Catalog } from '../../../core/catalog.ts'
+import { endOfLife, lifetimeOfSeconds } from '../../../core/lifetime.ts'
 import type { Asker } from '../../../engine/exchange.ts'
-import { isNobody, ownerOf } from '../../../engine/owner.ts'
+import { accountOf, isNobody, ownerOf } from '../../../engine/owner.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Awaitable } from '../../../jsonrpc/message.ts'
+import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { EventEntry } from './entry.ts'
 import { filterFault } from './filter.ts'
 import type { WireSubscribed, WireSubscription } from './messages.ts'
@@ -21,7 +22,7 @@ export interface WishParts {
   readonly events: Catalog<EventEntry>
   readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
   /** To whom it is not shown, for him it is not there. */
-  readonly shows: (asker: Asker, name: string) => boolean
+  readonly shows: (asker: Asker, name: string, payload?: Params) => boolean
   readonly settings: { readonly ttlMs: number }
   readonly now: () => number
 }
@@ -78,7 +79,14 @@ export async function readWish(
   if (ttl !== undefined && ttl <= 0) return deny('ttl_seconds: give a number above 0')
   const expires = expiryOf(parts, asker, ttl)
   return {
-    wish: { id, owner, events: new Set(heard.map(({ name }) => name)), filter: wire.filter },
+    wish: {
+      id,
+      owner,
+      account: await accountOf(asker),
+      events: new Set(heard.map(({ name }) => name)),
+      filter: wire.filter,
+      tells: tellsTo(parts, asker),
+    },
     recheck,
     guarded,
     expires,
@@ -90,6 +98,11 @@ export async function readWish(
       ...(refused.length === 0 ? {} : { unsupported_events: refused, reason: reasons.join('; ') }),
     },
   }
+}
+
+/** Looked at for each event, not once: rules may be others by then, and one event may be told where another is not. */
+export function tellsTo({ shows }: Pick<WishParts, 'shows'>, asker: Asker): Wish['tells'] {
+  return (name, payload) => shows(asker, name, payload)
 }
 
 export function denial(id: string, supported: readonly string[], reason: string): WireSubscribed {
@@ -126,6 +139,5 @@ export async function hearable(parts: WishParts, asker: Asker, names: readonly s
 
 /** The server's longest, or less where less was asked for or the caller's proof of identity ends before. */
 function expiryOf({ settings, now }: WishParts, { caller }: Asker, ttlSeconds: number | undefined): number {
-  const ttl = Math.min(settings.ttlMs, (ttlSeconds ?? Number.POSITIVE_INFINITY) * 1_000)
-  return Math.min(now() + ttl, caller.principal?.expiresAt ?? Number.POSITIVE_INFINITY)
+  return endOfLife(now(), lifetimeOfSeconds(ttlSeconds, { mostMs: settings.ttlMs }), caller.principal?.expiresAt)
 }

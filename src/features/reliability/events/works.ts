@@ -7,6 +7,7 @@ import type { Occurrence } from '../../../core/feed/occurrence.ts'
 import { Tail } from '../../../core/feed/tail.ts'
 import type { Asker } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
 import { put, remove } from '../../../stores/ops.ts'
 import type { Op, Position, Store } from '../../../stores/store.ts'
 import type { EventData, EventEntry } from './entry.ts'
@@ -80,6 +81,11 @@ export class Works {
     // Where nobody reads the feed here, nobody else tells those who watch.
     if (occurrence !== undefined && data.touches !== undefined && !this.#tail.running) this.#parts.touched(data.touches)
     return occurrence?.id ?? (id as string)
+  }
+
+  /** The write that tells one owner of something, for the commit of what happened. */
+  publishing(name: string, payload: Params, owner: string): Op {
+    return this.#feed.publishing({ id: crypto.randomUUID(), name, data: { payload, owner } satisfies EventData })
   }
 
   /** The writes that take back what a step of a unit of work has told: each event is followed by another one that says so. */
@@ -181,7 +187,7 @@ export class Works {
     return this.#table.find(owner, id)
   }
 
-  async poll(wish: Omit<Wish, 'id'>, id: string, cursor: string | undefined, limit: number): Promise<WirePolled> {
+  async poll(wish: Omit<Wish, 'id' | 'account'>, id: string, cursor: string | undefined, limit: number): Promise<WirePolled> {
     const era = await this.#feed.era()
     const start = await this.#begin(era, cursor)
     if (start === undefined)

@@ -71,7 +71,9 @@ describe.each(revisions)('a client at %s', revision => {
   })
 
   it('X2: sends the key again with the answers to what the call asked', async () => {
-    const [mcp, keys] = await meet(world({ store: 'memory:' }).server, revision, { onElicit: () => ({ action: 'accept' }) })
+    const [mcp, keys] = await meet(world({ store: 'memory:' }).server, revision, {
+      onElicit: () => ({ action: 'accept', content: { confirm: true } }),
+    })
     expect((await mcp.callTool('ask')).text).toBe('true 1')
     expect(new Set(keys).size).toBe(1)
     expect(keys).toHaveLength(revision === '2026-07-28' ? 2 : 1)

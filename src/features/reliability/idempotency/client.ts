@@ -3,6 +3,7 @@ import type { SendOptions } from '../../../engine/calls.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
 import { idempotencyExtension, keyHeader, keyPattern, keyRule, type WireStatus } from './messages.ts'
 
@@ -22,10 +23,16 @@ export function checkKey(key: string): void {
   if (!keyPattern.test(key)) throw new TypeError(`"${clip(key)}" is no idempotency key: use ${keyRule}`)
 }
 
-export function withKey(options: SendOptions, key: string): SendOptions {
+/** How long a key is needed that we made ourselves: for the repetitions of this call, which are over long before. */
+const ownKeySeconds = 3_600
+
+/** `own`: nobody else knows the key, so nobody comes back with it later, and it need not take up room for a day. */
+export function withKey(options: SendOptions, key: string, own = false): SendOptions {
+  const said = options.meta?.[idempotencyExtension]
+  const lasts = own ? { idempotency_ttl_seconds: ownKeySeconds } : {}
   return {
     ...options,
-    meta: { ...options.meta, [idempotencyExtension]: { idempotency_key: key } },
+    meta: { ...options.meta, [idempotencyExtension]: { ...lasts, ...(isRecord(said) ? said : {}), idempotency_key: key } },
     headers: { ...options.headers, [keyHeader]: key },
   }
 }

@@ -63,7 +63,7 @@ describe.each(revisions)('calls without a key of a tool that takes equal ones fo
       runs.set('sure', (runs.get('sure') ?? 0) + 1)
       return `${yes}`
     })
-    const yes = { action: 'accept', content: {} }
+    const yes = { action: 'accept', content: { confirm: true } }
     const wire = await speak(revision, { answers: { 'elicitation/create': () => yes } })
     const first = await wire.ask('tools/call', bare('sure'))
     const { inputRequests = {}, requestState } = (first['result'] ?? {}) as { inputRequests?: object; requestState?: string }

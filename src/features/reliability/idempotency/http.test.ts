@@ -10,6 +10,9 @@ afterEach(async () => {
   for (const { server } of worlds.splice(0)) await server.close()
 })
 
+/** One that nobody guesses, as callers need that nobody knows. */
+const secret = '0b9c1f1e-6c3f-4d0a-9d53-0f5d5d1f9a11'
+
 async function listen(): Promise<World & { url: string }> {
   const made = world({ store: 'memory:' })
   worlds.push(made)
@@ -23,8 +26,8 @@ describe.each(revisions)('the header Idempotency-Key at %s', revision => {
   it.each(['idempotency-key', 'x-idempotency-key'])('C7: %s counts like the member of _meta', async header => {
     const { url, runs } = await listen()
     const peer = await httpPeer(url, revision)
-    const answers = [await ask(peer, 'say', { [header]: 'k' }), await ask(peer, 'say', { [header]: '"k"' })]
-    answers.push(await ask(peer, 'say', {}, 'k'))
+    const answers = [await ask(peer, 'say', { [header]: secret }), await ask(peer, 'say', { [header]: `"${secret}"` })]
+    answers.push(await ask(peer, 'say', {}, secret))
     expect(answers.map(({ frame }) => textOf(frame))).toEqual(['said 1', 'said 1', 'said 1'])
     expect(runs.get('say')).toBe(1)
   })
@@ -38,7 +41,7 @@ describe.each(revisions)('the header Idempotency-Key at %s', revision => {
       await ask(peer, 'say', { 'idempotency-key': 'not one' }),
     ]
     expect(refused.map(({ frame }) => errorOf(frame).code)).toEqual([-32602, -32602, -32602])
-    expect(resultOf((await ask(peer, 'say', { 'idempotency-key': 'b' }, 'b')).frame)).toBeDefined()
+    expect(resultOf((await ask(peer, 'say', { 'idempotency-key': secret }, secret)).frame)).toBeDefined()
     expect(runs.get('say')).toBe(1)
   })
 
@@ -67,9 +70,11 @@ it('without a principal a session has keys of its own', async () => {
   expect(runs.get('say')).toBe(2)
 })
 
-it('without a principal and without a session all callers are one', async () => {
+it('C8: without a principal and without a session only a key that nobody can guess is one, whoever has it', async () => {
   const { url, runs } = await listen()
   const [one, two] = [await httpPeer(url, '2026-07-28'), await httpPeer(url, '2026-07-28')]
-  for (const peer of [one, two]) await peer.ask('tools/call', call('say', 'k'))
+  expect(errorOf((await one.ask('tools/call', call('say', 'k'))).frame)).toMatchObject({ code: -32602 })
+  expect(runs.get('say')).toBeUndefined()
+  for (const peer of [one, two]) await peer.ask('tools/call', call('say', secret))
   expect(runs.get('say')).toBe(1)
 })

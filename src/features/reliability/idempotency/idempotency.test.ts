@@ -128,6 +128,7 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
     expect(codeOf(await wire.ask('tools/call', call('late', 'k')))).toBe('OPERATION_TIMEOUT')
     const again = await wire.ask('tools/call', call('late', 'k'))
     expect([codeOf(again), runs.get('late')]).toEqual(['OUTCOME_UNKNOWN', 1])
+    expect(textOf(again)).toMatch(/nobody knows how it ended: Tool late took longer than the \d+ ms it has/)
     expect(resultOf(await wire.ask('idempotency/get', { idempotency_key: 'k' }))).toMatchObject({
       idempotency_key: 'k',
       status: 'indeterminate',
@@ -159,18 +160,18 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
     expect(runs.get('say')).toBe(2)
   })
 
-  it('E5-7: a store full of calls that run refuses more, and runs nothing; of those that ended the oldest goes', async () => {
-    const { speak, open, waiting, runs } = make(store, { idempotency: { records: 2 } })
+  it('E5-7: a store full of calls that run refuses more, and runs nothing; of those that ended none goes before its time', async () => {
+    const { speak, open, waiting, runs } = make(store, { idempotency: { records: 4 } })
     const wire = await speak(revision)
-    await wire.ask('tools/call', call('say', 'old'))
     const running = [wire.ask('tools/call', call('gate', 'k1')), wire.ask('tools/call', call('gate', 'k2'))]
     await waiting(2)
     expect(codeOf(await wire.ask('tools/call', call('create', 'k3', { title: 'a' })))).toBe('SERVER_UNAVAILABLE')
-    expect(runs.get('create')).toBeUndefined()
     open()
     await Promise.all(running)
-    expect(codeOf(await wire.ask('tools/call', call('create', 'k3', { title: 'a' })))).toBeUndefined()
-    expect(textOf(await wire.ask('tools/call', call('say', 'old')))).toBe('said 2')
+    const refused = await wire.ask('tools/call', call('create', 'k3', { title: 'a' }))
+    expect(codeOf(refused)).toBe('QUOTA_EXHAUSTED')
+    expect(runs.get('create')).toBeUndefined()
+    expect(replayOf(await wire.ask('tools/call', call('gate', 'k1')))['was_replay']).toBe(true)
   })
 
   it('E5-8: a key or a time that can be none is refused, and nothing runs', async () => {
@@ -205,7 +206,7 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
     let asked = 0
     const accept = (): Frame => {
       asked++
-      return { action: 'accept', content: {} }
+      return { action: 'accept', content: { confirm: true } }
     }
     const answers = { 'elicitation/create': accept }
     const wire = await speak(revision, { answers })
@@ -214,7 +215,7 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
       const { requestState } = resultOf(answer)
       const before = resultOf(await wire.ask('idempotency/get', { idempotency_key: 'k' }))
       expect(before).toMatchObject({ status: 'waiting' })
-      const inputResponses = { 'elicit-1': { action: 'accept', content: {} } }
+      const inputResponses = { 'elicit-1': { action: 'accept', content: { confirm: true } } }
       // Without the key: the state tells whose it is.
       answer = await wire.ask('tools/call', { ...call('ask', undefined), requestState, inputResponses })
       asked++
@@ -335,7 +336,7 @@ describe.each(revisions)('a store that fails, at %s', revision => {
     expectFits(data, 'error.schema.json')
   })
 
-  it('E5-6: after the effect leaves the outcome unknown to others, but not to its caller', async () => {
+  it('E5-6: after the effect tells the outcome to its caller, and to whoever repeats it once the store is back', async () => {
     const kept = memoryStore()
     let fails = false
     const commit: Store['commit'] = ops => (fails ? Promise.reject(new StoreError('failed', 'x')) : kept.commit(ops))
@@ -347,7 +348,9 @@ describe.each(revisions)('a store that fails, at %s', revision => {
     })
     const wire = await made.speak(revision)
     expect(textOf(await wire.ask('tools/call', call('last', 'k')))).toBe('done')
+    expect(codeOf(await wire.ask('tools/call', call('last', 'k')))).toBe('SERVER_UNAVAILABLE')
     fails = false
-    expect(codeOf(await wire.ask('tools/call', call('last', 'k')))).toBe('OUTCOME_UNKNOWN')
+    const again = await wire.ask('tools/call', call('last', 'k'))
+    expect([textOf(again), replayOf(again)['was_replay']]).toEqual(['done', true])
   })
 })

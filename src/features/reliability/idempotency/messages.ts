@@ -16,6 +16,8 @@ export interface WireReplay {
   readonly idempotency_key: string
   readonly was_replay: boolean
   readonly original_timestamp: string
+  /** How long it is remembered, where that is less than its caller asked for. */
+  readonly idempotency_ttl_seconds?: number
 }
 
 export const keyPattern = /^[a-zA-Z0-9_\-:.]{1,128}$/

@@ -87,12 +87,18 @@ export function stamped<R extends CallToolResult>(
   { peer }: Exchange,
   key: string,
   result: R,
-  { endedAt, startedAt }: Operation,
+  { endedAt, startedAt, ttlMs }: Operation,
   replay: boolean,
+  shortened = false,
 ): R {
   if (declared(peer, idempotencyExtension) === undefined) return result
   const original = new Date(endedAt ?? startedAt).toISOString()
-  const stamp: WireReplay = { idempotency_key: key, was_replay: replay, original_timestamp: original }
+  const stamp: WireReplay = {
+    idempotency_key: key,
+    was_replay: replay,
+    original_timestamp: original,
+    ...(shortened ? { idempotency_ttl_seconds: Math.floor(ttlMs / 1_000) } : {}),
+  }
   return { ...result, _meta: { ...result._meta, [idempotencyExtension]: stamp } }
 }
 

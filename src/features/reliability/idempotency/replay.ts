@@ -11,9 +11,10 @@ import { NS } from '../../../core/namespace.ts'
 import { type Problem, problem, problemText } from '../../../core/problem.ts'
 import { problemOf } from '../../../core/problem-facts.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { ownerOf } from '../../../engine/owner.ts'
+import { accountOf, isNobody, mayName, ownerOf, secretLength } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Op, StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
@@ -62,8 +63,12 @@ export function createReplays(parts: Parts): Replays {
   const lingering = new Map<string, Promise<unknown>>()
   return {
     run: async (exchange, next) => {
-      const wish = wishOf(exchange, parts.maxTtlMs) ?? (await mintedWish(parts, exchange))
       const owner = await ownerOf(exchange)
+      const said = wishOf(exchange, parts.maxTtlMs)
+      // Strangers who call the same do not do the same: only what has a key is one call.
+      if (said === undefined && isNobody(owner)) return next()
+      if (said !== undefined && !exchange.unwinds) checkName(owner, said.key)
+      const wish = said ?? (await mintedWish(parts, exchange))
       exchange.carried = { ...exchange.carried, [idempotencyExtension]: wish.key }
       const keyed = { exchange, next, wish, place: `${owner}/${wish.key}` }
       // Nothing is done without its record.
@@ -80,6 +85,15 @@ async function mintedWish(parts: Parts, exchange: Exchange): Promise<Wish> {
   return { key: `${minted}${same}`, ttlMs: Math.min(parts.maxTtlMs, dedupeMs(parts, exchange) ?? 1000) }
 }
 
+/** Whoever knows the key of somebody who is not known gets what that one got: so nobody else may be able to know it. */
+function checkName(owner: string, key: string): void {
+  if (!mayName(owner, key))
+    throw new McpError(
+      'invalid-params',
+      `Without authorization or a session an idempotency key must be one that nobody else can guess: give at least ${secretLength} random characters, such as a UUID, or sign in`,
+    )
+}
+
 function told(error: unknown): never {
   throw error instanceof StoreError ? problemOf(error) : error
 }
@@ -91,6 +105,8 @@ async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, o
   const args = (exchange.params['arguments'] ?? {}) as Params
   const wanted = {
     target,
+    account: await accountOf(exchange),
+    always: exchange.unwinds,
     fingerprint: await fingerprint(target, args, unitOf(exchange)),
     ttlMs: wish.ttlMs,
     id: exchange.correlation,
@@ -134,7 +150,7 @@ async function execute(
   } catch (error) {
     if (isDone(exchange) && !(error instanceof McpError)) {
       // Its handler has done its work, which must not be done again because what goes with it could not be written.
-      await settled(parts, ticket, claimed, remembered(parts, exchange, failedBy(problemOf(error))))
+      await settled(parts, ticket, claimed, remembered(parts, ticket, exchange, failedBy(problemOf(error))))
       throw error
     }
     const end = endOfFailure(exchange, error)
@@ -148,10 +164,10 @@ async function execute(
   else if (end === 'released') await ticket.release()
   else if (end === 'lost') {
     linger(exchange, lingering, place)
-    await ticket.lose(auditOf(ticket, claimed, 'indeterminate'))
+    await ticket.lose(lostBy(result), auditOf(ticket, claimed, 'indeterminate'))
   } else {
-    const ended = await settled(parts, ticket, claimed, remembered(parts, exchange, result))
-    return ended === undefined ? undefined : stamped(exchange, wish.key, result, ended, false)
+    const ended = await settled(parts, ticket, claimed, remembered(parts, ticket, exchange, result))
+    return ended === undefined ? undefined : stamped(exchange, wish.key, result, ended, false, wish.shortened)
   }
   return result
 }
@@ -178,15 +194,25 @@ function endOf(exchange: Exchange, result: FailedResult): End {
   return why.category === 'permanent' || why.category === 'invalid_input' ? 'stored' : 'released'
 }
 
+/** Whoever repeats it is told why nobody knows. */
+function lostBy(result: FailedResult): string {
+  return clip(result[because]?.message ?? 'it was stopped', 300)
+}
+
 function endOfFailure(exchange: Exchange, error: unknown): 'paused' | 'released' | McpError {
   if (exchange.asking?.pending === true) return 'paused'
   if (!exchange.begun || !(error instanceof McpError) || error.kind === 'capability-missing') return 'released'
   return error
 }
 
-function remembered({ resultLength = standardResult }: Parts, exchange: Exchange, result: CallToolResult): Remembered {
+function remembered(
+  { resultLength = standardResult }: Parts,
+  { room }: Ticket,
+  exchange: Exchange,
+  result: CallToolResult,
+): Remembered {
   try {
-    return rememberResult(exchange, result, resultLength)
+    return rememberResult(exchange, result, Math.min(resultLength, room))
   } catch {
     // Whoever writes the answer finds the same, and says so.
     return rememberFailure(new McpError('internal', 'The result could not be written as JSON'))
@@ -252,6 +278,7 @@ async function status({ journal }: Parts, exchange: Exchange): Promise<WireStatu
   const key = exchange.params['idempotency_key'] as string
   if (!keyPattern.test(key)) throw new McpError('invalid-params', `idempotency_key must be ${keyRule}`)
   const owner = await ownerOf(exchange)
+  checkName(owner, key)
   const found = await (await journal()).claims.find(owner, key)
   if (found === undefined) return { idempotency_key: key, status: 'unknown' }
   const { endedAt } = found
@@ -279,8 +306,9 @@ function inProgress(key: string): Problem {
   })
 }
 
-function unknown(key: string, { target, startedAt, endedAt }: Operation): Problem {
-  return problem('OUTCOME_UNKNOWN', 'The call under this idempotency key was begun, and nobody knows how it ended', {
+function unknown(key: string, { target, startedAt, endedAt, lostBy }: Operation): Problem {
+  const why = lostBy === undefined ? '' : `: ${lostBy}`
+  return problem('OUTCOME_UNKNOWN', `The call under this idempotency key was begun, and nobody knows how it ended${why}`, {
     actor: 'user',
     suggestion: 'Find out whether it had its effect before doing it again under a new key',
     details: {

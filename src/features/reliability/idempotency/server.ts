@@ -19,11 +19,14 @@ export interface IdempotencyOptions {
   readonly maxTtl?: Duration
   /** How long a repetition waits for the call that is under way. Default 10 s. */
   readonly join?: Duration
-  /** Calls remembered. Default 100,000; the oldest that has ended is forgotten first. */
+  /**
+   * Calls with keys and transactions remembered, in all. Default 1,000,000. One caller may hold as many as are still free; then its new
+   * calls are refused until some of its own have ended, and nothing is forgotten before its time.
+   */
   readonly records?: number
-  /** Characters of all that is remembered. Default 256 Mi. */
+  /** Characters of all that is remembered, shared in the same way. Default 256 Mi; half of the store where that is kept in memory. */
   readonly length?: number
-  /** Characters of one result; of a longer one only that it was there is remembered. Default 1 Mi. */
+  /** Characters of one result; of a longer one, or one beyond the caller's share, only that it was there is remembered. Default 1 Mi. */
   readonly resultLength?: number
 }
 

@@ -1,4 +1,5 @@
 /** The key that a call came with: in its `_meta`, in a header, or sealed in the state of a call that goes on. They must agree. */
+import { lifetimeOfSeconds } from '../../../core/lifetime.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -8,6 +9,8 @@ import { defaultTtlSeconds, idempotencyExtension, keyHeader, keyPattern, keyRule
 export interface Wish {
   readonly key: string
   readonly ttlMs: number
+  /** Its caller asked for more. */
+  readonly shortened?: boolean
 }
 
 /** Undefined where it came with none. */
@@ -30,13 +33,15 @@ export function wishOf({ meta, caller, carried }: Exchange, maxTtlMs: number): W
   const other = found.find(each => each !== key)
   if (other !== undefined)
     throw invalid(`One call has one idempotency key, not "${clip(key)}" and "${clip(String(other))}": send the same everywhere`)
-  return { key, ttlMs: Math.min(maxTtlMs, ttlOf(said['idempotency_ttl_seconds'])) }
+  const asked = said['idempotency_ttl_seconds']
+  const ttlMs = lifetimeOfSeconds(secondsIn(asked), { mostMs: maxTtlMs })
+  return { key, ttlMs, shortened: asked !== undefined && ttlMs < (asked as number) * 1_000 }
 }
 
 const none = {}
 
-function ttlOf(seconds: unknown = defaultTtlSeconds): number {
-  if (Number.isSafeInteger(seconds) && (seconds as number) > 0) return (seconds as number) * 1000
+function secondsIn(seconds: unknown = defaultTtlSeconds): number {
+  if (Number.isSafeInteger(seconds) && (seconds as number) > 0) return seconds as number
   throw invalid('idempotency_ttl_seconds must be a whole number above 0')
 }
 

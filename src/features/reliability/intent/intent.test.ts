@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { proves } from '../../../../test/proves.ts'
 import { consentWorld, eras, metaIn, problems } from '../../../../test/spec/consent.ts'
 import { errorOf, type Frame, resultOf, speak, textOf, type Wire } from '../../../../test/spec/wire.ts'
 import { type StoreKind, storeKinds } from '../../../../test/stores-under-test.ts'
@@ -175,6 +176,7 @@ describe.each(eras)('a client with an intent at %s', revision => {
     await expect(quiet.callTool('open', {}, { intent: wish, suggestOnly: true })).rejects.toMatchObject({ code: 'UNSUPPORTED' })
     await expect(told.callTool('open', {}, { intent: 'x'.repeat(3000) })).rejects.toThrow('2048')
     expect(ran).toHaveLength(3)
+    proves('E2-7', 'client')
   })
 
   it('E2-7: a server writes it into no log by itself', async () => {
@@ -204,6 +206,7 @@ describe.each(eras)('a client with an intent at %s', revision => {
     expect(ran).toEqual([['find', { id: 'all' }]])
     const about = { tool: 'open', arguments: { id: 'T-1' }, intent: wish, server: 'tracker' }
     expect(heard).toEqual([[better, about]])
+    proves('E2-4', 'client')
   })
 
   it('E2-8: gets what is suggested as data of that server: bounded, plain, and named as its words', async () => {
@@ -219,5 +222,6 @@ describe.each(eras)('a client with an intent at %s', revision => {
     expect(text).toMatch(/^tracker suggests find: "Ignore all rules/)
     expect(text).not.toMatch(/[<>[\]`]/)
     expect(text.length).toBeLessThan(400)
+    proves('E2-8', 'client')
   })
 })

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { expectFits } from '../../../../test/extension-schemas.ts'
+import { proves } from '../../../../test/proves.ts'
 import { type Frame, resultOf, speak, textOf, type Wire } from '../../../../test/spec/wire.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import { createServer, image, type MediaFacts, readMedia, reply, resource, type Server, text } from '../../../server/index.ts'
@@ -131,6 +132,7 @@ describe.each(revisions)('media at %s', revision => {
     expect(sent.filter(frame => frame.includes('tools/call'))).toEqual([])
     expect((await mcp.callTool('show', { photo: { mimeType: 'image/png', data: base64(png) } })).text).toBe('seen')
     await mcp.close()
+    proves('E10-2', 'client')
   })
 
   it('E10-3: a type that is not listed is taken, and refused where the tool is strict', async () => {

@@ -85,19 +85,21 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     expect(heard).toHaveLength(1)
   })
 
-  it('X5: what is listened to without a grant gets nothing that needs one, and does not end with one', async () => {
-    const server = notes(kind)
-    if (revision === '2025-11-25') return
-    const wire = await speak(server, revision, { capabilities })
-    await tokenFor(wire)
-    const id = wire.begin('subscriptions/listen', { notifications: { resourceSubscriptions: ['note://1', 'note://2'] } })
-    const open = await wire.next(frame => frame['method'] === 'notifications/subscriptions/acknowledged')
-    expect(open['params']).toMatchObject({ notifications: { resourceSubscriptions: ['note://2'] } })
-    await revoke(server)
-    server.resourceUpdated('note://2')
-    await wire.next(frame => frame['method'] === 'notifications/resources/updated')
-    expect(wire.heard.some(frame => frame['id'] === id)).toBe(false)
-  })
+  it.runIf(revision === '2026-07-28')(
+    'X5: what is listened to without a grant gets nothing that needs one, and does not end with one',
+    async () => {
+      const server = notes(kind)
+      const wire = await speak(server, revision, { capabilities })
+      await tokenFor(wire)
+      const id = wire.begin('subscriptions/listen', { notifications: { resourceSubscriptions: ['note://1', 'note://2'] } })
+      const open = await wire.next(frame => frame['method'] === 'notifications/subscriptions/acknowledged')
+      expect(open['params']).toMatchObject({ notifications: { resourceSubscriptions: ['note://2'] } })
+      await revoke(server)
+      server.resourceUpdated('note://2')
+      await wire.next(frame => frame['method'] === 'notifications/resources/updated')
+      expect(wire.heard.some(frame => frame['id'] === id)).toBe(false)
+    },
+  )
 
   it.each(ways)('X5: a grant that is %s rolls its open transactions back, with the authority of then', async (_, end, reason) => {
     const server = notes(kind)

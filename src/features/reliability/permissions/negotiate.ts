@@ -1,5 +1,6 @@
 /** Granting scopes: what the author's function says, and never more than was asked for or than the caller's token has. */
 import { toMilliseconds } from '../../../core/duration.ts'
+import { lifetimeOfSeconds } from '../../../core/lifetime.ts'
 import { isScope, mostScopes } from '../../../core/scope.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'
@@ -77,7 +78,7 @@ function reasonIn({ reasons = {} }: PermissionAnswer, scope: string): string | u
 function ttlOf(parts: PermissionsParts, { ttl_seconds: wanted }: Wish, { ttl }: PermissionAnswer): number {
   const most = toMilliseconds(parts.ttl ?? '1h', 'permissions.ttl')
   const own = ttl === undefined ? most : toMilliseconds(ttl, 'ttl')
-  return Math.min(most, own, wanted === undefined ? most : wanted * 1000)
+  return lifetimeOfSeconds(wanted, { mostMs: Math.min(most, own) })
 }
 
 function invalid(message: string): McpError {

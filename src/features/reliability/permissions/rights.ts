@@ -79,6 +79,8 @@ export function createRights(parts: PermissionsParts): Rights {
       const { checks, ...one } = exchange.params as unknown as Partial<WireCheck> & { readonly checks?: readonly WireCheck[] }
       if (checks !== undefined && checks.length > checksLimit)
         throw new McpError('invalid-params', `params.checks has ${checks.length} entries; the limit is ${checksLimit}`)
+      if (checks !== undefined && one.tool !== undefined)
+        throw new McpError('invalid-params', 'params.tool and params.checks are two questions; ask one of them')
       const answer = (check: WireCheck): Promise<WireChecked> => checked(parts, judge, exchange, check)
       if (checks !== undefined) return { checks: await Promise.all(checks.map(answer)) }
       if (one.tool === undefined) throw new McpError('invalid-params', 'params.tool must be a string, or params.checks a list')

@@ -96,10 +96,10 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     const ask = (count: number) =>
       wire.ask('permissions/negotiate', { requested_scopes: Array.from({ length: count }, (_, at) => `s${at}`) })
     for (let at = 0; at < 15; at++) resultOf(await ask(64))
-    for (let at = 0; at < 3; at++) expect(errorOf(await ask(64)).data?.['code']).toBe('SERVER_UNAVAILABLE')
+    for (let at = 0; at < 3; at++) expect(errorOf(await ask(64)).data?.['code']).toBe('QUOTA_EXHAUSTED')
     // Of a thousand, 15 times 64 scopes and their sessions are taken.
     resultOf(await ask(24))
-    expect(errorOf(await ask(1)).data?.['code']).toBe('SERVER_UNAVAILABLE')
+    expect(errorOf(await ask(1)).data?.['code']).toBe('QUOTA_EXHAUSTED')
     expect(await server.permissions.sessions()).toHaveLength(16)
   })
 

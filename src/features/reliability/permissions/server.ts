@@ -11,7 +11,7 @@ import type { Layer } from '../../../engine/stages.ts'
 import type { Principal } from '../../../jsonrpc/connection.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Store } from '../../../stores/store.ts'
-import { permits, type Scopes } from '../../mcp/authorization/messages.ts'
+import { aimingMethods, permits, type Scopes, type Aim as Target, aimOf as targetOf } from '../../mcp/authorization/messages.ts'
 import { listen } from '../../mcp/subscriptions/messages.ts'
 import { beginTransaction, transactionsExtension } from '../transactions/messages.ts'
 import { type Hears, hidingLayer, type ListedKind } from './hide.ts'
@@ -81,8 +81,8 @@ export interface PermissionsParts extends PermissionsOptions {
   readonly trace: Trace
   readonly store: () => Promise<Store>
   readonly grants: () => Promise<Grants>
-  /** By method: what a request aims at; undefined where that needs nothing. */
-  readonly aims: Readonly<Record<string, (params: Params) => Aim | undefined>>
+  /** What a target needs; undefined where it needs nothing. */
+  readonly guarded: (target: Target) => Aim | undefined
   /** Undefined where there is no such tool. */
   readonly tool: (name: string) => Aim | undefined
   /** Whether anything here has scopes. */
@@ -105,13 +105,15 @@ export interface PermissionsServer {
 
 export function permissionsServer(parts: PermissionsParts): PermissionsServer {
   const granting = parts.grant !== undefined
-  const aims = new Map(Object.entries(parts.aims))
   let loading: Promise<Rights> | undefined
   const rights = (): Promise<Rights> => {
     loading ??= import('./rights.ts').then(({ createRights }) => createRights(parts))
     return loading
   }
-  const aimOf = ({ route, params }: Exchange): Aim | undefined => aims.get(route.method.name)?.(params)
+  const aimOf = (exchange: Exchange): Aim | undefined => {
+    const target = targetOf(exchange)
+    return target === undefined ? undefined : parts.guarded(target)
+  }
   const aimed = (exchange: Exchange): boolean => aimOf(exchange) !== undefined
   const decides = (exchange: Exchange): boolean => {
     const aim = aimOf(exchange)
@@ -120,7 +122,7 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
   }
   const layer: Layer = {
     stage: 'decide',
-    methods: [...aims.keys()],
+    methods: aimingMethods,
     concerns: aimed,
     when: decides,
     run: async (exchange, next) => (await rights()).run(exchange, aimOf(exchange) as Aim, next, () => aimOf(exchange)),

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { expectFits } from '../../../../test/extension-schemas.ts'
+import { proves } from '../../../../test/proves.ts'
 import { type Frame, resultOf, speak, type Wire } from '../../../../test/spec/wire.ts'
 import { connect } from '../../../client/index.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
@@ -80,6 +81,7 @@ describe.each(revisions)('provenance at %s', revision => {
     ])
     expect(out.provenance.of(out.content[0] as (typeof out.content)[0])).toBe(out.provenance.of(0))
     await mcp.close()
+    proves('E7-1', 'client')
   })
 
   it('E7-2: several sources are a list, in the order in which they were named', async () => {
@@ -140,9 +142,30 @@ describe.each(revisions)('provenance at %s', revision => {
     const mcp = await connectInMemory(server, { revision })
     const { provenance } = await mcp.callTool('forge')
     expect(provenance.sources.map(({ basis }) => basis)).toEqual(['claim'])
-    expect(provenance.of(0).map(({ basis }) => basis)).toEqual(['claim'])
+    expect(provenance.of(0).map(({ basis, stamp }) => [basis, stamp])).toEqual([['claim', undefined]])
     expect(provenance.stamp?.stamp).toMatchObject({ server: 'books', tool: 'forge' })
     await mcp.close()
+  })
+
+  it('E7-4: an author stamps nothing, also where the runtime does not', async () => {
+    const stamp = { server: 'books', tool: 'relay', operation_id: '1', input_digest: 'sha256:0' }
+    const said = { [provenanceExtension]: [{ source: 'books:relay', stamp }] }
+    const forging = () => reply({ content: [text('a', { meta: said })], meta: said })
+    const server = make()
+    server.tool('relay', {}, forging)
+    const result = resultOf(await (await wireOf(server, revision)).ask('tools/call', { name: 'relay' }))
+    expect(saidIn(result)).toEqual([{ source: 'books:relay' }])
+    expect(JSON.stringify(result)).not.toContain('operation_id')
+    // The same on a server whose runtime stamps nothing at all.
+    const deaf = createServer({ name: 'books', version: '1.0.0', log: 'silent' })
+    servers.push(deaf)
+    deaf.tool('relay', {}, forging)
+    for (const each of [server, deaf]) {
+      const mcp = await connectInMemory(each, { revision })
+      const { provenance } = await mcp.callTool('relay')
+      expect([provenance.stamp, provenance.sources.map(({ basis }) => basis)]).toEqual([undefined, ['claim']])
+      await mcp.close()
+    }
   })
 
   it('E7-4: the digest is of the arguments, and every run has a name of its own', async () => {
@@ -222,6 +245,7 @@ describe.each(revisions)('provenance at %s', revision => {
     expect([stamped.known, stamped.sources.map(({ basis }) => basis)]).toEqual([false, ['stamp']])
     expect((await mcp.callTool('total')).provenance.known).toBe(true)
     await mcp.close()
+    proves('E7-6', 'client')
   })
 
   it('E7-7: what is beyond 16 KiB is left out from the end, and counted', async () => {
@@ -279,6 +303,7 @@ describe.each(revisions)('provenance at %s', revision => {
     expect(loud?.label.length).toBeLessThan(120)
     expect(loud?.label).not.toMatch(/[\u0000-\u001f]/)
     await mcp.close()
+    proves('E7-8', 'client')
   })
 
   it('C4: who does not know provenance gets the result without it', async () => {

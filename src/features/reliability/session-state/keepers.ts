@@ -2,6 +2,7 @@
 import type { Conversation, Memory } from '../../../engine/conversation.ts'
 import { put } from '../../../stores/ops.ts'
 import type { Store } from '../../../stores/store.ts'
+import { type LargeStates, oneLength } from './large-states.ts'
 import { readStateVersion, type StateVersion } from './version.ts'
 
 export interface Keeper {
@@ -25,7 +26,18 @@ export function conversationKeeper(conversation: Conversation): Keeper {
   }
 }
 
-export function storeKeeper(store: Store, owner: string, ttlMs: number): Keeper {
+export interface StoreKeeperParts {
+  readonly store: Store
+  readonly large: LargeStates
+  /** Whose it is, and whose share it counts against. */
+  readonly owner: string
+  readonly account: string
+  /** Its owner is a user, who has one state. Sessions are as many as somebody opens. */
+  readonly ofUser: boolean
+  readonly ttlMs: number
+}
+
+export function storeKeeper({ store, large, owner, account, ofUser, ttlMs }: StoreKeeperParts): Keeper {
   const key = `session-state/of/${owner}`
   return {
     read: async () => {
@@ -35,7 +47,9 @@ export function storeKeeper(store: Store, owner: string, ttlMs: number): Keeper 
     },
     write: async (version, mark) => {
       const expected = typeof mark === 'number' ? { ifVersion: mark } : { ifAbsent: true }
-      return (await store.commit([put(key, JSON.stringify(version), { ...expected, ttl: ttlMs })])).ok
+      const text = JSON.stringify(version)
+      const noted = await large.admitting(account, key, text.length, ttlMs, ofUser ? oneLength : undefined)
+      return (await store.commit([put(key, text, { ...expected, ttl: ttlMs }), ...noted])).ok
     },
   }
 }

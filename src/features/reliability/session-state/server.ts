@@ -9,7 +9,8 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Store } from '../../../stores/store.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import type { Op, Store } from '../../../stores/store.ts'
 import { askingMethods } from '../../mcp/input-required/messages.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import { CallState } from './call-state.ts'
@@ -21,6 +22,11 @@ export type { CallState } from './call-state.ts'
 export interface StateOptions {
   /** How long a state lasts that nobody uses. Default 24 hours. */
   readonly ttl?: Duration
+  /**
+   * Clients can subscribe to what happens to their states: `session_created`, `session_renewed`, `session_expired` and
+   * `session_invalidated`. Default false.
+   */
+  readonly events?: boolean
 }
 
 /** What two calls that wrote on the same state come to: a state each, or a refusal for the later one. */
@@ -35,6 +41,8 @@ export interface StateParts extends StateOptions {
   readonly audience: string
   readonly clock: Clock
   readonly trace: Trace
+  /** The writes that tell its owner what happens to a session, where that is offered. */
+  readonly announcing: (name: string, payload: Params, owner: string) => Promise<readonly Op[]>
   /** The rule of a tool. */
   readonly rule: (tool: string) => StateRule | undefined
   /** Whether some tool has one: then clients are told of it. Tokens are given to those who declare them all the same. */

@@ -3,9 +3,12 @@ import { expectFits } from '../../../../test/extension-schemas.ts'
 import { type Called, called, callParams, peer, post, remembering, revisions, secret } from '../../../../test/remembering.ts'
 import { enveloped, type Frame, helloParams } from '../../../../test/spec/wire.ts'
 import { storeKinds, storesUnderTest } from '../../../../test/stores-under-test.ts'
+import { type Client, connect } from '../../../client/index.ts'
 import type { Occurrence } from '../../../core/feed/occurrence.ts'
+import type { RevisionId } from '../../../revisions/index.ts'
 import type { Server, ServerOptions } from '../../../server/index.ts'
 import type { Store } from '../../../stores/store.ts'
+import { connectInMemory, memoryPair } from '../../../testing/index.ts'
 import { stateExtension } from './messages.ts'
 
 const servers: Server[] = []
@@ -27,6 +30,19 @@ async function everyStore(): Promise<readonly Store[]> {
   const opened = await Promise.all(storeKinds.map(kind => under.open(kind)))
   stores.push(...opened)
   return opened
+}
+
+/** Somebody who is known, on a connection of his own. */
+function linkAs(server: Server, revision: RevisionId, id: string): Promise<Client> {
+  const [near, far] = memoryPair()
+  server.door.accept({
+    carrier: far.carrier,
+    caller: { carrier: 'websocket', connection: {}, principal: { id } },
+    start: sink => far.start(sink),
+    send: (frame, outgoing) => far.send(frame, outgoing),
+    close: () => far.close(),
+  })
+  return connect(near, { revisions: [revision] })
 }
 
 const restart = (code: string): Frame => ({ code, details: { recovery: 'restart' } })
@@ -190,6 +206,47 @@ describe.each(revisions)('state on %s', revision => {
       )
   })
 
+  it.each(storeKinds)(
+    'E14-7: on %s whoever subscribed hears on the wire what happens to his sessions, and to no others',
+    async kind => {
+      const clock = under.clock()
+      const server = make({ store: await under.urlOn(kind, clock), clock, state: { ttl: '1h', events: true } })
+      const names = ['session_created', 'session_renewed', 'session_expired', 'session_invalidated']
+      const [one, bob] = [await peer(server, revision), await linkAs(server, revision, 'bob')]
+      const mcp = await connectInMemory(server, { revision })
+      const [mine, his] = [mcp.events(names), bob.events(names)]
+      await Promise.all([mine.ready, his.ready])
+      const { token } = await one.call('note', 'a')
+      await clock.advance(1_800_001)
+      const renewed = await one.call('note', 'b', token)
+      await one.call('forget', undefined, renewed.token)
+      const [created] = await first(server, 1)
+      await server.states.rollback(sessionOf(created), 1)
+      await clock.advance(3_600_000)
+      for (let i = 0; i < 2; i++) await one.call('read', undefined, token)
+      await bob.callTool('note', { text: 'c' })
+      const heard: { event: string; payload: Frame }[] = []
+      for await (const event of mine) if (heard.push(event as never) === 5) break
+      expect(heard.map(({ event }) => event)).toEqual([
+        'session_created',
+        'session_renewed',
+        'session_invalidated',
+        'session_invalidated',
+        'session_expired',
+      ])
+      expect(heard[3]?.payload).toMatchObject({ reason: 'rolled back' })
+      for (const { event, payload } of heard) {
+        expect(payload).toMatchObject({ type: event, session_id: sessionOf(created), timestamp: expect.any(String) })
+        expectFits(payload, 'session-state.schema.json', 'SessionLifecycleEvent')
+      }
+      for await (const { event, payload } of his) {
+        expect([event, payload['session_id'] === sessionOf(created)]).toEqual(['session_created', false])
+        break
+      }
+      for (const client of [mcp, bob]) await client.close()
+    },
+  )
+
   it('E14-8: the token of a version that was rolled back, or built on one, is no longer good', async () => {
     for (const store of await everyStore()) {
       const server = make({ store })
@@ -216,7 +273,7 @@ describe.each(revisions)('state on %s', revision => {
   })
 
   it('is written once by a call that asks in the middle', async () => {
-    const answers = { 'elicitation/create': () => ({ action: 'accept', content: {} }) }
+    const answers = { 'elicitation/create': () => ({ action: 'accept', content: { confirm: true } }) }
     const one = await peer(make(), revision, { answers })
     const { token } = await one.call('note', 'a')
     let frame = await one.ask('tools/call', callParams('sure', 'b', token))
@@ -224,7 +281,7 @@ describe.each(revisions)('state on %s', revision => {
     if (asked['resultType'] === 'input_required') {
       expect(asked['_meta'] ?? {}).not.toHaveProperty(stateExtension)
       const { requestState } = asked
-      const inputResponses = { 'elicit-1': { action: 'accept', content: {} } }
+      const inputResponses = { 'elicit-1': { action: 'accept', content: { confirm: true } } }
       frame = await one.ask('tools/call', { ...callParams('sure', 'b', token), requestState, inputResponses })
     }
     const done = called(frame)

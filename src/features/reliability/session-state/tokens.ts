@@ -2,15 +2,17 @@
 import { HandleError, type HandlePurpose } from '../../../core/handle.ts'
 import { Problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { ownerOf } from '../../../engine/owner.ts'
+import { accountOf, ownerOf } from '../../../engine/owner.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { put } from '../../../stores/ops.ts'
 import type { Op } from '../../../stores/store.ts'
+import type { LargeStates } from './large-states.ts'
 import { type Lifecycle, readState, stateExtension, stateIn } from './messages.ts'
 import { expiredState, firstVersion, invalidState, readStateVersion, type StateVersion } from './version.ts'
 import { graceMs, type Place, type WorksParts } from './works.ts'
 
 export interface TokenParts extends WorksParts {
+  readonly large: LargeStates
   readonly isUndone: (version: StateVersion) => Promise<boolean>
   readonly tell: (name: Lifecycle, session: string, owner: string, also?: readonly Op[]) => Promise<void>
 }
@@ -58,7 +60,9 @@ export function createTokens(parts: TokenParts): Tokens {
       } catch (error) {
         if (!(error instanceof Problem && error.code === 'PAYLOAD_TOO_LARGE')) throw error
         const { data, ...rest } = version
-        await store.commit([put(dataKey(version), JSON.stringify(data), { ttl: version.expires - clock.now() + graceMs })])
+        const [key, text, ttl] = [dataKey(version), JSON.stringify(data), version.expires - clock.now() + graceMs]
+        const noted = await parts.large.admitting(await accountOf(exchange), key, text.length, ttl)
+        await store.commit([put(key, text, { ttl }), ...noted])
         return seal.seal({ ...content, data: { ...rest, elsewhere: true } })
       }
     },

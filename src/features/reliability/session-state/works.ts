@@ -7,12 +7,13 @@ import { problem } from '../../../core/problem.ts'
 import { problemOf } from '../../../core/problem-facts.ts'
 import { patched } from '../../../core/state/patch.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { ownerOf } from '../../../engine/owner.ts'
+import { accountOf, ownerOf } from '../../../engine/owner.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { check, put } from '../../../stores/ops.ts'
 import { type Op, type Store, StoreError, storeLimits } from '../../../stores/store.ts'
 import type { Draft } from './call-state.ts'
 import { conversationKeeper, type Keeper, storeKeeper } from './keepers.ts'
+import { LargeStates } from './large-states.ts'
 import { type Lifecycle, stateExtension, type WireState } from './messages.ts'
 import type { Keeping, StateParts } from './server.ts'
 import { createTokens, type Tokens } from './tokens.ts'
@@ -68,13 +69,16 @@ class StateWorks implements Works {
   readonly #parts: WorksParts
   readonly #feed: Feed
   readonly #tokens: Tokens
+  readonly #large: LargeStates
 
   constructor(parts: WorksParts) {
     const { opened: store, clock } = parts
     this.#parts = parts
     this.#feed = new Feed({ store, clock, id: () => crypto.randomUUID(), name: 'session-state' })
+    this.#large = new LargeStates(store, clock)
     this.#tokens = createTokens({
       ...parts,
+      large: this.#large,
       isUndone: version => this.#isUndone(version),
       tell: (name, session, owner, also) => this.#tell(name, session, owner, also),
     })
@@ -100,7 +104,7 @@ class StateWorks implements Works {
       const expected = entry === undefined ? { ifAbsent: true } : { ifVersion: entry.version }
       const cut = put(cutKey(session), JSON.stringify(cuts), { ...expected, ttl: ttlMs + graceMs })
       const happening = { name: 'session_invalidated', data: { session_id: session, reason: 'rolled back' } }
-      if ((await this.#feed.publish(happening, [cut])) !== undefined) return
+      if ((await this.#feed.publish(happening, [cut, ...(await this.#rolledBack(session))])) !== undefined) return
     }
     throw stateConflict()
   }
@@ -113,7 +117,8 @@ class StateWorks implements Works {
     if ((await store.get(later)) !== undefined) return { ops: [], stays: builtUpon }
     const happening = { name: 'session_invalidated', data: { session_id: written.session, reason: 'rolled back' } }
     const undone = put(undoneKey(written), '', { ttl: ttlMs + graceMs })
-    return { ops: [check(later, undefined), undone, this.#feed.publishing(happening)] }
+    const told = await this.#rolledBack(written.session)
+    return { ops: [check(later, undefined), undone, this.#feed.publishing(happening), ...told] }
   }
 
   async #open(exchange: Exchange): Promise<Place> {
@@ -124,7 +129,14 @@ class StateWorks implements Works {
     const keeper =
       keeping === 'conversation'
         ? conversationKeeper(exchange.conversation)
-        : storeKeeper(store, keeping === 'session' ? await sessionKey(exchange) : await ownerOf(exchange), ttlMs)
+        : storeKeeper({
+            store,
+            ttlMs,
+            large: this.#large,
+            owner: keeping === 'session' ? await sessionKey(exchange) : await ownerOf(exchange),
+            account: await accountOf(exchange),
+            ofUser: keeping !== 'session' && exchange.caller.principal !== undefined,
+          })
     const found = await keeper.read()
     const version = found === undefined ? firstVersion() : await this.#standing(found.version)
     return { value: version.data, version, keeper, mark: found?.mark }
@@ -178,7 +190,7 @@ class StateWorks implements Works {
       const made = await this.#after(exchange, version, value)
       // What the same unit wrote before is undone with it.
       const { step } = exchange
-      if (step !== undefined && version.depth > 0 && version.unit !== step.unit) await this.#remember(version)
+      if (step !== undefined && version.depth > 0 && version.unit !== step.unit) await this.#remember(exchange, version)
       if (await place.keeper?.write(made, mark)) return made
       // Steps can be done again on what others wrote; what was written whole would bury it.
       if (draft.steps === undefined || ruleOf(this.#parts, exchange) === 'conflict') break
@@ -215,10 +227,11 @@ class StateWorks implements Works {
   }
 
   /** What was there before a step wrote, for those who carry no token. */
-  async #remember(version: StateVersion): Promise<void> {
-    const key = beforeKey(version.session, version.depth)
+  async #remember(exchange: Exchange, version: StateVersion): Promise<void> {
+    const [key, text] = [beforeKey(version.session, version.depth), JSON.stringify(version)]
     const ttl = Math.max(1, version.expires - this.#parts.clock.now())
-    await this.#parts.opened.commit([put(key, JSON.stringify(version), { ttl })])
+    const noted = await this.#large.admitting(await accountOf(exchange), key, text.length, ttl)
+    await this.#parts.opened.commit([put(key, text, { ttl }), ...noted])
   }
 
   async #isUndone(version: StateVersion): Promise<boolean> {
@@ -232,7 +245,22 @@ class StateWorks implements Works {
   }
 
   async #tell(name: Lifecycle, session: string, owner: string, also: readonly Op[] = []): Promise<void> {
-    await this.#feed.publish({ name, data: { session_id: session }, origin: owner }, also)
+    const happening = { name, data: { session_id: session }, origin: owner }
+    await this.#feed.publish(happening, [...also, ...(await this.#announced(name, session, owner))])
+  }
+
+  /** For those who subscribed to it. Whose session it is is kept as long as it can be rolled back. */
+  async #announced(name: Lifecycle, session: string, owner: string, reason?: string): Promise<readonly Op[]> {
+    const { announcing, clock, ttlMs } = this.#parts
+    const timestamp = new Date(clock.now()).toISOString()
+    const why = reason === undefined ? {} : { reason }
+    const told = await announcing(name, { type: name, session_id: session, timestamp, ...why }, owner)
+    return told.length === 0 ? [] : [...told, put(sessionOwnerKey(session), owner, { ttl: ttlMs + graceMs })]
+  }
+
+  async #rolledBack(session: string): Promise<readonly Op[]> {
+    const entry = await this.#parts.opened.get(sessionOwnerKey(session))
+    return entry === undefined ? [] : this.#announced('session_invalidated', session, entry.value, 'rolled back')
   }
 
   async #cutsOf(session: string): Promise<readonly number[]> {
@@ -284,6 +312,10 @@ async function told<T>(work: Promise<T>): Promise<T> {
   } catch (error) {
     throw error instanceof StoreError ? problemOf(error) : error
   }
+}
+
+function sessionOwnerKey(session: string): string {
+  return `session-state/owner/${session}`
 }
 
 function cutKey(session: string): string {

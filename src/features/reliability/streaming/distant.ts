@@ -140,7 +140,8 @@ async function deliver(
   let at = from
   for (const { name, data } of occurrences) {
     if (name === 'end') return { at, last: true }
-    const { final, ...chunk } = data as Chunk
+    const { final, lost, ...chunk } = data as Chunk
+    if (lost === true) throw checkpointNotFound()
     const wire: WireChunk = {
       type: 'stream_chunk',
       operation_id: id,

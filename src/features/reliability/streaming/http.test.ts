@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type CuttingProxy, cuttingProxy } from '../../../../test/cutting-proxy.ts'
 import { call, chunkOf, chunksOf, revisions, type World, world } from '../../../../test/reliability/stream-world.ts'
-import { events, httpPeer } from '../../../../test/spec/http.ts'
-import { type Frame, textOf } from '../../../../test/spec/wire.ts'
+import { begin, events, headersFor, httpPeer } from '../../../../test/spec/http.ts'
+import { type Frame, resultOf, textOf } from '../../../../test/spec/wire.ts'
 import { type Client, connect } from '../../../client/index.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
+import { fakeClock } from '../../../testing/index.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -28,6 +29,8 @@ async function line(revision: RevisionId): Promise<Line> {
   open.push(mcp)
   return { ...made, url, proxy, mcp }
 }
+
+const asking = (taskId: string): Frame => ({ jsonrpc: '2.0', id: 'wait', method: 'tasks/result', params: { taskId } })
 
 const capabilities = { extensions: { 'dev.vivarium/streaming': {}, 'dev.vivarium/problem': {} } }
 
@@ -87,7 +90,7 @@ describe.each(revisions)('streams over HTTP at %s', revision => {
   }, 60_000)
 
   it('E8-10: who hangs up without a checkpoint cancels the call where the wire says so', async () => {
-    const { url, stop, stopped, allow } = await line(revision)
+    const { url, stop, stopped, allow, done } = await line(revision)
     const peer = await httpPeer(url, revision, {})
     allow(1)
     const { request, response } = await peer.open('tools/call', call('steps', { of: 'a', count: 2 }))
@@ -97,9 +100,32 @@ describe.each(revisions)('streams over HTTP at %s', revision => {
       await stop()
       expect(stopped).toEqual(['The caller hung up'])
     } else {
-      await (await connect(url, { revisions: [revision] })).close()
+      allow(2)
+      await done(2)
       expect(stopped).toEqual([])
     }
+  })
+
+  it('E8-10: who hangs up on a task leaves it to go on, and finds its result', async () => {
+    const { server, url } = await line(revision)
+    const [entered, gate] = [Promise.withResolvers<AbortSignal>(), Promise.withResolvers<void>()]
+    server.tool('work', { task: 'optional' }, async (_, ctx) => {
+      entered.resolve(ctx.signal)
+      await gate.promise
+      return 'worked'
+    })
+    const stateless = revision === '2026-07-28'
+    const peer = await httpPeer(url, revision, stateless ? { extensions: { 'io.modelcontextprotocol/tasks': {} } } : {})
+    const begun = resultOf((await peer.ask('tools/call', { name: 'work', ...(stateless ? {} : { task: {} }) })).frame)
+    const taskId = String((begun['task'] as Frame | undefined)?.['taskId'] ?? begun['taskId'])
+    const signal = await entered.promise
+    // What waits for its end there is hung up on; elsewhere nothing waits.
+    if (!stateless)
+      begin(url, { headers: headersFor(revision, 'tasks/result', {}, peer.session), body: asking(taskId) }).destroy()
+    await peer.ask('tasks/get', { taskId })
+    expect(signal.aborted).toBe(false)
+    gate.resolve()
+    await expect.poll(async () => resultOf((await peer.ask('tasks/get', { taskId })).frame)['status']).toBe('completed')
   })
 
   it('E8-6: a raw peer that hangs up and comes back goes on with the same operation', async () => {
@@ -119,4 +145,24 @@ describe.each(revisions)('streams over HTTP at %s', revision => {
     expect(chunksOf(again.frames).map(({ sequence }) => sequence)).toEqual([1, 2, 3])
     expect(effects).toEqual(['a0', 'a1', 'a2'])
   })
+})
+
+it('E8-10: where hanging up cancels, who does it with a checkpoint has its grace, and no more', async () => {
+  const clock = fakeClock()
+  const { server, allow, stopped } = world({ limits: { rates: false }, clock, streaming: { grace: '10s' } })
+  open.push(server)
+  const { url } = await server.listen()
+  const peer = await httpPeer(url, '2026-07-28', capabilities)
+  allow(1)
+  const { request, response } = await peer.open('tools/call', call('steps', { of: 'a', count: 2 }))
+  for await (const { frame } of events(response)) if (frame !== undefined && chunkOf(frame) !== undefined) break
+  request.destroy()
+  const from = clock.now()
+  await expect
+    .poll(() => {
+      if (stopped.length === 0) clock.advance(500)
+      return stopped
+    })
+    .toEqual(['Nobody came back for it'])
+  expect(clock.now() - from).toBeGreaterThanOrEqual(10_000)
 })

@@ -19,7 +19,11 @@ import type { Telling } from './server.ts'
 export interface Chunk {
   readonly data?: unknown
   readonly final?: true
+  /** There was no room for it: whoever was there has heard it, and nobody can come back to it. */
+  readonly lost?: true
 }
+
+const lost: Chunk = { lost: true }
 
 export interface OperationParts {
   readonly id: string
@@ -32,8 +36,8 @@ export interface OperationParts {
   readonly graceMs: number
   /** Characters that are kept. */
   readonly length: number
-  /** Told by how much more or less is kept. */
-  readonly weigh: (length: number) => void
+  /** Told by how much more or less is kept; false where the share of its account is used up. */
+  readonly weigh: (length: number) => boolean
   /** The checkpoint after so many chunks. */
   readonly token: (next: number) => Promise<string>
   /** Listens for readers in other processes until the signal; `eager` says whether any is waited for. */
@@ -68,6 +72,7 @@ export class Operation {
   #change = Promise.withResolvers<void>()
   #stopped = false
   #ended = false
+  readonly #withdraw = (why: Error): void => this.stop(why.message)
 
   /** `written`: chunks that were told when its call was made before, and asked something. */
   constructor(parts: OperationParts, written: number) {
@@ -77,6 +82,9 @@ export class Operation {
     this.#first = written
     const { exchange } = parts
     this.#reader = this.#reads({ exchange, at: written, live: true })
+    const { detached } = exchange.engine.inFlight
+    // A task stops all that is done for it.
+    if (!detached.has(exchange)) detached.set(exchange, this.#withdraw)
     parts.elsewhere(
       this.#ending.signal,
       () => this.#reader === undefined || this.#reader.exchange.aside?.attached === false,
@@ -103,9 +111,11 @@ export class Operation {
     this.#goOn()
     const sequence = this.#written
     const { feed, token } = this.#parts
+    const trimmed = this.#trimmed(length)
+    const kept = length === 0 || this.#lengths.at(-1) !== 0
     const [checkpoint] = await Promise.all([
       token(sequence + 1),
-      feed.publish({ name: 'chunk', data: chunk }, this.#trimmed(length)),
+      feed.publish({ name: 'chunk', data: kept ? chunk : lost }, trimmed),
     ])
     this.#written = sequence + 1
     const reader = this.#reader
@@ -181,17 +191,22 @@ export class Operation {
     return reader
   }
 
-  /** What lies too far back to be kept is forgotten with the next chunk. */
+  /** What lies too far back to be kept, or is more than the share of its account, is forgotten with the next chunk. */
   #trimmed(length: number): readonly Op[] {
-    const [before, weighed] = [this.#first, this.#length]
+    const before = this.#first
     this.#lengths.push(length)
-    this.#length += length
-    while (this.#length > this.#parts.length && this.#lengths.length > 1) {
-      this.#length -= this.#lengths.shift() ?? 0
+    let fits = this.#weigh(length) || length === 0
+    while ((this.#length > this.#parts.length || !fits) && this.#lengths.length > 1) {
+      fits = this.#weigh(-(this.#lengths.shift() ?? 0))
       this.#first++
     }
-    this.#parts.weigh(this.#length - weighed)
+    if (!fits) this.#weigh(-(this.#lengths.splice(0, 1, 0)[0] ?? 0))
     return this.#first === before ? [] : [trim(this.#parts.feed.log, this.#first + 1)]
+  }
+
+  #weigh(by: number): boolean {
+    this.#length += by
+    return this.#parts.weigh(by)
   }
 
   async #catchUp(reader: Reader): Promise<void> {
@@ -200,6 +215,7 @@ export class Operation {
       const { occurrences, truncated } = await feed.read(reader.at, { limit: page })
       if (truncated) throw checkpointNotFound()
       for (const { data } of occurrences.filter(({ name }) => name === 'chunk')) {
+        if ((data as Chunk).lost === true) throw checkpointNotFound()
         const checkpoint = await token(reader.at + 1)
         if (this.#reader !== reader) return
         this.#deliver(reader, data as Chunk, checkpoint)
@@ -291,6 +307,9 @@ export class Operation {
 
   #end(): void {
     this.#ended = true
+    const { exchange } = this.#parts
+    const { detached } = exchange.engine.inFlight
+    if (detached.get(exchange) === this.#withdraw) detached.delete(exchange)
     this.#back()
     this.#ending.abort()
   }

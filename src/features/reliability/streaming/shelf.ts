@@ -1,11 +1,12 @@
 /**
- * Which operations have chunks in the store, and until when. All that this process keeps there is bounded: what has ended first
- * gives way. What a process left behind when it died is forgotten by others.
+ * Which operations have chunks in the store, and until when. All that this process keeps there is bounded, per account and in all:
+ * of whoever has more than a share, what has ended first gives way, then what the streams that grow have kept. What a process left behind when it died is forgotten by others.
  */
 import type { Cancel, Clock } from '../../../core/clock.ts'
 import { lastPosition } from '../../../core/feed/last-position.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log-trace.ts'
+import { Shares } from '../../../core/share.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { put, remove, trim } from '../../../stores/ops.ts'
 import type { Op } from '../../../stores/store.ts'
@@ -16,48 +17,72 @@ export interface ShelfParts {
   readonly clock: Clock
   readonly trace: Trace
   readonly keepMs: number
+  /** Operations that run here at once. Default 1,000. */
+  readonly operations?: number
+}
+
+interface Ended {
+  readonly account: string
+  readonly length: number
+  readonly cancel: Cancel
 }
 
 const prefix = 'stream/'
 /** Characters of all chunks that this process keeps. */
 const most = 64 * 1024 * 1024
+const mostOperations = 1_000
 
 export class Shelf {
   readonly #parts: ShelfParts
   #timer: Cancel | undefined = undefined
-  #length = 0
-  /** What has ended, oldest first, with its length. */
-  readonly #ended = new Map<string, { readonly length: number; readonly cancel: Cancel }>()
+  /** Of operations that run, and of the chunks of all that are kept. */
+  readonly #shares: Shares
+  /** What has ended, oldest first. */
+  readonly #ended = new Map<string, Ended>()
 
   constructor(parts: ShelfParts) {
     this.#parts = parts
+    const { capacity = Number.POSITIVE_INFINITY } = parts.journal.store
+    const length = Math.min(most, Math.floor(capacity / 8))
+    this.#shares = new Shares({ records: parts.operations ?? mostOperations, length })
     this.#sweep()
   }
 
-  /** Whether there is no room for the chunks of another one. */
-  get full(): boolean {
-    return this.#length >= most
+  /** Takes a place for another one; false where its account has no room for it. */
+  begin(account: string): boolean {
+    if (!this.#shares.fits(account, { records: 1, length: 1 })) return false
+    this.#shares.add(account, 1, 0)
+    return true
   }
 
-  weigh(length: number): void {
-    this.#length += length
-    for (const id of this.#ended.keys()) {
-      if (!this.full) return
+  /** It does not run here any more. */
+  end(account: string): void {
+    this.#shares.add(account, -1, 0)
+  }
+
+  /** So much more is kept, or less. False where its account has used up its share, and nothing of it is left that has ended. */
+  weigh(account: string, length: number): boolean {
+    this.#shares.add(account, 0, length)
+    if (this.#shares.left(account).length > 0) return true
+    for (const [id, ended] of this.#ended) {
+      if (ended.account !== account) continue
       this.#expire(id)
+      if (this.#shares.left(account).length > 0) return true
     }
+    return false
   }
 
   /** It has ended, and is kept for those who come back. */
-  keep(id: string, length: number): void {
+  keep(account: string, id: string, length: number): void {
     const { clock, keepMs } = this.#parts
-    this.#ended.set(id, { length, cancel: clock.setTimeout(() => this.#expire(id), keepMs, true) })
+    this.#ended.set(id, { account, length, cancel: clock.setTimeout(() => this.#expire(id), keepMs, true) })
   }
 
   #expire(id: string): void {
-    const { length = 0, cancel } = this.#ended.get(id) ?? {}
-    cancel?.()
+    const ended = this.#ended.get(id)
+    ended?.cancel()
     this.#ended.delete(id)
-    this.#length -= length
+    if (ended !== undefined) this.#shares.add(ended.account, 0, -ended.length)
     this.forget(id).catch(error => this.#parts.trace('chunks-not-forgotten', error))
   }
 

@@ -2,8 +2,10 @@
 import { fingerprint } from '../../../core/call.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { ownerKey } from '../../../core/owner.ts'
+import { Problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
+import { accountOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
@@ -39,7 +41,6 @@ interface Sink {
 }
 
 const standardLength = 4 * 1024 * 1024
-const standardOperations = 1_000
 const messageLength = 1_000
 /** How long those that run may take to note that the server is closing. */
 const closeMs = 1_000
@@ -55,7 +56,7 @@ class StreamWorks implements Works {
   readonly #operations = new Map<string, Operation>()
   /** Calls whose end is seen here. */
   readonly #attended = new WeakSet<Exchange>()
-  readonly #of = new WeakMap<Exchange, Operation>()
+  readonly #of = new WeakMap<Exchange, { readonly operation: Operation; readonly account: string }>()
   #shelf: Promise<Shelf> | undefined = undefined
 
   constructor(parts: WorksParts) {
@@ -130,14 +131,28 @@ class StreamWorks implements Works {
   async #begin(exchange: Exchange): Promise<Operation | undefined> {
     if (declared(exchange.peer, streamingExtension) === undefined || !this.#parts.tell.asked(exchange)) return undefined
     if (!this.#attended.has(exchange) || exchange.aside === undefined || exchange.outlet !== undefined) return undefined
-    if (this.#operations.size >= (this.#parts.operations ?? standardOperations)) return undefined
+    const [shelf, account] = await Promise.all([this.#openShelf(), accountOf(exchange)])
+    if (!shelf.begin(account)) return undefined
+    try {
+      const operation = await this.#claimed(exchange, shelf, account)
+      if (operation === undefined) shelf.end(account)
+      return operation
+    } catch (error) {
+      shelf.end(account)
+      throw error
+    }
+  }
+
+  async #claimed(exchange: Exchange, shelf: Shelf, account: string): Promise<Operation | undefined> {
     const { clock, trace, shared, tell, graceMs, keepMs, length = standardLength, askMs } = this.#parts
-    const [journal, shelf, bound] = await Promise.all([this.#parts.journal(), this.#openShelf(), boundOf(exchange)])
-    if (shelf.full) return undefined
+    const [journal, bound] = await Promise.all([this.#parts.journal(), boundOf(exchange)])
     const id = operationId(exchange)
     const feed = feedOf(journal, clock, id)
-    const wanted = { target: exchange.params['name'] as string, fingerprint: bound.fingerprint, ttlMs: keepMs }
-    const claim = await journal.claims.claim(ownerOf(bound), keyOf(id), { ...wanted, also: [shelf.put(id, askMs)] })
+    const wanted = { target: exchange.params['name'] as string, fingerprint: bound.fingerprint, ttlMs: keepMs, account }
+    const claim = await journal.claims
+      .claim(ownerOf(bound), keyOf(id), { ...wanted, also: [shelf.put(id, askMs)] })
+      .catch(withoutRoom)
+    if (claim === undefined) return undefined
     if (claim.kind !== 'fresh') throw checkpointNotFound()
     exchange.carried = { ...exchange.carried, [streamingExtension]: id }
     const operation = new Operation(
@@ -150,7 +165,7 @@ class StreamWorks implements Works {
         tell,
         graceMs,
         length,
-        weigh: by => shelf.weigh(by),
+        weigh: by => shelf.weigh(account, by),
         token: next => this.#checkpoints.seal(bound, { id, next }),
         elsewhere: (signal, eager, told) => {
           if (shared) listenForDistant({ store: journal.store, clock, trace, id, signal, eager, told })
@@ -159,34 +174,36 @@ class StreamWorks implements Works {
       await feed.end(),
     )
     this.#operations.set(id, operation)
-    this.#of.set(exchange, operation)
+    this.#of.set(exchange, { operation, account })
     this.#parts.hearers.set(exchange, () => operation.hearer)
     return operation
   }
 
   /** Its call has ended, one way or the other. */
   async #ended(exchange: Exchange, result: CallToolResult | undefined, error: unknown): Promise<void> {
-    const operation = this.#of.get(exchange)
-    if (operation === undefined) return
+    const found = this.#of.get(exchange)
+    if (found === undefined) return
+    const { operation, account } = found
     const { id, length } = operation
     const shelf = await this.#openShelf()
     try {
+      // Its length leaves the share whether or not the store takes what is written here.
       if (exchange.asking?.pending === true || isInputRequired(result)) {
+        shelf.weigh(account, -length)
         await operation.pause(this.#parts.askMs)
-        shelf.weigh(-length)
       } else if (exchange.cancelled) {
+        shelf.weigh(account, -length)
         await operation.drop(await shelf.forgetting(id))
-        shelf.weigh(-length)
       } else {
         const ended = result === undefined ? failedWith(error) : endedWith(result)
-        await operation.settle(ended, [shelf.put(id, this.#parts.keepMs)])
-        shelf.keep(id, length)
+        await operation.settle(ended, [shelf.put(id, this.#parts.keepMs)]).finally(() => shelf.keep(account, id, length))
       }
     } catch (failure) {
       // Whoever is here gets the answer all the same; only those who come back later do not.
       this.#parts.trace('outcome-not-recorded', failure)
     } finally {
       this.#operations.delete(id)
+      shelf.end(account)
     }
   }
 
@@ -208,6 +225,12 @@ class StreamWorks implements Works {
     this.#shelf ??= this.#parts.journal().then(journal => new Shelf({ ...this.#parts, journal }))
     return this.#shelf
   }
+}
+
+/** Where nothing more is remembered for its caller the stream goes on; it only cannot be gone on with later. */
+function withoutRoom(error: unknown): undefined {
+  if (error instanceof Problem && (error.code === 'QUOTA_EXHAUSTED' || error.code === 'SERVER_UNAVAILABLE')) return undefined
+  throw error
 }
 
 /** For callers that cannot come back: chunks for those who know them, else plain progress in words. */

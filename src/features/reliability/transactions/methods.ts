@@ -1,14 +1,15 @@
 /** Beginning, committing, rolling back and looking at transactions; each belongs to whoever began it, and to nobody else there is one. */
 import type { Journal } from '../../../core/journal/journal.ts'
 import { type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
+import { lifetimeOfSeconds } from '../../../core/lifetime.ts'
 import { problemOf } from '../../../core/problem-facts.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { ownerOf } from '../../../engine/owner.ts'
+import { accountOf, ownerOf, secretName } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { StoreError } from '../../../stores/store.ts'
-import { idPattern, idRule, type WireCommitted, type WireRolledBack, type WireTransaction } from './messages.ts'
+import { idLength, idPattern, idRule, type WireCommitted, type WireRolledBack, type WireTransaction } from './messages.ts'
 import { wireCommitted, wireRolledBack, wireTransaction } from './report.ts'
 import type { StuckTransaction, TransactionsParts } from './server.ts'
 import { finishStep, grantOf, runStep } from './step.ts'
@@ -47,7 +48,8 @@ export function createMethods(parts: TransactionsParts, times: Times, journal: J
         const { description, no_compensation: irreversible = false } = exchange.params
         const timeoutMs = timeoutOf(exchange, times)
         works.sweep()
-        const unit = await units.begin(owner, id, {
+        const unit = await units.begin(owner, secretName(owner, id, idLength), {
+          account: await accountOf(exchange),
           timeoutMs,
           irreversible: irreversible as boolean,
           grant: grantOf(exchange),
@@ -96,5 +98,5 @@ function timeoutOf({ params }: Exchange, { timeoutMs, maxTimeoutMs }: Times): nu
   const seconds = params['timeout_seconds'] as number | undefined
   if (seconds === undefined) return timeoutMs
   if (seconds < 1) throw new McpError('invalid-params', 'timeout_seconds must be a whole number above 0')
-  return Math.min(maxTimeoutMs, seconds * 1000)
+  return lifetimeOfSeconds(seconds, { mostMs: maxTimeoutMs })
 }

@@ -48,6 +48,8 @@ export interface TransactionsOptions {
   readonly steps?: number
   /** Told of each that was rolled back, for whatever reason. */
   readonly onRolledBack?: (report: WireRolledBack) => void
+  /** Clients can subscribe to the event `transaction_rolled_back` and hear of their own. Default false. */
+  readonly events?: boolean
 }
 
 export interface TransactionsParts extends TransactionsOptions {
@@ -63,6 +65,8 @@ export interface TransactionsParts extends TransactionsOptions {
   readonly revert: (wrote: unknown) => Promise<UndoneParts>
   /** What is let in by a grant is rolled back with its end. */
   readonly grants: () => Promise<Grants>
+  /** Further writes that go with the end of a rollback. */
+  readonly rolledBack?: (owner: string, unit: Unit) => Promise<readonly Op[]>
   /** Further writes that go with a step's being taken back. */
   readonly undone?: (owner: string, step: Step, unit: Unit) => Promise<readonly Op[]>
 }

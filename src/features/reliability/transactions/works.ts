@@ -33,6 +33,8 @@ export interface WorksParts extends CompensateParts {
   readonly steps?: number | undefined
   /** Further writes that go with a step's being taken back. */
   readonly undone?: ((owner: string, step: Step, unit: Unit) => Promise<readonly Op[]>) | undefined
+  /** Further writes that go with the end of a rollback. */
+  readonly rolledBack?: ((owner: string, unit: Unit) => Promise<readonly Op[]>) | undefined
   readonly onRolledBack?: ((report: UnitReport) => void) | undefined
   readonly grants: () => Promise<Grants>
   /** How what a step wrote beside its effect is taken back. */
@@ -64,7 +66,7 @@ export class Works {
 
   constructor(parts: WorksParts, journal: Journal) {
     const { clock, retentionMs, perOwner, steps } = parts
-    const { store, runners, audit } = journal
+    const { store, runners, audit, room } = journal
     this.#parts = parts
     this.#journal = journal
     this.units = new Units({
@@ -72,6 +74,7 @@ export class Works {
       clock,
       runners,
       audit,
+      room,
       retentionMs,
       ...(perOwner === undefined ? {} : { perOwner }),
       ...(steps === undefined ? {} : { steps }),
@@ -82,6 +85,7 @@ export class Works {
       compensate: (owner, unit, step) => this.compensate(owner, unit.id, step),
       undone: (owner, step, unit) => this.#undone(owner, step, unit),
       settled: (owner, unit, step) => this.#settled(owner, unit, step),
+      ...(parts.rolledBack === undefined ? {} : { ended: parts.rolledBack }),
     }
   }
 

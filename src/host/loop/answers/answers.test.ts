@@ -3,7 +3,9 @@ import { z } from 'zod'
 import type { Why } from '../../../core/why.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { createServer, type Server } from '../../../server/index.ts'
+import type { ModelRequest } from '../../models/model.ts'
 import { scripted } from '../../models/scripted.ts'
+import { requestTokens } from '../../models/tokens.ts'
 import type { LoopAsked, LoopBudgets, LoopPolicy } from '../ports.ts'
 import { silent } from '../silent-live.ts'
 import { openWorld, type World, type WorldOptions } from '../world.ts'
@@ -68,7 +70,7 @@ describe('sampling', () => {
     const opened = await world({ model, servers: { asking: asking() } })
     expect(await call(opened, 'think', { about: 'life' })).toBe('scripted: {"type":"text","text":"Forty-two."}')
     expect(model.requests[0]).toMatchObject({
-      messages: [{ role: 'user', content: [{ text: 'life' }] }],
+      messages: [{ role: 'user', content: [{ text: '<server-request server="asking">\nlife\n</server-request>' }] }],
       maxTokens: 50,
       tools: [],
     })
@@ -144,7 +146,8 @@ describe('sampling', () => {
     const opened = await world({ model, servers: { asking: asking() }, budgets })
     await call(opened, 'think', { about: 'x' })
     expect(asked).toMatchObject([{ server: 'asking', featureSet: 'sampling', requests: 1 }])
-    expect(settled).toEqual([{ tokens: 6, requests: 1 }])
+    const tokens = requestTokens(model.requests[0] as ModelRequest) + 1
+    expect(settled).toEqual([{ tokens, requests: 1 }])
     expect(await call(opened, 'think', { about: 'x' })).toContain('The budget is spent')
     expect(model.requests).toHaveLength(1)
   })
@@ -186,6 +189,8 @@ describe('elicitation', () => {
     for (const url of ['https://bank.example@evil.example/', 'http://evil.example/', 'javascript:alert(1)', 'file:///etc/passwd'])
       expect(await call(opened, 'page', { url })).not.toContain('accept')
     expect(questions).toHaveLength(1)
+    const refused = opened.notes.filter(({ kind, outcome }) => kind === 'elicit' && outcome === 'refused')
+    expect(refused.map(({ why }) => why?.code)).toEqual(Array.from({ length: 4 }, () => 'UNSAFE_ADDRESS'))
   })
 
   test('that the policy denies is declined', async () => {
@@ -229,7 +234,7 @@ describe('inference', () => {
   const request = {
     featureSet: 'memory.consolidation',
     stream: true,
-    messages: [{ role: 'user', content: [{ type: 'text' as const, text: 'Sum up' }] }],
+    messages: [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Sum up' }] }],
     preferences: { maxTokens: 5 },
   }
   const never = new AbortController().signal
@@ -248,7 +253,7 @@ describe('inference', () => {
       content: 'A short summary of it all.',
       model: 'small',
       finishReason: 'end_turn',
-      usage: { inputTokens: 6, outputTokens: 7 },
+      usage: { inputTokens: requestTokens(models[1].requests[0] as ModelRequest), outputTokens: 7 },
     })
     expect(chunks.join('')).toBe(result.content)
     expect(chunks.length).toBeGreaterThan(1)

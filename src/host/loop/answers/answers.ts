@@ -1,10 +1,10 @@
 /** What a host answers when a server asks: for each server the handlers that its connection is opened with. */
 import type { LiveHandlers } from '../../../client/live-handlers.ts'
-import type { OnElicit } from '../../../features/mcp/elicitation/client.ts'
+import type { OnElicit, OnQuestionRefused } from '../../../features/mcp/elicitation/client.ts'
 import type { Root } from '../../../features/mcp/roots/messages.ts'
 import type { OnSample } from '../../../features/mcp/sampling/client.ts'
 import type { LoopParts } from '../loop-parts.ts'
-import { elicitationFor, type OnServerQuestion } from './elicitation.ts'
+import { elicitationFor, type OnServerQuestion, refusedPagesOf } from './elicitation.ts'
 import { inferenceFor } from './inference.ts'
 import { rootsBook } from './roots.ts'
 import { type OnSampleReview, samplingFor } from './sampling.ts'
@@ -14,6 +14,7 @@ export interface AnswersOptions {
   readonly onSampleReview?: OnSampleReview
   /** Asks the user; without it servers are told that nobody can be asked. */
   readonly onElicit?: OnServerQuestion
+  /** Folders that servers may know of, as `file:` addresses. Which servers do, the policy decides. */
   readonly roots?: readonly Root[]
   /** Which model answers inference requests: the id of a model by `server/set`, `server`, or `set`. */
   readonly routes?: Readonly<Record<string, string>>
@@ -24,6 +25,7 @@ export interface ServerAnswers {
   readonly onSample: OnSample
   readonly sampleTools: true
   readonly onElicit?: OnElicit
+  readonly onQuestionRefused: OnQuestionRefused
   readonly roots: () => Promise<readonly Root[]>
   readonly live: Pick<LiveHandlers, 'onInfer' | 'modelInfo'>
 }
@@ -43,6 +45,7 @@ export function createAnswers(parts: LoopParts, options: AnswersOptions): Answer
       onSample: samplingFor(parts, server, onSampleReview),
       sampleTools: true,
       ...(onElicit !== undefined && { onElicit: elicitationFor(parts, server, onElicit) }),
+      onQuestionRefused: refusedPagesOf(parts, server),
       roots: roots.rootsFor(server),
       live: { onInfer: inferenceFor(parts, server, routes), modelInfo: () => parts.models[0].info },
     }),

@@ -1,5 +1,5 @@
 /** Questions of servers to the user. They go to a person or nowhere: nothing here ever answers one. */
-import type { OnElicit, Question } from '../../../features/mcp/elicitation/client.ts'
+import type { OnElicit, OnQuestionRefused, Question } from '../../../features/mcp/elicitation/client.ts'
 import type { ElicitResult } from '../../../features/mcp/elicitation/messages.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { LoopParts } from '../loop-parts.ts'
@@ -22,30 +22,30 @@ export function elicitationFor(parts: LoopParts, server: string, ask: OnServerQu
       told('refused', verdict.why)
       return say({ action: 'decline' })
     }
-    const domain = question.mode === 'url' ? domainOf(question.url) : undefined
-    if (question.mode === 'url' && domain === undefined) {
-      told('refused', unfit(server))
-      return say({ action: 'decline' })
-    }
-    const answer = await ask({ ...question, server, ...(domain !== undefined && { domain }) }, { signal })
-    told('success')
+    const answer = await ask(question.mode === 'url' ? { ...question, server, domain: question.host } : { ...question, server }, {
+      signal,
+    })
+    if (answer.action === 'accept') told('success', undefined, verdict.rule)
+    else told('refused', unanswered(server, answer.action))
     return say(answer)
   }
 }
 
-/** A form that asks for a yes alone is accepted with a no in it, too. */
-function isYes({ action, content = {} }: ElicitResult): boolean {
-  const values = Object.values(content)
-  return action === 'accept' && !(values.length === 1 && values[0] === false)
+/** A page that the client shows to nobody is noted all the same. */
+export function refusedPagesOf(parts: LoopParts, server: string): OnQuestionRefused {
+  return ({ message }) => {
+    noted(parts, { server, kind: 'elicit', began: parts.clock.now() })('refused', unfit(server))
+    parts.refusals.answered(server, message, false)
+  }
 }
 
-/** Only what a browser opens as a page; undefined for anything else. */
-function domainOf(address: string): string | undefined {
-  if (!URL.canParse(address)) return undefined
-  const { protocol, host, hostname, username, password } = new URL(address)
-  const local = hostname === 'localhost' || hostname === '127.0.0.1' || hostname === '[::1]'
-  const safe = protocol === 'https:' || (protocol === 'http:' && local)
-  return safe && username === '' && password === '' ? host : undefined
+function unanswered(server: string, action: 'decline' | 'cancel') {
+  return {
+    code: 'USER_DECLINED',
+    rule: 'the user',
+    message: `The user ${action === 'decline' ? 'declined' : 'left unanswered'} what ${server} asked`,
+    fix: 'Ask again, if it is still wanted',
+  }
 }
 
 function unfit(server: string) {
@@ -55,4 +55,10 @@ function unfit(server: string) {
     message: `${server} wants a page opened that is not reached over https, or hides who it belongs to`,
     fix: `Let ${server} use an https address without a user name`,
   }
+}
+
+/** A form that asks for a yes alone is accepted with a no in it, too. */
+function isYes({ action, content = {} }: ElicitResult): boolean {
+  const values = Object.values(content)
+  return action === 'accept' && !(values.length === 1 && values[0] === false)
 }

@@ -5,14 +5,14 @@
 import type { LiveHandlers } from '../../../client/live-handlers.ts'
 import type { FinishReason, InferenceRequest } from '../../../features/live/inference/messages.ts'
 import type { ModelFinish, ModelMessage, ModelRequest } from '../../models/model.ts'
-import { textIn } from '../../models/model.ts'
-import { text } from '../blocks.ts'
+import { fromServer } from '../foreign.ts'
 import { generate } from '../generate.ts'
 import type { LoopParts } from '../loop-parts.ts'
-import { refusal } from '../permit.ts'
+import { permission } from '../permit.ts'
 import type { LoopAsked } from '../ports.ts'
 import { modelNamed } from './choose-model.ts'
 import { noted, refuse } from './refuse.ts'
+import { answerWords, requestSystem } from './sampling-messages.ts'
 
 /** Which model answers whom: by `server/set`, `server`, or `set`. */
 export type Routes = ReadonlyMap<string, string>
@@ -23,17 +23,17 @@ export function inferenceFor(parts: LoopParts, server: string, routes: Routes): 
     const about = { server, featureSet, kind: 'infer', began: parts.clock.now() }
     const told = noted(parts, { ...about, ...(conversationId !== undefined && { conversation: conversationId }) })
     const wish: LoopAsked = { kind: 'infer', server, featureSet, payload: request }
-    const said = await refusal(parts.policy, wish)
+    const { why: said, rule } = await permission(parts.policy, wish)
     if (said !== undefined) throw refuse(told, said)
     const leave = parts.policy.enter?.(wish)
     const model = modelNamed(parts.models, routes.get(`${server}/${featureSet}`) ?? routes.get(server) ?? routes.get(featureSet))
     try {
-      const asked = modelRequest(request, parts.limits.answerTokens)
+      const asked = modelRequest(request, parts.limits.answerTokens, server)
       const payer = { server, featureSet }
       const made = await generate({ ...parts, retries: parts.limits.retries, payer }, model, asked, signal, delta => {
         if (stream) chunk(delta)
       })
-      told('success')
+      told('success', undefined, rule)
       return { content: made.text, model: made.model, finishReason: finishOf(made.finishReason), usage: made.usage }
     } catch (error) {
       signal.throwIfAborted()
@@ -44,15 +44,17 @@ export function inferenceFor(parts: LoopParts, server: string, routes: Routes): 
   }
 }
 
-/** Roles beyond the three that there are count as a user's. */
-function modelRequest({ messages, preferences }: InferenceRequest, most: number): ModelRequest {
+function modelRequest({ messages, preferences }: InferenceRequest, most: number, server: string): ModelRequest {
   const system = messages.filter(({ role }) => role === 'system').flatMap(({ content }) => content)
   const rest = messages
     .filter(({ role }) => role !== 'system')
-    .map(({ role, content }): ModelMessage => ({ role: role === 'assistant' ? 'assistant' : 'user', content }))
+    .map(({ role, content }): ModelMessage => {
+      if (role === 'assistant') return { role, content: answerWords(content) }
+      return { role: 'user', content: fromServer('server-request', { server }, content) }
+    })
   const { maxTokens, temperature } = preferences
   return {
-    system: system.length === 0 ? [] : [text(textIn(system))],
+    system: requestSystem(server, system),
     messages: rest,
     tools: [],
     maxTokens: Math.max(1, Math.min(maxTokens ?? most, most)),

@@ -7,7 +7,8 @@ import type { LoopParts } from '../loop-parts.ts'
 import { isWhy, whyOf } from '../permit.ts'
 import type { LoopNote } from '../ports.ts'
 
-export type Tell = (outcome: LoopNote['outcome'], said?: Why) => void
+/** `rule`: what allowed it. */
+export type Tell = (outcome: LoopNote['outcome'], said?: Why, rule?: string) => void
 
 export function noted(
   { audit, clock }: Pick<LoopParts, 'audit' | 'clock'>,
@@ -16,7 +17,14 @@ export function noted(
     ...about
   }: Pick<LoopNote, 'server' | 'featureSet' | 'inferenceId' | 'conversation' | 'kind'> & { readonly began: number },
 ): Tell {
-  return (outcome, said) => void audit.note({ ...about, outcome, ms: clock.now() - began, ...(said && { why: said }) })
+  return (outcome, said, rule) =>
+    void audit.note({
+      ...about,
+      outcome,
+      ms: clock.now() - began,
+      ...(said && { why: said }),
+      ...(rule !== undefined && { rule }),
+    })
 }
 
 /** What is thrown at a server whose wish is not granted, or failed. */

@@ -1,7 +1,7 @@
 /** The folders that servers may know of: told only to those that the policy, or the user, lets know; changes are announced to all. */
 import type { Root } from '../../../features/mcp/roots/messages.ts'
 import type { LoopParts } from '../loop-parts.ts'
-import { refusal } from '../permit.ts'
+import { permission } from '../permit.ts'
 import { noted } from './refuse.ts'
 
 export interface RootsBook {
@@ -16,8 +16,13 @@ export function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
   return {
     rootsFor: server => async () => {
       const told = noted(parts, { server, kind: 'roots', began: parts.clock.now() })
-      const said = roots.length === 0 ? undefined : await refusal(parts.policy, { kind: 'roots', server, payload: { roots } })
-      told(said === undefined ? 'success' : 'refused', said)
+      // That there are none is no secret.
+      if (roots.length === 0) {
+        told('success', undefined, 'roots: none are set')
+        return []
+      }
+      const { why: said, rule } = await permission(parts.policy, { kind: 'roots', server, payload: { roots } })
+      told(said === undefined ? 'success' : 'refused', said, rule)
       return said === undefined ? roots : []
     },
     set: next => {

@@ -47,16 +47,18 @@ export function samplingFor(parts: LoopParts, server: string, review: OnSampleRe
     const asked: LoopAsked = { kind: 'sample', server, payload: params }
     const verdict = await parts.policy.decide(asked)
     if (verdict.do === 'deny' || verdict.do === 'hold') throw refuse(told, verdict.why, kind)
+    let { rule } = verdict
     const show = async (shown: SampleReview): Promise<SampleReviewed> => {
       if (verdict.do !== 'ask') return { yes: true }
       const said = review === undefined ? await plainYes(parts, asked, verdict, shown) : await review(shown, { signal })
+      if (review !== undefined) rule = `the user, when asked by ${verdict.rule}`
       if (said.yes) return said
       throw refuse(told, said.why ?? declined(server, verdict.rule), kind)
     }
     const leave = parts.policy.enter?.(asked)
     try {
       const result = await sample(parts, server, params, signal, show)
-      told('success')
+      told('success', undefined, rule)
       return result
     } catch (error) {
       throw error instanceof McpError ? error : refuse(told, error, kind)
@@ -76,7 +78,7 @@ async function sample(
   const model = chooseModel(parts.models, asked.modelPreferences)
   const shown = { server, model: model.info.id }
   const params = (await show({ stage: 'prompt', ...shown, params: asked })).params ?? asked
-  const request = requestOf(params, parts.limits.answerTokens)
+  const request = requestOf(params, parts.limits.answerTokens, server)
   const payer = { server, featureSet: samplingSet }
   const said = await generate({ ...parts, retries: parts.limits.retries, payer }, model, request, signal, () => {})
   const result = resultOf(said)

@@ -1,0 +1,167 @@
+/**
+ * Which authorization server may be shown what a client holds: its secret, its signature, a refresh token, a code. Every
+ * request for tokens passes `admit`, whatever grant makes it; no metadata, challenge or reconnection gets around it.
+ *
+ * A client that was registered by hand belongs to the issuer that the option `issuer` names, else to the first one it is shown to.
+ */
+import { digestText } from '../../core/digest.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { AuthorizationError } from './failure.ts'
+import type { Records } from './records.ts'
+
+/** As much of an authorization server's metadata as says who it is. */
+interface Named {
+  readonly issuer: string
+  readonly token_endpoint?: string | undefined
+}
+
+/** An authorization server, as what is meant for it is kept. */
+export interface Party {
+  readonly issuer: string
+  /** The origin of its token endpoint. Absent in what was kept before it was looked at. */
+  readonly tokenOrigin?: string | undefined
+}
+
+export interface BindingOptions {
+  readonly issuer?: string | undefined
+  readonly tokenEndpoint?: string | undefined
+  /** The client that was registered by hand, if one was. One that registers itself is kept by issuer, and needs no more. */
+  readonly client: string | undefined
+  /** It holds something that would serve whoever is shown it, whatever MCP server it is used for: that itself, where it is a text. */
+  readonly secret: boolean | string
+}
+
+/** Of one authorization object, shared by all connections that are made with it. */
+export class Binding {
+  readonly #options: BindingOptions
+  readonly #first = new Map<string, Party>()
+
+  constructor(options: BindingOptions) {
+    this.#options = options
+  }
+
+  /** The same, as the connections to one MCP server see it. */
+  at(server: URL, records: Records): Bound {
+    return new Bound(this.#options, this.#first, server.href, records)
+  }
+}
+
+export class Bound {
+  readonly #options: BindingOptions
+  readonly #first: Map<string, Party>
+  readonly #scope: string
+  readonly #server: string
+  readonly #records: Records
+
+  constructor(options: BindingOptions, first: Map<string, Party>, server: string, records: Records) {
+    this.#options = options
+    this.#first = first
+    // A name alone may be the same at two authorization servers; a secret never is.
+    this.#scope = options.secret === false ? server : ''
+    this.#server = server
+    this.#records = records
+  }
+
+  /** The issuer that the client belongs to, where that is known. */
+  async issuer(): Promise<string | undefined> {
+    return this.#options.issuer ?? (await this.#known())?.issuer
+  }
+
+  /** Throws where nothing is to be shown to this one; binds nothing yet. */
+  async check(server: Named): Promise<void> {
+    this.#judge(server, await this.#known())
+  }
+
+  /** The same, before something is shown to it: from now on the client belongs to it. */
+  async admit(server: Named): Promise<void> {
+    const kept = await this.#kept()
+    // Nothing is awaited from here to `set`: of two connections that are opened at once the first one binds the other.
+    const first = this.#first.get(this.#scope)
+    this.#judge(server, first ?? kept)
+    const { client } = this.#options
+    if (client === undefined || first !== undefined) return
+    const party = partyOf(server)
+    this.#first.set(this.#scope, party)
+    for (const name of await this.#names()) await this.#records.keepHome(client, name, party)
+  }
+
+  /** Under which names it is kept where the client belongs: the secret, for all servers that it is used for, before the server. */
+  async #names(): Promise<readonly string[]> {
+    const { client, secret } = this.#options
+    if (typeof secret !== 'string') return [this.#server]
+    return [`secret ${await digestText(JSON.stringify([client, secret]))}`, this.#server]
+  }
+
+  async #known(): Promise<Party | undefined> {
+    return this.#first.get(this.#scope) ?? (await this.#kept())
+  }
+
+  /** From an earlier run. The option has the last word: it is how a user says that the client has moved. */
+  async #kept(): Promise<Party | undefined> {
+    const { client, issuer } = this.#options
+    if (client === undefined) return undefined
+    let kept: Party | undefined
+    try {
+      for (const name of await this.#names()) kept ??= await this.#records.home(client, name)
+    } catch (error) {
+      if (issuer === undefined) throw unknownHome(client, error)
+    }
+    return issuer === undefined || kept?.issuer === issuer ? kept : undefined
+  }
+
+  #judge(server: Named, known: Party | undefined): void {
+    const issuer = this.#options.issuer ?? known?.issuer
+    if (issuer !== undefined && server.issuer !== issuer) throw movedTo(issuer, server.issuer)
+    const { tokenEndpoint } = this.#options
+    const named = server.token_endpoint ?? ''
+    if (tokenEndpoint !== undefined) {
+      if (URL.parse(named)?.href !== URL.parse(tokenEndpoint)?.href) throw endpointMoved(server, tokenEndpoint)
+      return
+    }
+    const { tokenOrigin } = partyOf(server)
+    const before = known?.tokenOrigin
+    // Back to the issuer's own origin it may always go.
+    if (before !== undefined && tokenOrigin !== before && tokenOrigin !== originOf(server.issuer))
+      throw endpointMoved(server, before)
+  }
+}
+
+export function partyOf({ issuer, token_endpoint: endpoint }: Named): Party {
+  return { issuer, tokenOrigin: originOf(endpoint) ?? originOf(issuer) }
+}
+
+/**
+ * The name under which tokens and registrations are kept: the issuer, and the origin of its token endpoint where that is
+ * another. So nothing that was got with one endpoint is found, and shown, when metadata names one elsewhere.
+ */
+export function partyName(server: Named): string {
+  const { issuer, tokenOrigin } = partyOf(server)
+  return tokenOrigin === originOf(issuer) ? issuer : `${issuer} ${tokenOrigin}`
+}
+
+function originOf(address: string | undefined): string | undefined {
+  return address === undefined ? undefined : URL.parse(address)?.origin
+}
+
+/** `named`: what the server says now. */
+export function movedTo(expected: string, named: string): AuthorizationError {
+  return new AuthorizationError(
+    'issuer-mismatch',
+    `These credentials belong to the authorization server ${clip(expected)}, but the MCP server now names ${clip(named)}. Nothing was sent to it. If the client is registered there, set the option issuer to it`,
+  )
+}
+
+function endpointMoved({ issuer, token_endpoint: named = 'none' }: Named, expected: string): AuthorizationError {
+  return new AuthorizationError(
+    'issuer-mismatch',
+    `The metadata of ${clip(issuer)} now names the token endpoint ${clip(named)}, but these credentials belong to ${clip(expected)}. Nothing was sent to it. If you trust the new one, set the option tokenEndpoint to it`,
+  )
+}
+
+function unknownHome(client: string, error: unknown): AuthorizationError {
+  const why = error instanceof Error ? error.message : String(error)
+  return new AuthorizationError(
+    'options',
+    `The token storage cannot be read (${clip(why)}), so it is not known which authorization server the client ${clip(client)} belongs to. Nothing was sent. Repair the storage, or set the option issuer`,
+  )
+}

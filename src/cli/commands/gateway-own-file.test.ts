@@ -1,0 +1,70 @@
+/** A gateway whose operator edits its own file, in a folder that is not the one that it was started in. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { connect } from '../../client/index.ts'
+import { trial } from '../trial.ts'
+
+const server = (name: string): string => `
+import { createServer } from 'vivarium/server'
+const server = createServer({ name: '${name}', version: '1.0.0' })
+server.tool('work', {}, () => '${name}')
+server.tool('die', {}, () => process.exit(1))
+await server.stdio()
+`
+/** Never says a word. */
+const silent = 'process.stdin.resume()'
+
+const file = (name: string): string => `
+store: "sqlite:kept/a.db"
+servers:
+  tools: { command: ${JSON.stringify(process.execPath)}, args: ["${name}.mjs"] }
+  silent: { command: ${JSON.stringify(process.execPath)}, args: [silent.mjs] }
+`
+
+const files = {
+  'one.mjs': server('one'),
+  'two.mjs': server('two'),
+  'silent.mjs': silent,
+  'conf/gateway.yaml': file('one'),
+}
+
+test('servers that come up and go down are told, what he changes is applied, and no line says undefined', {
+  timeout: 120_000,
+}, async () => {
+  const it = await trial(files)
+  const gateway = it.start(['gateway', 'conf/gateway.yaml', '--port', '0', '--format', 'json'])
+  const [, url = ''] = await gateway.until(/"url":"([^"]+)"/)
+  await gateway.until(/upstream-up server=tools/, 'err')
+  expect(existsSync(join(it.folder, 'conf/kept/a.db'))).toBe(true)
+  const client = await connect(url)
+  onTestFinished(() => client.close())
+  const status = await it.run(['gateway', 'status', 'conf/gateway.yaml', '--port', new URL(url).port])
+  expect(status.out).toMatch(/tools up {2}2026-07-28: 2 tools, 0 resources, 0 prompts\nsilent connecting\n/)
+
+  await client.callTool('die')
+  await gateway.until(/upstream-down server=tools[\s\S]*upstream-up server=tools/, 'err')
+
+  it.write('conf/gateway.yaml', file('two'))
+  await gateway.until(/The file starts "tools" in another way than before: other argument 1: "two\.mjs"/, 'err')
+  await expect.poll(async () => (await client.callTool('work').catch(() => ({ text: '' }))).text).toBe('two')
+  const check = await it.run(['gateway', 'approvals', 'conf/gateway.yaml'])
+  expect(check.out).toContain('Nothing waits')
+  const audit = await it.run(['gateway', 'audit', 'conf/gateway.yaml'])
+  expect(audit.out).toMatch(/noted approved tools .*code=LAUNCH_CHANGED by=file/)
+  expect([gateway.out(), gateway.err(), status.out, audit.out].join('\n')).not.toContain('undefined')
+})
+
+test('in a terminal he is asked once, and it starts by his yes', { timeout: 120_000 }, async () => {
+  const it = await trial(files)
+  const gateway = it.terminal(['gateway', 'conf/gateway.yaml', '--port', '0'])
+  await gateway.until(/upstream-up server=tools/, 'err')
+  it.write('conf/gateway.yaml', file('two'))
+  await gateway.until(
+    /The file starts tools in another way than before:[\s\S]*other argument 1: "two\.mjs"[\s\S]*Start it so\?/,
+    'err',
+  )
+  gateway.child.stdin?.write('y\n')
+  await gateway.until(/Start it so\?[\s\S]*upstream-up server=tools/, 'err')
+  expect(gateway.err().match(/Start it so\?/g)).toHaveLength(1)
+})

@@ -1,0 +1,89 @@
+/**
+ * The one place through which words reach a terminal. A string is foreign: whatever in it a terminal would obey, or a reader could
+ * not see, is written as an escape, and it stays on one line. Only a `Text` may hold colours and line ends, and only the functions
+ * here make one. So a print that somebody forgot to think about is safe: it is a string.
+ */
+import { styleText } from 'node:util'
+
+/** Not exported: who could call it could print anything. */
+let make: (drawn: string) => TerminalText
+
+/** Fit for a terminal as it is. */
+export class TerminalText {
+  readonly #drawn: string
+
+  private constructor(drawn: string) {
+    this.#drawn = drawn
+  }
+
+  toString(): string {
+    return this.#drawn
+  }
+
+  static {
+    make = drawn => new TerminalText(drawn)
+  }
+}
+
+export type Words = string | number | TerminalText
+
+/** Controls, format characters (direction, zero width, tags), separators of lines, halves of characters. */
+const harmful = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
+/** They join letters and signs of one word in some scripts, and reorder nothing. */
+const joiners = /[\u200c\u200d]/
+
+/** Foreign words on one line: nothing in them commands a terminal, turns the direction of writing, or ends the line. */
+export function escaped(text: string): string {
+  return text.replace(harmful, char => (joiners.test(char) ? char : escapeOf(char)))
+}
+
+/** The same, and also what only joins: for what somebody agrees to by reading it. */
+export function fullyEscaped(text: string): string {
+  return text.replace(harmful, escapeOf)
+}
+
+const short: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+
+function escapeOf(char: string): string {
+  return short[char] ?? `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`
+}
+
+/** What a terminal gets: a TerminalText as it is, anything else escaped. */
+export function drawn(words: Words): string {
+  return words instanceof TerminalText ? words.toString() : escaped(String(words))
+}
+
+/** A line of ours around words of others: say`${paint.name(tool)} took ${ms} ms`. */
+export function say(ours: TemplateStringsArray, ...theirs: readonly Words[]): TerminalText {
+  return make(ours.map((part, at) => `${part}${at < theirs.length ? drawn(theirs[at] ?? '') : ''}`).join(''))
+}
+
+export function joined(parts: readonly Words[], between: Words): TerminalText {
+  return make(parts.map(drawn).join(drawn(between)))
+}
+
+type Format = Parameters<typeof styleText>[0]
+
+export function styled(format: Format, words: Words): TerminalText {
+  return make(styleText(format, drawn(words), { validateStream: false }))
+}
+
+/** How lines that somebody else wrote begin, so that none of them can pass for a line or a question of ours. */
+export const foreignMark = '│ '
+
+/** Several lines of others, each behind the mark. Without a mark only where no person reads it: in a pipe. */
+export function foreign(text: string, mark: string = foreignMark): TerminalText {
+  const lines = text.replace(/\r\n?/g, '\n').split('\n')
+  return make(lines.map(line => `${mark}${line.split('\t').map(escaped).join('\t')}`).join('\n'))
+}
+
+/** JSON that is the same for programs, and harmless where it is shown on a terminal. */
+export function harmlessJson(json: string): string {
+  return json.replace(harmful, char =>
+    char === '\n' ? char : [...Array(char.length).keys()].map(at => unit(char.charCodeAt(at))).join(''),
+  )
+}
+
+function unit(code: number): string {
+  return `\\u${code.toString(16).padStart(4, '0')}`
+}

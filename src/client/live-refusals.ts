@@ -1,0 +1,41 @@
+/** Messages of a live server that are refused before the host's handlers see them: what was refused, and by which rule. */
+import { quoted, type Why, why } from '../core/why.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+
+/** For whoever keeps account of what servers wanted. */
+export interface RefusedMessage {
+  readonly method: string
+  readonly featureSet?: string
+  readonly eventId?: string
+  readonly why: Why
+}
+
+type Reason = readonly [code: string, rule: string, fix: (set: string) => string]
+
+/** Refusals of the gate, by the kind of the error. What a handler refuses has another kind, and is the handler's to tell. */
+const reasons = new Map<string, Reason>([
+  ['feature-set-disabled', ['SET_NOT_ENABLED', 'feature-sets', set => `Enable ${set} for this server, if it may do this`]],
+  ['feature-set-unknown', ['SET_UNKNOWN', 'feature-sets', () => 'Ask the author of the server to declare the feature set']],
+  ['invalid-params', ['INVALID_PARAMS', 'shape', () => 'Ask the author of the server to send what the protocol says']],
+  ['method-not-found', ['NOT_ANNOUNCED', 'capabilities', () => 'Ask the author of the server to announce the capability']],
+  ['busy', ['TOO_MANY_WAIT', 'live.waiting', () => 'The server may send it again later']],
+  ['checkpoint-unknown', ['CHECKPOINT_NOT_FOUND', 'state', () => 'The server may ask for a checkpoint that is kept']],
+])
+
+/** Undefined: it was no refusal of the gate. */
+export function refusalOf(method: string, params: unknown, error: unknown): RefusedMessage | undefined {
+  const reason = error instanceof McpError ? reasons.get(error.kind) : undefined
+  if (reason === undefined || !(error instanceof McpError)) return undefined
+  const [code, rule, fix] = reason
+  const { featureSet, eventId } = isRecord(params) ? params : {}
+  const set = typeof featureSet === 'string' ? featureSet : undefined
+  const said = isRecord(error.data) && typeof error.data['reason'] === 'string' ? error.data['reason'] : error.message
+  const of = set === undefined ? '' : ` for the feature set ${quoted(set)}`
+  return {
+    method,
+    ...(set !== undefined && { featureSet: set }),
+    ...(typeof eventId === 'string' && { eventId }),
+    why: why(code, rule, `${method}${of} was refused: ${said}`, fix(set === undefined ? 'the feature set' : quoted(set))),
+  }
+}

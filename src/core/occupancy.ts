@@ -1,0 +1,118 @@
+/**
+ * Places of which there are so many for all: sessions, tasks, streams, calls, sockets. Whoever signed in is counted as a user, whatever
+ * programs act for it; all others by the network they come from. Those together may hold three quarters, and one network as much as is
+ * still free of them: alone it gets half, and the next one always finds some. The networks of one site (IPv6) may hold three times as much
+ * as is still free, so that whoever has many of them leaves something to others. The last quarter is for users. An address that tells
+ * nothing, because it is this machine's own or a proxy's on it, has no share of its own: those who come by it have all three quarters.
+ */
+import type { Caller, Principal } from '../jsonrpc/connection.ts'
+import { isLoopback, networkOf, siteOf } from './network.ts'
+import { Tally } from './tally.ts'
+
+/** Nothing is known of where it comes from. */
+const unknown = '@'
+
+/** Whose place it is. Known without waiting, and nothing that is written down. */
+export function accountOf({ carrier, principal, connection }: Pick<Caller, 'carrier' | 'principal' | 'connection'>): string {
+  if (principal !== undefined) return users.get(principal) ?? userOf(principal)
+  if (carrier === 'stdio' || carrier === 'memory') return '='
+  const { remoteAddress } = connection as { readonly remoteAddress?: unknown }
+  if (typeof remoteAddress !== 'string') return unknown
+  const network = networkOf(remoteAddress)
+  return isLoopback(network) ? unknown : `@${network}`
+}
+
+/** By the object that a token is remembered as, which comes with each of its calls. */
+const users = new WeakMap<Principal, string>()
+
+function userOf(principal: Principal): string {
+  const { id, issuer, subject } = principal
+  const account = issuer === undefined || subject === undefined ? `=${id}` : `=${JSON.stringify([issuer, subject])}`
+  users.set(principal, account)
+  return account
+}
+
+/** Whether nobody signed in. */
+export function isAnonymous(account: string): boolean {
+  return account.startsWith('@')
+}
+
+/** What nobody is refused for: so few do not keep others out. */
+const little = 16
+
+export class Occupancy {
+  readonly limit: number
+  readonly #accounts = new Tally<string>()
+  readonly #sites = new Tally<string>()
+  #held = 0
+  #anonymous = 0
+
+  constructor(limit: number) {
+    this.limit = limit
+  }
+
+  /** All that are taken. */
+  get held(): number {
+    return this.#held
+  }
+
+  of(account: string): number {
+    return this.#accounts.of(account)
+  }
+
+  /** Why an account cannot have one more: there is none, or too many are its own, or of others who did not sign in. */
+  refusal(account: string): 'limit' | 'share' | undefined {
+    if (this.#held >= this.limit) return 'limit'
+    if (!isAnonymous(account)) return undefined
+    // Of a handful there are no quarters.
+    const reserved = this.limit > little ? Math.floor(this.limit / 4) : 0
+    const free = this.limit - reserved - this.#anonymous
+    if (free <= 0) return 'share'
+    if (account === unknown) return undefined
+    const site = siteOf(account)
+    const crowded = exceeds(this.#accounts.of(account), free) || (site !== undefined && exceeds(this.#sites.of(site), 3 * free))
+    return crowded ? 'share' : undefined
+  }
+
+  /** How much counts where one gives way to another: what its whole site holds, so that many networks of one site gain nothing. */
+  weight(account: string): number {
+    const site = isAnonymous(account) ? siteOf(account) : undefined
+    return site === undefined ? this.of(account) : this.#sites.of(site)
+  }
+
+  enter(account: string): void {
+    this.#count(account, 1)
+  }
+
+  leave(account: string): void {
+    this.#count(account, -1)
+  }
+
+  /**
+   * Whether something of one account gives way to something new of another: who did not sign in to who did, and among equals whoever
+   * holds more.
+   */
+  yields(from: string, to: string): boolean {
+    const [stranger, other] = [isAnonymous(from), isAnonymous(to)]
+    if (stranger !== other) return stranger
+    return this.weight(from) > this.weight(to) + 1
+  }
+
+  #count(account: string, by: 1 | -1): void {
+    this.#held += by
+    this.#accounts.add(account, by)
+    if (!isAnonymous(account)) return
+    this.#anonymous += by
+    const site = siteOf(account)
+    if (site !== undefined) this.#sites.add(site, by)
+  }
+}
+
+function exceeds(held: number, most: number): boolean {
+  return held >= little && held >= most
+}
+
+/** For the sentence of a refusal by share. */
+export function shareText(what: string): string {
+  return `Callers from your network who did not sign in hold their share of the ${what}`
+}

@@ -1,0 +1,2 @@
+/** Nothing is required: Workers that imitate Node imitate any version of it. */
+export {}

@@ -1,0 +1,22 @@
+/** Chooses who checks values against JSON Schemas: compiled code where the runtime lets code be made, an interpreter where not. */
+import type { Compile, Dialect } from './engine.ts'
+
+let mayGenerate: boolean | undefined
+
+/** Whether this runtime lets code be made from text. */
+function canGenerateCode(): boolean {
+  if (mayGenerate === undefined) {
+    try {
+      new Function('')
+      mayGenerate = true
+    } catch {
+      mayGenerate = false
+    }
+  }
+  return mayGenerate
+}
+
+export async function loadCompiler(dialect: Dialect): Promise<Compile> {
+  if (canGenerateCode()) return (await import('./ajv.ts')).loadAjv(dialect)
+  return (await import('./interpreter.ts')).loadInterpreter(dialect)
+}

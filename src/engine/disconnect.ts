@@ -1,0 +1,49 @@
+/**
+ * Callers that may call no longer: their calls under way are stopped and told so, their sessions end, and their connections are closed.
+ * What waits for an answer of theirs (a question, an approval) ends with the call that it belongs to.
+ */
+import type { Principal } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import type { Conversation } from './conversation.ts'
+import type { Engine } from './engine.ts'
+import type { Exchange } from './exchange.ts'
+
+export function disconnect(engine: Engine, matches: (principal: Principal) => boolean): void {
+  const meant = ({ caller }: Pick<Exchange | Conversation, 'caller'>): boolean =>
+    caller.principal !== undefined && matches(caller.principal)
+  for (const exchange of underWay(engine)) if (meant(exchange)) stopCall(exchange, refused())
+  for (const conversation of [...engine.sessions.all()]) {
+    if (!meant(conversation)) continue
+    engine.sessions.delete(conversation.session as string)
+    engine.sharing?.forget(conversation.session as string)
+  }
+  for (const conversation of [...engine.connected]) {
+    const { connection } = conversation
+    if (connection === undefined || !meant(conversation)) continue
+    conversation.end(refused())
+    if (connection.expire === undefined) connection.close().catch(error => engine.trace('close-failed', error))
+    else connection.expire()
+  }
+}
+
+/** All requests that are being handled, also in the background. Of stateless callers without a principal only where somebody asked for it (`keepsAll`). */
+export function underWay({ inFlight, sessions, connected }: Engine): readonly Exchange[] {
+  const conversations = [...sessions.all(), ...connected]
+  return [...new Set([...inFlight.alone, ...conversations.flatMap(({ running }) => running), ...inFlight.detached.keys()])]
+}
+
+/** Stops the work of a call and answers it with a failure, which its task ends with where it has become one. What it has done by then stays done. */
+export function stopCall(exchange: Exchange, why: Error): void {
+  // Nobody may come back for it.
+  exchange.kept = undefined
+  exchange.engine.inFlight.detached.get(exchange)?.(why)
+  exchange.stop(why.message)
+  if (!exchange.answered) exchange.engine.fail(exchange, why)
+}
+
+function refused(): McpError {
+  return new McpError(
+    'invalid-request',
+    'You may call this server no longer: your access was withdrawn during the call. Part of it may be done; get a new token before you call again',
+  )
+}

@@ -1,0 +1,95 @@
+/**
+ * Which tasks give way when there is no room for one more. Only what has ended does: first that of callers who did not sign in, and of
+ * whoever holds most. A user that has all it may have gives up what ended first of its own.
+ */
+import { isAnonymous, Occupancy, shareText } from '../../../core/occupancy.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import type { TableLimits } from './table.ts'
+
+/** As much of a task as decides. */
+export interface KeptTask {
+  readonly id: string
+  /** Whose share it is counted in. */
+  readonly account: string
+  readonly ended: boolean
+  readonly bytes: number
+}
+
+/** Whether there is a place for a new task of this account, and nothing has to give way. */
+export function hasRoom(kept: readonly KeptTask[], account: string, limits: TableLimits): boolean {
+  const places = placesOf(kept, limits)
+  return !holdsAll(places, account, limits) && places.refusal(account) === undefined
+}
+
+/** The tasks to forget for a new one of this account, of those that are kept, oldest first. Throws a busy refusal when there are none. */
+export function roomForOne(kept: readonly KeptTask[], account: string, limits: TableLimits): readonly KeptTask[] {
+  const { tasks, tasksPerPrincipal } = limits
+  const places = placesOf(kept, limits)
+  const own = kept.find(task => task.ended && task.account === account)
+  if (holdsAll(places, account, limits)) {
+    if (own !== undefined) return [own]
+    throw full(`${tasksPerPrincipal} tasks of yours are kept`)
+  }
+  const refusal = places.refusal(account)
+  if (refusal === undefined) return []
+  const other = yielding(kept, places, account)
+  if (other !== undefined) return [other]
+  // Its share is used up, or it holds as much as anybody: then what it forgets is its own.
+  if (own !== undefined) return [own]
+  throw refusal === 'share' ? full(`${shareText(`${tasks} tasks`)}`) : full(`${tasks} tasks are kept`)
+}
+
+function placesOf(kept: readonly KeptTask[], { tasks }: TableLimits): Occupancy {
+  const places = new Occupancy(tasks)
+  for (const { account } of kept) places.enter(account)
+  return places
+}
+
+/** Whether a user has all that one may have. */
+function holdsAll(places: Occupancy, account: string, { tasksPerPrincipal }: TableLimits): boolean {
+  return !isAnonymous(account) && places.of(account) >= tasksPerPrincipal
+}
+
+/** The tasks to forget for a result of so many bytes. Never one of the same account: what it has not fetched yet would go unread. */
+export function roomForBytes(kept: readonly KeptTask[], of: KeptTask, more: number, limit: number): readonly KeptTask[] {
+  const sizes = new Map<string, number>()
+  let total = more
+  for (const { account, bytes } of kept) {
+    sizes.set(account, (sizes.get(account) ?? 0) + bytes)
+    total += bytes
+  }
+  const mine = (sizes.get(of.account) ?? 0) + more
+  const forgotten: KeptTask[] = []
+  for (const task of kept) {
+    if (total <= limit) break
+    const { account, bytes, ended } = task
+    const [stranger, other] = [isAnonymous(account), isAnonymous(of.account)]
+    const yields = stranger === other ? (sizes.get(account) ?? 0) > mine : stranger
+    if (!ended || bytes === 0 || account === of.account || !yields) continue
+    forgotten.push(task)
+    sizes.set(account, (sizes.get(account) ?? 0) - bytes)
+    total -= bytes
+  }
+  if (total <= limit) return forgotten
+  throw full(`Results of ${total - more} bytes are kept`)
+}
+
+/** The oldest that has ended, of who did not sign in if there is one, and of the account that holds most. */
+function yielding(kept: readonly KeptTask[], places: Occupancy, account: string): KeptTask | undefined {
+  let found: KeptTask | undefined
+  for (const task of kept) {
+    if (!task.ended || !places.yields(task.account, account)) continue
+    if (found === undefined || precedes(task, found, places)) found = task
+  }
+  return found
+}
+
+function precedes(task: KeptTask, found: KeptTask, places: Occupancy): boolean {
+  const [stranger, other] = [isAnonymous(task.account), isAnonymous(found.account)]
+  return stranger === other ? places.weight(task.account) > places.weight(found.account) : stranger
+}
+
+/** The refusal of one task, or result, too many. */
+export function full(what: string): McpError {
+  return new McpError('busy', `${what}, which is the limit; wait until some have expired`, { data: { retryAfterMs: 10_000 } })
+}

@@ -1,0 +1,139 @@
+/**
+ * Which server an address belongs to. Servers are asked in the order of the file, always: whoever comes back, is added later or lists
+ * something anew takes no address from one that stands before it, and one that is away keeps what it has.
+ */
+import { parseTemplate, type Template } from '../features/mcp/resources/template.ts'
+import { exposedUris, fitsAll, type Names } from './names.ts'
+import type { Offer } from './upstreams/offer.ts'
+
+/** Where something is that clients know under some address. */
+export interface Place {
+  readonly upstream: string
+  /** Its address there. */
+  readonly own: string
+}
+
+interface KnownTemplate {
+  readonly exposed: string
+  readonly own: string
+  readonly template: Template
+}
+
+/** What one server has. */
+interface Held {
+  readonly upstream: string
+  readonly uris: ReadonlyMap<string, string>
+  readonly templates: readonly KnownTemplate[]
+  /** Those that others have too, as it writes them: what they fit is nobody's under that address, and no later server's either. */
+  readonly contested: readonly Template[]
+}
+
+export class Addresses {
+  /** In the order of the file. */
+  #held: readonly Held[] = []
+  /** By the address that clients know. */
+  #exact = new Map<string, Place>()
+  /** By their text, those of the last look; undefined: it cannot be matched. */
+  #parsed = new Map<string, Template | undefined>()
+  /** Under which addresses resources and templates are shown. */
+  uris: Names = new Map()
+  templates: Names = new Map()
+
+  /** What servers have now, or had when they went away, in the order of the file. */
+  renew(offers: ReadonlyMap<string, Pick<Offer, 'resources' | 'templates'>>): void {
+    const before = this.#parsed
+    this.#parsed = new Map()
+    const order = [...offers.keys()]
+    const own = new Map([...offers].map(([upstream, { templates }]) => [upstream, templates.map(each => each.uriTemplate)]))
+    this.templates = exposedUris(own)
+    const held = order.map(upstream => this.#templatesOf(upstream, before))
+    const contested = this.#contested(own, before)
+    const uris = new Map([...offers].map(([upstream, { resources }]) => [upstream, resources.map(({ uri }) => uri)]))
+    const earlier = new Map(
+      order.map((upstream, at) => {
+        const fit = held.slice(0, at).flatMap(known => known.map(({ template }) => template))
+        return [upstream, [...fit, ...order.slice(0, at).flatMap(name => contested.get(name) ?? [])]]
+      }),
+    )
+    this.uris = exposedUris(uris, (upstream, uri) => fits(earlier.get(upstream) ?? [], uri))
+    this.#held = order.map((upstream, at) => ({
+      upstream,
+      uris: this.uris.get(upstream) ?? new Map<string, string>(),
+      templates: held[at] ?? [],
+      contested: contested.get(upstream) ?? [],
+    }))
+    this.#exact = new Map()
+    for (const { upstream, uris: known } of this.#held)
+      for (const [uri, exposed] of known) if (!this.#exact.has(exposed)) this.#exact.set(exposed, { upstream, own: uri })
+  }
+
+  /** The server that answers for an address, whether it is there now or not; undefined where none does. */
+  find(uri: string): Place | undefined {
+    const exact = this.#exact.get(uri)
+    if (exact !== undefined) return exact
+    for (const { upstream, uris, templates, contested } of this.#held) {
+      const found = matching(templates, uri)
+      if (found !== undefined) return { upstream, own: uri.slice(found.exposed.length - found.own.length) }
+      // Several list it, so that it is nobody's under this address: no template of another one gets it either.
+      if (uris.has(uri) || fits(contested, uri)) return undefined
+    }
+    return undefined
+  }
+
+  /** The address under which clients reach what a server calls so; undefined where there is none. */
+  of(upstream: string, own: string): string | undefined {
+    const listed = this.uris.get(upstream)?.get(own)
+    if (listed !== undefined) return listed
+    const held = this.#held.find(each => each.upstream === upstream)
+    for (const { exposed, own: text, template } of held?.templates ?? []) {
+      const front = exposed.slice(0, exposed.length - text.length)
+      // Under it another server may answer that stands before this one.
+      if (template.match(`${front}${own}`) !== undefined && this.find(`${front}${own}`)?.upstream === upstream)
+        return `${front}${own}`
+    }
+    return undefined
+  }
+
+  #templatesOf(upstream: string, before: ReadonlyMap<string, Template | undefined>): readonly KnownTemplate[] {
+    const known: KnownTemplate[] = []
+    for (const [own, exposed] of this.templates.get(upstream) ?? []) {
+      const template = this.#parse(exposed, before)
+      if (template !== undefined) known.push({ exposed, own, template })
+    }
+    return known
+  }
+
+  /** By server, the templates that another one has under the same text. Which leave the scheme open are nobody's way to an address. */
+  #contested(
+    own: ReadonlyMap<string, readonly string[]>,
+    before: ReadonlyMap<string, Template | undefined>,
+  ): ReadonlyMap<string, readonly Template[]> {
+    const counts = new Map<string, number>()
+    for (const texts of own.values()) for (const text of new Set(texts)) counts.set(text, (counts.get(text) ?? 0) + 1)
+    const contested = (text: string): boolean => (counts.get(text) ?? 0) > 1 && !fitsAll(text)
+    const parsedOf = (text: string): readonly Template[] => [this.#parse(text, before)].filter(each => each !== undefined)
+    return new Map([...own].map(([upstream, texts]) => [upstream, texts.filter(contested).flatMap(parsedOf)]))
+  }
+
+  #parse(text: string, before: ReadonlyMap<string, Template | undefined>): Template | undefined {
+    const template = before.has(text) ? before.get(text) : parsed(text)
+    this.#parsed.set(text, template)
+    return template
+  }
+}
+
+function fits(templates: readonly Template[], uri: string): boolean {
+  return templates.some(template => template.match(uri) !== undefined)
+}
+
+function matching(templates: readonly KnownTemplate[], uri: string): KnownTemplate | undefined {
+  return templates.find(({ template }) => template.match(uri) !== undefined)
+}
+
+function parsed(text: string): Template | undefined {
+  try {
+    return parseTemplate(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,148 @@
+/** Registers at the face of a gateway what its servers offer: each with a handler that passes on what it is asked. */
+import { NS } from '../core/namespace.ts'
+import { Unchecked } from '../core/schema/index.ts'
+import type { Completer } from '../features/mcp/completion/messages.ts'
+import type { Prompt } from '../features/mcp/prompts/messages.ts'
+import type { Resource, ResourceTemplate } from '../features/mcp/resources/messages.ts'
+import type { Tool } from '../features/mcp/tools/messages.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import type { Server } from '../server/api.ts'
+import { Context } from '../server/context.ts'
+import type { Place } from './addresses.ts'
+import type { Relay } from './bridge/relay.ts'
+import { crossing, repeated, shownMeta, taskOf } from './shown-tool.ts'
+import { definitionMeta } from './trust/foreign.ts'
+import type { Trust } from './trust/trust.ts'
+
+/** The key in `_meta` of what is shown: which server it is from, and what it is called there. */
+export const originKey = `${NS}/origin`
+
+/** One thing of an upstream that clients see. */
+export interface Proxied {
+  readonly upstream: string
+  /** What the upstream calls it. */
+  readonly own: string
+  readonly exposed: string
+}
+
+export class Proxies {
+  readonly #server: Server
+  readonly #relay: Relay
+  readonly #trust: Trust
+  readonly #find: (uri: string) => Place | undefined
+
+  /** `find`: which server answers for an address. */
+  constructor(server: Server, relay: Relay, trust: Trust, find: (uri: string) => Place | undefined) {
+    this.#server = server
+    this.#relay = relay
+    this.#trust = trust
+    this.#find = find
+  }
+
+  /** `tasks`: its server may answer any call with a task. What it gives back removes it. */
+  tool(proxy: Proxied, tool: Tool, tasks: boolean): () => void {
+    const relay = this.#relay
+    const { title, description, inputSchema, outputSchema, annotations, icons, execution } = tool
+    const more = this.#trust.options(proxy.upstream, tool, proxy.exposed)
+    const task = taskOf(execution?.taskSupport, tasks)
+    const options = {
+      ...(title !== undefined && { title }),
+      ...(description !== undefined && { description }),
+      input: new Unchecked(inputSchema),
+      ...(outputSchema !== undefined && { output: new Unchecked(outputSchema) }),
+      ...(annotations !== undefined && { annotations }),
+      ...(icons !== undefined && { icons }),
+      ...(task !== undefined && { task }),
+      ...more,
+      ...(more.idempotent !== undefined && { annotations: repeated(annotations, more.idempotent) }),
+      meta: { ...crossing(shownMeta(tool, more)), ...origin(proxy) },
+    }
+    const called = more.idempotent === undefined ? tool : { ...tool, annotations: options.annotations ?? {} }
+    const { remove } = this.#server.tool(proxy.exposed, options, (args, ctx) => relay.call(proxy, called, args, ctx))
+    return () => {
+      this.#trust.forget(proxy.exposed)
+      remove()
+    }
+  }
+
+  resource(proxy: Proxied, item: Resource | ResourceTemplate, completes: boolean): () => void {
+    const relay = this.#relay
+    const { name, title, description, mimeType, icons, annotations } = item
+    const size = 'uri' in item ? item.size : undefined
+    const variables = 'uriTemplate' in item && completes ? namesIn(item.uriTemplate) : []
+    const options = {
+      name: name || proxy.own,
+      ...(title !== undefined && { title }),
+      ...(description !== undefined && { description }),
+      ...(mimeType !== undefined && { mimeType }),
+      ...(size !== undefined && { size }),
+      ...(icons !== undefined && { icons }),
+      ...(annotations !== undefined && { annotations }),
+      ...(variables.length > 0 && { complete: completersOf(relay, proxy, 'template', variables) }),
+      meta: { ...definitionMeta(item._meta), ...origin(proxy) },
+    }
+    return this.#server.resource(proxy.exposed, options, (_, ctx) => this.#read(ctx)).remove
+  }
+
+  prompt(proxy: Proxied, { title, description, arguments: args = [], icons, _meta }: Prompt, completes: boolean): () => void {
+    const relay = this.#relay
+    const complete = completes
+      ? completersOf(
+          relay,
+          proxy,
+          'prompt',
+          args.map(({ name }) => name),
+        )
+      : {}
+    const options = {
+      ...(title !== undefined && { title }),
+      ...(description !== undefined && { description }),
+      ...(icons !== undefined && { icons }),
+      arguments: Object.fromEntries(
+        args.map(({ name, title: shown, description: says, required }) => [
+          name,
+          {
+            ...(shown !== undefined && { title: shown }),
+            ...(says !== undefined && { description: says }),
+            ...(required !== undefined && { required }),
+          },
+        ]),
+      ),
+      ...(args.length > 0 && { complete }),
+      meta: { ...definitionMeta(_meta), ...origin(proxy) },
+    }
+    return this.#server.prompt(proxy.exposed, options, (values, ctx) => relay.prompt(proxy, values, ctx)).remove
+  }
+
+  /** Several templates may fit one address: which of them was found here does not matter. */
+  #read(ctx: Context): ReturnType<Relay['read']> {
+    const [{ params }] = Context.parts(ctx)
+    const uri = String(params['uri'])
+    const place = this.#find(uri)
+    if (place !== undefined) return this.#relay.read({ ...place, exposed: uri }, ctx)
+    const message = `There is no resource "${clip(uri)}": several servers have it, each under an address of its own; resources/list names them`
+    throw new McpError('resource-not-found', message, { data: { uri: clip(uri) } })
+  }
+}
+
+function origin({ upstream, own }: Proxied): Readonly<Record<string, unknown>> {
+  return { [originKey]: { server: upstream, name: own } }
+}
+
+function completersOf(
+  relay: Relay,
+  proxy: Proxied,
+  kind: 'prompt' | 'template',
+  names: readonly string[],
+): Readonly<Record<string, Completer<Context>>> {
+  return Object.fromEntries(
+    names.map(name => [name, (value, { arguments: filled, ctx }) => relay.complete(proxy, kind, { name, value }, filled, ctx)]),
+  )
+}
+
+/** The variables of a template, as RFC 6570 writes them. */
+function namesIn(template: string): readonly string[] {
+  const names = [...template.matchAll(/\{[+#./;?&]?([^{}]*)\}/g)].flatMap(([, list = '']) => list.split(','))
+  return [...new Set(names.map(name => name.replace(/(\*|:\d+)$/, '')).filter(name => name !== ''))]
+}

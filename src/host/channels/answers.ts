@@ -1,0 +1,151 @@
+/**
+ * Answers on their way into the channels that the questions came from. Each is written in the commit of its turn, so that it is neither
+ * lost nor posted for a turn that does not count, and goes out when its server is there; what may not be published is noted and dropped.
+ */
+import type { Clock } from '../../core/clock.ts'
+import { type Why, why } from '../../core/why.ts'
+import type { PushEvent } from '../../features/live/push-events/messages.ts'
+import { McpError } from '../../jsonrpc/error.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { put, remove } from '../../stores/ops.ts'
+import type { Op, Store } from '../../stores/store.ts'
+import type { Note } from '../audit/note.ts'
+import { publishTool } from '../loop/publish-tool.ts'
+import type { TurnRecord } from '../loop/turn-record.ts'
+import type { HostServer } from '../servers/server.ts'
+
+interface Waiting {
+  readonly server: string
+  readonly featureSet: string
+  readonly eventId: string
+  readonly inferenceId: string
+  readonly conversation: string
+  readonly channelId: string
+  readonly messageId: string
+  readonly threadId?: string
+  readonly text: string
+  readonly at: number
+}
+
+export interface ChannelAnswersParts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly serverOf: (name: string) => HostServer | undefined
+  /** Why it may not be published, where a rule says so; sets that may publish were agreed to. */
+  readonly denied: (server: string, featureSet: string, payload: unknown) => Why | undefined
+  readonly note: (note: Note) => void
+  readonly failed: (error: unknown) => void
+}
+
+const prefix = 'channel-answer/'
+/** Answers of one server that are tried at once, and how long one is worth posting. */
+const mostAtOnce = 100
+const worthMs = 24 * 60 * 60_000
+const longestAnswer = 100_000
+
+export class ChannelAnswers {
+  readonly #parts: ChannelAnswersParts
+  readonly #sending = new Map<string, Promise<void>>()
+
+  constructor(parts: ChannelAnswersParts) {
+    this.#parts = parts
+  }
+
+  /** What is written with the answer to a message of a channel; nothing where the model has posted its answer itself, or has none. */
+  ops(server: string, event: PushEvent, conversation: string, text: string, turn: TurnRecord): readonly Op[] {
+    const { channel, featureSet, eventId } = event
+    if (channel === undefined || text.trim() === '' || hasPosted(turn, server, channel.channelId)) return []
+    const { inferenceId } = turn
+    const at = this.#parts.clock.now()
+    const waiting: Waiting = {
+      ...{ server, featureSet, eventId, inferenceId, conversation, at },
+      ...channel,
+      text: text.slice(0, longestAnswer),
+    }
+    return [put(`${prefixOf(server)}${encodeURIComponent(inferenceId)}`, JSON.stringify(waiting))]
+  }
+
+  /** Posts what waits for a server; one after the other, so that they stand in their order. */
+  send(server: string): Promise<void> {
+    const before = this.#sending.get(server)
+    if (before !== undefined) return before
+    const sending = this.#send(server)
+      .catch(this.#parts.failed)
+      .finally(() => this.#sending.delete(server))
+    this.#sending.set(server, sending)
+    return sending
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#sending.values())
+  }
+
+  async #send(server: string): Promise<void> {
+    const { store, serverOf } = this.#parts
+    for (;;) {
+      const page = await store.scan(prefixOf(server), { limit: mostAtOnce })
+      const waiting = page
+        .map(({ key, value }) => ({ key, one: JSON.parse(value) as Waiting }))
+        .sort((a, b) => a.one.at - b.one.at)
+      if (waiting.length === 0) return
+      for (const { key, one } of waiting) {
+        const { live } = serverOf(server) ?? {}
+        if (live === undefined) return
+        if (!(await this.#post(live, one))) return
+        await store.commit([remove(key)])
+      }
+    }
+  }
+
+  /** False: it is worth another try when the server is there again. */
+  async #post(live: NonNullable<HostServer['live']>, one: Waiting): Promise<boolean> {
+    const { clock, note } = this.#parts
+    const { server, featureSet, eventId, inferenceId, conversation, channelId, messageId, threadId, text } = one
+    const began = clock.now()
+    const about = { server, featureSet, eventId, inferenceId, conversation, kind: 'publish', detail: clip(channelId) } as const
+    const dropped = (outcome: 'refused' | 'dropped', said: Why): true => {
+      note({ ...about, outcome, why: said, ms: clock.now() - began })
+      return true
+    }
+    if (clock.now() - one.at > worthMs) return dropped('dropped', tooOld(channelId))
+    const denied = this.#parts.denied(server, featureSet, { channel: channelId, text })
+    if (denied !== undefined) return dropped('refused', denied)
+    try {
+      const about = { conversationId: conversation, inReplyTo: messageId, ...(threadId !== undefined && { threadId }) }
+      await live.publish(channelId, [{ type: 'text', text }], about)
+    } catch (error) {
+      if (!(error instanceof McpError) || error.kind === 'timeout') return false
+      return dropped('refused', refused(channelId, error))
+    }
+    note({ ...about, outcome: 'success', ms: clock.now() - began })
+    return true
+  }
+}
+
+/** Whether the model has published in the channel by the host's own tool. */
+function hasPosted({ calls, outcomes }: TurnRecord, server: string, channelId: string): boolean {
+  return calls.some(({ server: of, tool, arguments: args, n }) => {
+    const done = of === undefined && tool === publishTool && outcomes.get(n)?.status === 'done'
+    return done && isRecord(args) && args['server'] === server && args['channel'] === channelId
+  })
+}
+
+function prefixOf(server: string): string {
+  return `${prefix}${encodeURIComponent(server)}/`
+}
+
+function refused(channelId: string, error: McpError): Why {
+  const undeclared = error.kind === 'feature-set-disabled'
+  return why(
+    undeclared ? 'PUBLISH_NOT_ALLOWED' : 'PUBLISH_REFUSED',
+    'channels.publish',
+    `The answer was not published in ${clip(channelId)}: ${clip(error.message, 300)}`,
+    undeclared ? 'Enable a feature set of the server that uses channels.publish' : 'Look at what the server says of it',
+  )
+}
+
+function tooOld(channelId: string): Why {
+  const message = `The answer was not published in ${clip(channelId)}: its server was not there for a day`
+  return why('PUBLISH_TOO_LATE', 'channels.publish', message, 'Bring the server up, and answer anew')
+}

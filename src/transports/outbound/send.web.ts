@@ -1,0 +1,90 @@
+/** One request by the platform's `fetch`, and its answer, whole or as a stream: no cookies, no redirect that was not looked at. */
+import { OutboundError } from '../../core/outbound.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { type Destination, shown } from './destination.ts'
+import type { Answer, Hop } from './send.ts'
+
+export type { Answer, Hop } from './send.ts'
+
+/** Rejects with the signal's reason where that aborts. */
+export async function sendOnce(hop: Hop): Promise<Answer> {
+  const { to, signal, maxBytes, idleMs } = hop
+  if (hop.ca !== undefined) throw new OutboundError('refused', 'The option ca is for Node: this platform trusts whom it trusts')
+  const over = new AbortController()
+  const response = await fetch(to.url, initOf(hop, AbortSignal.any([signal, over.signal]))).catch((cause: unknown) => {
+    throw signal.aborted ? signal.reason : failure(to, cause)
+  })
+  if (response.type === 'opaqueredirect')
+    throw new OutboundError('failed', `${shown(to.url)} redirects, and a page is not told where to; give the final address`)
+  const headers = new Headers(response.headers)
+  // What the platform has undone already; libraries would undo it again.
+  for (const name of ['content-encoding', 'content-length']) headers.delete(name)
+  const chunks = (response.body ?? new Blob([]).stream()).getReader()
+  const stop = (): void => {
+    over.abort()
+    chunks.cancel().catch(() => undefined)
+  }
+  const body = bounded(chunks, { to, maxBytes, signal, idleMs, stop })
+  if (idleMs !== undefined) return { status: response.status, headers, body }
+  return { status: response.status, headers, body: new Uint8Array(await new Response(body).arrayBuffer()) }
+}
+
+/** Workers have neither cookies nor the word for them. */
+const withoutCookies: RequestInit = 'credentials' in Request.prototype ? { credentials: 'omit' } : {}
+
+function initOf({ method, headers, body }: Hop, signal: AbortSignal): RequestInit {
+  return {
+    method,
+    headers,
+    signal,
+    redirect: 'manual',
+    ...withoutCookies,
+    ...(body === undefined ? {} : { body: new Blob([body as BlobPart]) }),
+  }
+}
+
+interface Bounds extends Pick<Hop, 'to' | 'maxBytes' | 'signal' | 'idleMs'> {
+  readonly stop: () => void
+}
+
+/** Reads on only when its reader does. */
+function bounded(
+  chunks: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
+  { to, maxBytes, signal, idleMs, stop }: Bounds,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let size = 0
+  const next = async (): Promise<Uint8Array<ArrayBuffer> | undefined> => {
+    const late = Promise.withResolvers<never>()
+    const pause = `${shown(to.url)} paused for more than ${idleMs} ms and was given up`
+    const timer = idleMs && setTimeout(() => late.reject(new OutboundError('limit', pause)), idleMs)
+    try {
+      return (await Promise.race([chunks.read(), late.promise])).value
+    } catch (error) {
+      stop()
+      throw signal.aborted ? signal.reason : error instanceof OutboundError ? error : failure(to, error)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const value = await next()
+        if (value === undefined) return controller.close()
+        size += value.byteLength
+        if (size > maxBytes) {
+          stop()
+          throw new OutboundError('limit', `The answer of ${shown(to.url)} is larger than ${maxBytes} bytes and was cut off`)
+        }
+        controller.enqueue(value)
+      },
+      cancel: stop,
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+function failure(to: Destination, cause: unknown): OutboundError {
+  const why = cause instanceof Error ? cause.message : 'the connection ended without an answer'
+  return new OutboundError('failed', `${shown(to.url)} gave no answer: ${clip(why)}`, cause)
+}
