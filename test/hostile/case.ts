@@ -4,6 +4,8 @@ export interface Verdict {
   readonly well: boolean
   /** What was seen: an answer, a figure, or what should have been there instead. */
   readonly detail: string
+  /** Right but for its time, which others on the machine take too: to be judged again at another moment, and not well until then. */
+  readonly slow?: boolean
 }
 
 export interface HostileCase {

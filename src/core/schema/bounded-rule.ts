@@ -7,11 +7,22 @@ import { type JsonSchema, SchemaError } from './schema.ts'
 
 export interface Fault {
   /** From the value outwards: each level adds its name on the way up, so that success costs nothing. Absent: the value itself. */
-  readonly segments?: PropertyKey[]
+  readonly segments: PropertyKey[] | undefined
   readonly message: string
-  /** The types that would have been right, when that is all there is to say. */
-  readonly types?: readonly string[]
+  /** The types that would have been right, when that is all there is to say: a bit for each, so that those of many branches are one number. */
+  readonly types: number
 }
+
+/** One bit for each type; an integer is a number too. */
+export const typeBits: ReadonlyMap<string, number> = new Map([
+  ['string', 8],
+  ['number', 32 | 64],
+  ['integer', 64],
+  ['boolean', 16],
+  ['object', 4],
+  ['array', 2],
+  ['null', 1],
+])
 
 export type Apply = (data: unknown, run: Run) => Fault | undefined
 
@@ -39,13 +50,13 @@ export function rule(test: Apply, order: 0 | 1 = 0): Rule {
 }
 
 /** Made once with its rule: many values may fail it, and that must cost little. */
-export function fault(message: string, types?: readonly string[]): Fault {
-  return types === undefined ? { message } : { message, types }
+export function fault(message: string, types = 0): Fault {
+  return { segments: undefined, message, types }
 }
 
-/** A fault of a member or an item, as seen from the value that holds it. */
+/** A fault of a member or an item, as seen from the value that holds it. Written member by member: a union fails by the ten thousand. */
 export function within(name: PropertyKey, found: Fault): Fault {
-  if (found.segments === undefined) return { ...found, segments: [name] }
+  if (found.segments === undefined) return { segments: [name], message: found.message, types: found.types }
   found.segments.push(name)
   return found
 }

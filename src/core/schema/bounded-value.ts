@@ -3,7 +3,6 @@ import { clip } from '../../jsonrpc/limits.ts'
 import {
   type Apply,
   anything,
-  type Fault,
   fault,
   isCount,
   isList,
@@ -14,8 +13,9 @@ import {
   type Rule,
   type RuleSource,
   rule,
+  typeBits,
 } from './bounded-rule.ts'
-import type { Run } from './bounded-run.ts'
+import { attempt, unionTest } from './bounded-union.ts'
 import { Choices } from './json-equal.ts'
 import { Meter } from './meter.ts'
 
@@ -33,21 +33,10 @@ function typeRules({ schema }: RuleSource): Rule[] {
   return rules
 }
 
-/** One bit for each type; an integer is a number too. */
-const bits: ReadonlyMap<string, number> = new Map([
-  ['null', 1],
-  ['array', 2],
-  ['object', 4],
-  ['string', 8],
-  ['boolean', 16],
-  ['number', 32 | 64],
-  ['integer', 64],
-])
-
 function typeRule(types: readonly string[]): Rule {
   let allowed = 0
-  for (const type of types) allowed |= bits.get(type) ?? 0
-  const wrong = fault(clip(`must be ${types.slice(0, 20).join(' or ')}`, 200), types.slice(0, 20))
+  for (const type of types) allowed |= typeBits.get(type) ?? 0
+  const wrong = fault(clip(`must be ${types.slice(0, 20).join(' or ')}`, 200), allowed)
   return rule(data => ((typeBit(data) & allowed) === 0 ? wrong : undefined))
 }
 
@@ -140,10 +129,10 @@ export function applicatorRules(source: RuleSource): Rule[] {
     const test = apply(subschema)
     if (test !== anything) rules.push(rule(test))
   }
-  const anyOf = keyword(schema, 'anyOf', isList)?.map(apply)
-  if (anyOf !== undefined) rules.push(rule(unionTest(anyOf, false)))
-  const oneOf = keyword(schema, 'oneOf', isList)?.map(apply)
-  if (oneOf !== undefined) rules.push(rule(unionTest(oneOf, true)))
+  const anyOf = keyword(schema, 'anyOf', isList)
+  if (anyOf !== undefined) rules.push(rule(unionTest(anyOf, apply, false)))
+  const oneOf = keyword(schema, 'oneOf', isList)
+  if (oneOf !== undefined) rules.push(rule(unionTest(oneOf, apply, true)))
   if (schema.not !== undefined) {
     const not = apply(schema.not)
     const odd = fault('has a form that is not allowed')
@@ -159,53 +148,3 @@ function conditionTest({ schema, apply }: RuleSource): Apply {
   const no = apply(schema.else ?? true)
   return (data, run) => (attempt(condition, data, run, true) === undefined ? yes(data, run) : no(data, run))
 }
-
-const branchPrice = 3
-/** Keeping the faults of all branches takes longer than finding nothing wrong. */
-const faultPrice = 5
-
-function unionTest(branches: readonly Apply[], onlyOne: boolean): Apply {
-  const several = fault('must match only one of the allowed forms')
-  return (data, run) => {
-    let faults: Fault[] | undefined
-    let passed = 0
-    for (const branch of branches) {
-      run.meter.spend(branchPrice)
-      const found = attempt(branch, data, run, true)
-      if (found !== undefined) {
-        run.meter.spend(faultPrice)
-        faults ??= []
-        faults.push(found)
-      } else if (++passed > 1 && onlyOne) return several
-      // What the other branches look at matters only where someone asks what was looked at.
-      else if (!onlyOne && run.seen === undefined) return undefined
-    }
-    return passed > 0 ? undefined : nearest(faults ?? [], run)
-  }
-}
-
-/** Applies a schema that may fail without the value being wrong; what a failed one has looked at does not count. */
-function attempt(branch: Apply, data: unknown, run: Run, counts: boolean): Fault | undefined {
-  if (run.seen === undefined) return branch(data, run)
-  const own = run.apart()
-  const found = branch(data, own)
-  if (found === undefined && counts) run.seen.take(own.seen, run.meter)
-  return found
-}
-
-/** The branch that came furthest is most likely the one that was meant. */
-function nearest(faults: readonly Fault[], { meter }: Run): Fault {
-  let best: Fault | undefined
-  let onlyTypes = faults.length > 0
-  for (const found of faults) {
-    const reach = found.segments?.length ?? 0
-    if (reach > (best?.segments?.length ?? 0)) best = found
-    onlyTypes &&= found.types !== undefined && reach === 0
-  }
-  if (!onlyTypes) return best ?? noForm
-  meter.spend(12 * faults.length)
-  const types = [...new Set(faults.flatMap(({ types: expected }) => expected ?? []))].slice(0, 20)
-  return fault(`must be ${types.join(' or ')}`, types)
-}
-
-const noForm = fault('must match one of the allowed forms')

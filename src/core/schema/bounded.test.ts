@@ -73,6 +73,44 @@ it('finds a value right exactly when the compiled validator does', () => {
   )
 })
 
+it('finds the branch that a mark names right exactly when trying all of them does', () => {
+  const mark = fc.constantFrom('a', 'b', 'c')
+  const member = fc.oneof(
+    mark.map((text): JsonSchema => ({ const: text })),
+    mark.map((text): JsonSchema => ({ enum: [text] })),
+  )
+  const branch = fc
+    .tuple(member, schema, fc.boolean())
+    .map(([kind, rest, required]) => ({ ...rest, properties: { a: kind }, required: required ? ['b', 'a'] : ['a'] }))
+  const union = fc
+    .tuple(fc.constantFrom('oneOf', 'anyOf'), fc.array(branch, { minLength: 2, maxLength: 3 }), fc.boolean())
+    .map(([name, branches, closed]): JsonSchema => ({ [name]: branches, ...(closed ? { unevaluatedProperties: false } : {}) }))
+  const marked = fc.oneof(
+    values,
+    fc.record({ a: fc.oneof(mark, values), b: values }, { requiredKeys: [], noNullPrototype: true }),
+  )
+  fc.assert(
+    fc.property(union, marked, (json, value) => {
+      fc.pre(!/"contains".*"prefixItems"|"prefixItems".*"contains"/.test(JSON.stringify(json)))
+      expect([json, value, verdict(json, value) === 'ok']).toEqual([json, value, compile(json)(value) === undefined])
+    }),
+    { numRuns: 1_000, seed: 6571 },
+  )
+})
+
+it('of branches told apart by a mark, the fault is that of the one that the mark names', () => {
+  const shape = (kind: string, size: string): JsonSchema => ({
+    type: 'object',
+    properties: { kind: { const: kind }, [size]: { type: 'number' } },
+    required: ['kind', size],
+  })
+  const json = { oneOf: [shape('circle', 'radius'), shape('square', 'side')] }
+  expect(verdict(json, { kind: 'square', side: 2 })).toBe('ok')
+  expect(verdict(json, { kind: 'square', side: 'long' })).toBe('side: must be number')
+  expect(verdict(json, { kind: 'oval' })).toBe('kind: must be one of "circle", "square"')
+  expect(verdict(json, 7)).toBe(': must be object')
+})
+
 it.each<[JsonSchema, unknown, string]>([
   [{ properties: { a: { items: { type: 'string' } } } }, { a: ['x', 1] }, 'a[1]: must be string'],
   [{ required: ['a'] }, {}, 'a: is required'],

@@ -1,7 +1,8 @@
 /**
  * Hostile servers against our client. Each attack runs against a client in a process of its own, and is handled well when the client
  * does what the attack's sentence says, at no more than 32 MiB and 50 ms in any turn of its event loop, by processor time and by the
- * clock on the wall. Others on the machine stall a turn too, so a long one is run again; it counts when every run had one.
+ * clock on the wall. Others on the machine stall a turn too, so a long one is run again, at once and at the end of the suite; it counts when
+ * every run had one.
  */
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -44,7 +45,8 @@ async function judged(attack: Attack, honest: string): Promise<Verdict> {
     if (heldMiB > maxMiB) return { well: false, detail: seen }
     const longest = Math.max(turnMs, stallMs)
     if (longest <= maxMs) return { well: true, detail: run === 1 ? seen : `${seen} (run ${run})` }
-    if (run === mostRuns) return { well: false, detail: `a turn took ${longest.toFixed(0)} ms, as in all ${run} runs; ${seen}` }
+    if (run === mostRuns)
+      return { well: false, slow: true, detail: `a turn took ${longest.toFixed(0)} ms, as in all ${run} runs; ${seen}` }
   }
 }
 
