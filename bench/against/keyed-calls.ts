@@ -3,13 +3,17 @@
  * milliseconds; the answer is a line with what the calls of that time cost.
  */
 import { createInterface } from 'node:readline'
-import { openKeyedCalls } from '../sections/idempotency.ts'
+import { freshRound, openKeyedCalls } from '../sections/idempotency.ts'
 
 const [store = '', which] = process.argv.slice(2)
 const calls = await openKeyedCalls(store === '' ? undefined : store)
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const { cpuMicros, calls: count } = await calls.round(Number(line), store !== '', which === 'repeat')
+  const ms = Number(line)
+  const { cpuMicros, calls: count } =
+    which === 'fresh' && store !== ''
+      ? await freshRound(calls, store, ms)
+      : await calls.round(ms, store !== '', which === 'repeat')
   process.stdout.write(`${JSON.stringify({ cost: cpuMicros * count, count })}\n`)
 }
 await calls.close()
