@@ -84,11 +84,23 @@ describe('the tarball', () => {
   )
 })
 
+interface Consumer {
+  readonly entries: readonly string[]
+  readonly packages: readonly string[]
+  readonly options: object
+  /** What it does with them. */
+  readonly code?: string
+}
+
+/** Every entry of the package that has types. */
+async function typedEntries(): Promise<string[]> {
+  const { exports } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { exports: Record<string, object> }
+  const typed = Object.entries(exports).filter(([, conditions]) => typeof conditions === 'object' && 'types' in conditions)
+  return typed.map(([name]) => name.replace('./', ''))
+}
+
 /** What the compiler has against our types in a project that has the package, its dependencies and these packages. */
-async function complaints(
-  project: string,
-  { entries, packages, options }: { entries: readonly string[]; packages: readonly string[]; options: object },
-): Promise<string[]> {
+async function complaints(project: string, { entries, packages, options, code = '' }: Consumer): Promise<string[]> {
   const home = join(folder, project)
   const modules = join(home, 'node_modules')
   await mkdir(join(modules, 'vivarium'), { recursive: true })
@@ -99,7 +111,7 @@ async function complaints(
     await symlink(join(root, 'node_modules', name), join(modules, name), 'dir')
   }
   const uses = entries.map((name, at) => `import * as entry${at} from 'vivarium/${name}'\nexport const used${at} = entry${at}`)
-  await writeFile(join(home, 'consumer.ts'), `${uses.join('\n')}\n`)
+  await writeFile(join(home, 'consumer.ts'), `${uses.join('\n')}\n${code}\n`)
   const strict = { target: 'es2024', strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true }
   const compilerOptions = { module: 'nodenext', ...strict, ...options }
   await writeFile(join(home, 'package.json'), '{"type":"module"}')
@@ -117,21 +129,45 @@ test(
   'the types of every entry can be checked where no optional peer is installed',
   async () => {
     const options = { types: ['node'], lib: ['es2024', 'esnext.disposable'] }
-    const entries = Object.keys(present(PUBLIC))
+    const entries = await typedEntries()
+    expect(entries.toSorted()).toEqual(Object.keys(PUBLIC).toSorted())
     expect(await complaints('consumer', { entries, packages: ['@types/node', 'undici-types'], options })).toEqual([])
   },
   slow,
 )
 
 test(
-  'the types of every entry but the tools for tests can be checked without those of Node, by a project for the web',
+  'the types of every entry can be checked without those of Node, by a project for the web',
   async () => {
-    const entries = Object.keys(present(PUBLIC)).filter(name => name !== 'testing' && name !== 'conformance')
+    const entries = await typedEntries()
     for (const module of ['nodenext', 'esnext']) {
       const resolution = module === 'esnext' ? { moduleResolution: 'bundler' } : {}
       const options = { module, ...resolution, target: 'es2023', types: [], lib: ['es2023', 'dom', 'dom.iterable'] }
       expect(await complaints(`web-${module}`, { entries, packages: [], options })).toEqual([])
     }
+  },
+  slow,
+)
+
+test(
+  'the adapters fit the apps that they are made for, and streams of Node what takes them, by the types of these',
+  async () => {
+    const code = `import express from 'express'
+import { fastify } from 'fastify'
+import { Hono } from 'hono'
+export const server = entry0.createServer({ name: 'a', version: '1' })
+express().all('/mcp', entry1.mcp(server))
+fastify().register(entry2.mcp, { server })
+new Hono().all('/mcp', entry3.mcp(server))
+export const front: entry4.FrontOptions = { stdio: true, input: process.stdin, output: process.stdout }`
+    const entries = ['server', 'express', 'fastify', 'hono', 'testing']
+    const packages = ['@types/node', 'undici-types', '@types/express', 'express', 'fastify', 'hono']
+    const options = { types: ['node'], lib: ['es2024', 'esnext.disposable'], esModuleInterop: true }
+    expect(await complaints('peers', { entries, packages, options, code })).toEqual([])
+    const web = { target: 'es2023', types: [], lib: ['es2023', 'dom', 'dom.iterable'] }
+    const mounts = code.split('\n').filter(line => !/express|fastify|front/.test(line))
+    const mounted = { entries, packages: ['hono'], options: web, code: mounts.join('\n') }
+    expect(await complaints('peers-web', mounted)).toEqual([])
   },
   slow,
 )

@@ -2,7 +2,7 @@
 import { official, scenario, sessions, since, tool } from '../define.ts'
 import type { Bench, Scenario } from '../scenario.ts'
 import { kitInfo } from '../wire/envelope.ts'
-import type { HttpReply } from '../wire/http-call.ts'
+import type { HttpReply } from '../wire/http-messages.ts'
 import type { RawPeer } from '../wire/raw-peer.ts'
 import { harmless } from './harmless.ts'
 

@@ -2,10 +2,10 @@
  * A play: how the scripted server behaves, and what the client is asked to do meanwhile. A client that knows nothing of steps does
  * the plain run of the official suite (connect, list the tools, call `test-tool` with {}, close), and most plays ask no more.
  */
-import type { ServerResponse } from 'node:http'
 import type { RevisionId } from '../../revisions/index.ts'
 import type { Frame, Http } from './stage/book.ts'
 import type { Stage } from './stage/open.ts'
+import type { StageResponse } from './stage/response.ts'
 import type { Handler } from './stage/script.ts'
 
 /** What a client is asked to do; `as` names it in the report. */
@@ -118,7 +118,7 @@ export interface Play {
   /** Who answers which method; undefined takes it away. */
   readonly on?: (stage: Stage) => Readonly<Record<string, Handler | undefined>>
   /** Sees HTTP requests first; true: answered. */
-  readonly http?: (stage: Stage) => (http: Http, response: ServerResponse, body: string) => boolean
+  readonly http?: (stage: Stage) => (http: Http, response: StageResponse, body: string) => boolean
   /** What has to be there beside the server before the client comes; it is closed after the play. */
   readonly beside?: (stage: Stage) => Promise<{ close(): Promise<void> }>
   /** Answers of HTTP come as streams. */

@@ -1,6 +1,6 @@
 /** A peer seen by its frames: what scenarios hold in their hands, whatever carries it. */
 import type { Carrier, Frame, Json, RevisionId } from '../scenario.ts'
-import type { HttpCall, HttpReply } from './http-call.ts'
+import type { HttpCall, HttpReply } from './http-messages.ts'
 
 /** The error of an answer, as it came. */
 export interface AnswerError {

@@ -4,9 +4,10 @@ import type { Connection } from '../../jsonrpc/connection.ts'
 import { listenHttp } from '../../transports/http/listen.ts'
 import { stdioServerConnection } from '../../transports/stdio/server.ts'
 import { FrontDoor } from './front-door.ts'
+import type { NodeReadable, NodeWritable } from './node-streams.ts'
 
 export type FrontOptions =
-  | { readonly stdio: true; readonly input?: Readable; readonly output?: Writable }
+  | { readonly stdio: true; readonly input?: NodeReadable; readonly output?: NodeWritable }
   | { readonly stdio?: false; readonly port?: number; readonly host?: string; readonly path?: string }
 
 /** A tape stands between others: what they let pass it does too. */
@@ -43,11 +44,14 @@ export async function openFront(options: FrontOptions, accept: (connection: Conn
   }
 }
 
-function stdioFront({ input, output }: { input?: Readable; output?: Writable }, accept: (connection: Connection) => void): Front {
+function stdioFront(
+  { input, output }: { input?: NodeReadable; output?: NodeWritable },
+  accept: (connection: Connection) => void,
+): Front {
   const connection = stdioServerConnection({
     limits: { frameBytes: frontFrameBytes },
-    ...(input && { input }),
-    ...(output && { output }),
+    ...(input && { input: input as Readable }),
+    ...(output && { output: output as Writable }),
   })
   const { promise, resolve } = Promise.withResolvers<void>()
   accept({

@@ -1,6 +1,6 @@
 /** The limits of a duplex carrier: of what it takes in, and of what waits to go out. */
 import { clientFrameLimits, type FrameLimits, frameLimits } from '../../jsonrpc/limits.ts'
-import { type QueueLimits, queueLimits } from './backlog.ts'
+import { type QueueLimits, queueLimits } from './queue-limits.ts'
 
 export interface CarrierLimits extends Pick<FrameLimits, 'frameBytes'>, QueueLimits {}
 

@@ -1,10 +1,10 @@
 /** A play whose server wants a token, and names an authorization server that the play opens beside it. */
-import type { ServerResponse } from 'node:http'
 import type { Answers, Play, Step } from '../play.ts'
 import { RUN } from '../play.ts'
 import type { Seen } from '../seen.ts'
 import type { Frame, Http } from '../stage/book.ts'
 import type { Stage } from '../stage/open.ts'
+import type { StageResponse } from '../stage/response.ts'
 import { type Asked, type Authority, type AuthorityWishes, openAuthority } from './authority.ts'
 
 /** One request to the server that is guarded, as far as its credentials go. */
@@ -79,7 +79,7 @@ export function asksFor({ authority }: SignIn, path: RegExp): readonly Asked[] {
 
 const pathOfMetadata = '/.well-known/oauth-protected-resource/mcp'
 
-function guard(stage: Stage, wishes: GuardWishes, http: Http, response: ServerResponse, body: string): boolean {
+function guard(stage: Stage, wishes: GuardWishes, http: Http, response: StageResponse, body: string): boolean {
   const about = signInOf(stage)
   const path = http.path.split('?', 1)[0] ?? ''
   const { metadataAt = pathOfMetadata } = wishes

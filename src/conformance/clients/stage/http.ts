@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Book, Http } from './book.ts'
+import type { StageResponse } from './response.ts'
 import type { Way } from './script.ts'
 
 export interface HttpStage {
@@ -14,7 +15,7 @@ export interface HttpStage {
   /** Every answer comes as a stream. */
   readonly streams: boolean
   /** Looks at each request first; true: it has answered itself. */
-  readonly before: ((http: Http, response: ServerResponse, body: string) => boolean) | undefined
+  readonly before: ((http: Http, response: StageResponse, body: string) => boolean) | undefined
   /** Where the old pair says that messages go. */
   readonly endpoint: string | undefined
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void

@@ -1,5 +1,4 @@
 /** Opens a stage: a play at one revision on one carrier, ready for a client. */
-import type { ServerResponse } from 'node:http'
 import type { Carrier, Connection } from '../../../jsonrpc/connection.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import { webSocketUpgrade } from '../../../transports/websocket/server.ts'
@@ -8,6 +7,7 @@ import { Book, type Frame, type Http } from './book.ts'
 import { attach, Lines, memoryStage, stdioStage } from './duplex.ts'
 import { opening, wireOf } from './hello.ts'
 import { listen } from './http.ts'
+import type { StageResponse } from './response.ts'
 import { type Handler, isStateless, Script, type Way } from './script.ts'
 
 /** What a client is given to connect to. */
@@ -133,7 +133,7 @@ async function openMouth(stage: Stage, take: Take, fault: (error: unknown) => vo
 }
 
 function trapFor({ book }: Stage) {
-  const before = (_http: Http, response: ServerResponse): boolean => {
+  const before = (_http: Http, response: StageResponse): boolean => {
     response.writeHead(404).end()
     return true
   }
