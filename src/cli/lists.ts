@@ -1,10 +1,14 @@
 /** What a server offers, list by list: one that cannot be had hides none of the others, and is told by its name. */
-import type { Client, ConnectOptions, Prompt, Resource, ResourceTemplate, Tool } from '../client/index.ts'
+import type { Client, ConnectOptions, EventType, Prompt, Resource, ResourceTemplate, Tool } from '../client/index.ts'
+import { declared } from '../engine/extensions.ts'
+import { eventsExtension } from '../features/reliability/events/messages.ts'
+import { McpError } from '../jsonrpc/error.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import { revisionById } from '../revisions/index.ts'
 import { errorWords } from './failures.ts'
 import { Interrupted } from './io.ts'
 
-export const kinds = ['tools', 'resources', 'templates', 'prompts'] as const
+export const kinds = ['tools', 'resources', 'templates', 'prompts', 'events'] as const
 export type Kind = (typeof kinds)[number]
 
 /** What was found, by kind. A kind that the server does not offer is absent. */
@@ -13,6 +17,7 @@ export interface Lists {
   readonly resources?: readonly Resource[]
   readonly templates?: readonly ResourceTemplate[]
   readonly prompts?: readonly Prompt[]
+  readonly events?: readonly EventType[]
 }
 
 /** A list that could not be had, or not whole. */
@@ -33,14 +38,21 @@ const method: Readonly<Record<Kind, string>> = {
   resources: 'resources/list',
   templates: 'resources/templates/list',
   prompts: 'prompts/list',
+  events: 'event/list',
 }
 
-/** Which capability stands for which list. */
+/** Which capability stands for which list; for events it is an extension. */
 const capability: Readonly<Record<Kind, string>> = {
   tools: 'tools',
   resources: 'resources',
   templates: 'resources',
   prompts: 'prompts',
+  events: 'events',
+}
+
+function declares({ capabilities, revision }: Client, kind: Kind): boolean {
+  if (kind !== 'events') return capabilities[capability[kind]] !== undefined
+  return declared({ capabilities, revision: revisionById(revision) }, eventsExtension) !== undefined
 }
 
 /** Hears from the client which lists the server has declared and does not know. */
@@ -59,8 +71,14 @@ export function missingLists(): { readonly missing: Set<string>; readonly onTrac
  * at once, so that one that is never answered costs its time only once. Throws where nothing at all could be had.
  */
 export async function listsOf(client: Client, missing: ReadonlySet<string>, wanted: readonly Kind[] = kinds): Promise<Listed> {
-  const asks = wanted.filter(kind => wanted.length === 1 || client.capabilities[capability[kind]] !== undefined)
-  const gathered = await Promise.all(asks.map(async kind => ({ kind, ...(await gather<unknown>(listOf(client, kind))) })))
+  const asks = wanted.filter(kind => wanted.length === 1 || declares(client, kind))
+  const gathered = await Promise.all(
+    asks.map(async kind => {
+      const { items, error } = await gather<unknown>(listOf(client, kind))
+      const unknown = missing.has(method[kind]) || isUnknownMethod(error, client)
+      return { kind, items, error: unknown ? undefined : error, unknown }
+    }),
+  )
   const stopped = gathered.find(({ error }) => error instanceof Interrupted)
   if (stopped !== undefined) throw stopped.error
   const first = gathered.find(({ error }) => error !== undefined)
@@ -68,12 +86,17 @@ export async function listsOf(client: Client, missing: ReadonlySet<string>, want
   const lists = Object.fromEntries(
     gathered.filter(({ items, error }) => error === undefined || items.length > 0).map(({ kind, items }) => [kind, items]),
   )
-  const failed = gathered.flatMap(({ kind, error }): readonly FailedList[] => {
+  const failed = gathered.flatMap(({ kind, error, unknown }): readonly FailedList[] => {
     if (error !== undefined) return [{ kind, message: errorWords(error), unknown: false }]
-    if (!missing.has(method[kind])) return []
+    if (!unknown) return []
     return [{ kind, message: `The server declares ${capability[kind]} and does not know ${method[kind]}`, unknown: true }]
   })
   return { lists, failed }
+}
+
+/** The client says so itself of the lists of the protocol, by `missing`. */
+function isUnknownMethod(error: unknown, { revision }: Client): boolean {
+  return error instanceof McpError && error.code === revisionById(revision).errors['method-not-found']
 }
 
 function listOf(client: Client, kind: Kind): AsyncIterable<unknown> {
@@ -86,7 +109,13 @@ function listOf(client: Client, kind: Kind): AsyncIterable<unknown> {
       return client.resourceTemplates()
     case 'prompts':
       return client.prompts()
+    case 'events':
+      return eventsOf(client)
   }
+}
+
+async function* eventsOf(client: Client): AsyncIterable<EventType> {
+  yield* await client.eventTypes()
 }
 
 interface Gathered<T> {

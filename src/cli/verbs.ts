@@ -20,7 +20,7 @@ export interface VerbEntry {
 export const verbs: readonly VerbEntry[] = [
   {
     name: 'list',
-    summary: 'What a server offers: tools, resources, templates, prompts',
+    summary: 'What a server offers: tools, resources, templates, prompts, events',
     group: 'use',
     load: async () => (await import('./commands/list.ts')).list,
   },

@@ -24,7 +24,8 @@ const tools = {
 }
 const revision = wrong === 'old' ? '2024-11-05' : '2025-06-18'
 // Declares more than it knows, and its prompts lie in a database that is down.
-const capabilities = wrong === 'half' ? { tools: {}, resources: {}, prompts: {} } : { tools: {} }
+const events = wrong.startsWith('events-') && { experimental: { 'dev.vivarium/events': {} } }
+const capabilities = wrong === 'half' ? { tools: {}, resources: {}, prompts: {} } : { tools: {}, ...events }
 const answers = {
   initialize: () => ({ protocolVersion: revision, capabilities, serverInfo: { name: 'plain', version: '1' } }),
   'tools/list': () => ({ tools: tools[wrong] ?? tools[''] }),
@@ -37,7 +38,7 @@ createInterface({ input: process.stdin }).on('line', line => {
   const { id, method } = JSON.parse(line)
   if (id === undefined) return
   const answer = answers[method]
-  const down = wrong === 'half' && method === 'prompts/list'
+  const down = { half: 'prompts/list', 'events-down': 'event/list' }[wrong] === method
   const error = down ? { code: -32603, message: 'The database is down' } : { code: -32601, message: 'Method not found' }
   process.stdout.write(
     `${JSON.stringify({ jsonrpc: '2.0', id, ...(answer === undefined ? { error } : { result: answer() }) })}\n`,

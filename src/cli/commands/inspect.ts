@@ -92,7 +92,10 @@ function print(label: string, facts: ServerFacts, printer: Printer, width: numbe
   const counts = Object.entries(lists).map(([kind, items]) => `${items.length} ${items.length === 1 ? kind.slice(0, -1) : kind}`)
   row('offers', counts.join(', '))
   row('manifest', manifestWords(facts))
-  row('events', plain((facts.manifest?.events ?? []).map(({ name }) => name).join(', ')))
+  // Where the list cannot be had the manifest may still name them.
+  const events = lists.events ?? facts.manifest?.events ?? []
+  for (const [at, { name, description }] of events.entries())
+    row(at === 0 ? 'events' : '', say`${paint.name(name)} ${paint.dim(brief(description, 120))}`)
   if (instructions !== undefined) {
     printer.line(say`  ${paint.dim('instructions')}`)
     printer.line(wrapped(shortened(instructions), width, '    │ '))

@@ -1,5 +1,5 @@
 /** `vivarium list`: what a server offers, a line each that reads like a signature. */
-import type { Prompt, Resource, Tool } from '../../client/index.ts'
+import type { EventType, Prompt, Resource, Tool } from '../../client/index.ts'
 import { rememberOffers } from '../completing/offers-book.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../exit.ts'
@@ -9,17 +9,17 @@ import { nearest } from '../nearest.ts'
 import { type Printer, printerOf, widthOf, wrapped } from '../print.ts'
 import type { Verb } from '../program.ts'
 import { whileWaiting } from '../progress.ts'
-import { signature } from '../signature.ts'
+import { signature, typeText } from '../signature.ts'
 import { splitTarget } from '../target.ts'
 import { brief } from '../terminal/paint.ts'
 import { joined, say, type TerminalText, type Words } from '../terminal/text.ts'
 
 export const list: Verb = {
   name: 'list',
-  summary: 'What a server offers: tools, resources, templates, prompts',
+  summary: 'What a server offers: tools, resources, templates, prompts, events',
   declare(command, io) {
     connectingOptions(
-      command.argument('[target]', 'the server').argument('[kind]', 'tools, resources, templates, prompts or all'),
+      command.argument('[target]', 'the server').argument('[kind]', 'tools, resources, templates, prompts, events or all'),
     )
       .examples([
         ['vivarium list https://example.com/mcp', 'everything it offers'],
@@ -65,7 +65,8 @@ export function exitFor(failed: readonly FailedFact[]): 0 | 1 {
   return failed.some(({ unknown }) => !unknown) ? 1 : 0
 }
 
-function printLists({ tools, resources, templates, prompts }: Lists, printer: Printer, width: number, titled: boolean): void {
+function printLists(lists: Lists, printer: Printer, width: number, titled: boolean): void {
+  const { tools, resources, templates, prompts, events } = lists
   const { paint } = printer
   const about = (text: string | undefined): Words =>
     text === undefined || text.trim() === '' ? '' : say`\n${paint.dim(wrapped(brief(text, 400), width, '    '))}`
@@ -91,7 +92,11 @@ function printLists({ tools, resources, templates, prompts }: Lists, printer: Pr
     'Prompts',
     prompts?.map(prompt => say`  ${promptLine(prompt, printer)}${about(prompt.description)}`),
   )
-  const none = [tools, resources, templates, prompts].every(each => each === undefined || each.length === 0)
+  section(
+    'Events',
+    events?.map(event => say`  ${eventLine(event, printer)}${about(event.description)}`),
+  )
+  const none = Object.values(lists).every(each => each.length === 0)
   if (none) printer.line(paint.dim('Nothing.'))
 }
 
@@ -114,4 +119,11 @@ function resourceLine(uri: string, { name, title, mimeType }: Omit<Resource, 'ur
 
 function promptLine({ name, arguments: parameters = [] }: Prompt, { paint }: Printer): TerminalText {
   return say`${paint.name(name)}${paint.plain(`(${parameters.map(({ name, required }) => (required ? name : `${name}?`)).join(', ')})`)}`
+}
+
+/** With what it tells, and what one must be allowed to hear of it. */
+function eventLine({ name, payload, scopes = [] }: EventType, { paint }: Printer): TerminalText {
+  const tells = payload === undefined ? '' : paint.plain(` ${typeText(payload, payload)}`)
+  const needs = scopes.length === 0 ? '' : say`  ${paint.dim('·')} ${paint.plain(`needs ${scopes.join(' ')}`)}`
+  return say`${paint.name(name)}${tells}${needs}`
 }

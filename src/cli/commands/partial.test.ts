@@ -51,6 +51,29 @@ describe('a server that declares resources it does not know, and whose prompts f
   }, 60_000)
 })
 
+describe('a server that declares events', () => {
+  test('and cannot say which is listed and inspected as far as it goes, and the failure is named', async () => {
+    const { run } = await trial({})
+    const { code, out, err } = await run(['list', '--', 'node', plain, 'events-down'])
+    expect([code, out]).toEqual([1, expect.stringContaining('Tools (1)\n  ping()')])
+    expect(err).toContain('! events: The server refuses: The database is down (-32603)')
+    const json = await run(['list', '--format', 'json', '--', 'node', plain, 'events-down'])
+    const failed = [{ kind: 'events', unknown: false, message: expect.stringContaining('The database is down') }]
+    expect(JSON.parse(json.out)).toMatchObject({ tools: [{ name: 'ping' }], failed })
+    const inspected = await run(['inspect', '--', 'node', plain, 'events-down'])
+    expect([inspected.code, inspected.err]).toEqual([1, expect.stringContaining('! events: The server refuses: The database')])
+    const alone = await run(['list', 'events', '--', 'node', plain, 'events-down'])
+    expect([alone.code, alone.err]).toEqual([1, 'vivarium: The server refuses: The database is down (-32603)\n'])
+  }, 60_000)
+
+  test('and does not know their list has none, and is told so', async () => {
+    const { run } = await trial({})
+    const { code, out, err } = await run(['list', '--', 'node', plain, 'events-unknown'])
+    expect([code, out]).toEqual([0, expect.stringContaining('Tools (1)\n  ping()')])
+    expect(err).toContain('! events: The server declares events and does not know event/list')
+  }, 30_000)
+})
+
 test('a schema beyond the limits is a warning of the doctor: the server works', async () => {
   const { run } = await trial({})
   const { code, out } = await run(['doctor', '--', 'node', plain, 'large'])

@@ -389,7 +389,14 @@ setInterval(() => { rung.emit({ times: ++times }); bell.push({ content: 'Somebod
     .split('\n')
     .map(line => (JSON.parse(line) as { kind: string }).kind)
   expect(kinds).toEqual(['event', 'event', 'event'])
-  expect((await run(['inspect', 'server.ts'])).out).toMatch(/events +rung\n/)
+  expect((await run(['inspect', 'server.ts'])).out).toMatch(/events +rung Rang\n/)
+  const line = '  rung { times: number }\n    Rang\n'
+  expect((await run(['list', 'server.ts'])).out).toContain(`Events (1)\n${line}`)
+  expect((await run(['list', 'server.ts', 'events'])).out).toBe(line)
+  for (const verb of ['list', 'inspect'])
+    expect(JSON.parse((await run([verb, 'server.ts', '--format', 'json'])).out)).toMatchObject({
+      events: [{ name: 'rung', description: 'Rang' }],
+    })
 }, 60_000)
 
 test('a server that names nothing to listen to is refused by name', async () => {

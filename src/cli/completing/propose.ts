@@ -1,5 +1,6 @@
 /** What can stand at the end of a command line: verbs, options and their values, targets, and what a target offers. */
 import type { Io } from '../io.ts'
+import { kinds } from '../lists.ts'
 import { type OptionShape, shapeOf, type VerbShape } from '../program.ts'
 import { placesOf, readSource, sourcesOf } from '../sources.ts'
 import { verbs } from '../verbs.ts'
@@ -102,7 +103,7 @@ async function argumentWords(
     case 'target':
       return { words: await serverWords(io.env), files: true }
     case 'kind':
-      return { words: ['tools', 'resources', 'templates', 'prompts', 'all'].map(word => ({ word })), files: false }
+      return { words: [...kinds, 'all'].map(word => ({ word })), files: false }
     case 'shell':
       return { words: ['bash', 'zsh', 'fish'].map(word => ({ word })), files: false }
     case 'tool':
