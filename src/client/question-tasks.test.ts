@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { expectLog } from '../../test/log-lines/lines.ts'
 import { RawPeer } from '../features/mcp/tasks/fixture.ts'
 import { createServer } from '../server/index.ts'
 import { connectInMemory, memoryPair, type PassedFrame } from '../testing/index.ts'
@@ -8,8 +7,6 @@ import { afterTest, cleanUp } from '../transports/http/client-test-server.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-
-expectLog('tool-failed', /tool=rhyme error="AbortError/)
 
 afterEach(cleanUp)
 

@@ -30,6 +30,7 @@ import { sendNotification, sendRequest } from './send.ts'
 import { memorySessions, type Sessions } from './sessions.ts'
 import { lastWords, type SharedParts, Sharing } from './sharing.ts'
 import { closed, type Layer } from './stages.ts'
+import { failedByStop, stoppedFailure } from './stopped.ts'
 
 export interface EngineOptions {
   readonly role: Role
@@ -250,7 +251,7 @@ export class Engine extends Hooks implements Door {
     const instead = exchange.route.recover?.(exchange, error)
     if (instead !== undefined) return this.succeed(exchange, instead)
     if (!this.#finish(exchange)) return
-    const told = this.explain(exchange, error)
+    const told = this.explain(exchange, failedByStop(exchange, error) ? stoppedFailure() : error)
     refuse(this, exchange.reply, exchange.id, told, exchange.peer.revision, exchange.caller, factsOf(exchange), exchange.advice)
   }
 

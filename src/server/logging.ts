@@ -28,7 +28,7 @@ export function serverLog({ name, log, secret = [], onTrace }: ServerOptions): {
 
 /** Tells of every call: installed only where that is wanted, so that others do not pay for it. */
 export function callLayer(log: Log, clock: Clock): Layer {
-  const tell = ({ route, params, peer, caller, correlated }: Exchange, began: number, failed: boolean): void => {
+  const tell = ({ route, params, peer, caller, correlated, cancelled }: Exchange, began: number, failed: boolean): void => {
     const { method } = route
     const name = method.nameParam === undefined ? {} : { name: params?.[method.nameParam] }
     const { carrier } = caller
@@ -40,6 +40,7 @@ export function callLayer(log: Log, clock: Clock): Layer {
       carrier,
       ms: clock.now() - began,
       failed,
+      ...(cancelled && { cancelled }),
       ...id,
     })
   }

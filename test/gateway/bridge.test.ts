@@ -2,10 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { type ConnectOptions, connect } from '../../src/client/index.ts'
 import { createServer, type RevisionId } from '../../src/server/index.ts'
-import { expectLog } from '../log-lines/lines.ts'
 import { inMemory, openGateway } from './open.ts'
-
-expectLog('tool-failed', /tool=(order|wait) .*error="AbortError/)
 
 /** A server whose tools ask whoever called, and count how often they were really called. */
 function asker(revisions: readonly RevisionId[]) {

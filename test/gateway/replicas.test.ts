@@ -4,9 +4,6 @@ import { connect } from '../../src/client/index.ts'
 import { createGateway } from '../../src/gateway/index.ts'
 import { createServer } from '../../src/server/index.ts'
 import { memoryStore, type Store } from '../../src/stores/index.ts'
-import { expectLog } from '../log-lines/lines.ts'
-
-expectLog('tool-failed', /tool=order error="AbortError: The session was ended/)
 
 const secret = 'a secret of the tests, which both replicas have'
 

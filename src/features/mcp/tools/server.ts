@@ -9,6 +9,7 @@ import { type Compiled, compileSchema, type Schema } from '../../../core/schema/
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Paging } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { failedByStop } from '../../../engine/stopped.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -335,6 +336,8 @@ function checkedOutput(entry: ToolEntry<never>, result: CallToolResult, checked:
 /** Protocol failures pass; what else a handler throws is the tool's failure, told without its stack. */
 function failed<C>(entry: ToolEntry<C>, exchange: Exchange, error: unknown, options: ToolsOptions<C>): CallToolResult {
   const problem = problemOfThrown(entry.name, exchange, error)
-  if (problem !== error) options.failed(entry.name, error, exchange.caller, problem.correlationId)
+  // One that ends because it was told to has made no mistake.
+  if (problem !== error && !failedByStop(exchange, error))
+    options.failed(entry.name, error, exchange.caller, problem.correlationId)
   return failedResult(exchange, problem, options.explain)
 }
