@@ -3,14 +3,25 @@
 var parts = process.versions.node.split('.')
 var isNewEnough = Number(parts[0]) > 22 || (Number(parts[0]) === 22 && Number(parts[1]) >= 18)
 if (isNewEnough) {
-  import('../dist/cli/main.js')
+  import('../dist/cli/main.js').catch(error => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/dist.cli.main\.js'? imported/.test(error.message)) throw error
+    say('is not built: dist/ is missing', [
+      'In a clone: npm run build',
+      'Installed from a git address: install it again without --ignore-scripts, so that npm builds it',
+    ])
+  })
 } else {
-  process.stderr.write(
-    'vivarium: needs Node 22.18 or newer, this is ' +
-      process.versions.node +
-      '\n  npx -p node@24 -p vivarium vivarium ' +
-      process.argv.slice(2).join(' ') +
-      '\n',
-  )
+  say('needs Node 22.18 or newer, this is ' + process.versions.node, [
+    ['npx -p node@24 vivarium'].concat(process.argv.slice(2).map(quoted)).join(' '),
+    'or install a newer Node: https://nodejs.org',
+  ])
+}
+
+function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replace(/'/g, "'\\''") + "'"
+}
+
+function say(fault, fixes) {
+  process.stderr.write('vivarium: ' + fault + '\n  → ' + fixes.join('\n  → ') + '\n')
   process.exitCode = 1
 }
