@@ -118,7 +118,8 @@ export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
       openStreams(engine, { priming }),
     ]).then(([module, authorizer, streams]) => {
       const guarded = authorizer === undefined ? {} : { hosts: namedHosts(options), authorizer }
-      return module.fetchHandler(door, { ...options, ...guarded, ...shownBeside(engine), streams })
+      const limits = { frameBytes: engine.limits.frameBytes }
+      return module.fetchHandler(door, { ...options, ...guarded, ...shownBeside(engine), limits, streams })
     })
     return (await face)(request, info)
   }
