@@ -108,6 +108,7 @@ export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
     listen: (caller, lane) => engine.listen(caller, lane),
     leave: (caller, reply) => engine.leave(caller, reply),
     accept: connection => engine.accept(connection),
+    refusalData: (caller, refusal) => engine.refusalData(caller, refusal),
   }
   if (auth !== undefined && auth !== 'none') checkResource(auth)
   let face: Promise<FetchHandler> | undefined

@@ -256,6 +256,7 @@ export function createServer(options: ServerOptions): Server {
     askTimeoutMs: replay.expiresMs,
     explain: reliable.explain,
     ...(shared === undefined || options.sessions === false
+    explainTo: reliable.explainTo,
       ? {}
       : { shared: { ...shared, sessions: () => shareSessions(engine, shared.store) } }),
   })
