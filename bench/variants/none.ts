@@ -25,6 +25,7 @@ export function reliability(): Reliability {
     shared: undefined,
     problemMeta: () => undefined,
     explain: (_, thrown) => thrown,
+    explainTo: (_peer, thrown) => thrown,
     transactions: { stuck: absent },
     close: async () => {},
   }

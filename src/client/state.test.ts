@@ -87,6 +87,23 @@ describe.each(revisions)('the client on %s', revision => {
     expect(await note(mcp, 'b')).toBe('b')
   })
 
+  it('E14-3: clears what no server knows any more, too, and tells of it once', async () => {
+    const server = make()
+    const mcp = await client(server, { revision })
+    await note(mcp, 'a')
+    const ending = new AbortController()
+    let session = ''
+    for await (const { data } of server.states.follow({ signal: ending.signal })) {
+      session = String((data as { session_id: string }).session_id)
+      ending.abort()
+    }
+    await note(mcp, 'b')
+    await server.states.rollback(session, 1)
+    const refused = await mcp.callTool('note', { text: 'c' })
+    expect(refused.problem).toMatchObject({ code: 'STATE_INVALID', details: { recovery: 'restart' } })
+    expect(await note(mcp, 'd')).toBe('d')
+  })
+
   it('E14-4: keeps the token that it has where an answer brings none', async () => {
     const mcp = await client(make(), { revision })
     await note(mcp, 'a')

@@ -4,12 +4,13 @@ import { McpError } from '../jsonrpc/error.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { metaOf, type Revision, versionHeader, versionKey } from '../revisions/index.ts'
 import type { Engine } from './engine.ts'
-import { type Delivery, receive, refuse } from './receive.ts'
-import { likelyRevision } from './unplaced.ts'
+import { type Delivery, receive, refuseUnplaced } from './receive.ts'
+import { likelyPeer, likelyRevision } from './unplaced.ts'
 
 export function receiveBatch(engine: Engine, delivery: Delivery, messages: readonly unknown[]): void {
   const { reply } = delivery
   const revision = batchRevision(engine, delivery)
+  const peer = likelyPeer(engine, delivery.caller, delivery.conversation, undefined, revision)
   try {
     check(engine, messages, revision.batch)
     const conversation = delivery.conversation ?? engine.seating.answering(delivery)
@@ -18,12 +19,12 @@ export function receiveBatch(engine: Engine, delivery: Delivery, messages: reado
     const silent = new SilentLane(reply)
     for (const message of messages) {
       // An array within an array would get round the limit, level by level.
-      if (Array.isArray(message)) refuse(engine, gathering, undefined, nested(), revision)
+      if (Array.isArray(message)) refuseUnplaced(engine, gathering, undefined, nested(), peer)
       else receive(engine, { ...delivery, batched: true, message, conversation, reply: isAnswered(message) ? gathering : silent })
     }
     if (answers === 0) reply.end()
   } catch (error) {
-    refuse(engine, reply, undefined, error, revision)
+    refuseUnplaced(engine, reply, undefined, error, peer)
   }
 }
 

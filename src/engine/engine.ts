@@ -22,15 +22,16 @@ import type { Limits } from './limits.ts'
 import { leave, listen } from './listening.ts'
 import { merged } from './merged.ts'
 import type { Method, Role } from './method.ts'
-import { Outcome } from './outcome.ts'
+import { Outcome, unwritable } from './outcome.ts'
 import { Plan, type Side } from './plan.ts'
-import { type Delivery, receiveFrame, refuse } from './receive.ts'
+import { type Delivery, receiveFrame, refuse, refuseUnplaced } from './receive.ts'
 import { Seating, sessionHeader } from './seating.ts'
 import { sendNotification, sendRequest } from './send.ts'
 import { memorySessions, type Sessions } from './sessions.ts'
 import { lastWords, type SharedParts, Sharing } from './sharing.ts'
 import { closed, type Layer } from './stages.ts'
 import { failedByStop, stoppedFailure } from './stopped.ts'
+import { faultError, refusalData, stranger } from './unplaced.ts'
 
 export interface EngineOptions {
   readonly role: Role
@@ -56,6 +57,8 @@ export interface EngineOptions {
   readonly askTimeoutMs?: number
   /** The failure that a request is answered with, for what was thrown. */
   readonly explain?: (exchange: Exchange, thrown: unknown) => unknown
+  /** The same for what has become no exchange: all that is known is who sent it. */
+  readonly explainTo?: (peer: Peer, thrown: unknown) => unknown
   readonly onConversation?: (conversation: Conversation) => void
 }
 
@@ -76,6 +79,7 @@ export class Engine extends Hooks implements Door {
   /** The wire in which we answer what could not be placed on any. */
   readonly fallback: Revision
   readonly trace: Trace
+  readonly explainTo: (peer: Peer, thrown: unknown) => unknown
   /** Undefined where no other process serves the same sessions. */
   readonly sharing: Sharing | undefined
   readonly #options: EngineOptions
@@ -103,6 +107,7 @@ export class Engine extends Hooks implements Door {
     this.seating = new Seating(options.spoken, this.sessions, options)
     this.fallback = (options.spoken.requests[0] ?? options.spoken.sessions[0] ?? options.spoken.all[0]) as Revision
     this.trace = options.trace ?? (() => {})
+    this.explainTo = options.explainTo ?? ((_peer, thrown) => thrown)
     this.sharing = options.shared === undefined ? undefined : new Sharing(this, options.shared)
   }
 
@@ -151,6 +156,8 @@ export class Engine extends Hooks implements Door {
     else this.sharing.prepare(caller, reply, () => leave(this, caller, reply))
   }
 
+  readonly refusalData: NonNullable<Door['refusalData']> = (caller, refusal) => refusalData(this, caller, refusal)
+
   /** What features remember of a conversation and others may go on with. */
   get memories(): readonly Memory<unknown>[] {
     return this.#options.sides.flatMap(({ memories = [] }) => memories)
@@ -170,7 +177,7 @@ export class Engine extends Hooks implements Door {
         this.trace('frame-refused', fault)
         conversation.calls?.unread(fault, this.limits.frameBytes)
         if (this.role === 'server')
-          refuse(this, lane, fault.request, new McpError('parse', fault.message), conversation.peer?.revision ?? this.fallback)
+          refuseUnplaced(this, lane, fault.request, faultError(fault), conversation.peer ?? stranger(this.fallback))
       },
       quiet: () => conversation.quiet(),
       hold: (id, held) => conversation.calls?.hold(id, held),
@@ -192,13 +199,13 @@ export class Engine extends Hooks implements Door {
   // ── the ends of an exchange ─────────────────────────────────────────────────────────────────────────────────────
 
   /** A method that the wire does not have, or a request where a notification belongs. */
-  unrouted(method: string, revision: Revision, delivery: Delivery, id: Id | undefined): void {
+  unrouted(method: string, peer: Peer, delivery: Delivery, id: Id | undefined): void {
     if (id === undefined) {
       this.trace('unknown-notification', clip(method))
       return delivery.reply.end()
     }
-    const error = new McpError('method-not-found', `There is no method "${clip(method)}" here at revision ${revision.id}`)
-    refuse(this, delivery.reply, id, error, revision)
+    const error = new McpError('method-not-found', `There is no method "${clip(method)}" here at revision ${peer.revision.id}`)
+    refuseUnplaced(this, delivery.reply, id, error, peer)
   }
 
   notified(exchange: Exchange): void {
@@ -234,8 +241,7 @@ export class Engine extends Hooks implements Door {
     try {
       frame = this.outcome.success(exchange.id as Id, exchange.route, result)
     } catch (cause) {
-      const why = cause instanceof Error ? clip(cause.message.split('\n', 1)[0] ?? '') : ''
-      const error = new McpError('internal', `The result could not be written as JSON: ${why}`, { cause })
+      const error = this.explain(exchange, unwritable(cause))
       return refuse(this, exchange.reply, exchange.id, error, exchange.peer.revision, exchange.caller, factsOf(exchange))
     }
     const { headers, advice } = exchange

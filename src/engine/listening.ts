@@ -5,12 +5,12 @@ import { type Awaitable, isThenable } from '../jsonrpc/message.ts'
 import type { Revision } from '../revisions/index.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
-import { refuse } from './receive.ts'
-import { likelyRevision } from './unplaced.ts'
+import { refuseUnplaced } from './receive.ts'
+import { likelyPeer } from './unplaced.ts'
 
 /** Settles when the lane may be opened, if it was not refused. */
 export function listen(engine: Engine, caller: Caller, lane: Lane): Awaitable<void> {
-  const refused = (error: unknown): void => refuse(engine, lane, undefined, error, likelyRevision(engine, caller, undefined))
+  const refused = (error: unknown): void => refuseUnplaced(engine, lane, undefined, error, likelyPeer(engine, caller, undefined))
   try {
     const conversation = engine.seating.seated(caller)
     const last = caller.header?.('last-event-id')
@@ -31,7 +31,7 @@ export function leave(engine: Engine, caller: Caller, reply: Lane): void {
     if (engine.sharing === undefined) reply.end({ status: 200 })
     else engine.sharing.end(session, caller, reply)
   } catch (error) {
-    refuse(engine, reply, undefined, error, likelyRevision(engine, caller, undefined))
+    refuseUnplaced(engine, reply, undefined, error, likelyPeer(engine, caller, undefined))
   }
 }
 

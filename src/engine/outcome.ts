@@ -140,3 +140,9 @@ export function failureOf(thrown: unknown): McpError {
     ...(retryAfter === undefined ? {} : { data: { retryAfterMs: retryAfter } }),
   })
 }
+
+/** A result that JSON has no form for, which is a mistake of whoever made it. */
+export function unwritable(cause: unknown): McpError {
+  const why = cause instanceof Error ? clip(cause.message.split('\n', 1)[0] ?? '') : ''
+  return new McpError('internal', `The result could not be written as JSON: ${why}`, { cause })
+}

@@ -15,7 +15,7 @@ import type { Engine } from './engine.ts'
 import { Exchange } from './exchange.ts'
 import { failureOf } from './outcome.ts'
 import { openParams, paramsOf } from './plan.ts'
-import { failBroken, failUnread, likelyRevision, readable, requestId } from './unplaced.ts'
+import { failBroken, failUnread, likelyPeer, readable, requestId, stranger } from './unplaced.ts'
 
 /** One inbound message with its way back. `conversation` is undefined for an exchange that has not been placed yet. */
 export interface Delivery {
@@ -49,7 +49,7 @@ export function receiveFrame(
     const rest = error instanceof TooDeep ? readable(engine, conversation, text) : undefined
     if (rest !== undefined) return receive(engine, { message: rest, caller, reply, conversation, status, within })
     failUnread(conversation, text, error as McpError)
-    return refuse(engine, reply, undefined, error, likelyRevision(engine, caller, conversation))
+    return refuseUnplaced(engine, reply, undefined, error, likelyPeer(engine, caller, conversation))
   }
   receive(engine, { message, caller, reply, conversation, status, within })
 }
@@ -59,6 +59,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
   if (Array.isArray(message)) return receiveBatch(engine, delivery, message)
   let id: Id | undefined
   let revision: Revision | undefined
+  let peer: Peer | undefined
   try {
     if (!isRecord(message) || message['jsonrpc'] !== '2.0') {
       const error = malformed('a JSON-RPC 2.0 object with "jsonrpc":"2.0"')
@@ -79,13 +80,13 @@ export function receive(engine: Engine, delivery: Delivery): void {
     if (delivery.batched === true && !revision.batch)
       throw new McpError('invalid-request', `Revision ${revision.id} has no batches`)
     engine.seating.check(conversation, revision, method)
-    const peer =
+    peer =
       id === undefined || engine.role === 'client'
         ? known(revision, conversation)
         : peerOf(revision, conversation, method, params, caller)
     const route = id === undefined ? engine.plan.hearer(revision, method) : engine.plan.route(revision, method)
     if (route === undefined || (id !== undefined && unasking(engine, revision))) {
-      return engine.unrouted(method, revision, delivery, id)
+      return engine.unrouted(method, peer, delivery, id)
     }
     if (revision.era === 'request' && route.method.nameParam !== undefined)
       checkNameHeader(params?.[route.method.nameParam], caller)
@@ -98,12 +99,12 @@ export function receive(engine: Engine, delivery: Delivery): void {
     const unasked = id === undefined && isRecord(message) && typeof message['method'] === 'string' && message['id'] === undefined
     if (unasked && caller.carrier !== 'http') engine.trace('notification-refused', error, caller)
     else
-      refuse(
+      refuseUnplaced(
         engine,
         reply,
         id ?? requestId(message),
         error,
-        revision ?? likelyRevision(engine, caller, delivery.conversation, message),
+        peer ?? likelyPeer(engine, caller, delivery.conversation, message, revision),
         caller,
       )
   }
@@ -122,7 +123,7 @@ function peerOf(
 
 /** Notifications, and whatever a server sends, carry no envelope. */
 function known(revision: Revision, { peer }: Conversation): Peer {
-  return peer?.revision === revision ? peer : { revision, capabilities: {}, info: undefined, logLevel: undefined }
+  return peer?.revision === revision ? peer : stranger(revision)
 }
 
 /** Runs the handler; what answers at once is not made to wait a tick. */
@@ -185,6 +186,18 @@ function settle(engine: Engine, message: Readonly<Record<string, unknown>>, deli
     engine.trace('answer-to-nothing', isId(message['id']) ? clip(String(message['id'])) : typeof message['id'])
   }
   delivery.reply.end()
+}
+
+/** Refuses what has become no exchange: before its method is known, its parameters are read, or its call is begun. */
+export function refuseUnplaced(
+  engine: Engine,
+  reply: Lane,
+  id: Id | undefined,
+  error: unknown,
+  peer: Peer,
+  caller?: Caller,
+): void {
+  refuse(engine, reply, id, engine.explainTo(peer, error), peer.revision, caller)
 }
 
 export function refuse(

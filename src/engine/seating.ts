@@ -3,19 +3,12 @@ import { toBase64Url } from '../core/base64url.ts'
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import {
-  checkVersionHeader,
-  metaOf,
-  type Peer,
-  type Revision,
-  type Spoken,
-  versionHeader,
-  versionKey,
-} from '../revisions/index.ts'
+import { checkVersionHeader, metaOf, type Revision, type Spoken, versionHeader, versionKey } from '../revisions/index.ts'
 import { Conversation } from './conversation.ts'
 import type { Exchange } from './exchange.ts'
 import type { Delivery } from './receive.ts'
 import type { Sessions } from './sessions.ts'
+import { stranger } from './unplaced.ts'
 
 export const sessionHeader = 'mcp-session-id'
 
@@ -135,11 +128,6 @@ export class Seating {
 export function rememberedCaller({ carrier, principal, connection }: Caller): Caller {
   const { remoteAddress } = connection as { readonly remoteAddress?: string }
   return { carrier, principal, connection: remoteAddress === undefined ? {} : { remoteAddress } }
-}
-
-/** Of whom nothing is known but the wire. */
-function stranger(revision: Revision): Peer {
-  return { revision, capabilities: {}, info: undefined, logLevel: undefined }
 }
 
 function newId(): string {

@@ -9,8 +9,8 @@ import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import type { Exchange } from './exchange.ts'
 import { failureOf } from './outcome.ts'
-import { refuse } from './receive.ts'
-import { likelyRevision } from './unplaced.ts'
+import { refuseUnplaced } from './receive.ts'
+import { likelyPeer } from './unplaced.ts'
 
 export interface Shared {
   /** Ids of what is asked begin after this. */
@@ -170,7 +170,7 @@ export class Sharing {
   }
 
   #refuse(caller: Caller, reply: Lane, error: unknown): void {
-    refuse(this.#engine, reply, undefined, error, likelyRevision(this.#engine, caller, undefined), caller)
+    refuseUnplaced(this.#engine, reply, undefined, error, likelyPeer(this.#engine, caller, undefined), caller)
   }
 }
 

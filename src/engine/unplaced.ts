@@ -1,9 +1,10 @@
-/** Messages that are refused before it was clear what they are: under which id, and in the words of which wire. Off the path of good ones. */
-import type { Caller } from '../jsonrpc/connection.ts'
+/** Messages that are refused before it was clear what they are: under which id, in the words of which wire, and to whom. Off the path of good ones. */
+import { problem } from '../core/problem.ts'
+import type { Caller, CarrierRefusal, FrameFault } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
-import { type Id, isId, isRecord } from '../jsonrpc/message.ts'
+import { type Id, isId, isRecord, type Params } from '../jsonrpc/message.ts'
 import { parsePruned } from '../jsonrpc/prune.ts'
-import { metaOf, type Revision, versionHeader, versionKey } from '../revisions/index.ts'
+import { capabilitiesKey, metaOf, type Peer, type Revision, versionHeader, versionKey } from '../revisions/index.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 
@@ -67,8 +68,49 @@ export function likelyRevision(
   return (conversation ?? engine.seating.known(caller))?.peer?.revision ?? named ?? unknown ?? fallback
 }
 
+/**
+ * Whoever sent it, as far as that is known: on wires with sessions what the session remembers, on the others what this message says
+ * of its sender. Of a handshake that is refused nothing is known yet.
+ */
+export function likelyPeer(
+  engine: Engine,
+  caller: Caller,
+  conversation: Conversation | undefined,
+  message?: unknown,
+  revision: Revision = likelyRevision(engine, caller, conversation, message),
+): Peer {
+  if (revision.era === 'session') {
+    const peer = (conversation ?? engine.seating.known(caller))?.peer
+    return peer?.revision === revision ? peer : stranger(revision)
+  }
+  const said = sentMeta(message)?.[capabilitiesKey]
+  return isRecord(said) ? { ...stranger(revision), capabilities: said } : stranger(revision)
+}
+
+/** What a refusal by the carrier says beside its words, where the sender's session is known to read it. */
+export function refusalData(engine: Engine, caller: Caller, { status, message, retryAfterMs }: CarrierRefusal): unknown {
+  const peer = engine.seating.known(caller)?.peer
+  const thrown = new McpError('refused', message, { status, ...(retryAfterMs === undefined ? {} : { data: { retryAfterMs } }) })
+  const told = peer === undefined ? thrown : engine.explainTo(peer, thrown)
+  return told === thrown || !(told instanceof McpError) ? undefined : told.data
+}
+
+/** A frame that its carrier refused unread, as a failure. */
+export function faultError({ kind, message }: FrameFault): McpError {
+  return new McpError('parse', message, kind === 'too-large' ? { cause: problem('PAYLOAD_TOO_LARGE', message) } : {})
+}
+
+/** Of whom nothing is known but the wire. */
+export function stranger(revision: Revision): Peer {
+  return { revision, capabilities: {}, info: undefined, logLevel: undefined }
+}
+
 function claimOf(message: unknown): string | undefined {
-  const params = isRecord(message) ? message['params'] : undefined
-  const claim = isRecord(params) ? metaOf(params)?.[versionKey] : undefined
+  const claim = sentMeta(message)?.[versionKey]
   return typeof claim === 'string' ? claim : undefined
+}
+
+function sentMeta(message: unknown): Params | undefined {
+  const params = isRecord(message) ? message['params'] : undefined
+  return isRecord(params) ? metaOf(params) : undefined
 }

@@ -100,6 +100,15 @@ export interface Door {
   leave(caller: Caller, reply: Lane): void
   /** A duplex connection has come in; the engine starts it. */
   accept(connection: Connection): void
+  /** What the error body of a refusal by the carrier itself says beside its words, to a caller known to read it. */
+  refusalData?(caller: Caller, refusal: CarrierRefusal): unknown
+}
+
+/** A request of somebody who was let in, refused before it reached the engine. */
+export interface CarrierRefusal {
+  readonly status: number
+  readonly message: string
+  readonly retryAfterMs?: number | undefined
 }
 
 /** Travels with a frame that a duplex or client-side connection sends. */

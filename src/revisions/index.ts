@@ -1,6 +1,7 @@
 /** One object per wire revision: envelope, HTTP manners, error numbers. What a feature owns stays with the feature. */
 export { metaOf } from './common.ts'
 export {
+  capabilitiesKey,
   checkNameHeader,
   decodeHeaderValue,
   encodeHeaderValue,

@@ -87,6 +87,20 @@ describe.each(Object.entries(frameworks))('a server mounted in %s', (_name, moun
   )
 })
 
+it.each(Object.entries(frameworks))('a server mounted in %s takes no longer bodies than it says', async (_name, mount) => {
+  const server = createServer({ name: 'short', version: '1.0.0', log: 'silent', limits: { frameBytes: 2_000 } })
+  closers.push(() => server.close())
+  server.tool('greet', { input: { type: 'object' } }, () => 'hello')
+  const url = await mount(server)
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+  const post = async (long: string): Promise<number> => {
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: long, version: '1' } }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
+    return (await fetch(url, { method: 'POST', headers, body })).status
+  }
+  expect([await post('short'), await post('x'.repeat(3_000))]).toEqual([200, 413])
+})
+
 describe('the web-standard face', () => {
   it('refuses to ask without a secret, because another process may get the answer', async () => {
     const server = createServer({ name: 'forgetful', version: '1.0.0' })

@@ -194,6 +194,7 @@ export function serverLive(parts: LiveParts): ServerLive {
           await engine.listen(caller, lane)
         },
         leave: (caller, reply) => void waiting.then(() => engine.leave(caller, reply)),
+        refusalData: (caller, refusal) => engine.refusalData(caller, refusal),
       }
     },
     gated: face => (request, info) => {

@@ -11,9 +11,10 @@ import { streamsOf } from './streams.ts'
 
 export function nodeHandler({ door, engine }: Server, { auth, priming, ...options }: FetchOptions = {}): NodeHttpHandler {
   const beside = shownBeside(engine)
+  const limits = { frameBytes: engine.limits.frameBytes }
   const streams = streamsOf(engine, Streams, storeLogs, { priming })
-  if (auth === undefined || auth === 'none') return nodeHttpHandler(door, { ...options, ...beside, streams })
+  if (auth === undefined || auth === 'none') return nodeHttpHandler(door, { ...options, ...beside, limits, streams })
   const hosts = namedHosts({ ...options, auth })
   const authorizer = createAuthorizer(auth, authorizerOptions(engine))
-  return nodeHttpHandler(door, { ...options, ...beside, streams, hosts, authorizer })
+  return nodeHttpHandler(door, { ...options, ...beside, limits, streams, hosts, authorizer })
 }

@@ -2,7 +2,10 @@
 import { type Buckets, createBuckets } from '../core/bucket.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Exchange } from '../engine/exchange.ts'
+import type { Side } from '../engine/plan.ts'
+import { callTool } from '../features/mcp/tools/messages.ts'
 import { tellLimit, tellWait } from '../features/reliability/cost/headers.ts'
+import { isKeyed } from '../features/reliability/idempotency/server.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 
@@ -34,6 +37,8 @@ export const defaultRates = {
 export interface Rates {
   /** Throws a refusal that says how long to wait. `own` is a limit of the target itself. */
   call(exchange: Exchange, own?: Buckets): void
+  /** Counts calls that might have been repetitions, once it is clear that they are made. */
+  readonly side: Side
   completion(exchange: Exchange): void
   /** How many calls a caller may make in a minute, in the long run. Undefined: no limit holds for all. */
   readonly callsPerMinute: number | undefined
@@ -44,7 +49,8 @@ export interface Rates {
   progress(exchange: Exchange): boolean
 }
 
-export function createRates(options: RateOptions | false, clock: Clock): Rates {
+/** `dedupes`: whether equal calls of a tool are one, also without a key. */
+export function createRates(options: RateOptions | false, clock: Clock, dedupes: (tool: string) => boolean): Rates {
   const buckets = (name: keyof RateOptions): Buckets | undefined => {
     const rate = options !== false && (options[name] ?? defaultRates[name])
     return rate === false ? undefined : createBuckets({ ...rate, clock })
@@ -58,12 +64,35 @@ export function createRates(options: RateOptions | false, clock: Clock): Rates {
   const completions = buckets('completions')
   const log = buckets('log')
   const progress = buckets('progress')
+  const owing = new WeakMap<Exchange, Buckets>()
+  /** It may turn out to be one that was made before, which its tool does not notice. */
+  const mayRepeat = (exchange: Exchange): boolean => isKeyed(exchange) || dedupes(exchange.params['name'] as string)
+  const takeOwn = (own: Buckets, exchange: Exchange): void => take(own, exchange, 'calls of this tool', 'its own rate', true)
   return {
     callsPerMinute: calls && Math.floor(calls.perSecond * 60),
     callsLeft: exchange => (holds('calls', exchange) ? calls?.left(keyOf(exchange)) : undefined),
     call: (exchange, own) => {
-      if (own !== undefined) take(own, exchange, 'calls of this tool', 'its own rate', true)
-      else if (calls !== undefined && holds('calls', exchange)) take(calls, exchange, 'tool calls', 'rates.calls', told)
+      // What takes back what was done is never refused.
+      if (exchange.unwinds) return
+      const common = calls !== undefined && holds('calls', exchange) ? calls : undefined
+      if (own !== undefined && (!mayRepeat(exchange) || (common !== undefined && own.perSecond > common.perSecond)))
+        return takeOwn(own, exchange)
+      if (common !== undefined) take(common, exchange, 'tool calls', 'rates.calls', told)
+      if (own !== undefined) owing.set(exchange, own)
+    },
+    side: {
+      layers: [
+        {
+          stage: 'budget',
+          methods: [callTool.name],
+          marked: true,
+          when: exchange => owing.has(exchange),
+          run: (exchange, next) => {
+            takeOwn(owing.get(exchange) as Buckets, exchange)
+            return next()
+          },
+        },
+      ],
     },
     completion: exchange => {
       if (completions !== undefined && holds('completions', exchange))

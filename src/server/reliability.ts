@@ -35,7 +35,7 @@ import { permissionsExtension, presentedIn } from '../features/reliability/permi
 import { type Aim, type PermissionsServer, permissionsServer, type Scoped } from '../features/reliability/permissions/server.ts'
 import type { SessionFacts, Sessions } from '../features/reliability/permissions/sessions.ts'
 import { problemOfFailure } from '../features/reliability/problem/failures.ts'
-import { explainFailure, problemMeta, problemServer } from '../features/reliability/problem/server.ts'
+import { explainFailure, explainRefusal, problemMeta, problemServer } from '../features/reliability/problem/server.ts'
 import { type StateRule, type StateServer, stateServer } from '../features/reliability/session-state/server.ts'
 import { type StreamingServer, streamingServer } from '../features/reliability/streaming/server.ts'
 import { type StuckTransaction, transactionsServer } from '../features/reliability/transactions/server.ts'
@@ -133,6 +133,8 @@ export interface Reliability {
   readonly problemMeta: Explain
   /** The failure that a request is answered with. */
   readonly explain: typeof explainFailure
+  /** The failure that is answered where there is no request yet. */
+  readonly explainTo: typeof explainRefusal
   readonly transactions: Transactions
   readonly audit: AuditControl
   close(): Promise<void>
@@ -264,6 +266,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     },
     allow: async (exchange, tool, approved) => (await confirmation.approvals()).allow(await ownerOf(exchange), tool, approved),
     explain: explainFailure,
+    explainTo: explainRefusal,
     close: async () => {
       await streaming.close()
       permissions.close()

@@ -108,6 +108,7 @@ export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
     listen: (caller, lane) => engine.listen(caller, lane),
     leave: (caller, reply) => engine.leave(caller, reply),
     accept: connection => engine.accept(connection),
+    refusalData: (caller, refusal) => engine.refusalData(caller, refusal),
   }
   if (auth !== undefined && auth !== 'none') checkResource(auth)
   let face: Promise<FetchHandler> | undefined
@@ -118,7 +119,8 @@ export function fetchFace(engine: Engine, options: FetchOptions): FetchHandler {
       openStreams(engine, { priming }),
     ]).then(([module, authorizer, streams]) => {
       const guarded = authorizer === undefined ? {} : { hosts: namedHosts(options), authorizer }
-      return module.fetchHandler(door, { ...options, ...guarded, ...shownBeside(engine), streams })
+      const limits = { frameBytes: engine.limits.frameBytes }
+      return module.fetchHandler(door, { ...options, ...guarded, ...shownBeside(engine), limits, streams })
     })
     return (await face)(request, info)
   }

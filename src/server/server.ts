@@ -74,7 +74,7 @@ export function createServer(options: ServerOptions): Server {
   const clock: Clock = options.clock ?? realClock
   const { limits, rates: rateOptions } = limitsOf(options)
   const seal = createSeal({ secrets: options.secret, clock })
-  const rates = createRates(rateOptions, clock)
+  const rates = createRates(rateOptions, clock, tool => tools.catalog.get(tool)?.facts.dedupe !== undefined)
   const offers = (kind: OfferedKind): boolean => options.offers?.includes(kind) === true
   const { log, trace } = serverLog(options)
   const cache = cacheHint(options.cache)
@@ -239,6 +239,7 @@ export function createServer(options: ServerOptions): Server {
     { layers: [unsealLayer(replay)], errors: elicitationErrors },
     ...dialects(),
     ...reliable.sides,
+    rates.side,
     ...[recommendations.side, manifest?.side].filter(side => side !== undefined),
   ]
   const engine = new Engine({
@@ -255,6 +256,7 @@ export function createServer(options: ServerOptions): Server {
     asking: replayAsking(replay),
     askTimeoutMs: replay.expiresMs,
     explain: reliable.explain,
+    explainTo: reliable.explainTo,
     ...(shared === undefined || options.sessions === false
       ? {}
       : { shared: { ...shared, sessions: () => shareSessions(engine, shared.store) } }),

@@ -14,6 +14,7 @@ function serverOf(revisions: readonly RevisionId[]): Server {
   return server
 }
 
+const provenance = 'dev.vivarium/provenance'
 const tool = (name: string) => ({ name, inputSchema: { type: 'object' } })
 
 /** A server of 2025-11-25 that says what it is told to say. */
@@ -158,6 +159,45 @@ test('sources that a server of any wire names itself come first, and the gateway
     const { provenance } = await mcp.callTool('read')
     expect(provenance.records.map(({ stamp }) => stamp?.server)).toEqual(['own', 'vivarium-gateway'])
   }
+})
+
+test('E7-5: what a server says of its sources crosses as it was written, on the result and on its blocks, and nothing is put before it', async () => {
+  const odd = { source: 'x', retrieved_at: '2026-01-01T00:00:00+01:00', confidence: 'exact', grade: 7 }
+  const block = { type: 'text', text: 'a', _meta: { [provenance]: { source: 'y', location: { page: 3 }, grade: 8 } } }
+  for (const said of [[odd, { source: 'z', derived_from: [0] }], [odd]]) {
+    const { client } = await openGateway({
+      it: scripted({
+        'tools/list': () => ({ tools: [tool('read')] }),
+        'tools/call': () => ({ content: [block], _meta: { [provenance]: said.length === 1 ? odd : said } }),
+      }),
+    })
+    for (const revision of ['2025-11-25', '2026-07-28'] as const) {
+      const { meta, content } = await (await client(revision)).callTool('read')
+      const records = meta?.[provenance] as readonly { stamp?: { server?: string } }[]
+      expect(records.slice(0, -1)).toEqual(said)
+      expect(records.at(-1)?.stamp?.server).toBe('vivarium-gateway')
+      expect(content).toMatchObject([block])
+    }
+  }
+})
+
+test('E2-7: what a call is for is not told to the server behind, be it one that would hear of it', async () => {
+  const heard: unknown[] = []
+  const server = createServer({
+    name: 'own',
+    version: '1.0.0',
+    log: 'silent',
+    intent: { suggest: ({ intent }) => void heard.push(intent) },
+  })
+  onTestFinished(() => server.close())
+  server.tool('open', {}, (_, ctx) => void heard.push(ctx.intent))
+  const { gateway } = await openGateway({ it: inMemory(server) })
+  for (const revision of ['2025-11-25', '2026-07-28'] as const) {
+    const wire = await rawWire(gateway.server.door, revision)
+    const _meta = { 'dev.vivarium/intent': { intent: 'a secret of mine' } }
+    expect(await wire.ask('tools/call', { name: 'open', _meta })).toHaveProperty('result')
+  }
+  expect(heard).toEqual([undefined, undefined])
 })
 
 test('what only works with the server itself is said of none of its tools here, and whoever runs the gateway is told (E0 C4)', async () => {

@@ -77,6 +77,70 @@ describe.each(eras)('at %s', revision => {
     expect(world.tickets.get('A')).toBe('old')
   })
 
+  it('E5-13: the inverse is that of the tool, whatever its caller says of one', async () => {
+    const world = newWorld()
+    const server = tracker(world, { store: 'memory:' })
+    servers.push(server)
+    const wire = await speak(server, revision, { capabilities })
+    await begin(wire, 't')
+    const own = { tool: 'mail', target: 'mail', parameters: { to: 'eve' }, arguments: { to: 'eve' } }
+    const said = { compensation: own, inverse: own, undo: own }
+    const step = (name: string, args: Frame) =>
+      wire.ask('tools/call', {
+        name,
+        arguments: args,
+        ...said,
+        _meta: { [transactions]: { transaction_id: 't', ...said }, ...said },
+      })
+    expect(resultOf(await step('create', { title: 'a' }))['isError']).toBeUndefined()
+    // Nor does a tool that has none get one so.
+    expect(resultOf(await step('mail', { to: 'ann' }))['isError']).toBe(true)
+    expect((await rollBack(wire, 't'))['status']).toBe('rolled_back')
+    expect(world.log).toEqual(['create T-1', 'delete T-1'])
+  })
+
+  it('E5-11: an id is not begun again after its rollback either', async () => {
+    const server = tracker(newWorld(), { store: 'memory:' })
+    servers.push(server)
+    const wire = await speak(server, revision, { capabilities })
+    await begin(wire, 't')
+    await rollBack(wire, 't')
+    expect(errorOf(await begin(wire, 't'))).toMatchObject({ code: -31000, data: { code: 'TRANSACTION_CONFLICT' } })
+  })
+
+  it('E5-18: a commit is refused where a step has an unknown end, and the transaction stays open for its rollback', async () => {
+    const server = serve()
+    const undone: string[] = []
+    server.tool('undo', { input }, () => undone.push('undo') && 'undone')
+    const stopped = (signal: AbortSignal) => new Promise(resolve => signal.addEventListener('abort', resolve))
+    server.tool('do', { input, timeout: 10, undo: { tool: 'undo' } }, async (_, ctx) => void (await stopped(ctx.signal)))
+    const wire = await speak(server, revision, { capabilities })
+    await begin(wire, 't')
+    await wire.ask('tools/call', { name: 'do', arguments: {}, _meta: within('t') })
+    for (let turn = 0; turn < 2; turn++)
+      expect(errorOf(await wire.ask('transaction/commit', { transaction_id: 't' })).data).toMatchObject({
+        code: 'TRANSACTION_CONFLICT',
+        category: 'permanent',
+      })
+    expect(resultOf(await wire.ask('transaction/get', { transaction_id: 't' }))).toMatchObject({
+      status: 'begun',
+      steps: [{ status: 'indeterminate' }],
+    })
+    expect([(await rollBack(wire, 't'))['status'], undone]).toEqual(['rolled_back', ['undo']])
+  })
+
+  it('E5-14: what takes back is not held up by the rate of its tool', async () => {
+    const server = serve({ limits: {} })
+    const log: string[] = []
+    server.tool('undo', { input, rate: { perSecond: 0.001, burst: 1 } }, () => log.push('undo') && 'undone')
+    server.tool('do', { input, undo: { tool: 'undo' } }, () => log.push('do') && 'done')
+    const wire = await speak(server, revision, { capabilities, principal: 'ann', carrier: 'websocket' })
+    await begin(wire, 't')
+    for (let step = 0; step < 3; step++) await wire.ask('tools/call', { name: 'do', arguments: {}, _meta: within('t') })
+    expect((await rollBack(wire, 't'))['status']).toBe('rolled_back')
+    expect(log).toEqual(['do', 'do', 'do', 'undo', 'undo', 'undo'])
+  })
+
   it('E5-6: a step that was done, but whose record could not be written, is not done again under its key', async () => {
     let runs = 0
     const server = serve()

@@ -121,6 +121,59 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     )
   })
 
+  it('X1: what was done under a key is given again though the quota and the rate of its tool are used up', async () => {
+    const { server, ran } = await watched(kind)
+    server.tool('scarce', { quota: { calls: 1, per: '1h' } }, () => ran.push('scarce') && 'done')
+    server.tool('rare', { rate: { perSecond: 0.001, burst: 1 } }, () => ran.push('rare') && 'done')
+    const wire = await speak(server, revision, knows)
+    for (const [name, code] of [
+      ['scarce', 'QUOTA_EXHAUSTED'],
+      ['rare', 'RATE_LIMIT_EXCEEDED'],
+    ] as const) {
+      const repeats: unknown[] = []
+      for (let turn = 0; turn < 3; turn++) {
+        const answer = await wire.ask('tools/call', keyed(name, name))
+        expect(textOf(answer)).toBe('done')
+        repeats.push(metaIn(answer, idempotency)['was_replay'])
+      }
+      expect(repeats).toEqual([false, true, true])
+      for (const params of [keyed(name, `${name}-2`), { name }]) {
+        const refused = await wire.ask('tools/call', params)
+        const told = refused['error'] === undefined ? metaIn(refused, problems) : errorOf(refused).data?.[problems]
+        expect(told).toMatchObject({ code, category: 'rate_limited' })
+      }
+    }
+    expect(ran).toEqual(['scarce', 'rare'])
+  })
+
+  it('E5-5: what was refused for want of a right, a yes or room leaves its key free, and is done under it later', async () => {
+    const { server, ran } = await watched(kind)
+    server.tool('scarce', { quota: { calls: 1, per: '1h' } }, () => ran.push('scarce') && 'done')
+    const wire = await speak(server, revision, knows)
+    await wire.ask('tools/call', { name: 'scarce' })
+    const offered = await wire.ask('tools/call', keyed('danger', 'k-danger'))
+    for (const name of ['scoped', 'scarce'])
+      expect(resultOf(await wire.ask('tools/call', keyed(name, `k-${name}`)))['isError']).toBe(true)
+    for (const name of ['danger', 'scoped', 'scarce']) {
+      const found = await wire.ask('idempotency/get', { idempotency_key: `k-${name}` })
+      expect([name, resultOf(found)['status']]).toEqual([name, 'unknown'])
+    }
+    expect(ran).toEqual(['scarce'])
+    const { confirmation_token } = metaIn(offered, confirmation)
+    const agreed = { [confirmation]: { confirmation_token, user_confirmed: true } }
+    const { session } = resultOf(await wire.ask('permissions/negotiate', { requested_scopes: ['admin'] }))
+    const allowed = { [permissions]: { session_token: (session as Frame)['token'] } }
+    const again = async (name: string, more?: Frame): Promise<void> => {
+      const answer = await wire.ask('tools/call', keyed(name, `k-${name}`, more))
+      expect([textOf(answer), metaIn(answer, idempotency)['was_replay']]).toEqual(['done', false])
+    }
+    await again('danger', agreed)
+    await again('scoped', allowed)
+    await world.clock.forward(3_600_000)
+    await again('scarce')
+    expect(ran).toEqual(['scarce', 'danger', 'scoped', 'scarce'])
+  })
+
   it('X7: what a caller says of itself widens nothing', async () => {
     const { server, ran } = await watched(kind)
     const wire = await speak(server, revision, knows)

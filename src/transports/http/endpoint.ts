@@ -1,7 +1,7 @@
 /** What both faces and the old pair share: one door, its guard, limits and streams, and the checks in their order. */
 import type { Authorizer, Entrance, HeaderReader } from '../../core/authorizer.ts'
 import { accountOf } from '../../core/occupancy.ts'
-import type { Caller, Connection, Principal } from '../../jsonrpc/connection.ts'
+import type { Caller, CarrierRefusal, Connection, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import type { OwnDocument } from './document.ts'
@@ -42,6 +42,7 @@ export interface HttpDoor {
   listen(caller: Caller, lane: HttpLane): Awaitable<void>
   leave(caller: Caller, reply: HttpLane): void
   accept(connection: Connection): void
+  refusalData?(caller: Caller, refusal: CarrierRefusal): unknown
 }
 
 /** Immutable: what changes in the life of a server is in its streams. */

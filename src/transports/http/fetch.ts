@@ -20,7 +20,7 @@ import { readWebBody } from './fetch-body.ts'
 import { FetchOutlet } from './fetch-outlet.ts'
 import { type Face, HttpLane } from './lane.ts'
 import type { Outlet, Tenant } from './outlet.ts'
-import { failed, type Refusal } from './refusal.ts'
+import { explainedTo, failed, type Refusal } from './refusal.ts'
 import { createRemotes, type Remotes } from './remotes.ts'
 
 /** What the runtime knows of a caller beyond its Request. */
@@ -56,6 +56,8 @@ class FetchExchange implements Face, Entrance {
   #address: string | undefined = undefined
   /** Something in front has found out who calls. */
   #known = false
+  /** Once it was let in. */
+  #caller: Caller | undefined = undefined
   #opened: HttpLane | undefined = undefined
   #connection: object = {}
 
@@ -109,6 +111,10 @@ class FetchExchange implements Face, Entrance {
     this.#lane.refuse(refusal)
   }
 
+  explained(refusal: Refusal): Refusal {
+    return this.#caller === undefined ? refusal : explainedTo(this.#endpoint.door, this.#caller, refusal)
+  }
+
   reply(status: number, headers: string[], body: string): void {
     this.#answer(new Response(body === '' ? null : body, { status, headers: pairs(headers) }))
   }
@@ -140,6 +146,7 @@ class FetchExchange implements Face, Entrance {
   }
 
   async #route(caller: Caller): Promise<void> {
+    this.#caller = caller
     const { door, document } = this.#endpoint
     if (document !== undefined && new URL(this.#request.url).pathname.endsWith(document.path)) return this.#read(caller, document)
     if (this.#request.method === 'POST') await this.#post(caller)

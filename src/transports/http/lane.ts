@@ -20,6 +20,8 @@ export interface Face {
   reply(status: number, headers: string[], body: string): void
   /** Commits the answer to an event stream. */
   open(headers: string[]): Outlet
+  /** A refusal as this caller is told of it. */
+  explained(refusal: Refusal): Refusal
   /** Who is charged for a stream. */
   readonly tenant: Tenant | undefined
   /** True when the caller has left. */
@@ -144,7 +146,7 @@ export class HttpLane implements Lane {
     if (this.#stream !== undefined) this.#stream.end()
     else if (!this.#ended) {
       this.#finish()
-      this.#face.reply(refusal.status, this.#headers(json, refusal), refusalFrame(refusal))
+      this.#face.reply(refusal.status, this.#headers(json, refusal), refusalFrame(this.#face.explained(refusal)))
     }
   }
 

@@ -23,7 +23,7 @@ import { type BodyTaker, readBody, takeParsed } from './node-body.ts'
 import { sendDownload } from './node-download.ts'
 import { NodeOutlet } from './node-outlet.ts'
 import type { Outlet, Tenant } from './outlet.ts'
-import { failed, type Refusal } from './refusal.ts'
+import { explainedTo, failed, type Refusal } from './refusal.ts'
 import { cutWhenStalled } from './stall.ts'
 
 export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
@@ -34,6 +34,8 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   readonly #req: IncomingMessage
   readonly #res: ServerResponse
   #wanted: OwnDocument | undefined = undefined
+  /** Nothing is said of sessions to those who were not let in. */
+  #admitted = false
   /** As of when it is known who calls. */
   #epoch: number | undefined = undefined
 
@@ -129,6 +131,10 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
     this.#lane().refuse(refusal)
   }
 
+  explained(refusal: Refusal): Refusal {
+    return this.#admitted ? explainedTo(this.#endpoint.door, this, refusal) : refusal
+  }
+
   reply(status: number, headers: string[], body: string): void {
     const res = this.#res
     if (res.headersSent || res.destroyed) return
@@ -181,6 +187,7 @@ export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   }
 
   #route(parsedBody: unknown): void {
+    this.#admitted = true
     if (this.#wanted !== undefined) {
       this.#read(this.#wanted).catch(() => this.refuse(failed))
       return

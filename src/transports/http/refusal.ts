@@ -1,4 +1,5 @@
 /** A request refused below the protocol: the HTTP status, and an error body that names the rule and the way out. */
+import type { Caller, Door } from '../../jsonrpc/connection.ts'
 import { failureFrame } from '../../jsonrpc/serialize.ts'
 
 export interface Refusal {
@@ -7,6 +8,8 @@ export interface Refusal {
   /** JSON-RPC error code of the body. Default −32600, invalid request. */
   readonly code?: number
   readonly headers?: Readonly<Record<string, string>>
+  /** Beside the words, for callers known to read it. */
+  readonly data?: unknown
 }
 
 const invalidRequest = -32600
@@ -15,7 +18,16 @@ const internalError = -32603
 
 /** The error body. It has no id: the request was refused before its id could be known. */
 export function refusalFrame(refusal: Refusal): string {
-  return failureFrame(undefined, { code: refusal.code ?? invalidRequest, message: refusal.message })
+  const { code = invalidRequest, message, data } = refusal
+  return failureFrame(undefined, data === undefined ? { code, message } : { code, message, data })
+}
+
+/** The same refusal as it is told to a caller that was let in: what reads more than words gets more. */
+export function explainedTo(door: Pick<Door, 'refusalData'>, caller: Caller, refusal: Refusal): Refusal {
+  const { status, message, headers } = refusal
+  const wait = headers?.['retry-after']
+  const data = door.refusalData?.(caller, { status, message, retryAfterMs: wait === undefined ? undefined : Number(wait) * 1000 })
+  return data === undefined ? refusal : { ...refusal, data }
 }
 
 export function tooLarge(limit: number): Refusal {

@@ -170,6 +170,20 @@ describe.each(places)('what calls cost at %s on %s', (revision, kind) => {
     expect(ran).toEqual(['scarce', 'scarce', 'scarce'])
   })
 
+  it('E3-4: of calls that come at once no more run than there is quota for', async () => {
+    const server = shop(kind)
+    server.tool('scarce', { quota: { calls: 2, per: '1d' } }, async () => {
+      await new Promise(setImmediate)
+      return done('scarce')
+    })
+    const wire = await open(server)
+    const answers = await Promise.all(Array.from({ length: 6 }, () => call(wire, 'scarce')))
+    const left = answers.filter(answer => code(answer) === undefined).map(answer => usage(answer)['quota'] as Frame)
+    expect(left.map(({ remaining }) => Number(remaining) >= 0)).toEqual([true, true])
+    expect(answers.filter(answer => code(answer) === 'QUOTA_EXHAUSTED')).toHaveLength(4)
+    expect(ran).toEqual(['scarce', 'scarce'])
+  })
+
   it('E3-5: a used up quota says how long to wait, rounded up, and is whole again then', async () => {
     const server = shop(kind)
     server.tool('scarce', { quota: { calls: 1, per: '1h' } }, () => done('scarce'))

@@ -61,21 +61,28 @@ export function transfer(reference: Fetchable, parts: TransferParts): ReadableSt
     if (more?.value !== undefined && more.value.length > 0) throw tooMuch(reference)
     return undefined
   }
+  const leave = async (): Promise<void> => {
+    cancelled.abort()
+    await reader?.cancel().catch(() => undefined)
+  }
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const chunk = await next()
-        if (chunk === undefined) return controller.close()
-        if (at + chunk.length > reference.size) throw tooMuch(reference)
-        at += chunk.length
-        failed = 0
-        progress?.(at)
-        controller.enqueue(chunk)
+        try {
+          const chunk = await next()
+          if (chunk === undefined) return controller.close()
+          if (at + chunk.length > reference.size) throw tooMuch(reference)
+          at += chunk.length
+          failed = 0
+          progress?.(at)
+          controller.enqueue(chunk)
+        } catch (error) {
+          // Nobody cancels a stream that fails, and who sends too much would go on.
+          await leave()
+          throw error
+        }
       },
-      async cancel() {
-        cancelled.abort()
-        await reader?.cancel().catch(() => undefined)
-      },
+      cancel: leave,
     },
     { highWaterMark: 0 },
   )

@@ -178,6 +178,20 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     expect(one.events()).toEqual([])
   })
 
+  it('E15-7: an unsubscribe that overtakes what is being told stops it: nothing comes behind its answer', async () => {
+    const { server, created } = tracker(kind)
+    const wire = await listener(server, revision)
+    const one = await subscribe(wire, revision, { events: ['ticket_created'], subscription_id: 'mine' })
+    const emitted = Promise.all(Array.from({ length: 30 }, (_, i) => created.emit({ id: String(i) })))
+    const id = wire.begin('event/unsubscribe', { subscription_id: 'mine' })
+    const answer = await wire.next(frame => frame['id'] === id)
+    await emitted
+    await wire.quiet()
+    const after = wire.heard.slice(wire.heard.indexOf(answer) + 1)
+    expect(after.filter(frame => frame['method'] === 'notifications/event')).toEqual([])
+    expect(one.response.status).toBe('active')
+  })
+
   it('E15-8: an id that stands for something else is denied; the same again takes its place', async () => {
     const { server, created } = tracker(kind)
     const wire = await listener(server, revision)
@@ -192,6 +206,9 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     expect(ids(await again.heard(2))).toEqual(['1', '2'])
     const stranger = await subscriber(server, revision, { ...wish, filter: {} }, { principal: 'bob' })
     expect(stranger.response.status).toBe('active')
+    // The same principal, on another connection.
+    const his = await subscriber(server, revision, { ...wish, filter: { project: 'c' } }, { principal: 'bob' })
+    expect(his.response).toMatchObject({ status: 'denied', reason: expect.stringContaining('another id') })
   })
 
   it('E15-9: where nothing can be pushed, the same events are polled for', async () => {
@@ -225,6 +242,12 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     const bob = await listener(server, revision, { principal: 'bob' })
     expect((await subscribe(bob, revision, wish)).response.status).toBe('active')
     expect((await subscribe(bob, revision, wish)).response.reason).toContain('events.total')
+    // It is she who may have so many, not each of her connections.
+    const beside = await listener(server, revision, { principal: 'ann' })
+    expect((await subscribe(beside, revision, wish)).response).toMatchObject({
+      status: 'denied',
+      reason: expect.stringContaining('events.perCaller'),
+    })
     await ann.ask('event/unsubscribe', { subscription_id: opened[0]?.response.subscription_id })
     expect((await subscribe(bob, revision, wish)).response.status).toBe('active')
   })

@@ -35,6 +35,23 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
     expect(replayOf(second)).toEqual({ idempotency_key: 'k1', was_replay: true, original_timestamp })
   })
 
+  it('E5-2: the time that is told is that of the first completion, not of its beginning nor of a repetition', async () => {
+    const clock = stores.clock()
+    const { speak, open, waiting } = make(store, { store: await stores.urlOn(store, clock), clock })
+    const wire = await speak(revision)
+    const first = wire.ask('tools/call', call('gate', 'k'))
+    await waiting(1)
+    await clock.advance(3_000)
+    const ended = new Date(clock.now()).toISOString()
+    open()
+    expect(replayOf(await first)['original_timestamp']).toBe(ended)
+    await clock.advance(3_000)
+    expect(replayOf(await wire.ask('tools/call', call('gate', 'k')))).toMatchObject({
+      was_replay: true,
+      original_timestamp: ended,
+    })
+  })
+
   it('E5-1: what does not count for the fingerprint makes no other call; the order of members does not count either', async () => {
     const { speak, runs } = make(store)
     const wire = await speak(revision)
@@ -56,6 +73,7 @@ describe.each(cells)('keys at %s on %s', (revision, store) => {
     for (const params of [call('create', 'k', { title: 'b' }), call('say', 'k'), transacted]) {
       const answer = await wire.ask('tools/call', params)
       expect([codeOf(answer), resultOf(answer)['isError']]).toEqual(['IDEMPOTENCY_CONFLICT', true])
+      expect((resultOf(answer)['_meta'] as Frame)['dev.vivarium/problem']).toMatchObject({ category: 'invalid_input' })
     }
     expect([runs.get('create'), runs.get('say')]).toEqual([1, undefined])
   })

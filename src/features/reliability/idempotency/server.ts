@@ -69,7 +69,7 @@ export function idempotencyServer(parts: IdempotencyParts): Side {
 }
 
 /** Whether there is a key at all. Cheap: every call is asked. */
-function isKeyed(exchange: Exchange): boolean {
+export function isKeyed(exchange: Exchange): boolean {
   if (exchange.carried !== undefined && idempotencyExtension in exchange.carried) return true
   const { meta, caller } = exchange
   if (meta !== undefined && Object.hasOwn(meta, idempotencyExtension)) return true

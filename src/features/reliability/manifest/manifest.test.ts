@@ -296,6 +296,58 @@ describe.each(revisions)('the manifest on %s', revision => {
     expect(await tokens(full)).toContain('session_state')
   })
 
+  it('E1-7: the words for extensions are those of the ids that the opening declares, one by one', async () => {
+    const words: Readonly<Record<string, readonly string[]>> = {
+      streaming: ['streaming', 'progress_notifications'],
+      idempotency: ['idempotency'],
+      transactions: ['transactions'],
+      state: ['session_state'],
+      intent: ['intent_hints'],
+      provenance: ['provenance'],
+      confirmation: ['human_in_the_loop'],
+      'data-references': ['data_references'],
+      events: ['subscribe_notify'],
+      recommendations: ['server_recommendations'],
+      problem: ['structured_errors'],
+      media: ['multimodal_signatures'],
+    }
+    const bare = (options: Partial<ServerOptions> = {}): Server => {
+      const server = createServer({ name: 'bare', version: '1.0.0', manifest: true, log: 'silent', ...options })
+      servers.push(server)
+      return server
+    }
+    const adding = (options: object, handler: () => unknown = () => ''): Server => {
+      const server = bare()
+      server.tool('one', options, handler as () => string)
+      return server
+    }
+    const eventful = bare()
+    eventful.event('told', {})
+    const streaming = async function* () {
+      yield 'a'
+    }
+    for (const server of [
+      bare(),
+      bare({ store: memoryStore() }),
+      bare({ intent: {} }),
+      bare({ references: true }),
+      bare({ recommendations: [{ capability: 'wiki', server: 'com.example/wiki' }] }),
+      adding({ state: 'branch' }),
+      adding({ provenance: true }),
+      adding({ media: { input: ['image/png'] } }),
+      adding({ confirm: true }),
+      adding({}, streaming),
+      eventful,
+      make({ store: memoryStore() }),
+    ]) {
+      const wire = await open(server)
+      const hello = resultOf(wire.hello ?? (await wire.ask('server/discover')))
+      const ids = Object.keys((hello['capabilities'] as { extensions: Frame }).extensions)
+      const expected = ids.flatMap(id => words[id.replace('dev.vivarium/', '')] ?? [])
+      expect(((await manifestOf(wire))['supported_extensions'] as string[]).toSorted()).toEqual(expected.toSorted())
+    }
+  })
+
   it('E1-8: is for everybody, unless it has counters of one caller', async () => {
     const cache = { ttl: '1m', scope: 'public' } as const
     expect(await got(await open(make({ cache })))).toMatchObject({ ttlMs: 60_000, cacheScope: 'public' })

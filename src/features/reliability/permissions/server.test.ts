@@ -185,6 +185,26 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     expect(ran).toEqual(['read', 'read', 'close'])
   })
 
+  it('E4-1: a check is no use: it keeps no grant alive, and takes nothing of a quota or a rate', async () => {
+    const server = tracker(kind, { ...all, ttl: '1h', idle: '10m' })
+    server.tool('scarce', { scopes: ['tickets:write'], quota: { calls: 1, per: '1h' } }, () => ran.push('scarce') && 'scarce')
+    server.tool('rare', { scopes: ['tickets:write'], rate: { perSecond: 0.001, burst: 1 } }, () => ran.push('rare') && 'rare')
+    const wire = await speak(server, revision, knows)
+    const token = await tokenFor(wire, both)
+    const allowed = async (tool: string): Promise<unknown> =>
+      resultOf(await wire.ask('permissions/check', check({ tool }, token)))['allowed']
+    for (const tool of ['scarce', 'rare']) for (let turn = 0; turn < 3; turn++) expect(await allowed(tool)).toBe(true)
+    for (const tool of ['scarce', 'rare']) expect(textOf(await wire.ask('tools/call', call(tool, token)))).toBe(tool)
+    for (const minutes of [4, 5]) {
+      await world.clock.forward(minutes * 60_000)
+      expect(await allowed('write')).toBe(true)
+    }
+    await world.clock.forward(2 * 60_000)
+    expect(await allowed('write')).toBe(false)
+    expect(problemOf(await wire.ask('tools/call', call('write', token)))['code']).toBe('SCOPE_INSUFFICIENT')
+    expect(ran).toEqual(['scarce', 'rare'])
+  })
+
   it('E4-1: many checks are answered in their order', async () => {
     const wire = await speak(tracker(kind), revision, knows)
     const token = await tokenFor(wire, both)

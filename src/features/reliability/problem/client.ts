@@ -7,7 +7,7 @@ import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { fromWire, problemErrors, problemExtension } from './messages.ts'
+import { fromWire, problemErrors, problemExtension, statusCodes } from './messages.ts'
 
 export function problemClient(): Side {
   return { capabilities: revision => declaration(revision, problemExtension) }
@@ -71,23 +71,11 @@ function ofConnection(error: ConnectionError, now: () => number): Problem {
   return of(passing ? 'SERVER_UNAVAILABLE' : 'SERVER_ERROR', error)
 }
 
-const statuses: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>([
-  [401, 'AUTHENTICATION_REQUIRED'],
-  [403, 'PERMISSION_DENIED'],
-  [408, 'OPERATION_TIMEOUT'],
-  [413, 'PAYLOAD_TOO_LARGE'],
-  [425, 'SERVER_UNAVAILABLE'],
-  [429, 'RATE_LIMIT_EXCEEDED'],
-  [502, 'SERVER_UNAVAILABLE'],
-  [503, 'SERVER_UNAVAILABLE'],
-  [504, 'SERVER_UNAVAILABLE'],
-])
-
 function ofStatus(status: number, error: McpError | ConnectionError, wait?: number): Problem | undefined {
   const challenge = error instanceof ConnectionError ? error.headers?.['www-authenticate'] : undefined
   // A token that is too short can be made longer: that is another way out than having no right at all.
   const short = status === 403 && challenge?.includes('insufficient_scope') === true
-  const code = short ? 'SCOPE_INSUFFICIENT' : statuses.get(status)
+  const code = short ? 'SCOPE_INSUFFICIENT' : statusCodes.get(status)
   const said = error instanceof McpError && isRecord(error.data) ? error.data['retryAfterMs'] : undefined
   const retryAfter = wait ?? (typeof said === 'number' && said >= 0 ? said : undefined)
   return code === undefined ? undefined : of(code, error, { retryAfter })

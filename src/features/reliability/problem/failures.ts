@@ -3,6 +3,7 @@ import { Problem, type ProblemCode, problem } from '../../../core/problem.ts'
 import { problemOf } from '../../../core/problem-facts.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import { statusCodes } from './messages.ts'
 
 /** Kinds that are not the caller's mistake, or not only. All others that a caller can cause are. */
 const codes: ReadonlyMap<string, ProblemCode> = new Map<string, ProblemCode>([
@@ -30,9 +31,15 @@ export function problemOfFailure(thrown: unknown): Problem {
   if (!(thrown instanceof McpError)) return problemOf(thrown)
   if (thrown.cause instanceof Problem) return thrown.cause
   const { retryAfterMs: retryAfter, scopes } = isRecord(thrown.data) ? thrown.data : {}
-  return problem(codes.get(thrown.kind) ?? 'INVALID_INPUT', thrown.message, {
+  return problem(codes.get(thrown.kind) ?? ofStatus(thrown.status), thrown.message, {
     cause: thrown,
     ...(Array.isArray(scopes) ? { details: { missing_scopes: scopes } } : {}),
     ...(typeof retryAfter === 'number' ? { retryAfter } : {}),
   })
+}
+
+/** A carrier that refuses knows no kinds: its status says whose mistake it is. */
+function ofStatus(status: number | undefined): ProblemCode {
+  if (status === undefined) return 'INVALID_INPUT'
+  return statusCodes.get(status) ?? (status >= 500 ? 'SERVER_ERROR' : 'INVALID_INPUT')
 }

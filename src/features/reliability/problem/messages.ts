@@ -1,6 +1,6 @@
 /** Problems on the wire: an object in a result's `_meta` under the extension's id, or the data of an error. */
 import { NS } from '../../../core/namespace.ts'
-import type { Category, Problem } from '../../../core/problem.ts'
+import type { Category, Problem, ProblemCode } from '../../../core/problem.ts'
 import { factsOf, problemFrom } from '../../../core/problem-facts.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 
@@ -20,6 +20,19 @@ export interface WireProblem {
 
 /** An extension's method failed: the data of the error is the problem (beside the range that JSON-RPC and MCP keep to themselves). */
 export const problemErrors = { problem: { default: -31000 } }
+
+/** What an HTTP status says by itself; of any other only that it failed is known. */
+export const statusCodes: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>([
+  [401, 'AUTHENTICATION_REQUIRED'],
+  [403, 'PERMISSION_DENIED'],
+  [408, 'OPERATION_TIMEOUT'],
+  [413, 'PAYLOAD_TOO_LARGE'],
+  [425, 'SERVER_UNAVAILABLE'],
+  [429, 'RATE_LIMIT_EXCEEDED'],
+  [502, 'SERVER_UNAVAILABLE'],
+  [503, 'SERVER_UNAVAILABLE'],
+  [504, 'SERVER_UNAVAILABLE'],
+])
 
 /** `correlation` joins it with what was written about the request, where it has no id of its own. */
 export function toWire(problem: Problem, correlation?: string): WireProblem {

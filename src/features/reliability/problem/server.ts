@@ -7,6 +7,7 @@ import { failureOf } from '../../../engine/outcome.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import type { Peer } from '../../../revisions/index.ts'
 import { problemOfFailure } from './failures.ts'
 import { problemErrors, problemExtension, toWire } from './messages.ts'
 
@@ -33,9 +34,18 @@ export function explainFailure(exchange: Exchange, thrown: unknown): unknown {
   if (refusal !== undefined)
     return new McpError('problem', problemText(refusal), { cause: refusal, data: toWire(refusal, exchange.correlated) })
   if (declared(exchange.peer, problemExtension) === undefined) return thrown
-  const { kind, message, data, code, cause } = failureOf(thrown)
+  const failure = failureOf(thrown)
   // What only the server can see is found there by this id.
-  const correlation = kind === 'internal' ? exchange.correlation : exchange.correlated
+  return beside(failure, thrown, failure.kind === 'internal' ? exchange.correlation : exchange.correlated)
+}
+
+/** The same for what is refused before it has become a call: by the method table, by its envelope or parameters, by a carrier. */
+export function explainRefusal(peer: Peer, thrown: unknown): unknown {
+  return declared(peer, problemExtension) === undefined ? thrown : beside(failureOf(thrown), thrown, undefined)
+}
+
+/** The failure with the problem beside its own data. */
+function beside({ kind, message, data, code, cause }: McpError, thrown: unknown, correlation: string | undefined): McpError {
   const problem = toWire(thrown instanceof Problem ? thrown : problemOfFailure(thrown), correlation)
   return new McpError(kind, message, {
     cause,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type CuttingProxy, cuttingProxy } from '../../../../test/cutting-proxy.ts'
-import { call, chunkOf, chunksOf, revisions, type World, world } from '../../../../test/reliability/stream-world.ts'
+import { call, chunkOf, chunksOf, progressOf, revisions, type World, world } from '../../../../test/reliability/stream-world.ts'
 import { begin, events, headersFor, httpPeer } from '../../../../test/spec/http.ts'
 import { type Frame, resultOf, textOf } from '../../../../test/spec/wire.ts'
 import { type Client, connect } from '../../../client/index.ts'
@@ -87,6 +87,32 @@ describe.each(revisions)('streams over HTTP at %s', revision => {
     const chunks = chunksOf(frames)
     expect(chunks.map(({ sequence }) => sequence)).toEqual(Array.from({ length: count + 1 }, (_, at) => at))
     expect(textOf(frames.at(-1) ?? {})).toBe('flooded')
+  }, 60_000)
+
+  it('E8-9: of the progress that a slow reader has not taken yet, the newest takes the place of what was before it', async () => {
+    const { server, url } = await line(revision)
+    const count = 20_000
+    const over = Promise.withResolvers<void>()
+    server.tool('tick', {}, async (_, ctx) => {
+      for (let at = 1; at <= count; at++) {
+        ctx.progress(at, { total: count, message: 'x'.repeat(2_000) })
+        if (at % 100 === 0) await new Promise(setImmediate)
+      }
+      over.resolve()
+      return 'ticked'
+    })
+    const peer = await httpPeer(url, revision, capabilities)
+    const { response } = await peer.open('tools/call', call('tick'))
+    response.pause()
+    // It is not made to wait: only what cannot be left out is.
+    await over.promise
+    const frames: Frame[] = []
+    for await (const { frame } of events(response)) if (frame !== undefined) frames.push(frame)
+    const told = progressOf(frames).map(({ progress }) => Number(progress))
+    expect(told.length).toBeLessThan(count)
+    expect(told).toEqual([...new Set(told)].sort((a, b) => a - b))
+    expect(told.at(-1)).toBe(count)
+    expect(textOf(frames.at(-1) ?? {})).toBe('ticked')
   }, 60_000)
 
   it('E8-10: who hangs up without a checkpoint cancels the call where the wire says so', async () => {
