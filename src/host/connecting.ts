@@ -80,7 +80,14 @@ function liveHandlers(
     },
     onState: async report => {
       const featureSet = report.featureSet ?? ''
-      const { whys } = await frame.state.record(server, featureSet, report)
+      // At once: it belongs to the calls that run now.
+      const reported = parts.loop.stateReported(server)
+      const recorded = await frame.state.record(server, featureSet, report).catch(error => {
+        reported(undefined)
+        throw error
+      })
+      const { before, current, whys } = recorded
+      reported(current ? { featureSet, after: report.checkpoint, ...(before !== undefined && { before }) } : undefined)
       // What is odd about it is noted by the book of states itself.
       const detail = clip(report.checkpoint)
       if (whys.length === 0)

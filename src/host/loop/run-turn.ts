@@ -166,10 +166,10 @@ function standing(servers: readonly LoopServer[], before: readonly Injected[], n
 }
 
 function callParts(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[], toolbox: Toolbox): CallParts {
-  const { store, clock, limits, policy, state, audit, lines, refusals, stateSets, onVisit } = parts
+  const { store, clock, limits, policy, state, audit, lines, refusals, stateSets, stateUpdates, onVisit } = parts
   const { log, turn, emit } = run
   return {
-    ...{ store, clock, limits, policy, state, audit, lines, refusals, stateSets, servers, toolbox, onVisit },
+    ...{ store, clock, limits, policy, state, audit, lines, refusals, stateSets, stateUpdates, servers, toolbox, onVisit },
     conversation: log.id,
     inferenceId: turn.inferenceId,
     begunBy: turn.from,
