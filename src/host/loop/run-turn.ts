@@ -25,6 +25,8 @@ import type { TurnRecord } from './turn-record.ts'
 
 export type AnswerOps = (text: string, turn: TurnRecord) => readonly Op[]
 
+export type OnWords = (delta: string, turn: TurnRecord) => void
+
 export interface TurnRun {
   readonly log: ConversationLog
   readonly turn: TurnRecord
@@ -35,6 +37,8 @@ export interface TurnRun {
   readonly done: readonly Op[]
   /** The same of what depends on the answer. */
   readonly answered?: AnswerOps | undefined
+  /** Told of each word that may be shown as it comes. */
+  readonly heard?: OnWords | undefined
   readonly emit: (part: TurnPart) => void
   readonly signal: AbortSignal
 }
@@ -80,7 +84,9 @@ async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<v
   const payer = turn.from.kind === 'event' ? turn.from : { ...usersTurns, user: true }
   const generating = { ...parts, retries: parts.limits.retries, payer }
   const hear = (delta: string): void => {
-    if (!held) run.emit({ type: 'text', delta })
+    if (held) return
+    run.emit({ type: 'text', delta })
+    run.heard?.(delta, turn)
   }
   for (;;) {
     checkBounds(parts, turn)
