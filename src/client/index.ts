@@ -32,7 +32,8 @@ export { type Category, Problem } from '../core/problem.ts'
 export { jsonSchema } from '../core/schema/index.ts'
 export type { Why } from '../core/why.ts'
 export type { Progress } from '../engine/calls.ts'
-export type { WireChannel } from '../features/live/channels/messages.ts'
+export type { Acknowledged, WireChannel } from '../features/live/channels/messages.ts'
+export type { ChannelStream } from '../features/live/channels/outgoing.ts'
 export type { After, Before, Lifecycle } from '../features/live/context-hooks/client.ts'
 export type { AfterInference, BeforeInference, Injection } from '../features/live/context-hooks/messages.ts'
 export type { DialectLabel, RolledBack, Selection } from '../features/live/dialects/messages.ts'
@@ -90,7 +91,16 @@ export type { EventReader, EventsOptions, EventType, ServerEvent } from './event
 export type { Candidate, CandidateSource, FinderFault, Found } from './finder/candidate.ts'
 export { createFinder, type Finder, type FinderOptions, type FindOptions } from './finder/finder.ts'
 export type { Recommender } from './finder/local.ts'
-export type { LiveBlock, LiveCall, LiveConnection, LiveHandlers, SetUse, StateReport } from './live-handlers.ts'
+export type {
+  AcknowledgeOptions,
+  LiveBlock,
+  LiveCall,
+  LiveConnection,
+  LiveHandlers,
+  PublishOptions,
+  SetUse,
+  StateReport,
+} from './live-handlers.ts'
 export type { ConnectOptions, HealthCheck, RequestOptions } from './options.ts'
 export type { ToolOutcome } from './outcome.ts'
 export type { ReadReferenceOptions } from './references.ts'

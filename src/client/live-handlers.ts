@@ -1,6 +1,7 @@
 /** MCP Live on one connection, as its host sees it: what a server may ask of it, and what it may do with the server. */
 import type { Why } from '../core/why.ts'
-import type { WireChannel } from '../features/live/channels/messages.ts'
+import type { Acknowledged, WireChannel } from '../features/live/channels/messages.ts'
+import type { ChannelStream } from '../features/live/channels/outgoing.ts'
 import type { StateReport } from '../features/live/checkpoints/messages.ts'
 import type { LiveBlock } from '../features/live/content/messages.ts'
 import type { After, Before, Lifecycle } from '../features/live/context-hooks/client.ts'
@@ -58,10 +59,24 @@ export interface LiveCall {
 
 /** What is said of a message beside its content. */
 export interface PublishOptions {
+  /** The conversation that it comes from. */
   readonly conversationId?: string
+  /** The thread of the channel that it belongs to. */
   readonly threadId?: string
   /** The message that it answers. */
   readonly inReplyTo?: string
+  /** The inference that it is the answer of: a server posts the answer of one once. */
+  readonly inferenceId?: string
+  /** Gives it up. */
+  readonly signal?: AbortSignal
+}
+
+export interface AcknowledgeOptions {
+  /** What is meant by it. Default `seen`. */
+  readonly intent?: string
+  /** How to show it, such as an emoji. */
+  readonly value?: string
+  /** Gives it up. */
   readonly signal?: AbortSignal
 }
 
@@ -83,6 +98,17 @@ export interface LiveConnection {
   lifecycle(params: Lifecycle): void
   rollback(featureSet: string, checkpoint: string, options?: { readonly signal?: AbortSignal }): Promise<RolledBack>
   publish(channel: string, content: readonly LiveBlock[], options?: PublishOptions): Promise<void>
+  /**
+   * Shows an answer while it is written; `publish` delivers it. Undefined: no enabled set of the server names `channels.streaming`, so
+   * that it would be told nothing.
+   */
+  stream(channel: string, about: { readonly inferenceId: string; readonly conversationId?: string }): ChannelStream | undefined
+  /** Says that an answer is being worked on. False: the server does not show that, and was not told. */
+  typing(channel: string): boolean
+  /** Says that a message was taken in. Undefined: the server does not show that, and was not told. */
+  acknowledge(channel: string, messageId: string, options?: AcknowledgeOptions): Promise<Acknowledged | undefined>
+  /** Rejects with the server's reason where it refuses. */
   openChannel(params: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>
+  /** Rejects with the server's reason where it refuses. */
   closeChannel(channel: string): Promise<void>
 }

@@ -1,30 +1,23 @@
 /** `client.live`: a server that is live, for its host. */
 import type { SendOptions } from '../engine/calls.ts'
 import type { Channels } from '../features/live/channels/client.ts'
-import {
-  closeChannel,
-  openChannel,
-  publishToChannel,
-  publishToChannelNotice,
-  type WireChannel,
-} from '../features/live/channels/messages.ts'
+import type { WireChannel } from '../features/live/channels/messages.ts'
 import { rollBack } from '../features/live/checkpoints/client.ts'
 import { rollbackState } from '../features/live/checkpoints/messages.ts'
-import type { LiveBlock } from '../features/live/content/messages.ts'
 import { type HookPort, Hooks, hooksOf } from '../features/live/context-hooks/client.ts'
 import { afterInference, afterInferenceTold } from '../features/live/context-hooks/messages.ts'
-import { type RolledBack, writeContent } from '../features/live/dialects/messages.ts'
+import type { RolledBack } from '../features/live/dialects/messages.ts'
 import type { KnownSet, SetBook } from '../features/live/feature-sets/client.ts'
-import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import type { LiveConnection, PublishOptions } from './live-handlers.ts'
+import { ChannelCalls } from './live-channels.ts'
+import type { LiveConnection } from './live-handlers.ts'
 import type { Session } from './session.ts'
 
 export interface LinkParts {
   readonly session: Session
   readonly book: SetBook
   readonly carrier: 'session' | 'listen'
-  readonly channels: Pick<Channels, 'known' | 'require'>
+  readonly channels: Pick<Channels, 'known' | 'require' | 'hears'>
   diagnose: HookPort['diagnose']
   /** What each request carries. */
   meta(): Params | undefined
@@ -34,11 +27,13 @@ export interface LinkParts {
 export class LiveLink implements LiveConnection {
   readonly #parts: LinkParts
   readonly #hooks: Hooks
-  #publishes: 'request' | 'notification' = 'request'
+  readonly #channelCalls: ChannelCalls
 
   constructor(parts: LinkParts) {
     this.#parts = parts
     this.#hooks = new Hooks(this.#port())
+    const { session, book, carrier, channels } = parts
+    this.#channelCalls = new ChannelCalls({ session, book, carrier, channels, send: options => this.#send(options) })
   }
 
   /** A hook of the server is in flight. */
@@ -77,32 +72,14 @@ export class LiveLink implements LiveConnection {
     return rollBack(this.featureSets.get(featureSet), book.admits(featureSet, 'rollback'), checkpoint, ask)
   }
 
-  async publish(channelId: string, content: readonly LiveBlock[], { signal, ...said }: PublishOptions = {}): Promise<void> {
-    const { session, book, carrier, channels } = this.#parts
-    channels.require(publishToChannel.name, 'channels.publish')
-    const message = { ...said, channelId, content: writeContent(content, book.announced.form) }
-    if (this.#publishes === 'request') {
-      try {
-        await session.request(publishToChannel, message, this.#send(signal === undefined ? {} : { signal }))
-        return
-      } catch (error) {
-        // Some servers know it only as a notification.
-        if (carrier === 'listen' || !(error instanceof McpError) || error.code !== -32601) throw error
-        this.#publishes = 'notification'
-      }
-    }
-    await session.engine.tell(session.opened.conversation, publishToChannelNotice, message)
-  }
-
-  async openChannel(params: Params): Promise<Params> {
-    this.#parts.channels.require(openChannel.name, 'channels')
-    return this.#parts.session.request(openChannel, params, this.#send())
-  }
-
-  async closeChannel(channelId: string): Promise<void> {
-    this.#parts.channels.require(closeChannel.name, 'channels')
-    await this.#parts.session.request(closeChannel, { channelId }, this.#send())
-  }
+  readonly publish: LiveConnection['publish'] = (channel, content, options = {}) =>
+    this.#channelCalls.publish(channel, content, options)
+  readonly stream: LiveConnection['stream'] = (channel, about) => this.#channelCalls.stream(channel, about)
+  readonly typing: LiveConnection['typing'] = channel => this.#channelCalls.typing(channel)
+  readonly acknowledge: LiveConnection['acknowledge'] = (channel, messageId, options = {}) =>
+    this.#channelCalls.acknowledge(channel, messageId, options)
+  readonly openChannel: LiveConnection['openChannel'] = params => this.#channelCalls.open(params)
+  readonly closeChannel: LiveConnection['closeChannel'] = channel => this.#channelCalls.close(channel)
 
   #send(options: SendOptions = {}): SendOptions {
     const meta = this.#parts.meta()

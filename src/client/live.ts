@@ -81,6 +81,7 @@ export class Live {
       now,
       onPush: event => handlers.onPush(event),
       isEnabled: name => this.#book?.isEnabled(name) === true,
+      isGranted: path => this.#book?.isGranted(path) === true,
       get selected() {
         return live.#book?.selected === true
       },

@@ -10,6 +10,7 @@ import type { SummedNotes } from './audit/summed.ts'
 import type { HostBudgets } from './budgets/budgets.ts'
 import { AmbientMessages } from './channels/ambient.ts'
 import type { ChannelAnswers } from './channels/answers.ts'
+import type { ChannelSignals } from './channels/signals.ts'
 import type { HostRules } from './config/rules.ts'
 import type { Frame } from './frame.ts'
 import { askedOf } from './inbox/acceptance.ts'
@@ -43,6 +44,8 @@ export interface ConnectingParts extends Reviewing {
   /** What is said in channels to nobody in particular; undefined where that wakes the model, too. */
   readonly ambient: AmbientMessages | undefined
   readonly answers: ChannelAnswers
+  /** What channels are told around answers. */
+  readonly signals: ChannelSignals
 }
 
 export function connectOptions(parts: ConnectingParts, server: string): ConnectOptions {
@@ -80,7 +83,14 @@ function liveHandlers(
     },
     onState: async report => {
       const featureSet = report.featureSet ?? ''
-      const { whys } = await frame.state.record(server, featureSet, report)
+      // At once: it belongs to the calls that run now.
+      const reported = parts.loop.stateReported(server)
+      const recorded = await frame.state.record(server, featureSet, report).catch(error => {
+        reported(undefined)
+        throw error
+      })
+      const { before, current, whys } = recorded
+      reported(current ? { featureSet, after: report.checkpoint, ...(before !== undefined && { before }) } : undefined)
       // What is odd about it is noted by the book of states itself.
       const detail = clip(report.checkpoint)
       if (whys.length === 0)
@@ -123,13 +133,20 @@ const noteKinds: ReadonlyMap<string, string> = new Map([
 async function pushed(parts: ConnectingParts, server: string, event: PushEvent): Promise<PushAnswer> {
   const { ambient, policy, summedNotes } = parts
   if (ambient === undefined || !AmbientMessages.is(event) || parts.frame.servers.entry(server) === undefined)
-    return push(parts, server, event)
+    return taken(parts, server, event)
   const { verdict } = policy.explain(askedOf(server, event))
-  if (verdict.do !== 'allow') return push(parts, server, event)
+  if (verdict.do !== 'allow') return taken(parts, server, event)
   ambient.keep(server, event)
   const { featureSet, eventId } = event
   summedNotes.note({ server, featureSet, eventId, kind: 'push', outcome: 'held', rule: verdict.rule, why: unaddressed(event) })
   return { accepted: true }
+}
+
+/** Whoever wrote in a channel may see that it was taken in. */
+async function taken(parts: ConnectingParts, server: string, event: PushEvent): Promise<PushAnswer> {
+  const answer = await push(parts, server, event)
+  if (answer.accepted) parts.signals.acknowledge(server, event)
+  return answer
 }
 
 /** Takes an event in, whichever way it came, and notes what became of it. */

@@ -4,6 +4,7 @@ import { SummedNotes } from './audit/summed.ts'
 import { createBudgets } from './budgets/budgets.ts'
 import { AmbientMessages } from './channels/ambient.ts'
 import { ChannelAnswers } from './channels/answers.ts'
+import { ChannelSignals } from './channels/signals.ts'
 import { checkHostOptions } from './check-options.ts'
 import { HostRules } from './config/rules.ts'
 import { type ConnectingParts, connectOptions, push } from './connecting.ts'
@@ -128,6 +129,16 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     note: note => void audit.note(note),
     failed: error => frame.impaired(error),
   })
+  const signals = new ChannelSignals({
+    clock,
+    serverOf: name => frame.servers.get(name),
+    denied: (server, featureSet, method, channel) => {
+      const { verdict } = policy.explain({ kind: 'tool', server, featureSet, tool: method, payload: { channel } })
+      return verdict.do === 'deny' ? verdict.why : undefined
+    },
+    ruleOf: (server, featureSet) => policy.ruleOfSet(server, featureSet),
+    note: note => summedNotes.note(note),
+  })
   const hostRules = new HostRules(rules, given => policy.update(given))
   return {
     frame,
@@ -143,6 +154,7 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     events,
     ambient,
     answers,
+    signals,
     ...reviewing(frame, policy),
   }
 }

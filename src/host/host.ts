@@ -12,7 +12,7 @@ import type { Frame } from './frame.ts'
 import { type Inbox, type InboxEntry, RunLater } from './inbox/options.ts'
 import type { Conversation } from './loop/conversation.ts'
 import type { ConversationFacts } from './loop/conversation-log.ts'
-import type { AnswerOps } from './loop/run-turn.ts'
+import type { AnswerOps, OnWords } from './loop/run-turn.ts'
 import type { OfferedPrompt } from './loop/slash.ts'
 import type { HostOptions, HostSettings } from './options.ts'
 import type { Policy } from './policy/policy.ts'
@@ -163,9 +163,9 @@ export class Host {
   }
 
   async #close(): Promise<void> {
-    const { inbox, loop, policy, budgets, events, frame, recorder, summedNotes, answers } = this.#parts
+    const { inbox, loop, policy, budgets, events, frame, recorder, summedNotes, answers, signals } = this.#parts
     await Promise.all([events.close(), inbox.close(), loop.close()])
-    await answers.close()
+    await Promise.all([answers.close(), signals.close()])
     policy.close()
     budgets.close()
     summedNotes.close()
@@ -174,8 +174,9 @@ export class Host {
   }
 
   /** Events that were gathered become one turn. */
-  async #deliver({ server, event, events, through, inferenceId, begin, done }: InboxEntry, signal: AbortSignal): Promise<void> {
-    const { ambient, answers } = this.#parts
+  async #deliver(entry: InboxEntry, signal: AbortSignal): Promise<void> {
+    const { server, event, events, through, inferenceId, begin, done, attempt } = entry
+    const { ambient, answers, signals } = this.#parts
     const { channel } = event
     // People in one channel do not read what is said in another.
     const own = channel === undefined ? `inbox/${server}` : `inbox/${server}/${channel.channelId}`
@@ -183,16 +184,21 @@ export class Host {
     const around = ambient?.take(server, event) ?? []
     const last = events.at(-1) ?? event
     const answered: AnswerOps = (text, turn) => answers.ops(server, last, id, text, turn)
-    const delivery = { server, event, events: [...around, ...events], through, inferenceId, begin, done, answered }
+    const answering = signals.answering(server, last, { conversation: id, inferenceId, attempt })
+    const heard: OnWords = (delta, turn) => answering.heard(delta, turn)
+    const delivery = { server, event, events: [...around, ...events], through, inferenceId, begin, done, answered, heard }
     try {
-      await this.conversation(id).deliver(delivery, signal)
+      const { answer } = await this.conversation(id).deliver(delivery, signal)
+      // The end of what was streamed first. Nobody else waits for a server that is slow to hear it.
+      if (channel !== undefined) void answering.ended(answer).then(() => answers.send(server))
     } catch (error) {
+      // Before it is tried again: what is posted then must not overtake it.
+      await answering.ended(undefined)
       // A budget that is used up is no failure of the event: it waits for the next window.
-      for (const each of around) ambient?.keep(server, each)
+      for (const each of around) ambient?.putBack(server, each)
       const refused = budgetRefusal(error)
       throw refused === undefined ? error : new RunLater(refused)
     }
-    if (channel !== undefined) void answers.send(server)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

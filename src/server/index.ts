@@ -19,6 +19,23 @@ export { type Category, Problem, type ProblemMore, problem } from '../core/probl
 export { type InferOutput, type JsonSchema, jsonSchema, type Schema, withJsonSchema } from '../core/schema/index.ts'
 export type { Suggestion } from '../core/suggestion.ts'
 export type { Progress } from '../engine/calls.ts'
+export type {
+  AcknowledgeHandler,
+  Acknowledgement,
+  AnswerStream,
+  ChannelMessage,
+  ChannelOptions,
+  ChannelSent,
+  ChannelVerdict,
+  ChannelWanted,
+  CloseHandler,
+  HandlerContext,
+  OpenHandler,
+  Published,
+  PublishHandler,
+  StreamHandler,
+  TypingHandler,
+} from '../features/live/channels/handlers.ts'
 export type { RollbackHandler } from '../features/live/checkpoints/server.ts'
 export type { LiveBlock, LiveInput } from '../features/live/content/messages.ts'
 export type { AfterInference, BeforeInference, Position } from '../features/live/context-hooks/messages.ts'
@@ -104,8 +121,9 @@ export type { AuditControl } from './books.ts'
 export type { Context } from './context.ts'
 export type { BudgetsControl, BudgetTerms } from './cost.ts'
 export type { EventHandle, EventOptions } from './events.ts'
+export type { Channel, FeatureSet, FeatureSetOptions } from './feature-set.ts'
 export type { ImportedAs, ImporterOptions, ImportHandler } from './importer.ts'
-export type { Channel, FeatureSet, FeatureSetOptions, LiveOptions } from './live.ts'
+export type { LiveOptions } from './live.ts'
 export type { CallCheckpoint, LiveContext } from './live-context.ts'
 export type { ServerCall, ServerMiddleware, ServerResults } from './middleware.ts'
 export type { AuditOptions, OfferedKind, ServerOptions } from './options.ts'

@@ -1,7 +1,8 @@
-/** The outbox of a server: opened with the first set that pushes, and shown to plain hosts as a resource. */
+/** The outbox of a server: opened with the first set that pushes or has a channel, and shown to plain hosts as a resource. */
 import { toMilliseconds } from '../core/duration.ts'
-import type { LiveHost } from '../features/live/hosts/messages.ts'
-import { Outbox } from '../features/live/push-events/outbox.ts'
+import type { ChannelMessage, ChannelSent } from '../features/live/channels/handlers.ts'
+import { channelEventId } from '../features/live/channels/messages.ts'
+import { Outbox, type OutboxOptions } from '../features/live/push-events/outbox.ts'
 import { type Outgoing, outgoing, type Pushed, type PushInput } from '../features/live/push-events/server.ts'
 import { Shelf } from '../features/live/push-events/shelf.ts'
 import type { LiveParts } from './live.ts'
@@ -16,13 +17,15 @@ export interface LiveOutbox {
   /** Takes up what was left from before. */
   open(): void
   push(featureSet: string, event: PushInput): Promise<Pushed>
+  /** The same of a message that somebody wrote in a channel. */
+  incoming(featureSet: string, channelId: string, message: ChannelMessage): Promise<ChannelSent>
   kick(): void
   close(): Promise<void>
 }
 
 export function liveOutbox(
   { options = {}, store, clock, trace, resource, updated }: LiveParts,
-  { hosts, offered }: { readonly hosts: () => Iterable<LiveHost>; readonly offered: (name: string) => boolean },
+  { hosts, offered, isKnown }: Pick<OutboxOptions, 'hosts' | 'offered' | 'isKnown'>,
 ): LiveOutbox {
   const { outbox: most = 10_000, keep = '7d' } = options
   const keepMs = toMilliseconds(keep, 'live.keep')
@@ -32,7 +35,7 @@ export function liveOutbox(
     opening ??= (async () => {
       const shelf = new Shelf({ store: await store(), clock, most })
       const changed = (): void => updated(pendingUri)
-      const box = new Outbox({ shelf, clock, trace, hosts, offered, keepMs, timeoutMs: answerMs, changed })
+      const box = new Outbox({ shelf, clock, trace, hosts, offered, isKnown, keepMs, timeoutMs: answerMs, changed })
       await box.open()
       return box
     })().catch(error => {
@@ -61,6 +64,19 @@ export function liveOutbox(
       void open().catch(error => trace('outbox-not-opened', error))
     },
     push: async (featureSet, event) => (await open()).push(outgoing(featureSet, event, clock.now())),
+    incoming: async (featureSet, channelId, { content, messageId = crypto.randomUUID(), threadId, author, ...rest }) => {
+      if (typeof messageId !== 'string' || messageId === '')
+        throw new TypeError('incoming: messageId must be a string that is not empty')
+      const channel = { channelId, messageId, ...(threadId !== undefined && { threadId }), ...(author && { author }) }
+      const event = { ...rest, content, channel, eventId: channelEventId(channelId, messageId) }
+      const { timestamp, answered } = await (await open()).push(outgoing(featureSet, event, clock.now()))
+      const verdict = answered.then(answer =>
+        answer.accepted ? { messageId, accepted: true } : { messageId, accepted: false, reason: answer.reason },
+      )
+      // Most authors never look.
+      verdict.catch(() => undefined)
+      return { messageId, timestamp, answered: verdict }
+    },
     kick: () => void opening?.then(box => box.kick()).catch(() => undefined),
     close: async () => {
       const box = await opening?.catch(() => undefined)

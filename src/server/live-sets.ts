@@ -1,20 +1,20 @@
 /** The feature sets of a server as its author has described them, and what follows from that for hosts. */
 import type { Catalog } from '../core/catalog.ts'
 import { problem } from '../core/problem.ts'
-import type { PublishHandler } from '../features/live/channels/server.ts'
+import type { ChannelHandlers } from '../features/live/channels/handlers.ts'
 import type { RollbackHandler, StatefulSet } from '../features/live/checkpoints/server.ts'
 import type { Position } from '../features/live/context-hooks/messages.ts'
 import type { AfterHook, BeforeHook, HookedSet } from '../features/live/context-hooks/server.ts'
 import type { OfferedSet } from '../features/live/feature-sets/declaration.ts'
 import type { LiveUse } from '../features/live/feature-sets/messages.ts'
-import type { FeatureSetOptions } from './live.ts'
+import type { FeatureSetOptions } from './feature-set.ts'
 
 interface SetRecord extends HookedSet, StatefulSet {
   readonly options: FeatureSetOptions
   readonly positions: readonly Position[]
   readonly tools: boolean
   readonly channels: boolean
-  readonly publish: PublishHandler | undefined
+  readonly handlers: ChannelHandlers
 }
 
 export interface Sets {
@@ -26,7 +26,10 @@ export interface Sets {
   onRollback(name: string, handler: RollbackHandler): void
   tool(name: string): void
   channels(name: string): void
-  onPublish(name: string, handler: PublishHandler): void
+  /** What it does with what hosts say of its channels; what was said before stays. */
+  onChannels(name: string, handlers: ChannelHandlers): void
+  /** Those that open channels which hosts name by a kind. */
+  opening(): readonly string[]
   remove(name: string): void
   /** Throws unless it has said that it does this. */
   needs(name: string, use: LiveUse): void
@@ -48,7 +51,7 @@ export function createSets(catalog: Catalog<OfferedSet>): Sets {
     hooked: () => [...records.values()],
     add: (name, options) => {
       const bare = { name, options, facts: { description: '', uses: [] }, positions: [], tools: false, channels: false }
-      const record = described({ ...bare, before: undefined, after: undefined, rollback: undefined, publish: undefined })
+      const record = described({ ...bare, before: undefined, after: undefined, rollback: undefined, handlers: {} })
       records.set(name, record)
       catalog.add(offered(record))
     },
@@ -59,7 +62,8 @@ export function createSets(catalog: Catalog<OfferedSet>): Sets {
     channels: name => {
       if (records.get(name)?.channels === false) change(name, { channels: true })
     },
-    onPublish: (name, publish) => change(name, { publish }),
+    onChannels: (name, handlers) => change(name, { handlers: { ...records.get(name)?.handlers, ...handlers } }),
+    opening: () => [...records.values()].filter(({ handlers }) => handlers.open !== undefined).map(({ name }) => name),
     remove: name => {
       records.delete(name)
       catalog.remove(name)
@@ -77,6 +81,15 @@ export function createSets(catalog: Catalog<OfferedSet>): Sets {
   }
 }
 
+/** What a set uses by having one of these. */
+const channelUses: readonly (readonly [LiveUse, ...(keyof ChannelHandlers)[]])[] = [
+  ['channels.publish', 'publish'],
+  ['channels.lifecycle', 'open', 'close'],
+  ['channels.streaming', 'stream'],
+  ['channels.typing', 'typing'],
+  ['channels.acknowledge', 'acknowledge'],
+]
+
 /** What hosts read of it: its hooks and tools are among its uses, whether they were named or not. */
 function described(record: SetRecord): SetRecord {
   const { description, uses = [], scoped, rollback, hostState } = record.options
@@ -85,7 +98,7 @@ function described(record: SetRecord): SetRecord {
     ...(record.after === undefined ? [] : ['contextHooks.afterInference' as const]),
     ...(record.tools ? ['tools' as const] : []),
     ...(record.channels ? ['channels.register' as const, 'channels.incoming' as const] : []),
-    ...(record.publish === undefined ? [] : ['channels.publish' as const]),
+    ...channelUses.flatMap(([use, ...names]) => (names.some(name => record.handlers[name] !== undefined) ? [use] : [])),
   ]
   const facts = {
     description,

@@ -2,13 +2,8 @@
 import { type Problem, problem } from '../core/problem.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import { requestIds } from '../engine/method.ts'
-import {
-  type ChannelMessage,
-  type ChannelOptions,
-  type ChannelVerdict,
-  channelsServer,
-  type PublishHandler,
-} from '../features/live/channels/server.ts'
+import type { ChannelHandlers, ChannelMessage, ChannelOptions, ChannelSent } from '../features/live/channels/handlers.ts'
+import { channelsServer } from '../features/live/channels/server.ts'
 import { checkpointIds } from '../features/live/checkpoints/ids.ts'
 import { checkpointsServer, type RollbackHandler } from '../features/live/checkpoints/server.ts'
 import type { Position } from '../features/live/context-hooks/messages.ts'
@@ -27,10 +22,12 @@ import type { Pushed, PushInput } from '../features/live/push-events/server.ts'
 import type { Scope } from '../features/live/scopes/messages.ts'
 import { scopesServer } from '../features/live/scopes/server.ts'
 import { takesElicitation } from '../features/mcp/elicitation/messages.ts'
+import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Capabilities } from '../revisions/index.ts'
 import type { Context } from './context.ts'
-import type { FeatureSetOptions, LiveParts, LiveTools } from './live.ts'
+import type { FeatureSetOptions } from './feature-set.ts'
+import type { LiveParts, LiveTools } from './live.ts'
 import { liveCalls } from './live-calls.ts'
 import type { LiveContext } from './live-context.ts'
 import { hookWatch } from './live-hooks.ts'
@@ -45,8 +42,8 @@ export interface LiveWorks {
   tool(name: string, tool: string): void
   channel(name: string, id: string, options: ChannelOptions): void
   removeChannel(id: string): void
-  incoming(name: string, id: string, message: ChannelMessage): Promise<ChannelVerdict>
-  onPublish(name: string, handler: PublishHandler): void
+  incoming(name: string, id: string, message: ChannelMessage): Promise<ChannelSent>
+  onChannels(name: string, handlers: ChannelHandlers): void
   remove(name: string): void
   push(name: string, event: PushInput): Promise<Pushed>
   infer(name: string, request: InferInput, exchange?: Exchange): Inference
@@ -119,14 +116,19 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
     },
   })
   const sets = createSets(featureSets.catalog)
-  const outbox = liveOutbox(parts, { hosts: hosts.all, offered: name => sets.get(name) !== undefined })
+  const outbox = liveOutbox(parts, {
+    hosts: hosts.all,
+    offered: name => sets.get(name) !== undefined,
+    isKnown: (host, channel) => channels.isKnown(host, channel),
+  })
   const channels = channelsServer({
     clock,
     trace,
     hosts: hosts.all,
     caller,
-    publisher: name => sets.get(name)?.publish,
-    unheard: name => ([...hosts.all()].some(({ reachable }) => reachable) ? notEnabled(name) : nobody()),
+    handlers: name => sets.get(name)?.handlers ?? {},
+    opening: sets.opening,
+    known: outbox.kick,
   })
   /** Hosts have come, or have selected anew: there may be something to tell them. */
   function awake(): void {
@@ -175,13 +177,15 @@ export function createLive(parts: LiveParts, tools: LiveTools): LiveWorks {
     channel: (name, id, options) => {
       channels.add(name, id, options)
       sets.channels(name)
+      outbox.open()
     },
     removeChannel: channels.remove,
     incoming: async (name, id, message) => {
       sets.needs(name, 'channels.incoming')
-      return channels.incoming(name, id, message)
+      if (!channels.has(name, id)) throw new Error(`The channel "${clip(id)}" was removed: make it again`)
+      return outbox.incoming(name, id, message)
     },
-    onPublish: sets.onPublish,
+    onChannels: sets.onChannels,
     remove: name => {
       sets.remove(name)
       channels.drop(name)

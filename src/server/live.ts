@@ -4,18 +4,11 @@ import type { Duration } from '../core/duration.ts'
 import type { Trace } from '../core/log-trace.ts'
 import { NS } from '../core/namespace.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
-import type { Schema } from '../core/schema/index.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Side } from '../engine/plan.ts'
-import type { ChannelMessage, ChannelOptions, ChannelVerdict, PublishHandler } from '../features/live/channels/server.ts'
-import type { RollbackHandler } from '../features/live/checkpoints/server.ts'
-import type { Position } from '../features/live/context-hooks/messages.ts'
-import type { AfterHook, BeforeHook } from '../features/live/context-hooks/server.ts'
-import type { LiveUse } from '../features/live/feature-sets/messages.ts'
+import type { ChannelHandlers } from '../features/live/channels/handlers.ts'
 import type { Inference, InferInput } from '../features/live/inference/server.ts'
-import type { ModelInfo } from '../features/live/model-info/messages.ts'
-import type { Pushed, PushInput } from '../features/live/push-events/server.ts'
 import { elicitYes } from '../features/mcp/elicitation/server.ts'
 import { CallState, type CallWorks } from '../features/reliability/session-state/call-state.ts'
 import type { Door } from '../jsonrpc/connection.ts'
@@ -23,11 +16,11 @@ import { clip } from '../jsonrpc/limits.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
-import type { Arguments, Returned, Server, Streamed, ToolOptions } from './api.ts'
+import type { Server } from './api.ts'
 import { Context } from './context.ts'
+import type { FeatureSet, FeatureSetOptions } from './feature-set.ts'
 import { type CallLive, LiveContext } from './live-context.ts'
 import type { LiveWorks } from './live-works.ts'
-import type { Registration } from './registration.ts'
 
 export interface LiveOptions {
   /** How many events may wait for a host. Default 10,000. */
@@ -36,70 +29,6 @@ export interface LiveOptions {
   readonly keep?: Duration
   /** How feature sets are declared: by name, or as a list to hosts built on the first cores. Default `auto`: as the host reads it. */
   readonly featureSets?: 'object' | 'array' | 'auto'
-}
-
-export interface FeatureSetOptions {
-  /** For whoever decides whether to switch it on. */
-  readonly description: string
-  /** What it does by itself: `pushEvents` and `inferenceRequest` must be named here; its hooks and tools are added. */
-  readonly uses?: readonly LiveUse[]
-  /** Its tools act in scopes, for which they ask by `ctx.scope`. */
-  readonly scoped?: boolean
-  /** The host may go back to earlier checkpoints. */
-  readonly rollback?: boolean
-  /** The host keeps the state: `ctx.state` of its tools is what came with the call, and goes back with the result. */
-  readonly hostState?: boolean
-}
-
-/** A channel of a feature set. */
-export interface Channel {
-  readonly id: string
-  /** Hands a message to the hosts that have the set enabled. Throws where there is none: try it again later. */
-  incoming(message: ChannelMessage): Promise<ChannelVerdict>
-  remove(): void
-}
-
-/** A feature set that is offered. */
-export interface FeatureSet {
-  readonly name: string
-  /**
-   * Adds to the context of a turn before the model sees it. Must not wait for `infer`.
-   * @example memory.beforeInference(({ userMessage }) => ({ content: `Known: ${recall(userMessage)}` }))
-   */
-  beforeInference(hook: BeforeHook, options?: { readonly positions?: readonly Position[] }): FeatureSet
-  /** Hears what came of a turn; a blocking hook may change the reply. */
-  afterInference(hook: AfterHook, options?: { readonly blocking?: boolean }): FeatureSet
-  /** Goes back to a checkpoint that its tools have reported, where the server keeps the state. */
-  onRollback(handler: RollbackHandler): FeatureSet
-  /** A tool that belongs to the set. */
-  tool<I extends Schema, O extends Schema>(
-    name: string,
-    options: ToolOptions<I, O>,
-    handler: (args: Arguments<I>, context: LiveContext) => Awaitable<Returned<O>> | Streamed<O>,
-  ): Registration<ToolOptions<I, O>>
-  /**
-   * A channel in which people write, and in which hosts may answer.
-   * @example const general = chat.channel('discord:general', { label: '#general' })
-   */
-  channel(id: string, options?: ChannelOptions): Channel
-  /**
-   * Posts what a host publishes in a channel of the set.
-   * @example chat.onPublish(({ channelId, text }) => discord.post(channelId, text))
-   */
-  onPublish(handler: PublishHandler): FeatureSet
-  /** Tells the host of something that may be worth a thought. Resolves when it is as lasting as the server's store. */
-  push(event: PushInput): Promise<Pushed>
-  /**
-   * Asks the host's model.
-   * @example const { content } = await memory.infer({ messages: 'Summarize …', maxTokens: 500 })
-   */
-  infer(request: InferInput): Inference
-  /** Leave to act in a scope, outside of calls. Gives the payload; throws where it is denied. */
-  scope(label: string, payload?: Record<string, unknown>): Promise<Record<string, unknown> | undefined>
-  /** Which model the host runs. */
-  modelInfo(): Promise<ModelInfo>
-  /** It is no longer offered; hosts are told. Its tools stay. */
-  remove(): void
 }
 
 export interface LiveParts {
@@ -240,6 +169,10 @@ interface Loading {
 type AnyTool = (args: never, context: LiveContext) => unknown
 
 function handleOf(name: string, parts: LiveParts, { channels, load, later, works, forget }: Loading): FeatureSet {
+  const onChannels = (handlers: ChannelHandlers): FeatureSet => {
+    later(live => live.onChannels(name, handlers))
+    return handle
+  }
   const handle: FeatureSet = {
     name,
     beforeInference: (hook, options = {}) => {
@@ -276,10 +209,12 @@ function handleOf(name: string, parts: LiveParts, { channels, load, later, works
         },
       }
     },
-    onPublish: handler => {
-      later(live => live.onPublish(name, handler))
-      return handle
-    },
+    onPublish: publish => onChannels({ publish }),
+    onStream: stream => onChannels({ stream }),
+    onTyping: typing => onChannels({ typing }),
+    onAcknowledge: acknowledge => onChannels({ acknowledge }),
+    onOpen: open => onChannels({ open }),
+    onClose: close => onChannels({ close }),
     push: async event => (await load()).push(name, event),
     infer: request => works()?.infer(name, request) ?? lateInference(load(), name, request),
     scope: async (label, payload) => (await load()).scope(name, payload === undefined ? { label } : { label, payload }),

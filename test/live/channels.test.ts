@@ -1,7 +1,7 @@
 /** Channels of a live server (MCP Live 0.4), judged by its frames alone, and with a host of ours. */
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { createHost, type HostOptions, scripted } from '../../src/host/index.ts'
-import { createServer, type Server } from '../../src/server/index.ts'
+import { type Channel, type ChannelMessage, createServer, type Server } from '../../src/server/index.ts'
 import { type Frame, resultOf, speak, type Wire } from '../spec/wire.ts'
 
 const servers: Server[] = []
@@ -43,6 +43,9 @@ async function host(server: Server, { version = '0.4', enabled = ['*'] as readon
   return wire
 }
 
+/** What came of a message. */
+const said = async (channel: Channel, message: ChannelMessage) => (await channel.incoming(message)).answered
+
 const named = (method: string) => (frame: Frame) => frame['method'] === method
 
 describe('a server with channels', () => {
@@ -74,22 +77,25 @@ describe('a server with channels', () => {
     expect(resultOf(await wire.ask('channels/list'))).toEqual({ channels: [] })
     const refused = await wire.ask('channels/publish', { channelId: 'room:general', content: 'x' })
     expect([refused, posted]).toMatchObject([{ error: { code: -32001, data: { featureSet: 'chat' } } }, []])
-    await expect(general.incoming({ content: 'x' })).rejects.toMatchObject({ code: 'FEATURE_DISABLED' })
+    await general.incoming({ content: 'x', messageId: 'm-1' })
+    await wire.quiet()
+    expect(wire.heard.filter(named('channels/incoming'))).toEqual([])
+    wire.tell('featureSets/update', { enabled: ['chat'], disabled: [] })
+    expect(await wire.next(named('channels/incoming'))).toMatchObject({ params: { messages: [{ messageId: 'm-1' }] } })
   })
 
   it('hands messages to the host, and gives what it says of each', async () => {
     const { server, general } = chatting()
-    await expect(general.incoming({ content: 'early' })).rejects.toMatchObject({ code: 'HOST_MISSING' })
     const wire = await host(server)
     await wire.next(named('channels/register'))
     const message = { content: 'Hi', messageId: 'm-1', threadId: 't', author: { name: 'Ada' }, tags: ['chat:mention'] }
-    expect(await general.incoming(message)).toEqual({ messageId: 'm-1', accepted: true })
+    expect(await said(general, message)).toEqual({ messageId: 'm-1', accepted: true })
     expect((await wire.next(named('channels/incoming')))['params']).toEqual({
       messages: [
         { ...message, channelId: 'room:general', timestamp: expect.any(String), content: [{ type: 'text', text: 'Hi' }] },
       ],
     })
-    expect(await general.incoming({ content: 'spam', messageId: 'm-2' })).toEqual({
+    expect(await said(general, { content: 'spam', messageId: 'm-2' })).toEqual({
       messageId: 'm-2',
       accepted: false,
       reason: 'spam',
@@ -115,7 +121,7 @@ describe('a server with channels', () => {
     expect(resultOf(await wire.ask('channels/open', { channelId: 'room:general' }))).toMatchObject({
       channel: { id: 'room:general' },
     })
-    expect(resultOf(await wire.ask('channels/close', { channelId: 'room:general' }))).toEqual({ closed: 'room:general' })
+    expect(resultOf(await wire.ask('channels/close', { channelId: 'room:general' }))).toEqual({ closed: true })
   })
 })
 
@@ -138,12 +144,12 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('a host and a server at %s'
   it('the answer of the model goes to the channel that the message came from, once, with what it answers', async () => {
     const model = scripted('It is noon', { again: true })
     const { host, general, posted } = await together({ model }, revision)
-    expect(await general.incoming({ content: 'What time is it?', messageId: 'm-1', threadId: 't-1' })).toMatchObject({
+    expect(await said(general, { content: 'What time is it?', messageId: 'm-1', threadId: 't-1' })).toMatchObject({
       accepted: true,
     })
     await expect.poll(() => posted).toHaveLength(1)
     expect(posted[0]).toMatchObject({ channelId: 'room:general', text: 'It is noon', inReplyTo: 'm-1', threadId: 't-1' })
-    await general.incoming({ content: 'What time is it?', messageId: 'm-1' })
+    await said(general, { content: 'What time is it?', messageId: 'm-1' })
     expect((await host.conversations()).map(({ id }) => id)).toEqual(['inbox/chat/room:general'])
     const notes = (await host.audit({ kind: 'publish' })).notes
     expect(notes).toMatchObject([{ server: 'chat', featureSet: 'chat', outcome: 'success', detail: 'room:general' }])
@@ -155,7 +161,7 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('a host and a server at %s'
     const { host, general, posted } = await together({ model }, revision)
     for (const n of [1, 2]) {
       const message = { content: `Chatter ${n}`, messageId: `a-${n}`, tags: ['chat:ambient'] }
-      expect(await general.incoming(message)).toEqual({ messageId: `a-${n}`, accepted: true })
+      expect(await said(general, message)).toEqual({ messageId: `a-${n}`, accepted: true })
     }
     await general.incoming({ content: 'Bot, are you there?', messageId: 'm', tags: ['chat:mention', 'chat:ambient'] })
     await expect.poll(() => posted).toHaveLength(1)

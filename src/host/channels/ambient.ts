@@ -8,9 +8,12 @@ import type { PushEvent } from '../../features/live/push-events/messages.ts'
 const mostMessages = 20
 const mostCharacters = 16_000
 const mostChannels = 256
+/** Messages of one server that are known when they come again: it may not have heard that they were taken. */
+const mostKnown = 1_000
 
 export class AmbientMessages {
   readonly #servers = new Map<string, Map<string, PushEvent[]>>()
+  readonly #known = new Map<string, Set<string>>()
 
   /** Whether a message is meant for nobody in particular. What a server does not tag is meant for whoever hears it. */
   static is({ channel, tags = [] }: PushEvent): boolean {
@@ -18,6 +21,17 @@ export class AmbientMessages {
   }
 
   keep(server: string, event: PushEvent): void {
+    const known = this.#known.get(server) ?? new Set<string>()
+    this.#known.set(server, known)
+    if (known.has(event.eventId)) return
+    known.add(event.eventId)
+    const [oldest] = known
+    if (known.size > mostKnown && oldest !== undefined) known.delete(oldest)
+    this.putBack(server, event)
+  }
+
+  /** What was taken, and not shown after all. */
+  putBack(server: string, event: PushEvent): void {
     const channels = this.#servers.get(server) ?? new Map<string, PushEvent[]>()
     this.#servers.set(server, channels)
     const id = event.channel?.channelId ?? ''

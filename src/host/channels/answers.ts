@@ -47,6 +47,7 @@ const longestAnswer = 100_000
 export class ChannelAnswers {
   readonly #parts: ChannelAnswersParts
   readonly #sending = new Map<string, Promise<void>>()
+  #closed = false
 
   constructor(parts: ChannelAnswersParts) {
     this.#parts = parts
@@ -68,7 +69,7 @@ export class ChannelAnswers {
 
   /** Posts what waits for a server; one after the other, so that they stand in their order. */
   send(server: string): Promise<void> {
-    const before = this.#sending.get(server)
+    const before = this.#closed ? Promise.resolve() : this.#sending.get(server)
     if (before !== undefined) return before
     const sending = this.#send(server)
       .catch(this.#parts.failed)
@@ -77,7 +78,9 @@ export class ChannelAnswers {
     return sending
   }
 
+  /** What waits stays on the store for the next start. */
   async close(): Promise<void> {
+    this.#closed = true
     await Promise.all(this.#sending.values())
   }
 
@@ -112,7 +115,12 @@ export class ChannelAnswers {
     const denied = this.#parts.denied(server, featureSet, { channel: channelId, text })
     if (denied !== undefined) return dropped('refused', denied)
     try {
-      const about = { conversationId: conversation, inReplyTo: messageId, ...(threadId !== undefined && { threadId }) }
+      const about = {
+        conversationId: conversation,
+        inReplyTo: messageId,
+        inferenceId,
+        ...(threadId !== undefined && { threadId }),
+      }
       await live.publish(channelId, [{ type: 'text', text }], about)
     } catch (error) {
       if (!(error instanceof McpError) || error.kind === 'timeout') return false
@@ -124,7 +132,7 @@ export class ChannelAnswers {
 }
 
 /** Whether the model has published in the channel by the host's own tool. */
-function hasPosted({ calls, outcomes }: TurnRecord, server: string, channelId: string): boolean {
+export function hasPosted({ calls, outcomes }: TurnRecord, server: string, channelId: string): boolean {
   return calls.some(({ server: of, tool, arguments: args, n }) => {
     const done = of === undefined && tool === publishTool && outcomes.get(n)?.status === 'done'
     return done && isRecord(args) && args['server'] === server && args['channel'] === channelId

@@ -94,3 +94,14 @@ test('only messages of channels that are tagged so are meant for nobody', () => 
     false,
   ])
 })
+
+test('what was said to nobody and comes again, because its server did not hear that it was taken, is not shown again', () => {
+  const ambient = new AmbientMessages()
+  ambient.keep('s', said(1))
+  const shown = ambient.take('s', said(99))
+  ambient.keep('s', said(1))
+  expect([shown, ambient.take('s', said(99))]).toEqual([[said(1)], []])
+  // What was taken for a turn that failed is.
+  for (const each of shown) ambient.putBack('s', each)
+  expect(ambient.take('s', said(99))).toEqual([said(1)])
+})

@@ -124,3 +124,25 @@ it('what somebody refuses never runs, and says why', async () => {
   expect(await inbox.get('s', 'e1')).toMatchObject({ state: 'refused', why: { code: 'APPROVAL_REFUSED' } })
   expect(ids()).toEqual([])
 })
+
+it('a yes to an event does not count for what was taken away while the question stood: the set off, or consent revoked', async () => {
+  const declared = new Map([['notes', { description: 'Notes', uses: ['pushEvents'] }]])
+  for (const by of ['a rule', 'revoking'] as const) {
+    const answer = Promise.withResolvers<boolean>()
+    const careful = { name: 'careful', do: 'ask', when: { kind: 'push' } } as const
+    const { start, ids, policy } = await world({ rules: [careful], otherwise: { set: 'ask' } }, ({ about }) =>
+      about === 'set' ? true : answer.promise,
+    )
+    expect(await policy.review('s', declared)).toEqual(['notes'])
+    const inbox = await start()
+    expect(await inbox.accept('s', event('e1'))).toMatchObject({ accepted: true })
+    await settled()
+    if (by === 'a rule') await policy.update({ rules: [careful], otherwise: { set: 'deny' } })
+    else for (const { id } of await policy.grants('s')) await policy.revoke('s', id)
+    answer.resolve(true)
+    await settled()
+    const code = by === 'a rule' ? 'POLICY_DENIED' : 'CONSENT_WITHDRAWN'
+    expect(await inbox.get('s', 'e1')).toMatchObject({ state: 'refused', why: { code } })
+    expect(ids()).toEqual([])
+  }
+})

@@ -65,8 +65,8 @@ export class Runs {
         await this.#bury(batch, 'The process ended amid each attempt', item.attempts)
       else {
         const permitted = await this.#permitted(batch)
-        if (permitted !== undefined && (todo.asks === undefined || (await this.#approved(permitted))))
-          await this.#unlessWithheld(permitted)
+        const agreed = permitted === undefined || todo.asks === undefined ? permitted : await this.#asked(permitted)
+        if (agreed !== undefined) await this.#unlessWithheld(agreed)
       }
     } catch (error) {
       this.#shelf.failed(server, 'An event could not be run', error)
@@ -117,6 +117,11 @@ export class Runs {
       .find(said => said?.do === 'deny' && said.why.code === 'POLICY_DENIED' && said.retryAfterMs === undefined)
     if (forbidden?.do === 'deny') return forbidden.why
     return policy?.refusal?.(server, featureSet, ['pushEvents', 'channels.incoming'], admitted)
+  }
+
+  /** While a question stands, consent may be withdrawn or rules may change: a yes to the event is no yes to what was taken away. */
+  async #asked(batch: Batch): Promise<Batch | undefined> {
+    return (await this.#approved(batch)) ? this.#permitted(batch) : undefined
   }
 
   /** Asks who has to be asked. A no is the end of it. */

@@ -22,6 +22,7 @@ import type { CallOutcome, PlannedCall } from './records.ts'
 import type { Refusals } from './refusals.ts'
 import { shorten } from './results.ts'
 import type { StateSet, StateSets } from './state-sets.ts'
+import type { StateUpdates } from './state-updates.ts'
 import { type CallingTurn, changedSince, toolAsked } from './tool-question.ts'
 import { isOff, type Toolbox, type ToolEntry } from './toolbox.ts'
 import { callInTransaction, isUndoable } from './undoable-calls.ts'
@@ -41,6 +42,7 @@ export interface CallParts extends CallingTurn {
   readonly lines: Lines
   readonly refusals: Refusals
   readonly stateSets: StateSets
+  readonly stateUpdates: StateUpdates
   readonly inferenceId: string
   readonly onVisit: OnVisit | undefined
   readonly onProgress: (n: number, progress: { readonly progress: number; readonly message?: string }) => void
@@ -97,15 +99,22 @@ async function onServer(
   const send = (sent: CallToolOptions): Promise<Made> =>
     isUndoable(entry.definition) ? callInTransaction(client, call, sent) : plainly(client, call, sent)
   const refused = parts.refusals.begin(name)
-  try {
-    const set = parts.stateSets.of(server, entry)
-    const outcome = set === undefined ? told(await send(options)) : await onState(parts, server, entry, call, set, options, send)
-    const declined = refused()
-    const ruled = given.rule === undefined ? outcome : { ...outcome, rule: given.rule }
-    return declined === undefined || outcome.status !== 'done' ? ruled : { ...ruled, declined }
-  } finally {
-    refused()
-    for (const leave of leaves) leave?.()
+  const reported = server.live === undefined ? undefined : parts.stateUpdates.begin(name, parts.inferenceId)
+  const set = parts.stateSets.of(server, entry)
+  const sending = set === undefined ? send(options).then(told) : onState(parts, server, entry, call, set, options, send)
+  const ruled = given.rule === undefined ? {} : { rule: given.rule }
+  const outcome = await sending.then(
+    made => ({ ...made, ...ruled }),
+    error => fate(parts, call, error),
+  )
+  const declined = refused()
+  for (const leave of leaves) leave?.()
+  // Whatever came of it, what the server has reported meanwhile is a part of it.
+  const updates = (await reported?.()) ?? []
+  return {
+    ...outcome,
+    ...(declined !== undefined && outcome.status === 'done' && { declined }),
+    ...(updates.length > 0 && { updates }),
   }
 }
 

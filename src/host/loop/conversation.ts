@@ -17,7 +17,7 @@ import type { LoopParts } from './loop-parts.ts'
 import { PartBuffer } from './parts.ts'
 import { whyOf } from './permit.ts'
 import type { LogRecord } from './records.ts'
-import { type AnswerOps, runTurn } from './run-turn.ts'
+import { type AnswerOps, type OnWords, runTurn } from './run-turn.ts'
 import { completeCommand } from './slash.ts'
 import { type Answer, Turn, type TurnStatus } from './turn.ts'
 import type { TurnRecord } from './turn-record.ts'
@@ -39,6 +39,8 @@ export interface PushedTurn {
   readonly done: readonly Op[]
   /** What is to be written with the answer, once it is known. */
   readonly answered?: AnswerOps
+  /** Told of each word that may be shown as it comes. */
+  readonly heard?: OnWords
 }
 
 /** How long a turn that was stopped may take to come to rest. */
@@ -49,6 +51,7 @@ interface Start {
   readonly again: boolean
   readonly done: readonly Op[]
   readonly answered?: AnswerOps | undefined
+  readonly heard?: OnWords | undefined
   readonly signal: AbortSignal | undefined
   readonly attach?: readonly Attachment[]
 }
@@ -94,7 +97,7 @@ export class Conversation {
 
   /** A turn for an event; the same one again when it was cut off before. Resolves when its answer is written. */
   async deliver(pushed: PushedTurn, signal: AbortSignal): Promise<Turn> {
-    const { server, event, events = [event], through = [], inferenceId, begin = [], done, answered } = pushed
+    const { server, event, events = [event], through = [], inferenceId, begin = [], done, answered, heard } = pushed
     const log = await this.#open()
     const before = log.of(inferenceId)
     if (before?.end !== undefined) {
@@ -109,7 +112,7 @@ export class Conversation {
     const record = before ?? (await this.#accept({ inferenceId, from, text: null, messages }, begin))
     const turn = this.#running.has(record.seq)
       ? this.#handle(record)
-      : this.#start(record, { again: before !== undefined, done, answered, signal })
+      : this.#start(record, { again: before !== undefined, done, answered, heard, signal })
     await turn.done
     return turn
   }
@@ -203,7 +206,7 @@ export class Conversation {
 
   async #run(
     record: TurnRecord,
-    how: Pick<Start, 'again' | 'done' | 'answered'>,
+    how: Pick<Start, 'again' | 'done' | 'answered' | 'heard'>,
     { stop, buffer }: Pick<Running, 'stop' | 'buffer'>,
   ): Promise<Answer> {
     const running = this.#running.get(record.seq)

@@ -233,6 +233,9 @@ test('T7 servers that follow turns hear that one began and how it ended, and not
     lifecycle: params => void phases.push([params.phase, params.inferenceId, Object.keys(params).includes('assistantMessage')]),
     rollback: async (_, checkpoint) => ({ success: true, checkpoint }),
     publish: async () => {},
+    stream: () => undefined,
+    typing: () => false,
+    acknowledge: async () => undefined,
     openChannel: async () => ({}),
     closeChannel: async () => {},
   } satisfies LiveConnection

@@ -10,6 +10,7 @@ import type { Lines } from './lines.ts'
 import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import type { Refusals } from './refusals.ts'
 import type { StateSets } from './state-sets.ts'
+import type { StateUpdates } from './state-updates.ts'
 import type { ToolNames } from './tool-names.ts'
 import type { Turn } from './turn.ts'
 
@@ -34,6 +35,7 @@ export interface LoopParts {
   readonly lines: Lines
   readonly refusals: Refusals
   readonly stateSets: StateSets
+  readonly stateUpdates: StateUpdates
   /** The names of tools, as models see them. */
   readonly names: ToolNames
   /** What the model is told first of all. */

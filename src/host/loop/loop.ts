@@ -17,6 +17,7 @@ import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit
 import { createRefusals } from './refusals.ts'
 import { type OfferedPrompt, offeredPrompts } from './slash.ts'
 import { StateSets } from './state-sets.ts'
+import { createStateUpdates, type StateUpdates } from './state-updates.ts'
 import { ToolNames } from './tool-names.ts'
 
 export interface LoopOptions extends AnswersOptions {
@@ -48,6 +49,8 @@ export interface Loop extends Answers {
   conversation(id: string): Conversation
   conversations(): Promise<readonly ConversationFacts[]>
   prompts(): Promise<readonly OfferedPrompt[]>
+  /** A server reports a state by itself; see there. */
+  readonly stateReported: StateUpdates['reported']
   /** Turns that run are left as interrupted: they can be resumed. */
   close(): Promise<void>
 }
@@ -81,6 +84,7 @@ export function createLoop(options: LoopOptions): Loop {
     },
     conversations: () => listConversations(parts.store),
     prompts: () => offeredPrompts(parts.servers()),
+    stateReported: server => parts.stateUpdates.reported(server),
     close: async () => {
       closing.abort(problem('HOST_CLOSED', 'The host is closing', { category: 'transient' }))
       await Promise.all([...open.values()].map(conversation => conversation.idle()))
@@ -115,6 +119,7 @@ function partsOf(options: LoopOptions): LoopParts {
     lines: createLines(),
     refusals: createRefusals(),
     stateSets: new StateSets(audit),
+    stateUpdates: createStateUpdates(),
     names: new ToolNames(
       options.store,
       hostTools.map(({ tool }) => tool.name),

@@ -6,6 +6,7 @@ import type { ModelMessage, ModelUsage, ToolUse } from '../models/model.ts'
 import type { Change } from './after-hooks.ts'
 import type { HookReport } from './hook-run.ts'
 import type { PromptSnapshot } from './prompt.ts'
+import type { StateUpdate } from './state-updates.ts'
 import type { UndoStep } from './undo-report.ts'
 
 /** Who began a turn. */
@@ -60,6 +61,8 @@ export interface CallOutcome {
     /** Whose it is, where the call does not say so. */
     readonly featureSet?: string
   }
+  /** States that the server reported by itself while it ran. */
+  readonly updates?: readonly StateUpdate[]
   /** Where the whole result is kept, if it was too long. */
   readonly reference?: string
 }

@@ -25,6 +25,8 @@ import type { TurnRecord } from './turn-record.ts'
 
 export type AnswerOps = (text: string, turn: TurnRecord) => readonly Op[]
 
+export type OnWords = (delta: string, turn: TurnRecord) => void
+
 export interface TurnRun {
   readonly log: ConversationLog
   readonly turn: TurnRecord
@@ -35,6 +37,8 @@ export interface TurnRun {
   readonly done: readonly Op[]
   /** The same of what depends on the answer. */
   readonly answered?: AnswerOps | undefined
+  /** Told of each word that may be shown as it comes. */
+  readonly heard?: OnWords | undefined
   readonly emit: (part: TurnPart) => void
   readonly signal: AbortSignal
 }
@@ -80,7 +84,9 @@ async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<v
   const payer = turn.from.kind === 'event' ? turn.from : { ...usersTurns, user: true }
   const generating = { ...parts, retries: parts.limits.retries, payer }
   const hear = (delta: string): void => {
-    if (!held) run.emit({ type: 'text', delta })
+    if (held) return
+    run.emit({ type: 'text', delta })
+    run.heard?.(delta, turn)
   }
   for (;;) {
     checkBounds(parts, turn)
@@ -166,10 +172,10 @@ function standing(servers: readonly LoopServer[], before: readonly Injected[], n
 }
 
 function callParts(parts: LoopParts, run: TurnRun, servers: readonly LoopServer[], toolbox: Toolbox): CallParts {
-  const { store, clock, limits, policy, state, audit, lines, refusals, stateSets, onVisit } = parts
+  const { store, clock, limits, policy, state, audit, lines, refusals, stateSets, stateUpdates, onVisit } = parts
   const { log, turn, emit } = run
   return {
-    ...{ store, clock, limits, policy, state, audit, lines, refusals, stateSets, servers, toolbox, onVisit },
+    ...{ store, clock, limits, policy, state, audit, lines, refusals, stateSets, stateUpdates, servers, toolbox, onVisit },
     conversation: log.id,
     inferenceId: turn.inferenceId,
     begunBy: turn.from,

@@ -13,6 +13,7 @@ import type { LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
 import type { Compensation, PlannedCall } from './records.ts'
 import type { TurnRecord } from './turn-record.ts'
 import type { UndoStep } from './undo-report.ts'
+import { type Place, placeKey, reportedStates, setBack, setOf, updatesOf } from './undo-states.ts'
 
 export interface UndoParts {
   readonly clock: Clock
@@ -31,23 +32,44 @@ export interface UndoParts {
 
 /** Whether something of an undone turn stays, as far as was found out when it was last tried. */
 export function hasLeft({ undone, undoSteps }: TurnRecord): boolean {
-  const last = new Map(undoSteps.map(({ call, outcome }) => [call, outcome]))
+  const last = new Map(undoSteps.map(step => [stepKey(step), step.outcome]))
   return undone && [...last.values()].includes('stays')
 }
 
 export async function undoTurn(parts: UndoParts, turn: TurnRecord): Promise<readonly UndoStep[]> {
   const steps: UndoStep[] = []
-  const settled = new Map(turn.undoSteps.filter(({ outcome }) => outcome !== 'stays').map(step => [step.call, step]))
+  const settled = new Map(turn.undoSteps.filter(({ outcome }) => outcome !== 'stays').map(step => [stepKey(step), step]))
   const states = new Map<string, Promise<Why | undefined>>()
-  for (const call of turn.calls.toReversed()) {
-    const before = settled.get(call.n)
-    const step = before ?? { seq: turn.seq, call: call.n, ...facts(call), ...(await undoCall(parts, turn, call, states)) }
+  const done = async (about: Omit<UndoStep, 'outcome'>, undo: () => Promise<Fate>): Promise<void> => {
+    const before = settled.get(stepKey(about))
+    const step = before ?? { ...about, ...(await undo()) }
     steps.push(step)
-    if (before !== undefined) continue
+    if (before !== undefined) return
     await parts.keep(step)
     if (step.outcome !== 'nothing') note(parts, turn, step)
   }
+  const { seq } = turn
+  const calls = turn.calls.toReversed()
+  const resting = calls.filter(call => restsOnUpdates(turn, call))
+  for (const call of calls)
+    if (!resting.includes(call)) await done({ seq, call: call.n, ...facts(call) }, () => undoCall(parts, turn, call, states))
+  // When all else is taken back: what undoes a call may be reported as a state, too.
+  for (const place of reportedStates(turn))
+    await done({ seq, ...place }, async () => stateFate(await backAt(parts, turn, place, states)))
+  for (const call of resting) await done({ seq, call: call.n, ...facts(call) }, () => undoByUpdates(parts, turn, call, states))
   return steps
+}
+
+/** A call, or a whole state. */
+function stepKey({ call, server, featureSet }: Omit<UndoStep, 'outcome'>): string {
+  return call === undefined ? `state ${server} ${featureSet}` : `call ${call}`
+}
+
+/** Nothing else is known of what the call did than the states that its server reported meanwhile. */
+function restsOnUpdates(turn: TurnRecord, call: PlannedCall): boolean {
+  const { status, state, compensation, declined, updates = [] } = turn.outcomes.get(call.n) ?? {}
+  if (status !== 'done' || call.readOnly || updates.length === 0) return false
+  return state === undefined && compensation?.parameters === undefined && declined === undefined
 }
 
 type Fate = Pick<UndoStep, 'outcome' | 'by' | 'why' | 'declined'>
@@ -71,47 +93,39 @@ async function undoCall(
       return { outcome: 'nothing', declined: `The answer to ${quoted(declined)} was no` }
     return compensate(parts, turn, call, compensation)
   }
-  const set = setOf(turn, call) ?? ''
-  const place = `${call.server}\u0000${set}`
-  const back = states.get(place) ?? setBack(parts, turn, call.server, set)
-  states.set(place, back)
-  const failed = await back
-  if (failed === undefined) return { outcome: 'undone', by: 'rollback' }
-  return outcome.compensation === undefined
-    ? { outcome: 'stays', why: failed }
-    : compensate(parts, turn, call, outcome.compensation)
+  const place = { server: call.server, featureSet: setOf(turn, call) ?? '' }
+  const failed = await backAt(parts, turn, place, states)
+  if (failed === undefined || outcome.compensation === undefined) return stateFate(failed)
+  return compensate(parts, turn, call, outcome.compensation)
 }
 
-/** A state that other turns have changed since holds their effects too, and is left as it is. */
-async function setBack(parts: UndoParts, turn: TurnRecord, server: string, set: string): Promise<Why | undefined> {
-  const other = parts.later.find(one => earliest(one, server, set) !== undefined)
-  if (other === undefined) return rollBack(parts, server, set, earliest(turn, server, set) ?? null)
-  const said = `Turn ${other.seq} changed ${set} of ${server} since`
-  return why('STATE_IN_USE', 'undo.rollback', said, `Undo turn ${other.seq} first`)
-}
-
-/** The checkpoint before the first call of the turn on the same state; null: there was none yet. Undefined without such a call. */
-function earliest(turn: TurnRecord, server: string, set: string): string | null | undefined {
-  const first = turn.calls.find(
-    call => call.server === server && turn.outcomes.get(call.n)?.state !== undefined && (setOf(turn, call) ?? '') === set,
-  )
-  return first === undefined ? undefined : (turn.outcomes.get(first.n)?.state?.before ?? null)
-}
-
-/** Whose state a call has changed. */
-function setOf(turn: TurnRecord, { n, featureSet }: PlannedCall): string | undefined {
-  return turn.outcomes.get(n)?.state?.featureSet ?? featureSet
-}
-
-async function rollBack(parts: UndoParts, server: string, set: string, checkpoint: string | null): Promise<Why | undefined> {
-  const fix = `Set ${set} of ${server} back by hand`
-  try {
-    const { success, why: said } = await parts.state.rollback(server, set, checkpoint)
-    if (success) return undefined
-    return said ?? why('ROLLBACK_REFUSED', 'undo.rollback', `${server} did not go back`, fix)
-  } catch (error) {
-    return whyOf(classify(error), 'undo.rollback')
+async function undoByUpdates(
+  parts: UndoParts,
+  turn: TurnRecord,
+  call: PlannedCall,
+  states: Map<string, Promise<Why | undefined>>,
+): Promise<Fate> {
+  for (const { featureSet } of updatesOf(turn, call)) {
+    const failed = await backAt(parts, turn, { server: call.server ?? '', featureSet }, states)
+    if (failed !== undefined) return stateFate(failed)
   }
+  return stateFate(undefined)
+}
+
+/** Each state once, however many calls have changed it. */
+function backAt(
+  { state, later }: UndoParts,
+  turn: TurnRecord,
+  place: Place,
+  states: Map<string, Promise<Why | undefined>>,
+): Promise<Why | undefined> {
+  const back = states.get(placeKey(place)) ?? setBack(state, turn, place, later)
+  states.set(placeKey(place), back)
+  return back
+}
+
+function stateFate(failed: Why | undefined): Fate {
+  return failed === undefined ? { outcome: 'undone', by: 'rollback' } : { outcome: 'stays', why: failed }
 }
 
 async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall, way: Compensation | undefined): Promise<Fate> {

@@ -10,6 +10,7 @@ const words: Readonly<Record<SetUse, string>> = {
   pushEvents: 'may start turns on its own',
   'channels.incoming': 'may start turns on its own, with messages that others write',
   'channels.publish': 'passes on to others what the agent publishes',
+  'channels.streaming': 'sees what the agent writes to its channels while it is written, drafts too',
   channels: 'lists, opens and closes channels',
   inferenceRequest: 'may use the model at your cost',
   inferenceLifecycle: 'learns when turns begin and end, and what they cost',

@@ -123,9 +123,12 @@ export class StateBook {
     const recorded = await this.#inTurn(server, featureSet, async lineage => {
       if (report.checkpoint === '' || report.checkpoint.length > longestId)
         return { checkpoint: report.checkpoint, current: false, whys: [unnamed()] }
+      const before = lineage.current?.id
       const order = (typeof sent === 'object' ? sent.order : undefined) ?? ++lineage.order
       const parent = report.parent === undefined ? ((typeof sent === 'object' ? sent.head : sent) ?? null) : report.parent
-      return this.#growth.record(lineage, this.#options.port.keeper(server, featureSet), { ...report, parent }, order)
+      const keeper = this.#options.port.keeper(server, featureSet)
+      const placed = await this.#growth.record(lineage, keeper, { ...report, parent }, order)
+      return before === undefined ? placed : { ...placed, before }
     })
     for (const why of recorded.whys) this.#options.odd?.(server, featureSet, why)
     return recorded

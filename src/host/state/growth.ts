@@ -11,6 +11,8 @@ import { orphaned, reused } from './refusals.ts'
 
 export interface Recorded {
   readonly checkpoint: string
+  /** The head until then; absent where there was none. */
+  readonly before?: string
   /** Whether it is the head now. */
   readonly current: boolean
   readonly mark?: 'orphan' | 'broken'

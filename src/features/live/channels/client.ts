@@ -27,7 +27,12 @@ export interface ChannelPort extends LiveGate {
   /** The server has been told a selection; until then nobody can say which of its sets may use channels. */
   readonly selected: boolean
   isEnabled(featureSet: string): boolean
+  /** Whether the server announced a capability, and it may be used. */
+  isGranted(path: string): boolean
 }
+
+/** What hosts tell of channels beside their messages, to servers that name it. */
+export type ToldOfChannels = 'channels.streaming' | 'channels.typing' | 'channels.acknowledge'
 
 const mostChannels = 10_000
 const mostMessages = 1_000
@@ -53,6 +58,16 @@ export class Channels {
     if (this.#port.announced?.channels !== true) throw unannounced(method, 'channels')
     if (this.#port.admitted(use).length > 0) return
     throw new McpError('feature-set-disabled', `${this.#noTaker(use)}, so ${method} was not sent`, { data: { use } })
+  }
+
+  /**
+   * Whether the server is told this. Its announcement may be a mere `true` that means less: so an enabled set must name it, too, and be
+   * one that may have channels. Of the streams the name is a use of its own, which the config may give as well.
+   */
+  hears(path: ToldOfChannels): boolean {
+    if (!this.#port.isGranted(path)) return false
+    if (path === 'channels.streaming') return this.#port.admitted(path).length > 0
+    return this.#port.admitted('channels').some(name => this.#port.announced?.sets.get(name)?.uses.includes(path) === true)
   }
 
   answerers(): readonly Answerer[] {
@@ -116,7 +131,10 @@ export class Channels {
       this.#port.diagnose(why('CONTENT_DROPPED', 'content', said, 'Ask the author of the server to send content that MCP has'))
     }
     const answer = await this.#port.onPush(read.event)
-    return answer.accepted ? { messageId, accepted: true } : refused(answer.reason)
+    if (answer.accepted) return { messageId, accepted: true }
+    const { reason, retryAfterMs } = answer
+    // Whoever keeps what it sends comes again then.
+    return retryAfterMs === undefined ? refused(reason) : { ...refused(reason), retryAfterMs }
   }
 
   /** Where one set is enabled, it is the one that should have declared it: whoever runs the host is told so. */

@@ -1,9 +1,9 @@
 /**
  * Channels of MCP Live 0.4 and later: servers register them, messages come in by them, and answers go out by them. Servers send some of
- * these without an id; both kinds are read.
+ * these without an id; both kinds are read. What hosts send without one is a request on wires where only a request says who sends it.
  */
 import { notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
-import { anything, array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
+import { anything, array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import { wireContent } from '../content/messages.ts'
 import { speakingLive } from '../feature-sets/messages.ts'
 
@@ -22,6 +22,11 @@ export interface WireIncoming {
   readonly threadId?: string
   readonly author?: Readonly<Record<string, unknown>>
   readonly tags?: readonly string[]
+}
+
+/** The id under which a host keeps a message of a channel, and by which it knows one that comes again. */
+export function channelEventId(channelId: string, messageId: string): string {
+  return `channels/incoming ${JSON.stringify([channelId, messageId])}`
 }
 
 export interface ChannelVerdicts {
@@ -79,7 +84,46 @@ const publish = {
     threadId: optional(string),
     // The message that it answers.
     inReplyTo: optional(string),
+    // The inference that it is the answer of: what was streamed of it before is the same text.
+    inferenceId: optional(string),
   }),
 } as const
 export const publishToChannel = request<Readonly<Record<string, unknown>>>()(publish)
 export const publishToChannelNotice = notification(publish)
+
+/** What is said of an answer while it is made, to servers that name `channels.streaming`. It delivers nothing: that is `publish`. */
+const streamed = { inferenceId: string, conversationId: optional(string), channelId: string }
+
+const chunk = {
+  ...toServer,
+  name: 'channels/outgoing/chunk',
+  params: object({ ...streamed, index: integer, delta: string }),
+} as const
+export const outgoingChunk = request<Readonly<Record<string, unknown>>>()(chunk)
+export const outgoingChunkNotice = notification(chunk)
+
+const complete = {
+  ...toServer,
+  name: 'channels/outgoing/complete',
+  params: object({ ...streamed, content: wireContent }),
+} as const
+export const outgoingComplete = request<Readonly<Record<string, unknown>>>()(complete)
+export const outgoingCompleteNotice = notification(complete)
+
+/** An answer is being worked on (0.5). */
+const typing = { ...toServer, name: 'channels/typing', params: object({ channelId: string }) } as const
+export const typingInChannel = request<Readonly<Record<string, unknown>>>()(typing)
+export const typingInChannelNotice = notification(typing)
+
+/** What a server made of it (0.5): `representation` is what it shows, such as an emoji. */
+export interface Acknowledged {
+  readonly acknowledged: boolean
+  readonly representation?: string
+  readonly reason?: string
+}
+
+export const acknowledgeMessage = request<Acknowledged>()({
+  ...toServer,
+  name: 'channels/acknowledge',
+  params: object({ channelId: string, messageId: string, intent: string, value: optional(string) }),
+})

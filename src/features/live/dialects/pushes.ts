@@ -1,5 +1,6 @@
 /** Pushed events and messages of channels, of every dialect, as one kind of event. What is not known of them is passed on as it is. */
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { channelEventId } from '../channels/messages.ts'
 import { isTimestamp, type PushEvent, type WirePush } from '../push-events/messages.ts'
 import { readContent } from './content.ts'
 
@@ -51,7 +52,7 @@ export function readIncoming(wire: Params, featureSet: string, now: number): Rea
     dropped,
     event: {
       featureSet,
-      eventId: `channels/incoming ${JSON.stringify([channelId, messageId])}`,
+      eventId: channelEventId(channelId, messageId),
       timestamp: isTimestamp(timestamp) ? (timestamp as string) : new Date(now).toISOString(),
       origin: {
         channelId,

@@ -18,6 +18,11 @@ describe('what a set declares', () => {
     expect(declared(['inferenceRequest.streaming', 'stateUpdate'])).toEqual(['inferenceRequest', 'state'])
   })
 
+  test('streams of answers are for sets that name them: channels as a whole do not stand for them', () => {
+    expect(declared(['channels.streaming'])).toEqual(['channels', 'channels.publish', 'channels.streaming'])
+    expect(declared(['channels', 'channels.publish', 'channels.typing'])).not.toContain('channels.streaming')
+  })
+
   test('flags of a declaration are uses, too', () => {
     expect(declared([], { scoped: true, rollback: true, hostState: true })).toEqual(['rollback', 'scopes', 'state'])
   })

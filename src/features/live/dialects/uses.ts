@@ -19,6 +19,7 @@ export const setUses = [
   'channels',
   'channels.publish',
   'channels.incoming',
+  'channels.streaming',
   'state',
   'rollback',
   'scopes',
@@ -36,16 +37,19 @@ const others: ReadonlyMap<string, readonly SetUse[]> = new Map<string, readonly 
   ['channels.acknowledge', ['channels']],
   ['channels.typing', ['channels']],
   ['channels.publish', ['channels.publish', 'channels']],
-  ['channels.streaming', ['channels.publish', 'channels']],
+  ['channels.streaming', ['channels.publish', 'channels', 'channels.streaming']],
   ['channels.incoming', ['channels.incoming', 'channels']],
   ['channels.observe', ['channels.incoming', 'channels']],
   // A branch of 0.5 reports state outside of calls.
   ['stateUpdate', ['state']],
 ])
 
+/** Only who names it has it: cores that know channels as a whole cannot say that they take no streams, and some post them a second time. */
+const byName: ReadonlySet<SetUse> = new Set<SetUse>(['channels.streaming'])
+
 /** What a path stands for: itself, and all that lies below it. Nothing, where it is not known here. */
 export function usesUnder(path: string): readonly SetUse[] {
-  return others.get(path) ?? setUses.filter(use => use === path || use.startsWith(`${path}.`))
+  return others.get(path) ?? setUses.filter(use => use === path || (use.startsWith(`${path}.`) && !byName.has(use)))
 }
 
 /** Whether a path may be used, where these are agreed to: it is one of them, or something below it is. */

@@ -70,11 +70,19 @@ export function pathsOf({ facts, positions }: OfferedSet): readonly string[] {
   })
 }
 
+/** What a host tells a set of channels beside their messages: without it the set hears less, and works all the same. */
+const merelyTold: ReadonlySet<string> = new Set([
+  'channels.lifecycle',
+  'channels.streaming',
+  'channels.typing',
+  'channels.acknowledge',
+])
+
 /** Those of its uses that are not among what a host grants: a path stands for all below it, and one below it for enough. */
 export function missingFrom(granted: readonly string[], { facts }: OfferedSet): readonly string[] {
   const related = (use: string, path: string): boolean => path === use || use.startsWith(`${path}.`) || path.startsWith(`${use}.`)
   const heard = (use: string): boolean =>
     granted.some(path => related(use, path)) ||
     (use === 'contextHooks.afterInference' && granted.some(path => related('inferenceLifecycle', path)))
-  return facts.uses.filter(use => !heard(use))
+  return facts.uses.filter(use => !heard(use) && !merelyTold.has(use))
 }

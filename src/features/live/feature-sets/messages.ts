@@ -37,6 +37,10 @@ export const liveUses = [
   'channels.register',
   'channels.incoming',
   'channels.publish',
+  'channels.lifecycle',
+  'channels.streaming',
+  'channels.typing',
+  'channels.acknowledge',
   'tools',
 ] as const
 export type LiveUse = (typeof liveUses)[number]
@@ -125,15 +129,17 @@ export const liveErrors = {
   'policy-pending': { default: -32002, '2026-07-28': -31002, 'draft-2026-v1': -31002 },
   'feature-set-unknown': { default: -32003, '2026-07-28': -31003, 'draft-2026-v1': -31003 },
   'checkpoint-unknown': { default: -32005, '2026-07-28': -31005, 'draft-2026-v1': -31005 },
+  'channel-refused': { default: -32024, '2026-07-28': -31024, 'draft-2026-v1': -31024 },
 } as const
 export type LiveErrorKind = keyof typeof liveErrors
 
-/** What each of these says, in the words of MCP Live 0.2, appendix A. */
+/** What each of these says, in the words of MCP Live, appendix A (of channels: 0.4). */
 export const liveErrorTexts = {
   'feature-set-disabled': 'Feature set not enabled',
   'policy-pending': 'No selection of feature sets has arrived yet',
   'feature-set-unknown': 'Unknown feature set',
   'checkpoint-unknown': 'Checkpoint not found',
+  'channel-refused': 'Channel open failed',
 } as const satisfies Record<LiveErrorKind, string>
 
 /** A refusal of a host, told by what it says beside the number: other libraries use the same ones for something else. */

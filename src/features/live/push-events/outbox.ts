@@ -16,6 +16,8 @@ export interface OutboxOptions {
   readonly trace: Trace
   readonly hosts: () => Iterable<LiveHost>
   readonly offered: (featureSet: string) => boolean
+  /** Whether a host knows the channel of a message: before, it would not know what to do with it. */
+  readonly isKnown?: ((host: LiveHost, channelId: string) => boolean) | undefined
   /** How long an event waits for a host at most. */
   readonly keepMs: number
   readonly timeoutMs: number
@@ -45,8 +47,8 @@ class Waiting {
 
   constructor(entry: Shelved) {
     this.entry = entry
-    const { origin, featureSet } = entry.event
-    this.lane = JSON.stringify(origin ?? featureSet)
+    const { origin, featureSet, channel } = entry.event
+    this.lane = channel === undefined ? JSON.stringify(origin ?? featureSet) : `channel ${channel.channelId}`
     this.answered = new Promise((resolve, reject) => {
       this.settle = resolve
       this.fail = reject
@@ -143,6 +145,7 @@ export class Outbox {
 
   #wants(host: LiveHost, { entry: { event }, done, over }: Waiting): boolean {
     if (over || done.has(host) || host.gone || !this.#options.offered(event.featureSet)) return false
+    if (event.channel !== undefined && this.#options.isKnown?.(host, event.channel.channelId) !== true) return false
     return host.selected.enabled(event.featureSet) && (event.to === undefined || event.to === host.principal)
   }
 

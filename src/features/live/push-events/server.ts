@@ -2,6 +2,7 @@
 import { type Problem, problem } from '../../../core/problem.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import { incomingMessages, type WireIncoming } from '../channels/messages.ts'
 import { blocksOf, type LiveBlock, type LiveInput, writeBlocks } from '../content/messages.ts'
 import { refusalOf } from '../feature-sets/messages.ts'
 import type { HostDialect, LiveHost } from '../hosts/messages.ts'
@@ -28,7 +29,15 @@ export interface Pushed {
   readonly answered: Promise<PushAnswer>
 }
 
-/** An event as it lies in the outbox. */
+/** Where a message was written, of those that came by a channel. */
+export interface ChannelOrigin {
+  readonly channelId: string
+  readonly messageId: string
+  readonly threadId?: string
+  readonly author?: { readonly id?: string; readonly name?: string }
+}
+
+/** An event, or a message of a channel, as it lies in the outbox. */
 export interface Outgoing {
   readonly featureSet: string
   readonly eventId: string
@@ -37,22 +46,28 @@ export interface Outgoing {
   readonly content: readonly LiveBlock[]
   readonly tags?: readonly string[]
   readonly to?: string
+  /** It goes out as a message of this channel. */
+  readonly channel?: ChannelOrigin
 }
 
 const most = 1024 * 1024
 
-export function outgoing(featureSet: string, input: PushInput, now: number): Outgoing {
-  const { eventId = crypto.randomUUID(), timestamp = new Date(now).toISOString(), content, origin, tags, to } = input
+export function outgoing(featureSet: string, input: PushInput & { readonly channel?: ChannelOrigin }, now: number): Outgoing {
+  const { eventId = crypto.randomUUID(), timestamp = new Date(now).toISOString(), content, origin, tags, to, channel } = input
   if (typeof eventId !== 'string' || eventId === '') throw new TypeError('push: eventId must be a string that is not empty')
   if (!isTimestamp(timestamp)) throw new TypeError('push: timestamp must be ISO 8601, such as 2026-01-23T10:30:00Z')
   const event = {
     featureSet,
     eventId,
     timestamp,
-    content: blocksOf(content, `push of "${featureSet}"`),
+    content: blocksOf(
+      content,
+      channel === undefined ? `push of "${featureSet}"` : `A message of the channel "${channel.channelId}"`,
+    ),
     ...(origin === undefined ? {} : { origin }),
     ...(tags === undefined ? {} : { tags }),
     ...(to === undefined ? {} : { to }),
+    ...(channel === undefined ? {} : { channel }),
   }
   if (JSON.stringify(event).length > most) throw tooLarge()
   return event
@@ -64,8 +79,12 @@ function tooLarge(): Problem {
   })
 }
 
-export function writePush({ to, content, ...event }: Outgoing, { source }: HostDialect): WirePush {
+export function writePush({ to, channel, content, ...event }: Outgoing, { source }: HostDialect): WirePush {
   return { ...event, payload: { content: writeBlocks(content, source) } }
+}
+
+function writeIncoming({ content, timestamp, tags }: Outgoing, channel: ChannelOrigin, { source }: HostDialect): WireIncoming {
+  return { ...channel, timestamp, content: writeBlocks(content, source), ...(tags === undefined ? {} : { tags }) }
 }
 
 /** What one attempt came to. `later`: worth another; `off`: when the host's selection has changed. */
@@ -78,14 +97,24 @@ export type Attempt =
 const final = new Set([-32600, -32601, -32602])
 
 export async function attempt(host: LiveHost, event: Outgoing, timeoutMs: number): Promise<Attempt> {
+  const { channel } = event
   try {
-    return read(await host.request(pushEvent, writePush(event, host.dialect), { timeoutMs }))
+    if (channel === undefined) return read(await host.request(pushEvent, writePush(event, host.dialect), { timeoutMs }))
+    const messages = [{ ...writeIncoming(event, channel, host.dialect) }]
+    return readFirst(await host.request(incomingMessages, { messages }, { timeoutMs }))
   } catch (error) {
     if (refusalOf(error) !== undefined) return { is: 'off' }
     if (error instanceof McpError && error.kind === 'remote' && final.has(error.code ?? 0))
       return { is: 'answered', answer: { accepted: false, reason: error.message } }
     return { is: 'later', error }
   }
+}
+
+/** Hosts answer for each message of a channel; one that merely answers has taken it. */
+function readFirst(answer: unknown): Attempt {
+  const results: unknown = isRecord(answer) ? answer['results'] : undefined
+  const [said] = Array.isArray(results) ? (results as readonly unknown[]) : []
+  return isRecord(said) && said['accepted'] === false ? read(said) : { is: 'answered', answer: { accepted: true } }
 }
 
 /** Hosts that have it already say so in one of two ways; both mean that it arrived. */

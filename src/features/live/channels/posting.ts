@@ -1,0 +1,229 @@
+/** What hosts do with the channels of a server: publish and stream answers, say that they work on one, open, close and list. */
+import type { Clock } from '../../../core/clock.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import { readContent } from '../dialects/messages.ts'
+import { liveErrorTexts } from '../feature-sets/messages.ts'
+import type { LiveCaller, LiveHost } from '../hosts/messages.ts'
+import type { ChannelHandlers, Published } from './handlers.ts'
+import {
+  acknowledgeMessage,
+  closeChannel,
+  listChannels,
+  openChannel,
+  outgoingChunk,
+  outgoingChunkNotice,
+  outgoingComplete,
+  outgoingCompleteNotice,
+  publishToChannel,
+  publishToChannelNotice,
+  typingInChannel,
+  typingInChannelNotice,
+  type WireChannel,
+} from './messages.ts'
+import { AnswerStreams } from './streams.ts'
+
+export interface Registered {
+  readonly featureSet: string
+  readonly wire: WireChannel
+}
+
+export interface PostingParts {
+  readonly clock: Clock
+  readonly trace: Trace
+  readonly channels: ReadonlyMap<string, Registered>
+  readonly hosts: () => Iterable<LiveHost>
+  readonly caller: (exchange: Exchange) => LiveCaller | undefined
+  readonly handlers: (featureSet: string) => ChannelHandlers
+  /** Sets that open channels by a kind and an address. */
+  readonly opening: () => readonly string[]
+}
+
+export interface Posting {
+  readonly side: Side
+  /** The channel is no longer there. */
+  dropped(channelId: string): void
+}
+
+/** Answers that were published lately: whoever did not hear that sends them again. */
+const mostPublished = 1_000
+const longestReason = 500
+
+export function channelPosting(parts: PostingParts): Posting {
+  const streams = new AnswerStreams(parts)
+  const published = new Map<string, Promise<Params>>()
+  const offered = (): boolean => parts.channels.size > 0
+  const publish = (exchange: Exchange): Promise<Params> => {
+    const { featureSet } = found(parts, exchange)
+    const key = answerKey(exchange)
+    const before = key === undefined ? undefined : published.get(key)
+    if (before !== undefined) return before
+    const posting = post(parts, streams, exchange, featureSet)
+    if (key === undefined) return posting
+    published.set(key, posting)
+    posting.catch(() => published.delete(key))
+    const [oldest] = published.keys()
+    if (published.size > mostPublished && oldest !== undefined) published.delete(oldest)
+    return posting
+  }
+  /** Of what merely shows something: where nobody shows it, nothing is wrong. */
+  const shown = (show: (exchange: Exchange) => unknown) => (exchange: Exchange) => {
+    show(exchange)
+    return {}
+  }
+  const silently = (show: (exchange: Exchange) => unknown) => (exchange: Exchange) => {
+    try {
+      show(exchange)
+    } catch (error) {
+      parts.trace('channel-notice-dropped', error)
+    }
+  }
+  const chunk = (exchange: Exchange): void => streamed(parts, streams, exchange, 'chunk')
+  const complete = (exchange: Exchange): void => streamed(parts, streams, exchange, 'complete')
+  const typing = (exchange: Exchange): void => typed(parts, exchange)
+  return {
+    dropped: channelId => streams.drop(parts.hosts(), channelId),
+    side: {
+      handlers: [
+        [publishToChannel, { offered, execute: publish }],
+        [publishToChannelNotice, async (exchange: Exchange) => void (await publish(exchange))],
+        [outgoingChunk, { offered, execute: shown(chunk) }],
+        [outgoingChunkNotice, silently(chunk)],
+        [outgoingComplete, { offered, execute: shown(complete) }],
+        [outgoingCompleteNotice, silently(complete)],
+        [typingInChannel, { offered, execute: shown(typing) }],
+        [typingInChannelNotice, silently(typing)],
+        [acknowledgeMessage, { offered, execute: (exchange: Exchange) => acknowledge(parts, exchange) }],
+        [openChannel, { offered, execute: (exchange: Exchange) => open(parts, exchange) }],
+        [closeChannel, { offered, execute: (exchange: Exchange) => close(parts, exchange) }],
+        [listChannels, { offered, execute: (exchange: Exchange) => ({ channels: listed(parts, exchange) }) }],
+      ],
+    },
+  }
+}
+
+/** The channel that is named, for a host that has its set enabled. */
+function found({ channels, caller }: PostingParts, exchange: Exchange): Registered {
+  const by = caller(exchange)
+  const { channelId } = exchange.params
+  const channel = typeof channelId === 'string' ? channels.get(channelId) : undefined
+  if (by === undefined) throw new McpError('method-not-found', 'Channels are for hosts that declared MCP Live')
+  if (channel === undefined)
+    throw new McpError('invalid-params', `There is no channel "${clip(String(channelId))}" here: use one that was registered`, {
+      data: { channelId: clip(String(channelId)) },
+    })
+  const { featureSet } = channel
+  if (by.selected.enabled(featureSet)) return channel
+  throw new McpError('feature-set-disabled', liveErrorTexts['feature-set-disabled'], { data: { featureSet } })
+}
+
+/** An answer that is published again is the same one; what is said without an inference may be meant twice. */
+function answerKey({ params, caller }: Exchange): string | undefined {
+  const { channelId, inferenceId } = params
+  return typeof inferenceId === 'string' ? JSON.stringify([caller.principal?.id ?? '', channelId, inferenceId]) : undefined
+}
+
+async function post(parts: PostingParts, streams: AnswerStreams, exchange: Exchange, featureSet: string): Promise<Params> {
+  const said = publishedIn(exchange)
+  const { channelId, text, inferenceId } = said
+  const host = parts.caller(exchange)?.host
+  const before = host && (await streams.posted(host, channelId, inferenceId, text, exchange.signal))
+  if (before?.same === true) return { delivered: true, messageId: before.messageId }
+  const { publish } = parts.handlers(featureSet)
+  if (publish === undefined)
+    throw new McpError('method-not-found', `Nothing can be published in the channels of "${featureSet}": it has no onPublish`)
+  const replaced = before === undefined ? said : { ...said, replaces: before.messageId }
+  const posted = await publish(replaced, { signal: exchange.signal })
+  return { delivered: true, ...(posted?.messageId === undefined ? {} : { messageId: posted.messageId }) }
+}
+
+function publishedIn({ params }: Exchange): Published {
+  const { channelId, conversationId, threadId, inReplyTo, inferenceId, content } = params as Params & { channelId: string }
+  const { blocks } = readContent(content)
+  const said = Object.entries({ conversationId, threadId, inReplyTo, inferenceId }).filter(([, one]) => typeof one === 'string')
+  return { channelId, content: blocks, text: textOf(content), ...Object.fromEntries(said) }
+}
+
+function textOf(content: unknown): string {
+  return readContent(content)
+    .blocks.flatMap(block => (block.type === 'text' ? [block.text] : []))
+    .join('\n')
+}
+
+function streamed(parts: PostingParts, streams: AnswerStreams, exchange: Exchange, part: 'chunk' | 'complete'): void {
+  const { featureSet } = found(parts, exchange)
+  const { stream } = parts.handlers(featureSet)
+  const host = parts.caller(exchange)?.host
+  if (stream === undefined || host === undefined) return
+  const { channelId, inferenceId, conversationId } = exchange.params as Record<'channelId' | 'inferenceId', string> & Params
+  const name = { channelId, inferenceId, ...(typeof conversationId === 'string' ? { conversationId } : {}) }
+  if (part === 'complete') return streams.complete(host, name, textOf(exchange.params['content']))
+  const { index, delta } = exchange.params as { readonly index: number; readonly delta: string }
+  streams.chunk(host, name, index, delta, stream)
+}
+
+/** Nobody waits for what is merely shown. */
+function typed(parts: PostingParts, exchange: Exchange): void {
+  const { featureSet, wire } = found(parts, exchange)
+  const { typing } = parts.handlers(featureSet)
+  if (typing === undefined) return
+  const { signal } = new AbortController()
+  Promise.resolve()
+    .then(() => typing({ channelId: wire.id }, { signal }))
+    .catch(error => parts.trace('channel-typing-failed', error))
+}
+
+async function acknowledge(parts: PostingParts, exchange: Exchange): Promise<Params> {
+  const { featureSet, wire } = found(parts, exchange)
+  const handler = parts.handlers(featureSet).acknowledge
+  if (handler === undefined)
+    throw new McpError('method-not-found', `Messages of "${featureSet}" cannot be acknowledged: it has no onAcknowledge`)
+  const { messageId, intent, value } = exchange.params as Record<'messageId' | 'intent', string> & Params
+  const message = { channelId: wire.id, messageId, intent, ...(typeof value === 'string' ? { value } : {}) }
+  const { refused, representation } = (await handler(message, { signal: exchange.signal })) ?? {}
+  if (refused !== undefined) return { acknowledged: false, reason: clip(refused, longestReason) }
+  return { acknowledged: true, ...(representation === undefined ? {} : { representation }) }
+}
+
+async function open(parts: PostingParts, exchange: Exchange): Promise<Params> {
+  const { channelId, type, address } = exchange.params
+  const featureSet = channelId === undefined ? openerFor(parts, exchange) : found(parts, exchange).featureSet
+  const handler = parts.handlers(featureSet).open
+  const said = Object.entries({ channelId, type, address }).filter(([, value]) => value !== undefined)
+  const opened = (await handler?.(Object.fromEntries(said), { signal: exchange.signal })) ?? {}
+  if (opened.refused !== undefined) throw refusal(opened.refused, channelId)
+  const channel = parts.channels.get((channelId as string | undefined) ?? opened.channelId ?? '')
+  if (channel?.featureSet === featureSet) return { channel: channel.wire }
+  throw refusal('The server has no such channel', channelId)
+}
+
+/** A channel that is wanted by its kind is of the first set that opens such ones. */
+function openerFor(parts: PostingParts, exchange: Exchange): string {
+  const { selected } = parts.caller(exchange) ?? {}
+  const featureSet = parts.opening().find(name => selected?.enabled(name) === true)
+  // Nobody does: then it is said as of any channel that is not there.
+  return featureSet ?? found(parts, exchange).featureSet
+}
+
+async function close(parts: PostingParts, exchange: Exchange): Promise<Params> {
+  const { featureSet, wire } = found(parts, exchange)
+  const closed = await parts.handlers(featureSet).close?.({ channelId: wire.id }, { signal: exchange.signal })
+  const { refused } = closed ?? {}
+  return refused === undefined ? { closed: true } : { closed: false, reason: clip(refused, longestReason) }
+}
+
+function refusal(reason: string, channelId: unknown): McpError {
+  const said = clip(reason, longestReason)
+  return new McpError('channel-refused', `${liveErrorTexts['channel-refused']}: ${said}`, {
+    data: { reason: said, ...(typeof channelId === 'string' ? { channelId: clip(channelId) } : {}) },
+  })
+}
+
+function listed({ channels, caller }: PostingParts, exchange: Exchange): readonly WireChannel[] {
+  const selected = caller(exchange)?.selected
+  return [...channels.values()].filter(({ featureSet }) => selected?.enabled(featureSet) === true).map(({ wire }) => wire)
+}

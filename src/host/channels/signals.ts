@@ -1,0 +1,191 @@
+/**
+ * What a channel is told around an answer, where its server shows such things: that a message was taken in, that somebody works on an
+ * answer, and the words as they come. None of it is an answer, and nothing depends on it: that is published when the turn counts.
+ */
+
+import type { Cancel, Clock } from '../../core/clock.ts'
+import { type Why, why } from '../../core/why.ts'
+import type { ChannelStream } from '../../features/live/channels/outgoing.ts'
+import type { PushEvent } from '../../features/live/push-events/messages.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { messageOf } from '../../stores/store.ts'
+import type { Note } from '../audit/note.ts'
+import type { TurnRecord } from '../loop/turn-record.ts'
+import type { HostServer } from '../servers/server.ts'
+import { hasPosted } from './answers.ts'
+
+export interface ChannelSignalsParts {
+  readonly clock: Clock
+  readonly serverOf: (name: string) => HostServer | undefined
+  /** Why a channel may not be told this, where a rule says so. `method`: as rules name it. */
+  readonly denied: (server: string, featureSet: string, method: string, channelId: string) => Why | undefined
+  /** By what the feature set is on. */
+  readonly ruleOf: (server: string, featureSet: string) => string
+  /** Servers bring these about as often as they like. */
+  readonly note: (note: Note) => void
+}
+
+/** The turn that answers a message. */
+export interface AnsweringTurn {
+  readonly conversation: string
+  readonly inferenceId: string
+  /** From 1. An answer is streamed once: what somebody has seen is not said again. */
+  readonly attempt: number
+}
+
+/** An answer while it is worked on. */
+export interface Answering {
+  heard(delta: string, turn: TurnRecord): void
+  /** `text`: the answer; undefined where there is none. Settles when the server was told. */
+  ended(text: string | undefined): Promise<void>
+}
+
+/** Chats show that somebody is typing for so long, or somewhat longer. */
+const typingMs = 5_000
+/** Acknowledgements of one server that are under way; those beyond are left out. */
+const mostAtOnce = 32
+
+export class ChannelSignals {
+  readonly #parts: ChannelSignalsParts
+  readonly #stop = new AbortController()
+  /** What is under way, by server. */
+  readonly #telling = new Map<string, Set<Promise<void>>>()
+
+  constructor(parts: ChannelSignalsParts) {
+    this.#parts = parts
+  }
+
+  /** After the message itself is answered: servers wait for that first. */
+  acknowledge(server: string, event: PushEvent): void {
+    if (event.channel === undefined || this.#stop.signal.aborted) return
+    const { clock } = this.#parts
+    clock.setTimeout(() => this.#begin(server, event), 0, true)
+  }
+
+  answering(server: string, event: PushEvent, turn: AnsweringTurn): Answering {
+    return new ChannelAnswering(this.#parts, server, event, turn)
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new Error('The host is being closed'))
+    await Promise.all([...this.#telling.values()].flatMap(some => [...some]))
+  }
+
+  #begin(server: string, event: PushEvent): void {
+    const under = this.#telling.get(server) ?? new Set<Promise<void>>()
+    if (this.#stop.signal.aborted || under.size >= mostAtOnce) return
+    const telling = this.#acknowledge(server, event).finally(() => {
+      under.delete(telling)
+      if (under.size === 0) this.#telling.delete(server)
+    })
+    this.#telling.set(server, under.add(telling))
+  }
+
+  async #acknowledge(server: string, event: PushEvent): Promise<void> {
+    const { serverOf, denied, ruleOf, note, clock } = this.#parts
+    const { channelId, messageId } = event.channel ?? { channelId: '', messageId: '' }
+    const live = serverOf(server)?.live
+    if (live === undefined) return
+    const about = { ...aboutOf(server, event), kind: 'acknowledge' } as const
+    const forbidden = denied(server, event.featureSet, 'channels/acknowledge', channelId)
+    if (forbidden !== undefined) return note({ ...about, outcome: 'refused', why: forbidden })
+    const began = clock.now()
+    try {
+      const answer = await live.acknowledge(channelId, messageId, { signal: this.#stop.signal })
+      // The server does not show such things: nothing was decided, and nothing sent.
+      if (answer === undefined) return
+      const ms = clock.now() - began
+      if (answer.acknowledged) note({ ...about, outcome: 'success', rule: ruleOf(server, event.featureSet), ms })
+      else note({ ...about, outcome: 'failure', why: unshown(channelId, answer.reason ?? 'it does not say why'), ms })
+    } catch (error) {
+      if (this.#stop.signal.aborted) return
+      note({ ...about, outcome: 'failure', why: unshown(channelId, messageOf(error)), ms: clock.now() - began })
+    }
+  }
+}
+
+class ChannelAnswering implements Answering {
+  readonly #parts: ChannelSignalsParts
+  readonly #server: string
+  readonly #event: PushEvent
+  readonly #turn: AnsweringTurn
+  /** Undefined: not begun. Null: it is not streamed, or no longer. */
+  #stream: ChannelStream | null | undefined = undefined
+  #said = ''
+  #timer: Cancel | undefined = undefined
+
+  constructor(parts: ChannelSignalsParts, server: string, event: PushEvent, turn: AnsweringTurn) {
+    this.#parts = parts
+    this.#server = server
+    this.#event = event
+    this.#turn = turn
+    if (event.channel === undefined || turn.attempt > 1) this.#stream = null
+    if (event.channel !== undefined && this.#may('channels/typing', 'typing')) this.#type(true)
+  }
+
+  heard(delta: string, turn: TurnRecord): void {
+    const { channelId = '' } = this.#event.channel ?? {}
+    if (this.#stream === null) return
+    // What the model has published there itself takes the place of its answer: nothing of that is posted.
+    if (hasPosted(turn, this.#server, channelId)) return this.#break()
+    this.#stream ??= this.#begin(channelId)
+    this.#stream?.push(delta)
+    if (this.#stream !== null) this.#said += delta
+  }
+
+  async ended(text: string | undefined): Promise<void> {
+    this.#timer?.()
+    const stream = this.#stream
+    this.#stream = null
+    await stream?.end(text ?? this.#said)
+  }
+
+  #begin(channelId: string): ChannelStream | null {
+    const { serverOf } = this.#parts
+    const { inferenceId, conversation } = this.#turn
+    const stream = serverOf(this.#server)?.live?.stream(channelId, { inferenceId, conversationId: conversation })
+    // What would not be published must not be shown either.
+    if (stream === undefined || !this.#may('channels/publish', 'stream') || !this.#may('channels/outgoing', 'stream')) return null
+    this.#note('stream')
+    return stream
+  }
+
+  #break(): void {
+    void this.#stream?.end(this.#said)
+    this.#stream = null
+  }
+
+  /** Again and again: nobody says when it is over. */
+  #type(first = false): void {
+    const { serverOf, clock } = this.#parts
+    if (serverOf(this.#server)?.live?.typing(this.#event.channel?.channelId ?? '') !== true) return
+    if (first) this.#note('typing')
+    this.#timer = clock.setTimeout(() => this.#type(), typingMs, true)
+  }
+
+  #may(method: string, kind: 'typing' | 'stream'): boolean {
+    const { denied, note } = this.#parts
+    const forbidden = denied(this.#server, this.#event.featureSet, method, this.#event.channel?.channelId ?? '')
+    if (forbidden !== undefined) note({ ...this.#about(kind), outcome: 'refused', why: forbidden })
+    return forbidden === undefined
+  }
+
+  #note(kind: 'typing' | 'stream'): void {
+    const { note, ruleOf } = this.#parts
+    note({ ...this.#about(kind), outcome: 'success', rule: ruleOf(this.#server, this.#event.featureSet) })
+  }
+
+  #about(kind: 'typing' | 'stream') {
+    const { inferenceId, conversation } = this.#turn
+    return { ...aboutOf(this.#server, this.#event), inferenceId, conversation, kind }
+  }
+}
+
+function aboutOf(server: string, { featureSet, eventId, channel }: PushEvent) {
+  return { server, featureSet, eventId, detail: clip(channel?.channelId ?? '') }
+}
+
+function unshown(channelId: string, reason: string): Why {
+  const message = `The server did not show in ${clip(channelId)} that a message was taken in: ${clip(reason, 300)}`
+  return why('ACKNOWLEDGE_REFUSED', 'channels.acknowledge', message, 'Nothing needs to be done: the message was taken in')
+}
