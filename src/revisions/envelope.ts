@@ -42,7 +42,8 @@ export function openEnvelope(
   if (caller.header !== undefined && caller.carrier === 'http') checkMethodHeader(method, caller.header('mcp-method'))
   return {
     revision,
-    capabilities: meta?.[capabilitiesKey] as Capabilities,
+    // A request under the name of a notification passes for one that needs no envelope.
+    capabilities: (meta?.[capabilitiesKey] ?? {}) as Capabilities,
     info: info as Implementation | undefined,
     logLevel: level as string | undefined,
   }

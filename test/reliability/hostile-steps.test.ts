@@ -129,6 +129,25 @@ describe.each(eras)('at %s', revision => {
     expect([(await rollBack(wire, 't'))['status'], undone]).toEqual(['rolled_back', ['undo']])
   })
 
+  it('E5-15: rollbacks that are asked for at once give one report, and each step goes back once; a commit beside them does not win too', async () => {
+    const world = newWorld()
+    const server = tracker(world, { store: 'memory:' })
+    servers.push(server)
+    const [one, two] = [await speak(server, revision, { capabilities }), await speak(server, revision, { capabilities })]
+    await begin(one, 't')
+    for (const title of ['a', 'b'])
+      await one.ask('tools/call', { name: 'create', arguments: { title }, _meta: within('t') })
+    const reports = await Promise.all([rollBack(one, 't'), rollBack(two, 't'), rollBack(one, 't')])
+    expect(new Set(reports.map(({ status, steps_compensated }) => JSON.stringify([status, steps_compensated]))).size).toBe(1)
+    expect(world.log).toEqual(['create T-1', 'create T-2', 'delete T-2', 'delete T-1'])
+    await begin(one, 'u')
+    await one.ask('tools/call', { name: 'create', arguments: { title: 'c' }, _meta: within('u') })
+    const ends = await Promise.all(['commit', 'rollback'].map(how => two.ask(`transaction/${how}`, { transaction_id: 'u' })))
+    expect(ends.filter(frame => frame['result'] !== undefined)).toHaveLength(1)
+    const committed = ends[0]?.['result'] !== undefined
+    expect(world.tickets.size).toBe(committed ? 1 : 0)
+  })
+
   it('E5-14: what takes back is not held up by the rate of its tool', async () => {
     const server = serve({ limits: {} })
     const log: string[] = []

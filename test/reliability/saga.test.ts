@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { type Client, saga } from '../../src/client/index.ts'
-import { createServer, type RevisionId } from '../../src/server/index.ts'
+import { createServer, problem, type RevisionId } from '../../src/server/index.ts'
 import type { Store } from '../../src/stores/index.ts'
 import { connectInMemory } from '../../src/testing/index.ts'
 import { type StoreClock, type StoreKind, storeKinds, storesUnderTest } from '../stores-under-test.ts'
@@ -103,6 +103,47 @@ describe.each(cases)('a saga at $revision on $kind', ({ revision, kind }) => {
       'put has no way to be undone',
     ])
     expect(log.at(-1)).toBe('one take one-a')
+  })
+
+  test('E5-20: steps go back in the reverse order of their beginnings, one at a time, and what may pass is tried again', async () => {
+    const log: string[] = []
+    const gate = Promise.withResolvers<void>()
+    const entered = Promise.withResolvers<void>()
+    let [running, most, refused] = [0, 0, false]
+    const server = createServer({ name: 'slow', version: '1.0.0', log: 'silent' })
+    const input = z.object({ id: z.string() })
+    server.tool('put', { input }, async ({ id }) => {
+      if (id === 'early') {
+        entered.resolve()
+        await gate.promise
+      }
+      log.push(`put ${id}`)
+      return { id }
+    })
+    server.tool('take', { input }, async ({ id }) => {
+      if (id === 'late' && !refused) {
+        refused = true
+        throw problem('SERVER_UNAVAILABLE', 'Not now')
+      }
+      most = Math.max(most, ++running)
+      await new Promise(setImmediate)
+      running--
+      log.push(`take ${id}`)
+    })
+    const mcp = await connectInMemory(server, { revision, retry: false })
+    cleanups.push(
+      () => server.close(),
+      () => mcp.close(),
+    )
+    const trip = await saga({ store: await storeOf(kind), clients: { mcp } })
+    const early = trip.step(mcp, 'put', { id: 'early' }, { undo })
+    await entered.promise
+    await trip.step(mcp, 'put', { id: 'late' }, { undo })
+    gate.resolve()
+    await early
+    expect(await trip.rollback()).toMatchObject({ status: 'rolled_back' })
+    expect(log).toEqual(['put late', 'put early', 'take late', 'take early'])
+    expect([most, refused]).toEqual([1, true])
   })
 
   test('E5-20: left without a commit it is rolled back; committed it stays', async () => {

@@ -64,6 +64,31 @@ describe.each(places)('a yes at %s on %s', (revision, kind) => {
     expect(textOf(await wire.ask('tools/call', call('wipe', 'a', bearing(token))))).toBe('done')
   })
 
+  it.each<[string, Frame]>([
+    ['accepted without a word', { action: 'accept' }],
+    ['an empty form', { action: 'accept', content: {} }],
+    ['a word in place of the box', { action: 'accept', content: { confirm: 'true' } }],
+    ['a number in its place', { action: 'accept', content: { confirm: 1 } }],
+    ['another box', { action: 'accept', content: { confirmed: true } }],
+    ['a list', { action: 'accept', content: [true] }],
+    ['no action', { content: { confirm: true } }],
+    ['an unknown action', { action: 'yes', content: { confirm: true } }],
+  ])('E6-2: is none by an answer that does not say so: %s', async (_, given) => {
+    const wire = await speak(make(kind).server, revision, {
+      capabilities: asks,
+      ...(revision === '2025-11-25' ? { answers: { 'elicitation/create': () => given } } : {}),
+    })
+    let last = await wire.ask('tools/call', call('wipe', 'a'))
+    const { inputRequests, requestState } = (last['result'] ?? {}) as Frame
+    if (inputRequests !== undefined) {
+      const inputResponses = Object.fromEntries(Object.keys(inputRequests as Frame).map(key => [key, given]))
+      last = await wire.ask('tools/call', call('wipe', 'a', { inputResponses, requestState }))
+    }
+    const { isError, resultType } = (last['result'] ?? {}) as Frame
+    expect(last['error'] !== undefined || isError === true || resultType === 'input_required').toBe(true)
+    expect(ran).toEqual([])
+  })
+
   it('E6-4: by a token counts once, also where it is brought many times at once', async () => {
     const { server } = make(kind)
     const open = () => speak(server, revision, { capabilities: knows, principal: 'ann' })

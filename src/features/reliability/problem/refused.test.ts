@@ -70,6 +70,14 @@ describe.each(official)('refused at %s', revision => {
     }
   })
 
+  it('E11-1: a request that says nothing of its sender, under the name of a notification, is answered all the same', async () => {
+    const wire = await speak(opened(), revision, { capabilities: knowing(revision) })
+    for (const params of [undefined, {}, { _meta: 'none' }, { _meta: {} }]) {
+      wire.say({ jsonrpc: '2.0', id: 'odd', method: 'notifications/roots/list_changed', params })
+      expect(errorOf(await wire.next(frame => frame['id'] === 'odd')).code).toBe(-32601)
+    }
+  })
+
   it('E11-1: what is no message is a problem where a session remembers who sent it', async () => {
     const wire = await speak(opened(), revision, { capabilities: knowing(revision) })
     wire.say('{"jsonrpc":')
