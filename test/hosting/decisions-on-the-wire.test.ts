@@ -268,8 +268,33 @@ describe.each(carriers)('%s', carrier => {
     const raw = await served(carrier)
     const reasons = ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use'] as const
     await hosting(raw, { model: scripted(reasons.map(finishReason => ({ text: 'x', finishReason }))) })
-    const heard: unknown[] = []
-    for (const _ of reasons) heard.push(((await raw.ask('inference/request', think))['result'] as Frame)['finishReason'])
-    expect(heard).toEqual(['end_turn', 'max_tokens', 'stop_sequence', 'end_turn'])
+    const usage = { inputTokens: expect.any(Number), outputTokens: expect.any(Number) }
+    for (const finishReason of ['end_turn', 'max_tokens', 'stop_sequence', 'end_turn'])
+      expect((await raw.ask('inference/request', think))['result']).toEqual({
+        content: 'x',
+        model: 'scripted',
+        finishReason,
+        usage,
+      })
+  })
+
+  test('LB-1: hooks are told what the schemas name, each in its type, and nothing beside it', async () => {
+    const raw = await served(carrier)
+    const host = await hosting(raw)
+    await (await host.conversation('c').send('Hi')).done
+    const told = (method: string): Frame => {
+      const { _meta, ...params } = (raw.script.of(method)[0]?.['params'] ?? {}) as Frame
+      return params
+    }
+    const before = {
+      inferenceId: expect.any(String),
+      conversationId: 'c',
+      turnIndex: 0,
+      userMessage: 'Hi',
+      model: { id: 'scripted', vendor: 'vivarium', contextWindow: 200_000, capabilities: ['tools'] },
+    }
+    expect(told('context/beforeInference')).toEqual(before)
+    const usage = { inputTokens: expect.any(Number), outputTokens: expect.any(Number) }
+    expect(told('context/afterInference')).toEqual({ ...before, assistantMessage: 'Fine.', usage })
   })
 })

@@ -151,6 +151,9 @@ describe.each(places)('a live server on %s', place => {
       contextInjections: [],
     })
     expect(await result(host.ask('context/beforeInference', turn(null)))).toHaveProperty('contextInjections')
+    // What its author got wrong does not go out.
+    for (const wrong of ['nowhere', 'empty'])
+      expect(await host.ask('context/beforeInference', turn(wrong))).toHaveProperty('error')
     const { turnIndex, ...broken } = turn('x')
     expect(await host.ask('context/beforeInference', broken)).toMatchObject({ error: { code: -32602 } })
   })

@@ -21,6 +21,8 @@ export function liveFixture(variant: Variant = 'told', options: Partial<ServerOp
       if (userMessage === 'think') await consolidation.infer({ messages: 'On the way' })
       if (userMessage === 'later') void consolidation.infer({ messages: 'Afterwards' }).catch(() => undefined)
       if (userMessage === 'nothing') return undefined
+      if (userMessage === 'nowhere') return { position: 'nowhere' as never, content: 'x' }
+      if (userMessage === 'empty') return { content: { type: 'image' } as never }
       return [
         { namespace: 'memory', position: 'system', content: 'Known: nothing yet', metadata: { memoryIds: ['m1'] } },
         {
