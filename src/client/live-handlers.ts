@@ -55,6 +55,8 @@ export interface LiveCall {
   /** The head, where the server keeps the state. */
   readonly checkpoint?: string
   readonly scope?: Scope
+  /** Told of the state in a result that comes after the call was given up, on carriers that still bring one. */
+  readonly onLate?: (report: StateReport) => void
 }
 
 /** What is said of a message beside its content. */

@@ -1,5 +1,6 @@
 /** Messages of a live server that are refused before the host's handlers see them: what was refused, and by which rule. */
 import { quoted, type Why, why } from '../core/why.ts'
+import { hookInProgress } from '../features/live/inference/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 
@@ -23,14 +24,20 @@ const reasons = new Map<string, Reason>([
   ['checkpoint-unknown', ['CHECKPOINT_NOT_FOUND', 'state', () => 'The server may ask for a checkpoint that is kept']],
 ])
 
+/** The gate refuses an inference that a hook may be waiting for; other invalid requests are the handler's to tell. */
+const hooked: Reason = ['HOOK_IN_PROGRESS', 'hooks', () => 'The server may ask again when its hook is answered']
+
 /** Undefined: it was no refusal of the gate. */
 export function refusalOf(method: string, params: unknown, error: unknown): RefusedMessage | undefined {
-  const reason = error instanceof McpError ? reasons.get(error.kind) : undefined
-  if (reason === undefined || !(error instanceof McpError)) return undefined
+  if (!(error instanceof McpError)) return undefined
+  const isHooked = isRecord(error.data) && error.data['reason'] === hookInProgress
+  const reason = isHooked ? hooked : reasons.get(error.kind)
+  if (reason === undefined) return undefined
   const [code, rule, fix] = reason
   const { featureSet, eventId } = isRecord(params) ? params : {}
   const set = typeof featureSet === 'string' ? featureSet : undefined
-  const said = isRecord(error.data) && typeof error.data['reason'] === 'string' ? error.data['reason'] : error.message
+  const said =
+    !isHooked && isRecord(error.data) && typeof error.data['reason'] === 'string' ? error.data['reason'] : error.message
   const of = set === undefined ? '' : ` for the feature set ${quoted(set)}`
   return {
     method,

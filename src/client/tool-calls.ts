@@ -86,7 +86,7 @@ export async function callToolOn(
   const key = keyFor(caller, name, options)
   const keyed = key === undefined ? plainly : withKey(plainly, key, options.idempotencyKey === undefined)
   const quietly = caller.live === undefined ? keyed : caller.live.carrying(keyed, options.live, toolNamed(caller, name))
-  const send = onProgress === undefined ? quietly : { ...quietly, onProgress }
+  const send = hearingLate(caller, name, options, onProgress === undefined ? quietly : { ...quietly, onProgress })
   if (hasMedia(peer)) await checkMedia(caller, name, args, send.signal)
   if (caller.validateArguments) {
     await known(caller, name, send.signal)
@@ -99,6 +99,18 @@ export async function callToolOn(
     open: () => !caller.session.opened.conversation.ended,
     signal: send.signal,
   })
+}
+
+/** What a call has done to a state is done, also where nobody waits for its result any more. */
+function hearingLate(caller: ToolCaller, name: string, options: CallToolOptions, send: SendOptions): SendOptions {
+  const { live } = caller
+  const told = options.live?.onLate
+  if (live === undefined || told === undefined) return send
+  const onLate = (result: unknown): void => {
+    const report = live.reportIn(result as Params, options.live, toolNamed(caller, name))
+    if (report !== undefined) told(report)
+  }
+  return { ...send, onLate }
 }
 
 async function callOnce(

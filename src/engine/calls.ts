@@ -39,6 +39,8 @@ export interface CallOptions {
   readonly onReleased?: (retryMs: number | undefined) => void
   /** Told under which id the request goes out. */
   readonly onSent?: (id: Id) => void
+  /** Told of a result that comes after the call was given up, on carriers that still bring one. */
+  readonly onLate?: (result: unknown) => void
 }
 
 export interface SendOptions extends CallOptions {
@@ -52,11 +54,15 @@ export interface Progress {
   readonly message?: string
 }
 
+/** Calls that were given up and whose results somebody still wants to hear of; beyond that the oldest are forgotten. */
+const mostLate = 256
+
 const raise = "this client's limit; raise limits.frameBytes if that is expected"
 
 export class Calls {
   readonly #waiting = new Waiting<Waiter>()
   #heard: Map<Id, (progress: Progress) => void> | undefined = undefined
+  #late: Map<Id, (result: unknown) => void> | undefined = undefined
   #next: number
 
   /** Ids begin after `base`, so that those of several processes that ask in one session differ. */
@@ -99,10 +105,25 @@ export class Calls {
     return waiter
   }
 
+  /** The call was given up: its result, should it come all the same, is told to somebody. */
+  heedLate(id: Id, told: (result: unknown) => void): void {
+    this.#late ??= new Map()
+    if (this.#late.size >= mostLate) this.#late.delete(this.#late.keys().next().value as Id)
+    this.#late.set(id, told)
+  }
+
+  #settleLate({ id, error, result }: Readonly<Record<string, unknown>>): boolean {
+    const told = this.#late?.get(id as Id)
+    if (told === undefined) return false
+    this.#late?.delete(id as Id)
+    if (error === undefined && isRecord(result)) told(legible(result))
+    return true
+  }
+
   /** A message without a method. False when nobody waits for it: an answer to nothing is dropped and counted. */
   settle(message: Readonly<Record<string, unknown>>, status: number | undefined): boolean {
     const waiter = this.take(message['id'] as Id)
-    if (waiter === undefined) return false
+    if (waiter === undefined) return this.#settleLate(message)
     const { error, result } = message
     if (error !== undefined && result !== undefined && result !== null)
       waiter.reject(new McpError('invalid-result', 'The answer has both a result and an error, so it says nothing'))

@@ -39,6 +39,7 @@ export class Waiter {
   /** Whether letting go is all there is to cancelling. */
   readonly #silent: boolean
   readonly #onAbort: (() => void) | undefined
+  readonly #onLate: CallOptions['onLate']
 
   constructor(
     engine: Engine,
@@ -69,6 +70,7 @@ export class Waiter {
     this.#totalMs = options.totalMs ?? Math.max(engine.limits.callTotalMs, this.#timeoutMs)
     this.#latest = now + this.#totalMs
     this.#silent = silent
+    this.#onLate = options.onLate
     this.#resolve = resolve
     this.#reject = reject
     const at = Math.min(now + this.#timeoutMs, this.#latest)
@@ -145,10 +147,20 @@ export class Waiter {
   }
 
   #giveUp(error: unknown, why: string): void {
-    if (this.#conversation.calls?.take(this.id) === undefined) return
+    const { calls } = this.#conversation
+    if (calls?.take(this.id) === undefined) return
+    if (this.#onLate !== undefined) calls.heedLate(this.id, result => this.#answeredLate(result))
     if (!this.#silent) this.#engine.cancelSent(this.#conversation, this.id, why)
     this.#conversation.connection?.drop?.(this.id, error)
     this.#reject(error)
+  }
+
+  #answeredLate(result: unknown): void {
+    try {
+      this.#onLate?.(this.#resultUp === undefined ? result : this.#resultUp(result as Params))
+    } catch (error) {
+      this.#engine.trace('late-answer-unread', error)
+    }
   }
 }
 

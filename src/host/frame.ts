@@ -12,7 +12,7 @@ import { openStore } from '../stores/open.ts'
 import type { Store } from '../stores/store.ts'
 import { storeWithin } from '../stores/within.ts'
 import { AuditBook } from './audit/book.ts'
-import type { Noted } from './audit/note.ts'
+import type { Noted, NoteOutcome } from './audit/note.ts'
 import { openSpans } from './audit/spans.ts'
 import { type ConfigFault, faultText, type HostConfig, readConfig } from './config/read.ts'
 import { watchText } from './config/watch.ts'
@@ -122,7 +122,14 @@ export class Frame {
       clock,
       port: statePort(name => this.servers.get(name)),
       rolled: (server, featureSet, detail, { success, why }) =>
-        void this.audit.note({ server, featureSet, kind: 'rollback', outcome: success ? 'success' : 'refused', why, detail }),
+        void this.audit.note({
+          server,
+          featureSet,
+          kind: 'rollback',
+          outcome: success ? 'success' : rollbackOutcome(why),
+          why,
+          detail,
+        }),
       odd: (server, featureSet, why) => void this.audit.note({ server, featureSet, kind: 'state', outcome: 'failure', why }),
     })
   }
@@ -229,6 +236,12 @@ export class Frame {
       ),
     )
   }
+}
+
+/** What the server said no to, or failed at, is no decision of the host. */
+function rollbackOutcome(said: Why | undefined): NoteOutcome {
+  if (said?.code === 'ROLLBACK_TIMEOUT') return 'timeout'
+  return said?.code === 'ROLLBACK_REFUSED' || said?.code === 'ROLLBACK_FAILED' ? 'failure' : 'refused'
 }
 
 /** Tells each of those who listen, also where one of them throws. */

@@ -1,44 +1,14 @@
 /** What a whole host decides (MCP Live 0.2 §7, §9 to §13), judged by what a raw server is sent and answered on each carrier. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createHost, type Host, type HostOptions, type PolicyRules } from '../../src/host/index.ts'
+import { createHost } from '../../src/host/index.ts'
 import { scripted } from '../../src/host/models/scripted.ts'
-import { mcpl, push } from '../live/raw/host.ts'
-import { type Carrier, carriers, type RawOptions, type RawServer, rawServer } from '../live/raw/raw-server.ts'
-import { type Frame, Refusal } from '../live/raw/script.ts'
-
-const sets = ['lab.push', 'lab.hooks', 'lab.think', 'lab.files', 'lab.notes']
-const messages = [{ role: 'user', content: 'Sum it up' }]
-const think = { featureSet: 'lab.think', messages }
-
-async function served(carrier: Carrier, answers: RawOptions['answers'] = {}): Promise<RawServer> {
-  const none = { featureSet: 'lab.hooks', contextInjections: [] }
-  const hooks = { 'context/beforeInference': () => none, 'context/afterInference': () => ({ featureSet: 'lab.hooks' }) }
-  const raw = await rawServer(carrier, { mcpl, answers: { ...hooks, ...answers } })
-  onTestFinished(() => raw.close())
-  return raw
-}
-
-const entry = ({ target, options }: RawServer, live: Frame = {}) => ({
-  target,
-  connect: options,
-  live: { enable: sets, disable: ['lab.off'], ...live },
-})
-
-async function hosting(raw: RawServer, options: HostOptions = {}, live?: Frame) {
-  const host = await createHost({ model: scripted('Fine.', { again: true }), servers: { raw: entry(raw, live) }, ...options })
-  onTestFinished(() => host.close())
-  return host
-}
+import { push } from '../live/raw/host.ts'
+import { carriers, type RawServer, rawServer } from '../live/raw/raw-server.ts'
+import { type Frame, Refusal, silence } from '../live/raw/script.ts'
+import { entry, hosting, served, sets, think, update } from './wire-world.ts'
 
 const elevate = async (raw: RawServer, label: string, payload?: Frame) =>
   (await raw.ask('scope/elevate', { featureSet: 'lab.files', scope: { label, ...(payload && { payload }) } }))['result'] as Frame
-
-/** Without a session the host listens anew with what holds now; this server sends nothing twice. */
-async function update(host: Host, raw: RawServer, rules: PolicyRules): Promise<void> {
-  const listened = raw.script.of('live/listen').length
-  await host.policy.update(rules)
-  if (listened > 0) await raw.script.hears('live/listen', listened + 1)
-}
 
 /** The words that a server has put into a request of the model. */
 const shown = (blocks: readonly { type: string; text?: string }[] = []): string[] =>
@@ -134,6 +104,18 @@ describe.each(carriers)('%s', carrier => {
     expect(woken?.['conversationId']).not.toBe('c')
   })
 
+  test('L10.1-2, L12-1: of several models the one that runs is told, before an inference and when it is asked for', async () => {
+    const raw = await served(carrier)
+    const info = (id: string) => ({ id, vendor: 'v', contextWindow: 1_000, capabilities: ['tools', id] })
+    const [big, small] = [scripted('Big.', { info: info('big') }), scripted('Small.', { info: info('small') })]
+    const host = await hosting(raw, { model: [big, small], routes: { 'raw/lab.think': 'small' } })
+    expect((await raw.ask('model/info', {}))['result']).toEqual(info('big'))
+    await (await host.conversation('c').send('Hi')).done
+    expect(raw.script.of('context/beforeInference')[0]?.['params']).toHaveProperty('model', info('big'))
+    expect(raw.script.of('context/afterInference')[0]?.['params']).toMatchObject({ model: info('big'), assistantMessage: 'Big.' })
+    expect((await raw.ask('inference/request', think))['result']).toMatchObject({ content: 'Small.', model: 'small' })
+  })
+
   test('L10.7-2: an inference that a server asks for runs no hooks', async () => {
     const raw = await served(carrier)
     const host = await hosting(raw)
@@ -206,20 +188,41 @@ describe.each(carriers)('%s', carrier => {
       )
   })
 
-  test('L13.3-1: a blocking hook that fails is passed over, or ends the turn where it is to fail closed', async () => {
-    const fails = (): never => {
-      throw new Refusal(-32000, 'broken')
-    }
-    const raw = await served(carrier, { 'context/afterInference': fails })
-    const open = await hosting(raw, { model: scripted('Secret.') })
-    expect((await (await open.conversation('c').send('Go')).done).text).toBe('Secret.')
-    const other = await served(carrier, { 'context/afterInference': fails })
-    const closed = await hosting(other, { model: scripted('Secret.'), hooks: { raw: { after: { fail: 'closed' } } } })
-    const turn = await closed.conversation('c').send('Go')
-    const parts: unknown[] = []
-    for await (const part of turn) parts.push(part)
-    await expect(turn.done).rejects.toThrow('The answer is not shown, because raw must look at it first')
-    expect(JSON.stringify(parts)).not.toContain('Secret.')
+  test.each(['error', 'timeout'] as const)(
+    'L13.3-1: a blocking hook that ends by %s is passed over, or ends the turn where it is to fail closed',
+    async how => {
+      const fails = (): unknown => {
+        if (how === 'timeout') return silence
+        throw new Refusal(-32000, 'broken')
+      }
+      const timeout = how === 'timeout' ? '50ms' : '10s'
+      const raw = await served(carrier, { 'context/afterInference': fails })
+      const open = await hosting(raw, { model: scripted('Secret.'), hooks: { raw: { after: { timeout } } } })
+      expect((await (await open.conversation('c').send('Go')).done).text).toBe('Secret.')
+      const outcome = how === 'timeout' ? 'timeout' : 'failure'
+      expect((await open.audit({ kind: 'hook.after' })).notes).toMatchObject([{ server: 'raw', outcome }])
+      const other = await served(carrier, { 'context/afterInference': fails })
+      const hooks = { raw: { after: { fail: 'closed', timeout } } } as const
+      const closed = await hosting(other, { model: scripted('Secret.'), hooks })
+      const turn = await closed.conversation('c').send('Go')
+      const parts: unknown[] = []
+      for await (const part of turn) parts.push(part)
+      await expect(turn.done).rejects.toThrow('The answer is not shown, because raw must look at it first')
+      expect(JSON.stringify(parts)).not.toContain('Secret.')
+      expect(JSON.stringify(await closed.conversation('c').turns())).not.toContain('Secret.')
+      expect((await closed.audit({ kind: 'hook.after' })).notes).toMatchObject([{ server: 'raw', outcome }])
+    },
+  )
+
+  test('L13.3-1: a hook before an inference that gives no answer in time is passed over, or there is no inference', async () => {
+    const silent = { 'context/beforeInference': () => silence }
+    const model = scripted('Fine.', { again: true })
+    const open = await hosting(await served(carrier, silent), { model, hooks: { raw: { before: { timeout: '50ms' } } } })
+    expect((await (await open.conversation('c').send('Go')).done).text).toBe('Fine.')
+    const hooks = { raw: { before: { fail: 'closed', timeout: '50ms' } } } as const
+    const closed = await hosting(await served(carrier, silent), { model, hooks })
+    await expect((await closed.conversation('c').send('Go')).done).rejects.toThrow('gave no answer within')
+    expect(model.requests).toHaveLength(1)
   })
 
   test('L13.4-1: an injection is judged by the policy, and marked as its server’s', async () => {
@@ -265,8 +268,33 @@ describe.each(carriers)('%s', carrier => {
     const raw = await served(carrier)
     const reasons = ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use'] as const
     await hosting(raw, { model: scripted(reasons.map(finishReason => ({ text: 'x', finishReason }))) })
-    const heard: unknown[] = []
-    for (const _ of reasons) heard.push(((await raw.ask('inference/request', think))['result'] as Frame)['finishReason'])
-    expect(heard).toEqual(['end_turn', 'max_tokens', 'stop_sequence', 'end_turn'])
+    const usage = { inputTokens: expect.any(Number), outputTokens: expect.any(Number) }
+    for (const finishReason of ['end_turn', 'max_tokens', 'stop_sequence', 'end_turn'])
+      expect((await raw.ask('inference/request', think))['result']).toEqual({
+        content: 'x',
+        model: 'scripted',
+        finishReason,
+        usage,
+      })
+  })
+
+  test('LB-1: hooks are told what the schemas name, each in its type, and nothing beside it', async () => {
+    const raw = await served(carrier)
+    const host = await hosting(raw)
+    await (await host.conversation('c').send('Hi')).done
+    const told = (method: string): Frame => {
+      const { _meta, ...params } = (raw.script.of(method)[0]?.['params'] ?? {}) as Frame
+      return params
+    }
+    const before = {
+      inferenceId: expect.any(String),
+      conversationId: 'c',
+      turnIndex: 0,
+      userMessage: 'Hi',
+      model: { id: 'scripted', vendor: 'vivarium', contextWindow: 200_000, capabilities: ['tools'] },
+    }
+    expect(told('context/beforeInference')).toEqual(before)
+    const usage = { inputTokens: expect.any(Number), outputTokens: expect.any(Number) }
+    expect(told('context/afterInference')).toEqual({ ...before, assistantMessage: 'Fine.', usage })
   })
 })

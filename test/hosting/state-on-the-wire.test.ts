@@ -1,15 +1,22 @@
 /** State through a whole host (MCP Live 0.2 §8), judged by what a raw server is sent on each carrier. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createHost } from '../../src/host/index.ts'
+import type { ConnectOptions } from '../../src/client/options.ts'
+import { createHost, type HostOptions } from '../../src/host/index.ts'
 import { scripted } from '../../src/host/models/scripted.ts'
 import { type Carrier, carriers, rawServer } from '../live/raw/raw-server.ts'
-import type { Frame } from '../live/raw/script.ts'
+import { type Answer, type Frame, Refusal, silence } from '../live/raw/script.ts'
 
 const at = ['raw', 'lab.notes'] as const
 const tools = [{ name: 'add_note', inputSchema: { type: 'object' }, _meta: { 'dev.vivarium/live': { featureSet: 'lab.notes' } } }]
 
 /** A host with one raw server whose calls report what they are told to. */
-async function world(carrier: Carrier, facts: Frame, reports: readonly Frame[]) {
+async function world(
+  carrier: Carrier,
+  facts: Frame,
+  reports: readonly Frame[],
+  connect: ConnectOptions = {},
+  limits: HostOptions['limits'] = {},
+) {
   const rest = [...reports]
   const raw = await rawServer(carrier, {
     mcpl: { version: '0.2', featureSets: { 'lab.notes': { description: 'Notes', uses: ['tools'], ...facts } } },
@@ -21,8 +28,9 @@ async function world(carrier: Carrier, facts: Frame, reports: readonly Frame[]) 
   })
   onTestFinished(() => raw.close())
   const host = await createHost({
+    limits,
     model: scripted((_, turn) => (turn % 2 === 0 ? { calls: [{ name: 'add_note' }] } : 'Noted')),
-    servers: { raw: { target: raw.target, connect: raw.options, live: { enable: ['lab.notes'] } } },
+    servers: { raw: { target: raw.target, connect: { ...raw.options, ...connect }, live: { enable: ['lab.notes'] } } },
   })
   onTestFinished(() => host.close())
   const talk = host.conversation('c')
@@ -163,4 +171,105 @@ describe.each(carriers)('%s', carrier => {
     expect(third).toHaveProperty('checkpoint', 's2')
     expect(third).not.toHaveProperty('state')
   })
+
+  /** Ways in which a server does not go back: what it does, and the outcome that is noted. */
+  const refusals: readonly (readonly [how: string, answer: Answer, outcome: string])[] = [
+    ['says no', ({ checkpoint }) => ({ checkpoint, success: false, reason: 'mail cannot be unsent' }), 'failure'],
+    ['says neither yes nor no', ({ checkpoint }) => ({ checkpoint, success: 'yes' }), 'failure'],
+    [
+      'no longer has the checkpoint',
+      ({ checkpoint }) => {
+        throw new Refusal(carrier === 'http 2026-07-28' ? -31005 : -32005, 'Checkpoint not found', { checkpoint })
+      },
+      'failure',
+    ],
+    [
+      'fails',
+      () => {
+        throw new Refusal(-32603, 'the disk is full')
+      },
+      'failure',
+    ],
+    ['gives no answer', () => silence, 'timeout'],
+  ]
+
+  test.each(refusals)(
+    'L8.6-1, L8.8-1: where the server %s the head does not move, no node is lost, and it is noted',
+    async (_, answer, outcome) => {
+      const { host, raw, turn } = await world(
+        carrier,
+        { rollback: true, hostState: true },
+        [
+          { checkpoint: 'c1', parent: null, data: { n: 1 } },
+          { checkpoint: 'c2', parent: 'c1', data: { n: 2 } },
+        ],
+        { timeout: '400ms', startTimeout: '15s' },
+      )
+      for (let call = 0; call < 2; call++) await turn()
+      raw.script.on('state/rollback', answer)
+      const said = await host.state.rollback(...at, 'c1').catch((error: unknown) => ({ success: false, error }))
+      expect(said.success).toBe(false)
+      expect(await turn()).toHaveProperty('state', { n: 2 })
+      expect((await host.state.tree(...at)).map(({ checkpoint, current }) => [checkpoint, current])).toEqual([
+        ['c1', false],
+        ['c2', true],
+      ])
+      expect((await host.audit({ kind: 'rollback' })).notes).toMatchObject([
+        { server: 'raw', featureSet: 'lab.notes', outcome, detail: 'c1', why: { fix: expect.any(String) } },
+      ])
+    },
+  )
+
+  test('L8.5-1: a set without rollback is not asked to go back, and one whose set is off neither', async () => {
+    const { host, raw, turn } = await world(carrier, { hostState: true }, [
+      { checkpoint: 'c1', parent: null, data: { n: 1 } },
+      { checkpoint: 'c2', parent: 'c1', data: { n: 2 } },
+    ])
+    for (let call = 0; call < 2; call++) await turn()
+    expect(await host.state.rollback(...at, 'c1')).toMatchObject({ success: false, why: { code: 'ROLLBACK_NOT_OFFERED' } })
+    expect(await turn()).toHaveProperty('state', { n: 2 })
+    const other = await world(carrier, { rollback: true, hostState: true }, [{ checkpoint: 'c1', parent: null, data: { n: 1 } }])
+    await other.turn()
+    await other.host.policy.update({ servers: { raw: { disable: ['lab.notes'] } } })
+    expect(await other.host.state.rollback(...at, 'c1')).toMatchObject({ success: false })
+    expect([raw.script.of('state/rollback'), other.raw.script.of('state/rollback')]).toEqual([[], []])
+    expect((await host.audit({ kind: 'rollback' })).notes).toMatchObject([{ outcome: 'refused' }])
+  })
+
+  test('L8.6-2: where the server keeps its state, the next call carries the checkpoint gone back to', async () => {
+    const { host, turn } = await world(carrier, { rollback: true }, [
+      { checkpoint: 's1', parent: null },
+      { checkpoint: 's2', parent: 's1' },
+    ])
+    for (let call = 0; call < 2; call++) await turn()
+    expect(await host.state.rollback(...at, 's1')).toEqual({ success: true, head: 's1' })
+    const next = await turn()
+    expect(next).toHaveProperty('checkpoint', 's1')
+    expect(next).not.toHaveProperty('state')
+    expect((await host.audit({ kind: 'rollback' })).notes).toMatchObject([{ featureSet: 'lab.notes', outcome: 'success' }])
+  })
+
+  const piped = carrier === 'stdio' || carrier === 'websocket'
+
+  // Over HTTP nothing comes once the exchange of a call has been let go.
+  test.runIf(piped)(
+    'A13: a result that comes after its call was given up is recorded, and the next call carries what it left',
+    async () => {
+      const late = Promise.withResolvers<void>()
+      const reports = [{ checkpoint: 'c1', parent: null, data: { n: 1 } }]
+      const { host, raw, turn } = await world(carrier, { rollback: true, hostState: true }, reports, {}, { callMs: 300 })
+      await turn()
+      raw.script.on('tools/call', async () => {
+        await late.promise
+        return { content: [], state: { checkpoint: 'c2', parent: 'c1', data: { n: 2 } } }
+      })
+      await turn()
+      expect((await host.conversation('c').turns())[1]?.calls[0]?.outcome?.status).toBe('unknown')
+      late.resolve()
+      await expect.poll(async () => (await host.state.tree(...at)).length, { timeout: 20_000 }).toBe(2)
+      expect(await turn()).toHaveProperty('state', { n: 2 })
+      const { notes } = await host.audit({ kind: 'state' })
+      expect(notes).toMatchObject([{ server: 'raw', featureSet: 'lab.notes', outcome: 'success', detail: 'add_note' }])
+    },
+  )
 })

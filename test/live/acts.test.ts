@@ -151,6 +151,9 @@ describe.each(places)('a live server on %s', place => {
       contextInjections: [],
     })
     expect(await result(host.ask('context/beforeInference', turn(null)))).toHaveProperty('contextInjections')
+    // What its author got wrong does not go out.
+    for (const wrong of ['nowhere', 'empty'])
+      expect(await host.ask('context/beforeInference', turn(wrong))).toHaveProperty('error')
     const { turnIndex, ...broken } = turn('x')
     expect(await host.ask('context/beforeInference', broken)).toMatchObject({ error: { code: -32602 } })
   })
@@ -209,20 +212,24 @@ describe.each(places)('a live server on %s', place => {
     expect(ignored).not.toHaveProperty('modifiedResponse')
   })
 
-  it('L10.7-1: nothing is inferred on the way of a hook: what one starts waits for its answer, what one awaits fails', async () => {
-    const host = await hosted(place)
-    const { id, answer } = host.begin('context/beforeInference', turn('later'))
-    await answer
-    const asked = await host.next('inference/request')
-    const order = host.frames.findIndex(frame => frame['id'] === id && frame['method'] === undefined)
-    const inferred = host.frames.findIndex(frame => JSON.stringify(frame).includes('"inference/request"'))
-    expect(order).toBeLessThan(inferred)
-    await asked.answer({ content: 'x', model: 'm', finishReason: 'end_turn', usage: { inputTokens: 1, outputTokens: 1 } })
-    const awaited = await host.ask('context/beforeInference', turn('think'))
-    expect(awaited).toHaveProperty('error')
-    await host.quiet()
-    expect(host.said.filter(({ method }) => method === 'inference/request')).toHaveLength(1)
-  })
+  it.each(['before', 'after'] as const)(
+    'L10.7-1: nothing is inferred on the way of a hook %s: what one starts waits for its answer, what one awaits fails',
+    async when => {
+      const host = await hosted(place, { variant: 'blocking' })
+      const hook = (word: string) =>
+        host.begin(`context/${when}Inference`, when === 'before' ? turn(word) : turn('x', { assistantMessage: word }))
+      const { id, answer } = hook('later')
+      await answer
+      const asked = await host.next('inference/request')
+      const order = host.frames.findIndex(frame => frame['id'] === id && frame['method'] === undefined)
+      const inferred = host.frames.findIndex(frame => JSON.stringify(frame).includes('"inference/request"'))
+      expect(order).toBeLessThan(inferred)
+      await asked.answer({ content: 'x', model: 'm', finishReason: 'end_turn', usage: { inputTokens: 1, outputTokens: 1 } })
+      expect(await hook('think').answer).toHaveProperty('error')
+      await host.quiet()
+      expect(host.said.filter(({ method }) => method === 'inference/request')).toHaveLength(1)
+    },
+  )
 
   it('L11.2-1: an inference has its set and messages, says whether it streams, and what it prefers', async () => {
     const host = await hosted(place)

@@ -40,6 +40,8 @@ describe.each(places)('a live server on %s', place => {
     expect(asked.params).toEqual({ featureSet: 'files.edit', scope: { label: '/etc/hosts', payload: { path: '/etc/hosts' } } })
     await asked.answer({ approved: true, payload: { path: '/etc/hosts', mode: 'append' } })
     expect(given(await editing)).toEqual({ edited: ['/etc/hosts'], payload: { path: '/etc/hosts', mode: 'append' } })
+    expect(given(await host.call('edit', { path: '' }))).toMatchObject({ isError: true, text: expect.stringContaining('label') })
+    expect(host.said).toHaveLength(1)
   })
 
   it('L7.4-1: what is whitelisted needs no question; what is blacklisted is asked for all the same', async () => {
@@ -53,6 +55,31 @@ describe.each(places)('a live server on %s', place => {
       expect(asked.params['scope']).toMatchObject({ label: path })
       await asked.answer({ approved: false, reason: 'on the blacklist' })
       await editing
+    }
+  })
+
+  it('L7.4-1: lists that the host has changed hold from the next call on', async () => {
+    const host = await hosted(place, { select: lists })
+    expect(given(await host.call('edit', { path: '/project/a.ts' }))).toHaveProperty('edited')
+    await host.select({ ...all, scopes: { 'files.edit': { whitelist: ['/other/**'] } } })
+    expect(given(await host.call('edit', { path: '/other/a.ts' }))).toHaveProperty('edited')
+    expect(host.said).toEqual([])
+    const editing = host.call('edit', { path: '/project/a.ts' })
+    await (await host.next('scope/elevate')).answer({ approved: false, reason: 'no longer' })
+    expect(given(await editing)).toMatchObject({ isError: true })
+  })
+
+  it('L7.7-1: a scope on the call that says one thing beside and another within, or has another payload, is none', async () => {
+    const host = await hosted(place)
+    const scope = (path: string) => ({ label: '/a', payload: { path } })
+    for (const more of [
+      { scope: scope('/b') },
+      { scope: { label: '/a' } },
+      { scope: scope('/a'), _meta: { [live]: { scope: scope('/b') } } },
+    ]) {
+      const editing = host.call('edit', { path: '/a' }, more)
+      await (await host.next('scope/elevate')).answer({ approved: false, reason: 'no' })
+      expect(given(await editing)).toMatchObject({ isError: true })
     }
   })
 
@@ -80,6 +107,18 @@ describe.each(places)('a live server on %s', place => {
     const odd = host.call('edit', { path: '/odd' })
     await (await host.next('scope/elevate')).answer({ approved: 'yes' })
     expect(given(await odd)).toMatchObject({ isError: true })
+    for (const [code, message] of [
+      [-32601, 'Method not found: scope/elevate'],
+      [-32603, 'Internal error'],
+      [-32001, 'Feature set not enabled'],
+    ] as const) {
+      const failing = host.call('edit', { path: '/failing' })
+      await (await host.next('scope/elevate')).refuse(code, message)
+      expect((await failing)['error'] ?? given(await failing)['isError']).toBeTruthy()
+    }
+    const last = host.call('edit', { path: '/last' })
+    await (await host.next('scope/elevate')).answer({ approved: true })
+    expect(given(await last)).toMatchObject({ edited: ['/ok', '/last'] })
   })
 
   it('L7.7-2: a plain host is asked through its user, or refused where it cannot ask', async () => {
@@ -88,21 +127,23 @@ describe.each(places)('a live server on %s', place => {
       /Not approved.*speaks MCP Live, or one that can ask its user/,
     )
     const asking = await hosted(place, { mcpl: false, capabilities: { elicitation: { form: {} } } })
-    if (stateless) {
-      const wants = resultOf(await asking.call('edit', { path: '/a' }))
-      const [key, question] = Object.entries(wants['inputRequests'] as Record<string, Frame>)[0] ?? []
-      expect(question).toMatchObject({ method: 'elicitation/create', params: { message: expect.stringContaining('/a') } })
-      const retry = {
-        inputResponses: { [key as string]: { action: 'accept', content: { confirm: true } } },
-        requestState: wants['requestState'],
+    /** The call of a user who answers so. */
+    const edited = async (path: string, answer: Frame): Promise<Frame> => {
+      if (stateless) {
+        const wants = resultOf(await asking.call('edit', { path }))
+        const [key = '', question] = Object.entries(wants['inputRequests'] as Record<string, Frame>)[0] ?? []
+        expect(question).toMatchObject({ method: 'elicitation/create', params: { message: expect.stringContaining(path) } })
+        return asking.call('edit', { path }, { inputResponses: { [key]: answer }, requestState: wants['requestState'] })
       }
-      return expect(given(await asking.call('edit', { path: '/a' }, retry))).toMatchObject({ edited: ['/a'] })
+      const editing = asking.call('edit', { path })
+      const question = await asking.next('elicitation/create')
+      expect(question.params['message']).toMatch(`May "files.edit" act on ${path}`)
+      await question.answer(answer)
+      return editing
     }
-    const editing = asking.call('edit', { path: '/a' })
-    const question = await asking.next('elicitation/create')
-    expect(question.params['message']).toMatch(/May "files.edit" act on \/a/)
-    await question.answer({ action: 'accept', content: { confirm: true } })
-    expect(given(await editing)).toMatchObject({ edited: ['/a'] })
+    for (const no of [{ action: 'decline' }, { action: 'cancel' }, { action: 'accept', content: { confirm: false } }])
+      expect(given(await edited('/no', no))).toMatchObject({ isError: true })
+    expect(given(await edited('/a', { action: 'accept', content: { confirm: true } }))).toMatchObject({ edited: ['/a'] })
   })
 
   it('L8.1-1: a set says whether it goes back, and who keeps its state', async () => {

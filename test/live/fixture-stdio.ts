@@ -1,7 +1,7 @@
 /** The same in a process of its own, on its pipes. */
-import { liveFixture } from './fixture.ts'
+import { liveFixture, type Variant } from './fixture.ts'
 
 const [variant, store] = process.argv.slice(2)
-const server = liveFixture(variant === 'blocking' ? 'blocking' : 'told', store === undefined ? {} : { store })
+const server = liveFixture(variant as Variant, store === undefined ? {} : { store })
 await server.stdio()
 await server.close()

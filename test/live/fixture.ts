@@ -1,13 +1,14 @@
 /** A live server whose every act can be brought about by a tool: whoever has only its wire can test it whole. */
 import { createServer, jsonSchema, Problem, type Server, type ServerOptions } from '../../src/server/index.ts'
 
-type Variant = 'told' | 'blocking'
+export type Variant = 'told' | 'blocking' | 'bare'
 type Args = Readonly<Record<string, unknown>>
 
 const loose = jsonSchema<Args>({ type: 'object' })
 
 export function liveFixture(variant: Variant = 'told', options: Partial<ServerOptions> = {}): Server {
   const server = createServer({ name: 'lively', version: '1.0.0', log: 'silent', ...options })
+  if (variant === 'bare') return bare(server)
   const heard: unknown[] = []
   const gates: (() => void)[] = []
   const gate = (): Promise<void> => new Promise(open => gates.push(open))
@@ -20,6 +21,8 @@ export function liveFixture(variant: Variant = 'told', options: Partial<ServerOp
       if (userMessage === 'think') await consolidation.infer({ messages: 'On the way' })
       if (userMessage === 'later') void consolidation.infer({ messages: 'Afterwards' }).catch(() => undefined)
       if (userMessage === 'nothing') return undefined
+      if (userMessage === 'nowhere') return { position: 'nowhere' as never, content: 'x' }
+      if (userMessage === 'empty') return { content: { type: 'image' } as never }
       return [
         { namespace: 'memory', position: 'system', content: 'Known: nothing yet', metadata: { memoryIds: ['m1'] } },
         {
@@ -37,6 +40,8 @@ export function liveFixture(variant: Variant = 'told', options: Partial<ServerOp
     async ({ assistantMessage, usage }) => {
       heard.push({ after: assistantMessage, usage })
       if (assistantMessage === 'wait') await gate()
+      if (assistantMessage === 'think') await consolidation.infer({ messages: 'On the way' })
+      if (assistantMessage === 'later') void consolidation.infer({ messages: 'Afterwards' }).catch(() => undefined)
       return assistantMessage.includes('sk-')
         ? { modifiedResponse: assistantMessage.replace(/sk-\w+/, '[REDACTED]'), metadata: { redactions: 1 } }
         : undefined
@@ -70,6 +75,12 @@ export function liveFixture(variant: Variant = 'told', options: Partial<ServerOp
   })
   const added = new Map<string, { remove(): void }>()
   stateful(server)
+  return server
+}
+
+/** One set that can do one thing. */
+function bare(server: Server): Server {
+  server.featureSet('memory.proactive', { description: 'Reminds', uses: ['pushEvents'] })
   return server
 }
 

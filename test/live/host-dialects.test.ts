@@ -260,6 +260,18 @@ describe.each(carriers)('%s', carrier => {
     })
   })
 
+  test('T5: tags open nothing: a set that is off, unknown or may not push stays so, whatever they say', async () => {
+    const { raw, pushed } = await host(carrier)
+    const tags = ['chat:mention', 'chat:dm', 'chat:addressed', 'admin', '*']
+    for (const [featureSet, code] of [
+      ['lab.off', -32001],
+      ['lab.think', -32001],
+      ['nobody', -32003],
+    ] as const)
+      expect(await raw.ask('push/event', push({ featureSet, tags }))).toHaveProperty('error.code', code)
+    expect(pushed).toEqual([])
+  })
+
   test('T6: an event about nothing is refused, unless it says that it is silent', async () => {
     const { raw, pushed } = await host(carrier)
     expect(await raw.ask('push/event', push({ payload: { content: [] } }))).toHaveProperty('error.code', -32602)

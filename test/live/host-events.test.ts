@@ -1,7 +1,7 @@
 /** The host's part in pushed events, inference and model info (MCP Live 0.2 §9, §11, §12), judged by a raw server on every carrier. */
 import { describe, expect, test } from 'vitest'
 import type { InferenceRequest } from '../../src/features/live/inference/messages.ts'
-import { host, model, push } from './raw/host.ts'
+import { host, mcpl, model, push } from './raw/host.ts'
 import { carriers, type RawServer } from './raw/raw-server.ts'
 import type { Frame } from './raw/script.ts'
 
@@ -199,6 +199,9 @@ describe.each(carriers)('%s', carrier => {
       handlers: { select: () => ({ enabled: [], disabled: [], canEnable: () => false }) },
     })
     expect((await raw.ask('model/info', {}))['result']).toEqual(model)
+    const { modelInfo: _, ...unannounced } = mcpl
+    const other = await host(carrier, { mcpl: unannounced })
+    expect((await other.raw.ask('model/info', {}))['result']).toEqual(model)
   })
 
   test('a server that cancels its inference stops it, and gets no answer', async () => {

@@ -129,18 +129,24 @@ describe.each(carriers)('%s', carrier => {
     expect(diagnosed).toEqual([])
   })
 
-  test('L10.7-1: a server with a hook in flight gets no inference, and is told to come again', async () => {
-    const { raw, live, inferred } = await host(carrier, { answers: { 'context/beforeInference': () => silence } })
-    const patience = new AbortController()
-    const asked = live.beforeInference(turn, { signal: patience.signal }).catch(() => 'given up')
-    await raw.script.hears('context/beforeInference')
-    const request = { featureSet: 'lab.think', messages: [{ role: 'user', content: 'x' }] }
-    expect(await raw.ask('inference/request', request)).toMatchObject({
-      error: { code: -32600, data: { reason: 'hook_in_progress', retryable: true } },
-    })
-    patience.abort()
-    expect(await asked).toBe('given up')
-    expect(inferred).toEqual([])
-    expect(await raw.ask('inference/request', request)).toHaveProperty('result.content', 'thought')
-  })
+  test.each(['before', 'after'] as const)(
+    'L10.7-1: a server with a hook %s in flight gets no inference, and is told to come again',
+    async when => {
+      const method = `context/${when}Inference`
+      const { raw, live, inferred } = await host(carrier, { answers: { [method]: () => silence } })
+      const patience = new AbortController()
+      const { signal: own } = patience
+      const hooking = when === 'before' ? live.beforeInference(turn, { signal: own }) : live.afterInference(over, { signal: own })
+      const asked = hooking.catch(() => 'given up')
+      await raw.script.hears(method)
+      const request = { featureSet: 'lab.think', messages: [{ role: 'user', content: 'x' }] }
+      expect(await raw.ask('inference/request', request)).toMatchObject({
+        error: { code: -32600, data: { reason: 'hook_in_progress', retryable: true } },
+      })
+      patience.abort()
+      expect(await asked).toBe('given up')
+      expect(inferred).toEqual([])
+      expect(await raw.ask('inference/request', request)).toHaveProperty('result.content', 'thought')
+    },
+  )
 })

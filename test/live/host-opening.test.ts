@@ -1,5 +1,6 @@
 /** The host's part in opening a conversation (MCP Live 0.2 §3–§5), judged by a raw server on every carrier. */
 import { describe, expect, test } from 'vitest'
+import { connect } from '../../src/client/connect.ts'
 import { attach, host, mcpl, over, push, serve, turn } from './raw/host.ts'
 import { carriers, type RawServer } from './raw/raw-server.ts'
 import type { Frame } from './raw/script.ts'
@@ -45,6 +46,23 @@ describe.each(carriers)('%s', carrier => {
     expect(client.revision).toBe(carrier === 'http 2026-07-28' ? '2026-07-28' : '2025-11-25')
   })
 
+  test.runIf(carrier !== 'http 2026-07-28').each(['2025-11-25', '2025-06-18', '2025-03-26'] as const)(
+    'L3.1-1: a server that speaks %s and its host agree on it with MCP Live as without it',
+    async protocolVersion => {
+      const capabilities = { tools: {}, experimental: { mcpl } }
+      const initialize = () => ({ protocolVersion, capabilities, serverInfo: { name: 'raw', version: '1' } })
+      const options = { revisions: ['2025-11-25', '2025-06-18', '2025-03-26'] as const }
+      const [raw, other] = [await serve(carrier, { answers: { initialize } }), await serve(carrier, { answers: { initialize } })]
+      const { client } = await attach(raw, { connecting: options })
+      const plain = await connect(other.target, { ...other.options, ...options })
+      expect([client.revision, plain.revision]).toEqual([protocolVersion, protocolVersion])
+      expect([client.live !== undefined, plain.live]).toEqual([true, undefined])
+      const asked = [raw, other].map(({ script }) => dig(script.of('initialize')[0], 'params', 'protocolVersion'))
+      expect(asked[0]).toBe(asked[1])
+      await plain.close()
+    },
+  )
+
   test('L3.3-1: a server that announces none hears nothing of MCP Live, also not with a call', async () => {
     const raw = await serve(carrier, { capabilities: plainly, answers: plainAnswers })
     const { client } = await attach(raw)
@@ -74,18 +92,33 @@ describe.each(carriers)('%s', carrier => {
 
   test('L3.3-2: what a server sends that announced none is refused, and nobody acts on it', async () => {
     const raw = await serve(carrier, {})
-    const { pushed, client } = await attach(raw)
+    const acted: unknown[] = []
+    const act = (answer: unknown) => async (asked: unknown) => {
+      acted.push(asked)
+      return answer as never
+    }
+    const handlers = {
+      onInfer: act({}),
+      onElevate: act({ approved: true }),
+      onState: act(undefined),
+      modelInfo: act({}) as never,
+    }
+    const { pushed, client } = await attach(raw, { handlers })
     if (carrier === 'http 2026-07-28') {
       // Here a server can say something by itself only to whoever listens.
       await client.tools().next()
       expect(raw.script.of('live/listen')).toEqual([])
     } else {
-      for (const method of ['push/event', 'inference/request', 'model/info', 'scope/elevate', 'channels/register'])
-        expect(await raw.ask(method, push())).toMatchObject({ error: { code: -32601 } })
+      const all = { ...push(), messages: [{ role: 'user', content: 'x' }], scope: { label: 'x' }, checkpoint: 'c', channels: [] }
+      const methods = ['push/event', 'inference/request', 'model/info', 'scope/elevate', 'state/update', 'state/get']
+      for (const method of [...methods, 'channels/register', 'channels/incoming'])
+        expect([method, await raw.ask(method, all)]).toMatchObject([method, { error: { code: -32601 } }])
       raw.tell('push/event', push())
+      raw.tell('featureSets/changed', { added: mcpl.featureSets })
       expect(await raw.ask('ping', {})).toMatchObject({ result: {} })
+      expect(await raw.ask('push/event', push())).toMatchObject({ error: { code: -32601 } })
     }
-    expect(pushed).toEqual([])
+    expect([pushed, acted, client.live, liveTraffic(raw)]).toEqual([[], [], undefined, []])
   })
 
   test('L4-1: each request of a server gets one response, under its id; a notification gets none', async () => {
@@ -158,9 +191,17 @@ describe.each(carriers)('%s', carrier => {
 
   test('L4.1-3: a method in the wrong direction is answered -32601, and ignored as a notification', async () => {
     const { raw } = await host(carrier)
-    for (const method of ['context/beforeInference', 'state/rollback', 'featureSets/update', 'no/such']) {
-      expect(await raw.ask(method, turn)).toMatchObject({ error: { code: -32601 } })
+    const theirs = [
+      'context/beforeInference',
+      'context/afterInference',
+      'state/rollback',
+      'featureSets/update',
+      'inference/chunk',
+    ]
+    for (const method of [...theirs, 'no/such']) {
+      expect([method, await raw.ask(method, over)]).toMatchObject([method, { error: { code: -32601 } }])
     }
+    for (const method of theirs) raw.tell(method, over)
     raw.tell('inference/chunk', { requestId: 1, index: 0, delta: 'x' })
     raw.tell('featureSets/update', { enabled: [] })
     expect(await raw.ask('push/event', push())).toHaveProperty('result.accepted', true)
@@ -176,7 +217,23 @@ describe.each(carriers)('%s', carrier => {
     expect(await raw.ask('push/event', push())).toMatchObject({ error: { code: -32601, data: { capability: 'pushEvents' } } })
     const thinking = await raw.ask('inference/request', { featureSet: 'lab.think', messages: [{ role: 'user', content: 'x' }] })
     expect(thinking).toMatchObject({ error: { code: -32601, data: { capability: 'inferenceRequest' } } })
-    expect([pushed, inferred, raw.script.of('context/beforeInference')]).toEqual([[], [], []])
+    expect([pushed, inferred]).toEqual([[], []])
+    expect(liveTraffic(raw).filter(name => String(name).startsWith('context/'))).toEqual([])
+  })
+
+  test('L5.1-2: of the two hooks that one is called which was announced', async () => {
+    const { signal } = new AbortController()
+    for (const [contextHooks, called] of [
+      [{ beforeInference: true }, 'context/beforeInference'],
+      [{ afterInference: { blocking: true } }, 'context/afterInference'],
+    ] as const) {
+      const answer = () => ({ featureSet: 'lab.hooks', contextInjections: [] })
+      const answers = { 'context/beforeInference': answer, 'context/afterInference': answer }
+      const { raw, live } = await host(carrier, { mcpl: { ...mcpl, contextHooks }, answers })
+      await live.beforeInference(turn, { signal })
+      await live.afterInference(over, { signal })
+      expect(liveTraffic(raw).filter(name => String(name).startsWith('context/'))).toEqual([called])
+    }
   })
 
   test('L5.2-1: the hello states version, enabled and disabled sets and scopes, as far as they are configured', async () => {
@@ -188,24 +245,40 @@ describe.each(carriers)('%s', carrier => {
     })
   })
 
-  test('L6.4-1: the selection is known to the server before its messages are answered, and before tools are listed', async () => {
-    const raw = await serve(carrier)
-    let answered = 0
-    const { pushed, client } = await attach(raw, {
-      handlers: {
-        onPush: async () => {
-          answered = raw.script.heard.length
+  test('L6.4-1: what a server sends at once is answered when it knows the selection, and only then are its tools listed', async () => {
+    const stateless = carrier === 'http 2026-07-28'
+    const known = Promise.withResolvers<void>()
+    const events: string[] = []
+    const raw = await serve(carrier, {
+      mcpl,
+      answers: {
+        'featureSets/update': async (_, { id }) => {
+          await known.promise
+          if (id !== undefined) events.push('selected')
           return { accepted: true }
         },
       },
     })
-    await raw.ask('push/event', push())
+    const early = raw.script
+      .hears(stateless ? 'live/listen' : 'notifications/initialized')
+      .then(() => [raw.begin('push/event', push()), raw.begin('model/info', {})] as const)
+    const onPush = async () => {
+      events.push('heard')
+      return { accepted: true } as const
+    }
+    const connecting = attach(raw, { handlers: { onPush } })
+    const [pushing, asking] = await early
+    // What needs no selection is answered meanwhile, so what came before it has been read.
+    await raw.answerTo(asking)
+    if (!stateless) expect(events).toEqual([])
+    known.resolve()
+    const { client } = await connecting
+    expect(await raw.answerTo(pushing)).toHaveProperty('result.accepted', true)
     for await (const _ of client.tools());
-    expect(pushed).toEqual([])
+    expect(events).toEqual(stateless ? ['heard'] : ['selected', 'heard'])
     const names = raw.script.heard.map(frame => frame['method'])
-    const policy = names.indexOf(carrier === 'http 2026-07-28' ? 'live/listen' : 'featureSets/update')
+    const policy = names.indexOf(stateless ? 'live/listen' : 'featureSets/update')
     expect(policy).toBeGreaterThan(-1)
-    expect(policy).toBeLessThan(answered)
     expect(policy).toBeLessThan(names.indexOf('tools/list'))
   })
 })

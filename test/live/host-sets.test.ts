@@ -1,7 +1,7 @@
 /** The host's part in feature sets (MCP Live 0.2 §6), judged by a raw server on every carrier. */
 import { describe, expect, test } from 'vitest'
 import type { Selection } from '../../src/client/live-handlers.ts'
-import { attach, host, mcpl, push, serve, turn } from './raw/host.ts'
+import { attach, host, mcpl, over, push, serve, turn } from './raw/host.ts'
 import { carriers, type RawServer } from './raw/raw-server.ts'
 import type { Frame } from './raw/script.ts'
 
@@ -22,6 +22,12 @@ describe.each(carriers)('%s', carrier => {
     const { raw, diagnosed } = await host(carrier, { mcpl: { ...mcpl, contextHooks: false, featureSets } })
     expect(diagnosed).toMatchObject([{ code: 'USE_UNKNOWN', message: expect.stringContaining('telepathy') }])
     expect(await raw.ask('push/event', push({ featureSet: 'odd' }))).toHaveProperty('result.accepted', true)
+    const strange = { strange: { description: 'Strange', uses: ['telepathy', 'pushEvents.all', '*'] } }
+    const other = await host(carrier, { mcpl: { ...mcpl, featureSets: strange } })
+    const messages = [{ role: 'user', content: 'x' }]
+    for (const method of ['push/event', 'inference/request'])
+      expect(await other.raw.ask(method, { ...push({ featureSet: 'strange' }), messages })).toHaveProperty('error.code', -32001)
+    expect([other.pushed, other.inferred, other.live.hooks.before, other.live.hooks.after]).toEqual([[], [], false, false])
   })
 
   test('L6.2-3: a declaration without description or uses is reported, offered to nobody and never enabled', async () => {
@@ -53,6 +59,15 @@ describe.each(carriers)('%s', carrier => {
     })
     const enabled = [...live.featureSets].filter(([, set]) => set.enabled).map(([name]) => name)
     expect(enabled).toEqual(['lab.push', 'lab.hooks', 'lab.files', 'lab.notes'])
+    const set = { description: 'x', uses: ['pushEvents'] }
+    const featureSets = { lab: set, 'lab.push': set, 'lab.deep.er': set, 'labs.push': set, other: set }
+    const on = async (more: Partial<Selection>) => {
+      const other = await host(carrier, { mcpl: { ...mcpl, featureSets }, handlers: { select: () => selection(more) } })
+      return [...other.live.featureSets].filter(([, { enabled: isOn }]) => isOn).map(([name]) => name)
+    }
+    expect(await on({ enabled: ['lab.*'] })).toEqual(['lab.push', 'lab.deep.er'])
+    expect(await on({ enabled: ['lab', 'other', 'nobody'] })).toEqual(['lab', 'other'])
+    expect(await on({ enabled: ['*', 'lab.push'], disabled: ['lab.*'] })).toEqual(['lab', 'labs.push', 'other'])
   })
 
   test('L6.5-1: a push, an inference and an elevation without featureSet are -32602', async () => {
@@ -67,16 +82,42 @@ describe.each(carriers)('%s', carrier => {
     expect([pushed, inferred]).toEqual([[], []])
   })
 
-  test('L6.5-2: hooks carry no featureSet', async () => {
-    const { raw, live } = await host(carrier, {
-      answers: { 'context/beforeInference': () => ({ featureSet: 'lab.hooks', contextInjections: [] }) },
+  test('L6.5-2: hooks carry no featureSet, whether they are asked or told', async () => {
+    const { signal } = new AbortController()
+    for (const blocking of [true, false]) {
+      const { raw, live } = await host(carrier, {
+        mcpl: { ...mcpl, contextHooks: { beforeInference: true, afterInference: { blocking } } },
+        answers: {
+          'context/beforeInference': () => ({ featureSet: 'lab.hooks', contextInjections: [] }),
+          'context/afterInference': () => ({ featureSet: 'lab.hooks' }),
+        },
+      })
+      await live.beforeInference(turn, { signal })
+      await live.afterInference(over, { signal })
+      expect((await raw.script.hears('context/beforeInference'))['params']).not.toHaveProperty('featureSet')
+      expect((await raw.script.hears('context/afterInference'))['params']).not.toHaveProperty('featureSet')
+    }
+  })
+
+  test('L6.5-2: a hook that is answered without a featureSet contributes nothing', async () => {
+    const { signal } = new AbortController()
+    const { live } = await host(carrier, {
+      answers: {
+        'context/beforeInference': () => ({ contextInjections: [{ namespace: 'n', position: 'system', content: 'obey' }] }),
+        'context/afterInference': () => ({ modifiedResponse: 'changed' }),
+      },
     })
-    await live.beforeInference(turn, { signal: new AbortController().signal })
-    expect(raw.script.of('context/beforeInference')[0]?.['params']).not.toHaveProperty('featureSet')
+    await expect(live.beforeInference(turn, { signal })).rejects.toThrow('without a featureSet')
+    await expect(live.afterInference(over, { signal })).rejects.toThrow('without a featureSet')
   })
 
   test('L6.6-1: a declared but disabled set is -32001 with data, and nothing comes of it', async () => {
-    const { raw, pushed, inferred } = await host(carrier)
+    const elevated: unknown[] = []
+    const onElevate = async (request: unknown) => {
+      elevated.push(request)
+      return { approved: true } as const
+    }
+    const { raw, pushed, inferred } = await host(carrier, { handlers: { onElevate } })
     const error = {
       code: -32001,
       message: 'Feature set not enabled',
@@ -87,15 +128,18 @@ describe.each(carriers)('%s', carrier => {
       await raw.ask('inference/request', { featureSet: 'lab.off', messages: [{ role: 'user', content: 'x' }] }),
     ).toMatchObject({ error })
     expect(await raw.ask('scope/elevate', { featureSet: 'lab.off', scope: { label: 'x' } })).toMatchObject({ error })
-    expect([pushed, inferred]).toEqual([[], []])
+    expect([pushed, inferred, elevated]).toEqual([[], [], []])
   })
 
   test('L6.6-2: an undeclared set is -32003', async () => {
-    const { raw, pushed } = await host(carrier)
-    const error = { code: -32003, message: 'Unknown feature set', data: { featureSet: 'nobody' } }
-    expect(await raw.ask('push/event', push({ featureSet: 'nobody' }))).toMatchObject({ error })
-    expect(await raw.ask('push/event', push({ featureSet: '__proto__' }))).toHaveProperty('error.code', -32003)
-    expect(pushed).toEqual([])
+    const { raw, pushed, inferred } = await host(carrier)
+    for (const featureSet of ['nobody', '__proto__', 'LAB.PUSH', 'lab.push ', 'lab.*']) {
+      const error = { code: -32003, message: 'Unknown feature set', data: { featureSet } }
+      const all = { ...push({ featureSet }), messages: [{ role: 'user', content: 'x' }], scope: { label: 'x' } }
+      for (const method of ['push/event', 'inference/request', 'scope/elevate'])
+        expect(await raw.ask(method, all)).toMatchObject({ error })
+    }
+    expect([pushed, inferred]).toEqual([[], []])
   })
 
   test('L6.6-3: a hook answered for a disabled or unknown set contributes nothing, and that is said', async () => {
@@ -106,7 +150,6 @@ describe.each(carriers)('%s', carrier => {
       raw.script.on('context/beforeInference', () => ({ featureSet, contextInjections }))
       raw.script.on('context/afterInference', () => ({ featureSet, modifiedResponse: 'changed' }))
       expect(await live.beforeInference(turn, { signal })).toBe(undefined)
-      const over = { ...turn, assistantMessage: 'a', usage: { inputTokens: 1, outputTokens: 1 } }
       expect(await live.afterInference(over, { signal })).toBe(undefined)
     }
     expect(diagnosed.map(({ code }) => code)).toEqual(Array(4).fill('HOOK_OF_DISABLED_SET'))

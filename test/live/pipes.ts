@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { revisionById } from '../../src/revisions/index.ts'
 import type { Server, ServerOptions } from '../../src/server/index.ts'
 import type { Frame } from '../spec/wire.ts'
-import { liveFixture } from './fixture.ts'
+import { liveFixture, type Variant } from './fixture.ts'
 
 export interface Pipe {
   send(frame: Frame): void
@@ -21,7 +21,7 @@ export interface Pipe {
 export type Carrier = 'stdio' | 'websocket' | 'http' | 'stateless'
 
 export interface PipeOptions {
-  readonly variant?: 'told' | 'blocking'
+  readonly variant?: Variant
   readonly server?: Partial<ServerOptions>
   /** Instead of the fixture. */
   readonly serve?: () => Server
@@ -100,7 +100,11 @@ function http(url: string, session: boolean, heard: (frame: Frame) => void): Pip
     const given = response.headers.get('mcp-session-id')
     if (given !== null) Object.assign(named, { 'mcp-session-id': given, 'mcp-protocol-version': '2025-11-25' })
     if (method === 'GET') opened?.()
-    await read(response, heard)
+    await read(response, frame => {
+      const agreed = (frame['result'] as Frame | undefined)?.['protocolVersion']
+      if (session && typeof agreed === 'string') named['mcp-protocol-version'] = agreed
+      heard(frame)
+    })
   }
   let opened: (() => void) | undefined
   const quietly = (done: Promise<void>): void => void done.catch(() => undefined)

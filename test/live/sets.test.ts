@@ -17,7 +17,6 @@ async function hosted(carrier: Carrier, options?: RawHostOptions): Promise<RawHo
 }
 
 const errorOf = (frame: Frame): Frame => (frame['error'] ?? {}) as Frame
-const liveMethods = ['push/event', 'inference/request', 'model/info', 'scope/elevate', 'featureSets/changed']
 
 describe.each(places)('a live server on %s', place => {
   const stateless = place === 'stateless'
@@ -28,6 +27,23 @@ describe.each(places)('a live server on %s', place => {
     expect((host.capabilities['experimental'] as Frame)['mcpl']).toEqual(host.declared)
   })
 
+  it.runIf(!stateless)(
+    'L3.1-1: which revision of MCP is agreed on does not depend on MCP Live, and it is declared in each',
+    async () => {
+      const old = place === 'http' ? '2025-03-26' : '2024-11-05'
+      // On pipes each host has a process of its own.
+      const more = place === 'stdio' ? [] : ['2025-11-25', '2025-06-18', '1999-12-31']
+      for (const protocolVersion of [old, ...more]) {
+        const hellos = [{ version: '0.2' }, false] as const
+        const hosts = await Promise.all(hellos.map(mcpl => hosted(place, { mcpl, hello: { protocolVersion }, select: false })))
+        const agreed = hosts.map(({ frames }) => (frames[0]?.['result'] as Frame | undefined)?.['protocolVersion'])
+        const expected = protocolVersion === '1999-12-31' ? '2025-11-25' : protocolVersion
+        expect(agreed).toEqual([expected, expected])
+        for (const { capabilities } of hosts) expect(capabilities).toMatchObject({ experimental: { mcpl: { version: '0.2' } } })
+      }
+    },
+  )
+
   it('L3.2-1: a host that announced nothing is sent nothing of it, and is served as any other', async () => {
     const host = await hosted(place, { mcpl: false })
     const pushed = await host.call('push', { content: 'unheard' })
@@ -35,10 +51,17 @@ describe.each(places)('a live server on %s', place => {
     expect(given(await host.call('infer', { messages: 'hello?' }))).toMatchObject({ isError: true })
     expect(given(await host.call('commit', { message: 'one' }))).toEqual({ on: null, commits: 1 })
     expect(given(await host.call('add_note', { text: 'a' }))).toEqual({ count: 1 })
+    expect(given(await host.call('edit', { path: '/a' }))).toMatchObject({ isError: true })
+    expect(given(await host.call('model'))).toMatchObject({ isError: true })
     await host.call('sets', { add: 'late.set' })
+    for (const method of ['context/beforeInference', 'context/afterInference', 'featureSets/update'])
+      expect([method, errorOf(await host.ask(method, turn('x', { assistantMessage: 'y' })))['code']]).toEqual([method, -32601])
     await host.quiet()
-    expect(host.said.filter(({ method }) => liveMethods.includes(method) || method.startsWith('mcpl/'))).toEqual([])
-    expect(errorOf(await host.ask('context/beforeInference', turn('x')))['code']).toBe(-32601)
+    // Whatever it says by itself is MCP's own.
+    expect(host.said.filter(({ method }) => !method.startsWith('notifications/'))).toEqual([])
+    expect(host.frames.filter(({ method }) => String(method ?? '').startsWith('live/'))).toEqual([])
+    expect(((await host.ask('tools/list'))['result'] as { tools: unknown[] }).tools.length).toBeGreaterThan(5)
+    expect((await host.ask('resources/list'))['result']).toHaveProperty('resources')
   })
 
   it('L3.2-1: what was pushed meanwhile can be read by a plain host as a resource', async () => {
@@ -72,10 +95,24 @@ describe.each(places)('a live server on %s', place => {
     await one.answer({ accepted: true, inferenceId: 'first' })
     const answers = (await Promise.all(pushing)).map(frame => (given(frame)['answer'] as Frame)['inferenceId'])
     expect(answers.toSorted()).toEqual(['first', 'second'])
-    const { id, answer } = host.begin('context/beforeInference', turn('x'))
-    await answer
+    const asked = [
+      host.begin('context/beforeInference', turn('x')),
+      host.begin('context/beforeInference', { userMessage: 'Not a turn' }),
+      host.begin('context/afterInference', turn('x', { assistantMessage: 'y' })),
+      host.begin('state/rollback', { featureSet: 'git.commit', checkpoint: 'none' }),
+      host.begin('push/event', {}),
+    ]
+    const outcomes = (await Promise.all(asked.map(({ answer }) => answer))).map(frame => Object.keys(frame).toSorted().join(' '))
+    expect(outcomes).toEqual([
+      'id jsonrpc result',
+      'error id jsonrpc',
+      'id jsonrpc result',
+      'error id jsonrpc',
+      'error id jsonrpc',
+    ])
     await host.quiet()
-    expect(host.frames.filter(frame => frame['id'] === id && frame['method'] === undefined)).toHaveLength(1)
+    for (const { id } of asked)
+      expect(host.frames.filter(frame => frame['id'] === id && frame['method'] === undefined)).toHaveLength(1)
   })
 
   it('L4.1-1: what it says to the host are requests, and changes of its sets a notification', async () => {
@@ -110,24 +147,27 @@ describe.each(places)('a live server on %s', place => {
 
   it('L4.1-3: a method of the other direction is not found as a request, and ignored as a notification', async () => {
     const host = await hosted(place)
-    for (const method of ['push/event', 'inference/request', 'model/info', 'scope/elevate'])
-      expect([method, errorOf(await host.ask(method, {}))['code']]).toEqual([method, -32601])
+    const own = ['push/event', 'inference/request', 'model/info', 'scope/elevate', 'featureSets/changed']
+    for (const method of own) expect([method, errorOf(await host.ask(method, {}))['code']]).toEqual([method, -32601])
     const before = host.frames.length
-    if (!stateless) host.tell('featureSets/changed', { added: {}, removed: [] })
+    if (!stateless) for (const method of own) host.tell(method, { added: {}, removed: ['memory.proactive'] })
     await host.quiet()
     expect(host.frames.length).toBe(before + 1)
+    host.begin('tools/call', { name: 'push', arguments: { content: 'still there' } })
+    await host.next('push/event')
   })
 
   it('L5.1-1: its capabilities are what its sets use, under the keys of §5.1', async () => {
-    const { declared } = await hosted(place)
-    expect(declared).toMatchObject({
-      pushEvents: true,
-      contextHooks: { beforeInference: true, afterInference: { blocking: false } },
-      inferenceRequest: { streaming: true },
-      modelInfo: true,
-    })
-    const { declared: blocking } = await hosted(place, { variant: 'blocking' })
-    expect(blocking).toMatchObject({ contextHooks: { afterInference: { blocking: true } } })
+    const shown = async (variant: 'told' | 'blocking' | 'bare'): Promise<Frame> => {
+      const { featureSets, ...capabilities } = (await hosted(place, { variant })).declared
+      expect(Object.keys(featureSets as Frame)).toEqual(variant === 'bare' ? ['memory.proactive'] : everySet)
+      return capabilities
+    }
+    const all = { version: '0.2', pushEvents: true, inferenceRequest: { streaming: true }, modelInfo: true }
+    const hooks = (blocking: boolean) => ({ contextHooks: { beforeInference: true, afterInference: { blocking } } })
+    expect(await shown('told')).toEqual({ ...all, ...hooks(false) })
+    expect(await shown('blocking')).toEqual({ ...all, ...hooks(true) })
+    expect(await shown('bare')).toEqual({ version: '0.2', pushEvents: true, modelInfo: true })
   })
 
   it('L6.2-1, L6.2-2: each set is declared with its description and with what it uses', async () => {
@@ -163,6 +203,7 @@ describe.each(places)('a live server on %s', place => {
     const host = await hosted(place, { select: false })
     await host.call('push', { content: 'early', eventId: 'early' })
     expect(given(await host.call('infer', { messages: 'x' }))['text']).toMatch(/"memory.consolidation" is not enabled/)
+    expect(await host.ask('context/beforeInference', turn('x'))).toMatchObject({ result: { contextInjections: [] } })
     await host.quiet()
     expect(host.said).toEqual([])
     await host.select({ enabled: ['memory.proactive'], disabled: [] })
@@ -213,8 +254,55 @@ describe.each(places)('a live server on %s', place => {
     await host.select({ enabled: [], disabled: everySet })
     expect(given(await host.call('infer', { messages: 'x' }))['text']).toMatch(/Enable "memory.consolidation" for this server/)
     await host.call('push', { content: 'x' })
+    const secret = turn('sk-1', { assistantMessage: 'sk-1' })
+    expect(await host.ask('context/beforeInference', secret)).toMatchObject({ result: { contextInjections: [] } })
+    expect((await host.ask('context/afterInference', secret))['result']).not.toHaveProperty('modifiedResponse')
     await host.quiet()
     expect(host.said).toEqual([])
+    // Hooks of sets that are off do not even see what was said.
+    expect(given(await host.call('heard'))['heard']).toHaveLength(2)
+  })
+
+  it('L6.7-2: an inference that waits for its time is not asked for once its set is disabled', async () => {
+    const host = await hosted(place)
+    const inferring = host.call('infer', { messages: 'x' })
+    const first = await host.next('inference/request')
+    const rest = everySet.filter(name => name !== 'memory.consolidation')
+    await host.select({ enabled: rest, disabled: ['memory.consolidation'] })
+    await first.refuse(-32600, 'Busy', { reason: 'hook_in_progress' })
+    expect(given(await inferring)['text']).toMatch(/"memory.consolidation" is not enabled/)
+    expect(host.said.map(({ method }) => method)).toEqual(['inference/request'])
+  })
+
+  it('L6.7-2: what a hook has begun to ask for is not asked for once its set is disabled', async () => {
+    const host = await hosted(place)
+    const waiting = host.begin('context/beforeInference', turn('wait'))
+    await expect.poll(async () => (given(await host.call('heard'))['heard'] as unknown[]).length).toBe(1)
+    const inferring = host.call('infer', { messages: 'x' })
+    const rest = everySet.filter(name => name !== 'memory.consolidation')
+    await host.select({ enabled: rest, disabled: ['memory.consolidation'] })
+    await host.call('release')
+    await waiting.answer
+    expect(given(await inferring)['text']).toMatch(/"memory.consolidation" is not enabled/)
+    expect(host.said).toEqual([])
+  })
+
+  it('L6.7-3: what waits behind an event of its origin, or to be sent again, is not sent once its set is disabled', async () => {
+    const host = await hosted(place)
+    for (const eventId of ['first', 'second']) await host.call('push', { content: eventId, eventId })
+    await host.call('push', { content: 'other', eventId: 'again', origin: { other: true } })
+    const [one, two] = [await host.next('push/event'), await host.next('push/event')]
+    const [first, again] = one.params['eventId'] === 'first' ? [one, two] : [two, one]
+    const rest = everySet.filter(name => name !== 'memory.proactive')
+    await host.select({ enabled: rest, disabled: ['memory.proactive'] })
+    await first.answer({ accepted: true })
+    await again.answer({ accepted: false, reason: 'rate', retryAfterMs: 1 })
+    await host.quiet()
+    await host.call('heard')
+    expect(host.said).toHaveLength(2)
+    await host.select({ enabled: everySet, disabled: [] })
+    const later = [await host.next('push/event'), await host.next('push/event')]
+    expect(later.map(({ params }) => params['eventId']).toSorted()).toEqual(['again', 'second'])
   })
 
   it('L6.7-3: what was queued of a set that was disabled is not sent, and goes out when it is enabled again', async () => {

@@ -13,6 +13,7 @@ import type { Op, Store } from '../../stores/store.ts'
 import { own, resultBlocks, text } from './blocks.ts'
 import { TimeIsUp, within } from './deadline.ts'
 import { hostTool } from './host-tools.ts'
+import { lateState } from './late-state.ts'
 import type { LoopLimits } from './limits.ts'
 import type { Lines } from './lines.ts'
 import { type Made, TakenBack } from './made.ts'
@@ -136,7 +137,7 @@ function onState(
   parts: CallParts,
   server: LoopServer,
   entry: ToolEntry,
-  { featureSet }: PlannedCall,
+  call: PlannedCall,
   set: StateSet,
   options: CallToolOptions,
   send: (options: CallToolOptions) => Promise<Made>,
@@ -145,12 +146,15 @@ function onState(
   return lines.inLine(`${server.name}\u0000${set.name}`, async () => {
     const sent = await state.before(server.name, set.name)
     const { state: carried, checkpoint, head } = sent
+    const onLate = lateState(parts, server, entry, set, sent)
     const live = {
       ...options.live,
       ...(set.declared && { featureSet: set.name }),
       ...(carried !== undefined && { state: carried, ...(head !== undefined && { parent: head }) }),
       // Where the server keeps the state of a set that nobody knows, only the server knows where that is.
       ...(checkpoint !== undefined && set.declared && { checkpoint }),
+      // What is taken back when nobody knows its end has left nothing.
+      ...(!isUndoable(entry.definition) && { onLate }),
     }
     const made = await send({ ...options, live })
     const report = made.result.live
@@ -159,7 +163,7 @@ function onState(
     const grown = name === set.name
     await state.record(server.name, name, report, grown ? sent : undefined)
     const before = grown ? (head ?? checkpoint) : undefined
-    const whose = name === featureSet ? {} : { featureSet: name }
+    const whose = name === call.featureSet ? {} : { featureSet: name }
     return { ...told(made), state: { ...(before !== undefined && { before }), after: report.checkpoint, ...whose } }
   })
 }

@@ -77,6 +77,7 @@ export async function runHook<T extends { readonly featureSet: string }>(
     if (value === undefined && closed) return { value, report: told('dropped', withoutEffect(server, hook)), closed }
     return { value, report: told('success', undefined, value?.featureSet), closed: false }
   } catch (error) {
+    if (signal.aborted) told('failure', stopped(server, hook))
     signal.throwIfAborted()
     breaker.failed(server, hook)
     const late = error instanceof TimeIsUp
@@ -131,6 +132,11 @@ function withoutEffect(server: string, hook: 'before' | 'after'): Why {
     `${server} answered ${hook}Inference for a feature set that is not enabled`,
     `Enable the feature set that ${server} answers for`,
   )
+}
+
+function stopped(server: string, hook: 'before' | 'after'): Why {
+  const message = `The turn was stopped while ${server} worked on ${hook}Inference`
+  return why('TURN_STOPPED', `hooks.${hook}`, message, 'Nothing needs to be done')
 }
 
 function failure(server: string, hook: 'before' | 'after', error: unknown, ms: number): Why {

@@ -331,21 +331,34 @@ describe('after an inference', () => {
     expect((await closed.store.read('conversation/c')).some(({ value }) => value.includes('Secret.'))).toBe(false)
   })
 
-  test('a blocking hook has 10 s', async () => {
+  test('L10.6-1 a blocking hook that takes longer than 10 s is gone on without, and its late answer is discarded', async () => {
     const clock = fakeClock()
     const asked = Promise.withResolvers<void>()
+    const answer = Promise.withResolvers<{ featureSet: string; modifiedResponse: string }>()
     const slow = live({
       afterInference: () => {
         asked.resolve()
-        return new Promise(() => {})
+        return answer.promise
       },
     })
-    const { loop } = await world({ model: scripted(['Well.'], { clock }), clock, lives: { slow } })
-    const turn = await loop.conversation('c').send('Go')
+    const { loop, notes } = await world({ model: scripted(['Well.'], { clock }), clock, lives: { slow } })
+    const talk = loop.conversation('c')
+    const turn = await talk.send('Go')
     await asked.promise
-    clock.advance(10_000)
+    clock.advance(9_999)
+    await new Promise(setImmediate)
+    expect(turn.status).toBe('running')
+    clock.advance(1)
     expect((await turn.done).text).toBe('Well.')
+    answer.resolve({ featureSet: 's', modifiedResponse: 'Too late.' })
+    await new Promise(setImmediate)
+    expect((await talk.turns())[0]?.answer).toBe('Well.')
     expect(turn.hooks).toMatchObject([{ hook: 'after', outcome: 'timeout' }])
+    expect(notes.find(({ kind }) => kind === 'hook.after')).toMatchObject({
+      server: 'slow',
+      outcome: 'timeout',
+      inferenceId: turn.inferenceId,
+    })
   })
 
   test('L10.5-1 those that only want to know are told the final answer under the same inferenceId, and nobody waits for them', async () => {

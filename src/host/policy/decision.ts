@@ -29,16 +29,18 @@ export function outcomeOf(said: Why | undefined): PolicyDecision['outcome'] {
 export class ToldSets {
   readonly #on = new Map<string, ReadonlyMap<string, boolean>>()
 
-  /** The sets that are on or off otherwise than before, or new. */
-  changed(server: string, now: ReadonlyMap<string, boolean>): readonly (readonly [name: string, on: boolean])[] {
-    const before = this.#on.get(server)
+  /** The sets that are on or off otherwise than before, or new; undefined for those that are no longer declared. */
+  changed(server: string, now: ReadonlyMap<string, boolean>): readonly (readonly [name: string, on: boolean | undefined])[] {
+    const before = this.#on.get(server) ?? new Map<string, boolean>()
     this.#on.set(server, now)
-    return [...now].filter(([name, on]) => before?.get(name) !== on)
+    const gone = [...before.keys()].filter(name => !now.has(name))
+    return [...[...now].filter(([name, on]) => before.get(name) !== on), ...gone.map(name => [name, undefined] as const)]
   }
 }
 
-/** That a feature set went on or off. */
-export function ofSet(asked: Asked, rule: string, on: boolean): PolicyDecision {
+/** That a feature set went on or off, or is gone: that is nobody's decision, and all that rested on it is over. */
+export function ofSet(asked: Asked, rule: string, on: boolean | undefined): PolicyDecision {
+  if (on === undefined) return { kind: 'set', asked, outcome: 'success', detail: 'gone', rule: 'no longer declared' }
   if (on) return { kind: 'set', asked, outcome: 'success', detail: 'on', rule }
   const message = `The feature set ${clip(asked.featureSet ?? '')} of ${clip(asked.server)} is not enabled`
   return { kind: 'set', asked, outcome: 'refused', detail: 'off', why: why('SET_NOT_ENABLED', rule, message, allowFix(asked)) }

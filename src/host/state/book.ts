@@ -9,11 +9,12 @@ import { Problem } from '../../core/problem.ts'
 import { difference, type PatchStep } from '../../core/state/patch.ts'
 import type { Why } from '../../core/why.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
+import { classify } from '../../features/reliability/problem/client.ts'
 import type { Store } from '../../stores/store.ts'
 import { Contents, type Keeper } from './contents.ts'
 import { Growth, type Recorded } from './growth.ts'
 import { type Checkpoint, Lineage, lineages } from './lineage.ts'
-import { noEarlierState, notKept, notOffered, refusedRollback, unknownCheckpoint, unnamed } from './refusals.ts'
+import { failedRollback, noEarlierState, notKept, notOffered, refusedRollback, unknownCheckpoint, unnamed } from './refusals.ts'
 
 /** What a call carries, and on what it rests: to be handed back with its result. */
 export interface Sent {
@@ -146,10 +147,14 @@ export class StateBook {
     { signal }: { readonly signal?: AbortSignal } = {},
   ): Promise<RolledBack> {
     const going = checkpoint === null ? this.#clear(server, featureSet) : this.#rollback(server, featureSet, checkpoint, signal)
-    const outcome = await going
-    // What a server cannot even be asked for has not been tried.
-    if (outcome.why?.code !== 'NO_EARLIER_STATE')
+    const rolled = (outcome: RolledBack): void =>
       this.#options.rolled?.(server, featureSet, checkpoint ?? 'before the first', outcome)
+    const outcome = await going.catch(error => {
+      rolled({ success: false, why: failedRollback(checkpoint ?? '', classify(error)) })
+      throw error
+    })
+    // What a server cannot even be asked for has not been tried.
+    if (outcome.why?.code !== 'NO_EARLIER_STATE') rolled(outcome)
     return outcome
   }
 

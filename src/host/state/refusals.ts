@@ -57,6 +57,16 @@ export function refusedRollback(checkpoint: string, reason: string | undefined):
   )
 }
 
+/** Nobody knows what the server has done: it gave no answer, or an error. */
+export function failedRollback(checkpoint: string, { code, message }: Problem): Why {
+  return why(
+    code === 'OPERATION_TIMEOUT' ? 'ROLLBACK_TIMEOUT' : 'ROLLBACK_FAILED',
+    'state.rollback',
+    `Going back to ${quoted(checkpoint)} failed: ${quoted(message)}`,
+    'The next call carries the state of before; try it again later',
+  )
+}
+
 export function noEarlierState(server: string, featureSet: string): Why {
   return why(
     'NO_EARLIER_STATE',

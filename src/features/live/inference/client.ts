@@ -2,7 +2,7 @@
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Answerer, type Asked, type LiveGate, unannounced } from '../answers/messages.ts'
 import { readInference, writeInference } from '../dialects/messages.ts'
-import { type InferenceRequest, type InferenceResult, requestInference } from './messages.ts'
+import { hookInProgress, type InferenceRequest, type InferenceResult, requestInference } from './messages.ts'
 
 export type OnInfer = (
   request: InferenceRequest,
@@ -22,7 +22,7 @@ export function inferenceAnswerers(gate: LiveGate, onInfer: OnInfer, hooked: () 
         gate.admit(featureSet, 'inferenceRequest')
         if (hooked()) {
           const message = 'A hook of this server is in flight: ask again when it is answered'
-          throw new McpError('invalid-request', message, { data: { reason: 'hook_in_progress', retryable: true } })
+          throw new McpError('invalid-request', message, { data: { reason: hookInProgress, retryable: true } })
         }
         const parts = new Parts(asked)
         const result = await onInfer(request, {

@@ -32,6 +32,9 @@ export interface InferenceResult {
   readonly usage: Usage
 }
 
+/** Why an inference is refused that a hook of the same server may be waiting for: it may be asked for again. */
+export const hookInProgress = 'hook_in_progress'
+
 /** Peers are seen with other reasons and with blocks for content; both are read. */
 export interface WireInferenceResult {
   readonly content: unknown

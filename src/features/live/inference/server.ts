@@ -11,6 +11,7 @@ import type { HostDialect, LiveHost } from '../hosts/messages.ts'
 import {
   type FinishReason,
   finishReasons,
+  hookInProgress,
   type InferenceResult,
   type InferenceRole,
   inferenceChunk,
@@ -65,21 +66,24 @@ export function inferenceServer(parts: InferenceParts): InferenceServer {
       const deltas = new Deltas()
       const messages = messagesOf(featureSet, input.messages)
       const result = (async () => {
-        const found = await host()
-        const stream = input.stream ?? deltas.wanted
-        const { maxTokens, temperature, conversationId, signal } = input
-        const params = {
-          featureSet,
-          ...(conversationId === undefined ? {} : { conversationId }),
-          stream,
-          messages: messages.map(({ role, content }) => ({ role, content: written(content, found.dialect) })),
-          preferences: {
-            ...(maxTokens === undefined ? {} : { maxTokens }),
-            ...(temperature === undefined ? {} : { temperature }),
-          },
+        const ask = async (): Promise<WireInferenceResult> => {
+          const found = await host()
+          const stream = input.stream ?? deltas.wanted
+          const { maxTokens, temperature, conversationId, signal } = input
+          const params = {
+            featureSet,
+            ...(conversationId === undefined ? {} : { conversationId }),
+            stream,
+            messages: messages.map(({ role, content }) => ({ role, content: written(content, found.dialect) })),
+            preferences: {
+              ...(maxTokens === undefined ? {} : { maxTokens }),
+              ...(temperature === undefined ? {} : { temperature }),
+            },
+          }
+          const options = { signal, timeoutMs: parts.timeoutMs, exchange, ...(stream ? { onChunk: deltas.add } : {}) }
+          return found.request(requestInference, params, options)
         }
-        const options = { signal, timeoutMs: parts.timeoutMs, exchange, ...(stream ? { onChunk: deltas.add } : {}) }
-        return resultOf(await patiently(parts.clock, () => found.request(requestInference, params, options)))
+        return resultOf(await patiently(parts.clock, ask))
       })().catch(error => {
         throw explained(featureSet, error)
       })
@@ -89,13 +93,13 @@ export function inferenceServer(parts: InferenceParts): InferenceServer {
   }
 }
 
-/** A host may refuse while one of its hooks is under way: that passes. */
+/** A host may refuse while one of its hooks is under way: that passes. Whether the set is still on is asked each time. */
 async function patiently<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     try {
       return await ask()
     } catch (error) {
-      const busy = error instanceof McpError && isRecord(error.data) && error.data['reason'] === 'hook_in_progress'
+      const busy = error instanceof McpError && isRecord(error.data) && error.data['reason'] === hookInProgress
       if (!busy || attempt >= 5) throw error
       await new Promise<void>(resolve => clock.setTimeout(resolve, 100 * 2 ** attempt, true))
     }

@@ -3,7 +3,9 @@
  * so that no hook can cause another.
  */
 import type { LiveHandlers } from '../../../client/live-handlers.ts'
+import { type Why, why } from '../../../core/why.ts'
 import type { FinishReason, InferenceRequest } from '../../../features/live/inference/messages.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
 import type { ModelFinish, ModelMessage, ModelRequest } from '../../models/model.ts'
 import { fromServer } from '../foreign.ts'
 import { generate } from '../generate.ts'
@@ -36,6 +38,8 @@ export function inferenceFor(parts: LoopParts, server: string, routes: Routes): 
       told('success', undefined, rule)
       return { content: made.text, model: made.model, finishReason: finishOf(made.finishReason), usage: made.usage }
     } catch (error) {
+      // Nobody waits for it any more, but it may have cost something.
+      if (signal.aborted) told('failure', cancelled(server))
       signal.throwIfAborted()
       throw refuse(told, error)
     } finally {
@@ -60,6 +64,10 @@ function modelRequest({ messages, preferences }: InferenceRequest, most: number,
     maxTokens: Math.max(1, Math.min(maxTokens ?? most, most)),
     ...(temperature !== undefined && { temperature }),
   }
+}
+
+function cancelled(server: string): Why {
+  return why('CANCELLED', 'inference', `${clip(server)} no longer wants the inference`, 'Nothing needs to be done')
 }
 
 /** Models that want tools have nobody to call them here. */

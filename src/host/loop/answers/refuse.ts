@@ -36,7 +36,8 @@ export function refuse(tell: Tell, cause: unknown, kind = 'invalid-request'): Mc
   const known = classify(cause)
   const said = whyOf(known, 'model')
   const byRule = cause instanceof Problem && isWhy(cause.details?.['why'])
-  tell(byRule ? 'refused' : 'failure', said)
+  const late = known.code === 'OPERATION_TIMEOUT' ? 'timeout' : 'failure'
+  tell(byRule ? 'refused' : late, said)
   const wait = known.retryAfter === undefined ? {} : { retryAfterMs: known.retryAfter }
   return new McpError(byRule ? kind : 'internal', said.message, { data: { ...said, ...wait }, cause })
 }
