@@ -11,7 +11,12 @@ const textOf = (host: unknown): string => JSON.stringify({ mcpServers: {}, host 
 
 async function running(before: unknown, agrees = true) {
   const told: Why[] = []
-  const settings = new RunningSettings({ text: textOf(before), file, env: {}, told: what => told.push(what) })
+  const settings = new RunningSettings({
+    written: before as Record<string, unknown>,
+    file,
+    env: {},
+    told: what => told.push(what),
+  })
   const host = await createHost({ model: scripted([]), servers: { idle: 'http://127.0.0.1:1/' }, startMs: 1 })
   onTestFinished(() => host.close())
   settings.host = host

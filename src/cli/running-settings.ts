@@ -3,14 +3,15 @@
  * rest it is said that it counts from the next start. A section that cannot be read keeps the whole file from being used.
  */
 import { type Why, why } from '../core/why.ts'
+import { parseConfig } from '../host/config/read.ts'
 import type { Host } from '../host/host.ts'
 import type { HostOptions, HostSettings } from '../host/options.ts'
 import { messageOf } from '../stores/store.ts'
 import { readSettings, type Settings } from './settings.ts'
 
 export interface RunningSettingsOptions {
-  /** The file as it was when the host was made. */
-  readonly text: string
+  /** The section as it was when the host was made. */
+  readonly written: Settings['written']
   readonly file: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly told: (what: Why) => void
@@ -29,7 +30,7 @@ export class RunningSettings {
 
   constructor(options: RunningSettingsOptions) {
     this.#options = options
-    this.#now = readSettings(options.text, options.file, options.env).written
+    this.#now = options.written
   }
 
   /** Asks whoever decides about the file first; applies what it says of the host if the answer is yes. */
@@ -41,7 +42,7 @@ export class RunningSettings {
     const { file, env, told } = this.#options
     if (this.host === undefined) return undefined
     try {
-      const { host, written } = readSettings(text, file, env)
+      const { host, written } = readSettings(await parseConfig(text, file), file, env)
       const before = this.#now
       const members = new Set([...Object.keys(before), ...Object.keys(written)])
       const changed = [...members].filter(name => JSON.stringify(before[name]) !== JSON.stringify(written[name]))

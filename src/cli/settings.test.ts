@@ -2,14 +2,21 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { readJsonc } from '../host/config/jsonc.ts'
 import { compile } from '../host/policy/compile.ts'
 import { extracted } from '../host/policy/scopes/extract.ts'
 import { readSettings } from './settings.ts'
 
-const read = (host: unknown, env = {}) => readSettings(JSON.stringify({ mcpServers: {}, host }), '/config/mcp.json', env)
+const read = (host: unknown, env = {}) =>
+  readSettings(readJsonc(JSON.stringify({ mcpServers: {}, host })), '/config/mcp.json', env)
 
 test('a file without a section about the host says nothing of it', () => {
-  expect(readSettings('{ "mcpServers": {} }', 'mcp.json', {})).toEqual({ host: {}, roots: [], examples: [], written: {} })
+  expect(readSettings(readJsonc('{ "mcpServers": {} }'), 'mcp.json', {})).toEqual({
+    host: {},
+    roots: [],
+    examples: [],
+    written: {},
+  })
 })
 
 test('roots are paths from the folder of the file, with its variables', () => {
@@ -48,7 +55,10 @@ test.each([
 
 test('the config of the reference servers is one that the policy takes', () => {
   const file = join(import.meta.dirname, '../../examples/host/mcp.json')
-  const { host, examples } = readSettings(readFileSync(file, 'utf8'), file, { VIVARIUM_DATA: '/data', VIVARIUM_FOLDER: '/here' })
+  const { host, examples } = readSettings(readJsonc(readFileSync(file, 'utf8')), file, {
+    VIVARIUM_DATA: '/data',
+    VIVARIUM_FOLDER: '/here',
+  })
   expect(compile(host.policy ?? {}).shadowed).toEqual([])
   expect(host.roots).toEqual([{ uri: 'file:///data/files' }, { uri: 'file:///here' }])
   expect(examples.length).toBeGreaterThan(0)

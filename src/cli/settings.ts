@@ -7,7 +7,7 @@ import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expand } from '../host/config/expand.ts'
-import { readJsonc } from '../host/config/jsonc.ts'
+import type { ParsedConfig } from '../host/config/read.ts'
 import type { HostOptions } from '../host/options.ts'
 import type { Extractor, Extractors } from '../host/policy/scopes/extract.ts'
 import { isRecord } from '../jsonrpc/message.ts'
@@ -24,9 +24,12 @@ export interface Settings {
 
 const known = new Set(['policy', 'hooks', 'budgets', 'extract', 'roots', 'system', 'remember', 'try'])
 
-/** Throws a TypeError that names the member. */
-export function readSettings(text: string, file: string, env: Readonly<Record<string, string | undefined>>): Settings {
-  const { root, faults } = readJsonc(text)
+/** `parsed`: the file as it was shown to whoever agreed to it; nobody reads it a second time. Throws a TypeError that names the member. */
+export function readSettings(
+  { root, faults }: ParsedConfig,
+  file: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Settings {
   const [fault] = faults
   if (fault !== undefined) throw new TypeError(`${file}:${fault.line}: ${fault.message}`)
   const section = isRecord(root?.value) ? root.value['host'] : undefined

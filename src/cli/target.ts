@@ -15,6 +15,7 @@ import { selfCommand } from './self.ts'
 import { shellWord, shellWords } from './shell.ts'
 import { type Places, placesOf } from './sources.ts'
 import { type TrustOption, useFile } from './trust/ask.ts'
+import { useNpmSettings } from './trust/npm-settings.ts'
 
 /** A target that `connect` takes, as often as it is wanted. */
 export interface Resolved {
@@ -93,6 +94,7 @@ async function named(word: string, io: Io, options: TargetOptions): Promise<Reso
     )
   const program = named && (installed ?? (named.sure ? fetchedProgram(named.spec, io.env) : undefined))
   if (program === undefined) throw unknownTarget(word, named !== undefined && config === undefined, await knownNames(places))
+  if (installed === undefined) await useNpmSettings(options.cwd ?? places.cwd, io, options)
   aside(io, `vivarium: ${program.says}`)
   return plain(word, program.command)
 }

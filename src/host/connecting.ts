@@ -20,7 +20,8 @@ import type { AgreedCalls } from './policy/agreed-calls.ts'
 import { digestOf } from './policy/bound.ts'
 import { elevate } from './policy/elevate.ts'
 import type { Policy } from './policy/policy.ts'
-import type { OnApproval } from './policy/question.ts'
+import { type OnApproval, questionText } from './policy/question.ts'
+import type { Asked } from './policy/rule.ts'
 import type { Recorder } from './recorder/record.ts'
 import type { Reviewing } from './reviewing.ts'
 import type { ServerEvents } from './server-events.ts'
@@ -190,7 +191,7 @@ function confirmBy({ frame, agreed }: ConnectingParts, onApproval: OnApproval, s
     if (agreed.take(asked)) return true
     const answer = await onApproval(
       {
-        text: `${message} (${risk})`,
+        text: confirmationQuestion(asked, message, risk),
         asked,
         about: 'tool',
         scopes: [],
@@ -208,6 +209,12 @@ function confirmBy({ frame, agreed }: ConnectingParts, onApproval: OnApproval, s
     void frame.audit.note({ server, kind: 'approval', outcome: yes ? 'success' : 'refused', detail, ...said })
     return yes
   }
+}
+
+/** In our words what is asked, by the name that the user gave the server; then what the server says of it, as a quotation. */
+function confirmationQuestion(asked: Asked, message: string, risk: string): string {
+  const question = questionText(asked, { do: 'ask', rule: 'confirmation', about: 'tool', scopes: [] })
+  return `${question} Its server says of the call: "${clip(message, 4_000).replaceAll('"', "'")}", and calls it ${risk}.`
 }
 
 function declinedBy(server: string, tool: string): Why {

@@ -199,7 +199,7 @@ function selectAnew(frame: Frame, server: string | undefined): void {
 
 async function approveDefinition({ frame }: ConnectingParts, policy: Policy, held: HeldTool): Promise<void> {
   const { server, tool, digest, changes } = held
-  const asked = { kind: 'definition', server, tool: tool.name, payload: { digest, changes } } as const
+  const asked = { kind: 'definition', server, tool: tool.name, payload: { digest, changes, definition: tool } } as const
   const verdict = await policy.decide(asked)
   const { yes, why, rule } =
     verdict.do === 'ask'

@@ -12,9 +12,9 @@ import { RunningSettings } from '../running-settings.ts'
 import { readSettings } from '../settings.ts'
 import { runTerminal } from '../terminal/terminal.ts'
 import { confirmIn, trustOption } from '../trust/ask.ts'
-import { useData } from '../trust/data-folder.ts'
+import { placeOf, useData } from '../trust/data-folder.ts'
 import { decide, digestOf, trustIn } from '../trust/decide.ts'
-import { fileToUse } from '../trust/file-to-use.ts'
+import { type FileToUse, fileToUse } from '../trust/file-to-use.ts'
 
 interface UpOptions {
   readonly config: string
@@ -54,13 +54,16 @@ The model is that of ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, else 
 /** What is wrong with the config or the store is thrown. */
 async function runHost(options: UpOptions, io: Io): Promise<number> {
   const { input, output, env } = io
-  const { text, digest } = await agreedConfig(options, io)
-  // Nothing is made or filled in before that.
   const named = options.data ?? env['VIVARIUM_DATA']
-  const data = named === undefined ? await useData('.vivarium', io, options) : folderAt(named)
-  const store = options.store ?? env['VIVARIUM_STORE'] ?? `sqlite:${join(data, 'host.db')}`
+  const data = placeOf(named ?? '.vivarium')
+  // Known before the question: files that are named by them are shown as they will be used.
   const around = { ...env, VIVARIUM_DATA: data, VIVARIUM_FOLDER: realpathSync('.'), VIVARIUM_NODE: process.execPath }
-  const { host, roots, examples } = readSettings(text, options.config, around)
+  const { parsed, digest } = await agreedConfig(options, io, around)
+  // Nothing is made or filled in before that.
+  const made = named === undefined ? await useData('.vivarium', io, options) : folderAt(named)
+  if (made !== data) throw new CliError(1, `The folder ${data} has moved since you were asked`, 'Start the command again')
+  const store = options.store ?? env['VIVARIUM_STORE'] ?? `sqlite:${join(data, 'host.db')}`
+  const { host, roots, examples, written } = readSettings(parsed, options.config, around)
   for (const folder of roots) mkdirSync(folder, { recursive: true })
   const model = modelFromEnvironment(env)
   await runTerminal({
@@ -73,10 +76,10 @@ async function runHost(options: UpOptions, io: Io): Promise<number> {
     examples,
     ...(options.conversation !== undefined && { conversation: options.conversation }),
     open: async ({ confirm, ...side }) => {
-      const settings = new RunningSettings({ text, file: options.config, env: around, told: side.onTrouble })
+      const settings = new RunningSettings({ written, file: options.config, env: around, told: side.onTrouble })
       const made = await createHost({
         ...{ ...host, ...side, config: options.config, env: around, store, model },
-        onConfig: settings.after(trustIn({ confirm, env }, digest)),
+        onConfig: settings.after(trustIn({ confirm, env: around }, digest)),
         ...(options.record !== undefined && { record: options.record }),
       })
       settings.host = made
@@ -86,15 +89,19 @@ async function runHost(options: UpOptions, io: Io): Promise<number> {
   return 0
 }
 
-/** The text that the user agreed to, read once: by it the host is set, and what it reads itself has to be the same. */
-async function agreedConfig({ config, trust }: UpOptions, io: Io): Promise<{ readonly text: string; readonly digest: string }> {
+/** What the user agreed to, read once: by it the host is set, and what it reads itself has to be the same. */
+async function agreedConfig(
+  { config, trust }: UpOptions,
+  io: Io,
+  env: Io['env'],
+): Promise<Pick<FileToUse, 'parsed'> & { readonly digest: string }> {
   const text = await textOf(config)
-  const file = await fileToUse({ file: config, text, env: io.env })
+  const file = await fileToUse({ file: config, text, env })
   if (trust !== true) {
     const decided = await decide(file, { confirm: confirmIn(io), env: io.env })
     if ('code' in decided) throw new CliError(1, decided.message, decided.fix)
   }
-  return { text, digest: digestOf(file) }
+  return { parsed: file.parsed, digest: digestOf(file) }
 }
 
 async function textOf(config: string): Promise<string> {

@@ -6,6 +6,7 @@ import type { ElicitResult } from '../../features/mcp/elicitation/messages.ts'
 import type { OnServerQuestion, ServerQuestion } from '../../host/loop/answers/elicitation.ts'
 import type { OnSampleReview } from '../../host/loop/answers/sampling.ts'
 import type { ApprovalAnswer, ApprovalQuestion, OnApproval } from '../../host/policy/question.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
 import { fillForm } from './form.ts'
 import { brief } from './paint.ts'
 import { QuestionQueue, type ShownQuestion } from './question-queue.ts'
@@ -98,10 +99,10 @@ async function approval(
     const whole = payload === undefined ? '' : JSON.stringify(payload)
     // The sentence shows only the beginning of what is long.
     if (question.text.includes(label) && question.text.includes(whole)) continue
-    screen.line(say`   ${paint.dim('on')} ${paint.plain(brief(label, 400))} ${paint.dim(brief(whole, payloadLength))}`)
+    showPayload(screen, 'on ', whole === '' ? label : `${label} ${whole}`)
   }
-  const whole = question.asked.kind === 'tool' ? (JSON.stringify(question.asked.payload) ?? '') : ''
-  if (!question.text.includes(whole)) showPayload(screen, 'with ', whole)
+  const [what, whole] = wholeOf(question)
+  if (!question.text.includes(whole)) showPayload(screen, what, whole)
   if (question.flaw !== undefined) screen.line(say`   ${paint.warn(`Careful: ${question.flaw}`)}`)
   if (!reader.interactive) {
     screen.line(say`   ${paint.bad('Refused')}: there is nobody to ask without a terminal. /allow lets it through the next time.`)
@@ -118,6 +119,14 @@ async function approval(
   if (said === 'y' || said === 'yes') return true
   screen.line(say`   ${paint.bad('Refused.')} ${paint.dim('/allow lets it through the next time')}`)
   return false
+}
+
+/** What is agreed to, as far as the sentence may show only the beginning of it. */
+function wholeOf({ asked: { kind, payload } }: ApprovalQuestion): readonly [string, string] {
+  const { description, definition } = isRecord(payload) ? payload : {}
+  if (kind === 'set') return ['it describes itself as ', typeof description === 'string' ? description : '']
+  if (kind === 'definition') return ['it would be ', JSON.stringify(definition) ?? '']
+  return ['with ', JSON.stringify(payload) ?? '']
 }
 
 /** A yes counts for all of it: whoever reads only the beginning is told so. */

@@ -25,6 +25,8 @@ export interface FileToUse {
   readonly file: string
   readonly text: string
   readonly own: boolean
+  /** What is shown and used. */
+  readonly parsed: ParsedConfig
   /** As it is written, with `${VAR}` in its texts. */
   readonly written: HostConfig
   review(): Review
@@ -52,6 +54,7 @@ export async function fileToUse(parts: FileParts): Promise<FileToUse> {
     file,
     text,
     own,
+    parsed,
     written: await readParsed(parsed, file, { env, home, variables: 'keep' }),
     review,
     envFiles: () => {

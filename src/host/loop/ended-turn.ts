@@ -2,6 +2,7 @@
 import { type Problem, problem } from '../../core/problem.ts'
 import { why } from '../../core/why.ts'
 import { PartBuffer } from './parts.ts'
+import { because } from './permit.ts'
 import type { Answer } from './turn.ts'
 import type { TurnRecord } from './turn-record.ts'
 
@@ -17,7 +18,7 @@ export function answerOf({ answer = '', finishReason = 'end_turn', model = '', u
 export function ended(record: TurnRecord): Promise<Answer> {
   if (record.end === 'done') return Promise.resolve(answerOf(record))
   const said = record.why ?? why('TURN_INTERRUPTED', 'host', 'The host was stopped amid this turn', 'Resume the conversation')
-  return Promise.reject(problem(said.code, said.message, { suggestion: said.fix, details: { why: said } }))
+  return Promise.reject(because(said))
 }
 
 /** Its parts, as far as they can be told afterwards. */
@@ -51,7 +52,7 @@ export function tooLong(ms: number): Problem {
     `The turn took longer than ${ms} ms`,
     'Ask for less at once, or raise limits.turnMs',
   )
-  return problem('OPERATION_TIMEOUT', said.message, { suggestion: said.fix, details: { why: said } })
+  return because(said, 'OPERATION_TIMEOUT')
 }
 
 /** Whoever started it gave up. */

@@ -3,9 +3,10 @@ import { problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { Store } from '../../stores/store.ts'
+import { messageOf, type Store } from '../../stores/store.ts'
 import type { BegunBy } from '../begun-by.ts'
 import type { ModelTool } from '../models/model.ts'
+import { fairLists } from '../servers/fair-lists.ts'
 import { contentsBlock, own, text } from './blocks.ts'
 import type { LoopLimits } from './limits.ts'
 import { permit } from './permit.ts'
@@ -68,18 +69,27 @@ const listResourcesTool: HostTool = {
   },
   run: async (args, { servers, signal }) => {
     const only = args['server']
-    const lines: string[] = []
-    for (const { name, client } of servers) {
-      if (client?.capabilities['resources'] === undefined || (typeof only === 'string' && only !== name)) continue
-      for await (const { uri, name: label, description } of client.resources({ signal })) {
-        if (lines.length >= listed) break
-        lines.push(
-          `${clip(name)}: ${clip(uri, 300)} (${clip(label)}${description === undefined ? '' : `: ${clip(description, 200)}`})`,
-        )
-      }
-    }
+    const asked = servers.filter(({ name }) => typeof only !== 'string' || only === name)
+    const lists = fairLists(await Promise.all(asked.map(server => resourceLines(server, signal))), listed)
+    const lines = lists.flat()
     return [lines.length === 0 ? own('There are no resources.') : text(lines.join('\n'))]
   },
+}
+
+async function resourceLines({ name, client }: LoopServer, signal: AbortSignal): Promise<readonly string[]> {
+  if (client?.capabilities['resources'] === undefined) return []
+  const lines: string[] = []
+  try {
+    for await (const { uri, name: label, description } of client.resources({ signal })) {
+      if (lines.length >= listed) break
+      const about = description === undefined ? '' : `: ${clip(description, 200)}`
+      lines.push(`${clip(name)}: ${clip(uri, 300)} (${clip(label)}${about})`)
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    lines.push(`${clip(name)}: its resources cannot be listed (${clip(messageOf(error), 200)})`)
+  }
+  return lines
 }
 
 const readResourceTool: HostTool = {

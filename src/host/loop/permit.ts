@@ -1,6 +1,6 @@
 /** Asking the policy, and the user where it says so. */
 import { durationText } from '../../core/duration.ts'
-import { type Problem, problem } from '../../core/problem.ts'
+import { Problem, problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/why.ts'
 import type { LoopAsked, LoopPolicy } from './ports.ts'
 
@@ -32,13 +32,28 @@ export async function permit(permitted: (rule: string | undefined) => void, poli
 
 /** The same, as what is thrown. */
 export function refused(said: Why): Problem {
-  return problem('PERMISSION_DENIED', said.message, { suggestion: said.fix, details: { why: said } })
+  return because(said, 'PERMISSION_DENIED')
+}
+
+/** The reasons of problems that were made here. What a server writes into its own problem is no reason of the host's. */
+const reasons = new WeakMap<Problem, Why>()
+
+/** A reason as a problem, by which it is known again. */
+export function because(said: Why, code = said.code): Problem {
+  const made = problem(code, said.message, { suggestion: said.fix, details: { why: said } })
+  reasons.set(made, said)
+  return made
+}
+
+/** The reason that the host itself gave; undefined where it gave none. */
+export function reasonOf(error: unknown): Why | undefined {
+  return error instanceof Problem ? reasons.get(error) : undefined
 }
 
 /** Why a failure came about, for those who did not write it as one. */
 export function whyOf(error: Problem, rule: string): Why {
-  const told = error.details?.['why']
-  if (isWhy(told)) return told
+  const told = reasonOf(error)
+  if (told !== undefined) return told
   const wait = error.retryAfter === undefined ? '' : ` Wait ${durationText(error.retryAfter)}.`
   return why(error.code, rule, error.message, `${error.suggestion ?? 'Look into the audit'}${wait}`)
 }

@@ -15,16 +15,18 @@ export interface OfferedPrompt {
   readonly prompt: Prompt
 }
 
-const listed = 500
+/** Prompts of one server that are looked at: none of them hides those of another, or the names that both want. */
+const perServer = 500
 
 /** All of them; those whose names several servers use carry their server in front. */
 export async function offeredPrompts(servers: readonly LoopServer[], signal?: AbortSignal): Promise<readonly OfferedPrompt[]> {
   const found: { server: string; prompt: Prompt }[] = []
   for (const { name, client } of servers) {
     if (client?.capabilities['prompts'] === undefined) continue
+    let own = 0
     try {
       for await (const prompt of client.prompts(signal === undefined ? {} : { signal })) {
-        if (found.length >= listed) break
+        if (own++ >= perServer) break
         found.push({ server: name, prompt })
       }
     } catch (error) {

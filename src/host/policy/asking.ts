@@ -16,12 +16,14 @@ export type Answered =
   | { readonly is: 'answered'; readonly answer: Exclude<ApprovalAnswer, boolean> }
   | { readonly is: 'nobody' | 'late' | 'failed'; readonly cause?: unknown }
 
-/** Questions that are open at once; what comes beyond is refused, as by nobody. */
+/** Questions that are open at once. One server has at most as many as it leaves free; what comes beyond is refused, as by nobody. */
 const most = 100
 
 export class Asker {
   readonly #options: AskerOptions
   readonly #open = new Map<string, Promise<Answered>>()
+  /** How many of those are about each server. */
+  readonly #ofServer = new Map<string, number>()
 
   constructor(options: AskerOptions) {
     this.#options = options
@@ -32,10 +34,20 @@ export class Asker {
     const open = this.#open.get(question.digest)
     // A yes that counts only this once is worth one of those that wait; the next of them is asked about by itself.
     if (open !== undefined) return open.then(outcome => (isOnce(outcome) ? this.ask(question) : outcome))
-    if (onApproval === undefined || this.#open.size >= most) return Promise.resolve({ is: 'nobody' })
-    const asked = this.#ask(question, onApproval).finally(() => this.#open.delete(question.digest))
+    const { server } = question.asked
+    const own = this.#ofServer.get(server) ?? 0
+    if (onApproval === undefined || own >= most - this.#open.size) return Promise.resolve({ is: 'nobody' })
+    const asked = this.#ask(question, onApproval).finally(() => this.#closed(question.digest, server))
+    this.#ofServer.set(server, own + 1)
     this.#open.set(question.digest, asked)
     return asked
+  }
+
+  #closed(digest: string, server: string): void {
+    this.#open.delete(digest)
+    const left = (this.#ofServer.get(server) ?? 1) - 1
+    if (left === 0) this.#ofServer.delete(server)
+    else this.#ofServer.set(server, left)
   }
 
   async #ask(question: ApprovalQuestion, onApproval: OnApproval): Promise<Answered> {

@@ -1,5 +1,6 @@
 /** `/allow`: a later yes to what was refused. It counts for exactly that, the next time that it is asked for. */
 import type { ApprovalQuestion } from '../../../host/policy/question.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Command, Session } from '../session.ts'
 import { say } from '../text.ts'
 
@@ -27,17 +28,17 @@ export const allow: Command = {
 }
 
 /** What nobody asks for again is done at once. */
-async function allowNow({ host }: Session, { about, asked, digest }: ApprovalQuestion): Promise<boolean> {
+async function allowNow({ host }: Session, { about, asked }: ApprovalQuestion): Promise<boolean> {
   if (about === 'set') {
     // Asked once more, in the same words: the yes is one to what was declared then, and to nothing that the server declares later.
     const verdict = await host.policy.decide(asked)
     return verdict.do === 'ask' ? (await host.policy.approve(asked, verdict)).yes : verdict.do === 'allow'
   }
-  const held =
-    about === 'definition'
-      ? host.heldTools.find(({ server, tool }) => server === asked.server && tool.name === asked.tool)
-      : undefined
+  if (about !== 'definition' || !isRecord(asked.payload)) return false
+  // The one that was shown: by now the server may have put another in its place, which nobody has seen.
+  const { digest } = asked.payload
+  const held = host.heldTools.find(each => each.server === asked.server && each.digest === digest)
   if (held === undefined) return false
   await host.approveTool(held)
-  return digest !== ''
+  return true
 }

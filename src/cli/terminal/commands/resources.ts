@@ -1,4 +1,5 @@
 /** `/resources`: what servers have to read; `/attach`: puts one of it beside the next message. */
+import { fairLists } from '../../../host/servers/fair-lists.ts'
 import { brief } from '../paint.ts'
 import type { Command, Session } from '../session.ts'
 import { say } from '../text.ts'
@@ -54,9 +55,11 @@ interface Found {
 
 /** Those that can be read as they are, then the patterns of others. */
 export async function allResources({ host }: Pick<Session, 'host'>, only: string): Promise<readonly Found[]> {
-  const found: Found[] = []
+  const lists: Found[][] = []
   for (const { name, client } of host.servers) {
     if (client?.capabilities['resources'] === undefined || (only !== '' && name !== only)) continue
+    const found: Found[] = []
+    lists.push(found)
     try {
       for await (const { uri, name: title, description } of client.resources()) {
         if (found.length >= listed) break
@@ -70,7 +73,7 @@ export async function allResources({ host }: Pick<Session, 'host'>, only: string
       found.push({ server: name, uri: '(cannot be listed)', about: error instanceof Error ? error.message : '', template: true })
     }
   }
-  return found
+  return fairLists(lists, listed).flat()
 }
 
 /** The only server whose name is the scheme, for addresses that a template covers. */

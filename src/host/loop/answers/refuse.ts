@@ -1,10 +1,9 @@
 /** Refusals that servers get: why, as `data`, and noted in the audit. */
-import { Problem } from '../../../core/problem.ts'
 import type { Why } from '../../../core/why.ts'
 import { classify } from '../../../features/reliability/problem/client.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { LoopParts } from '../loop-parts.ts'
-import { isWhy, whyOf } from '../permit.ts'
+import { isWhy, reasonOf, whyOf } from '../permit.ts'
 import type { LoopNote } from '../ports.ts'
 
 /** `rule`: what allowed it. */
@@ -35,7 +34,7 @@ export function refuse(tell: Tell, cause: unknown, kind = 'invalid-request'): Mc
   }
   const known = classify(cause)
   const said = whyOf(known, 'model')
-  const byRule = cause instanceof Problem && isWhy(cause.details?.['why'])
+  const byRule = reasonOf(cause) !== undefined
   const late = known.code === 'OPERATION_TIMEOUT' ? 'timeout' : 'failure'
   tell(byRule ? 'refused' : late, said)
   const wait = known.retryAfter === undefined ? {} : { retryAfterMs: known.retryAfter }

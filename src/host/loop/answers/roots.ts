@@ -16,14 +16,16 @@ export function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
   return {
     rootsFor: server => async () => {
       const told = noted(parts, { server, kind: 'roots', began: parts.clock.now() })
+      // Others may be set while somebody is asked: the answer is about these.
+      const asked = roots
       // That there are none is no secret.
-      if (roots.length === 0) {
+      if (asked.length === 0) {
         told('success', undefined, 'roots: none are set')
         return []
       }
-      const { why: said, rule } = await permission(parts.policy, { kind: 'roots', server, payload: { roots } })
+      const { why: said, rule } = await permission(parts.policy, { kind: 'roots', server, payload: { roots: asked } })
       told(said === undefined ? 'success' : 'refused', said, rule)
-      return said === undefined ? roots : []
+      return said === undefined ? asked : []
     },
     set: next => {
       roots = next
