@@ -22,6 +22,15 @@ export function accountOf({ carrier, principal, connection }: Pick<Caller, 'carr
   return isLoopback(network) ? unknown : `@${network}`
 }
 
+/**
+ * By whom what a caller does is counted: a user whatever programs act for it, a network however many connections it opens. Where neither
+ * is known, its connection is all that tells it from others.
+ */
+export function counted(caller: Pick<Caller, 'carrier' | 'principal' | 'connection'>): string | object {
+  const account = accountOf(caller)
+  return account === unknown || (caller.principal === undefined && !isAnonymous(account)) ? caller.connection : account
+}
+
 /** By the object that a token is remembered as, which comes with each of its calls. */
 const users = new WeakMap<Principal, string>()
 

@@ -21,7 +21,8 @@ export interface Memory<T> {
 export class Conversation {
   /** The id by which an HTTP client names its session; undefined elsewhere. */
   readonly session: string | undefined
-  readonly caller: Caller
+  /** Who speaks in it; of a session that is listened to, with the token of whoever listens. */
+  caller: Caller
   /** Set by the handshake on session wires. */
   peer: Peer | undefined = undefined
   /** True once the other end has said that it is ready. */

@@ -13,6 +13,8 @@ export function listen(engine: Engine, caller: Caller, lane: Lane): Awaitable<vo
   const refused = (error: unknown): void => refuseUnplaced(engine, lane, undefined, error, likelyPeer(engine, caller, undefined))
   try {
     const conversation = engine.seating.seated(caller)
+    // What it hears is decided by the token with which it listens, not by that of the handshake.
+    conversation.caller = { ...conversation.caller, principal: caller.principal }
     const last = caller.header?.('last-event-id')
     if (last === undefined || !httpOf(conversation).resume) return hear(engine, conversation, lane)
     const resumed = lane.resume?.(conversation.session as string, last) ?? false

@@ -1,6 +1,7 @@
-/** Token buckets per principal, else per connection. A refusal names the limit and the wait. */
+/** Token buckets of callers: of what they ask per user, else per network; of what they are told per connection. A refusal names the limit and the wait. */
 import { type Buckets, createBuckets } from '../core/bucket.ts'
 import type { Clock } from '../core/clock.ts'
+import { counted } from '../core/occupancy.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Side } from '../engine/plan.ts'
 import { callTool } from '../features/mcp/tools/messages.ts'
@@ -70,7 +71,7 @@ export function createRates(options: RateOptions | false, clock: Clock, dedupes:
   const takeOwn = (own: Buckets, exchange: Exchange): void => take(own, exchange, 'calls of this tool', 'its own rate', true)
   return {
     callsPerMinute: calls && Math.floor(calls.perSecond * 60),
-    callsLeft: exchange => (holds('calls', exchange) ? calls?.left(keyOf(exchange)) : undefined),
+    callsLeft: exchange => (holds('calls', exchange) ? calls?.left(counted(exchange.caller)) : undefined),
     call: (exchange, own) => {
       // What takes back what was done is never refused.
       if (exchange.unwinds) return
@@ -98,8 +99,8 @@ export function createRates(options: RateOptions | false, clock: Clock, dedupes:
       if (completions !== undefined && holds('completions', exchange))
         take(completions, exchange, 'completions', 'rates.completions')
     },
-    log: exchange => log === undefined || log.take(keyOf(exchange)) === 0,
-    progress: exchange => progress === undefined || progress.take(keyOf(exchange)) === 0,
+    log: exchange => log === undefined || log.take(readerOf(exchange)) === 0,
+    progress: exchange => progress === undefined || progress.take(readerOf(exchange)) === 0,
   }
 }
 
@@ -108,12 +109,13 @@ function ownsProcess({ caller: { carrier } }: Exchange): boolean {
   return carrier === 'stdio' || carrier === 'memory'
 }
 
-function keyOf({ caller }: Exchange): object | string {
+/** Who has to take in what is said: a neighbour in the same network hears nothing of it. */
+function readerOf({ caller }: Exchange): object | string {
   return caller.principal?.id ?? caller.connection
 }
 
 function take(buckets: Buckets, exchange: Exchange, what: string, limit: string, told = false): void {
-  const wait = buckets.take(keyOf(exchange))
+  const wait = buckets.take(counted(exchange.caller))
   if ((told || wait > 0) && exchange.caller.carrier === 'http') tell(buckets, exchange)
   if (wait > 0) {
     tellWait(exchange, wait)
@@ -124,6 +126,6 @@ function take(buckets: Buckets, exchange: Exchange, what: string, limit: string,
 
 function tell(buckets: Buckets, exchange: Exchange): void {
   const { burst, perSecond } = buckets
-  const { tokens, fullInMs } = buckets.left(keyOf(exchange))
+  const { tokens, fullInMs } = buckets.left(counted(exchange.caller))
   tellLimit(exchange, { name: 'rate', most: burst, periodMs: (burst / perSecond) * 1000, remaining: tokens, resetMs: fullInMs })
 }

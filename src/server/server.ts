@@ -155,8 +155,12 @@ export function createServer(options: ServerOptions): Server {
     engine: () => engine,
     clock,
     limits,
-    subscribers: resources.subscribers.of,
+    subscribers: resources.subscribers,
     watchable: (exchange, uri) => reliable.hears(exchange, uri, resources.scopes(uri)),
+    hears: uri => {
+      const scopes = resources.scopes(uri)
+      return scopes && (asker => reliable.hears(asker, uri, scopes))
+    },
     lapsing: reliable.lapsing.listens,
     watched: tellWatched,
     offered: {

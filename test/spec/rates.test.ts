@@ -1,4 +1,4 @@
-/** Token buckets (item 7): per principal, else per connection; a refusal names limit and wait, and the wait suffices. */
+/** Token buckets (item 7): per user, else per network or connection; a refusal names limit and wait, and the wait suffices. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/clock.ts'

@@ -73,12 +73,12 @@ class ResourceServer implements Authorizer {
   }
 
   holds(principal: Principal): Awaitable<boolean> {
-    const { expiresAt, id } = principal
+    const { expiresAt } = principal
     if (expiresAt !== undefined && expiresAt + skewMs <= this.#clock.now()) return false
     const brought = this.#brought.get(principal)
     if (brought === undefined || this.#verified.get(brought.key) !== undefined) return true
     const found = this.#recognise(brought.key, brought.token, undefined)
-    return isThenable(found) ? found.then(now => isHeld(now, id)) : isHeld(found, id)
+    return isThenable(found) ? found.then(now => isHeld(now, principal)) : isHeld(found, principal)
   }
 
   challenge(principal: Principal | undefined, scopes: readonly string[]): Readonly<Record<string, string>> {
@@ -179,9 +179,10 @@ class ResourceServer implements Authorizer {
   }
 }
 
-/** While nothing can be found out, nobody is let go. */
-function isHeld(found: Principal | Denial, id: string): boolean {
-  return 'status' in found ? found.status === unavailable.status : found.id === id
+/** What was opened has the rights of then: it stays where none of them was taken back. While nothing can be found out, nobody is let go. */
+function isHeld(found: Principal | Denial, { id, scopes = [] }: Principal): boolean {
+  if ('status' in found) return found.status === unavailable.status
+  return found.id === id && covers(found.scopes, scopes)
 }
 
 /** Told the first of many failures: the next ones mostly have the same cause, and each request would bring one. */

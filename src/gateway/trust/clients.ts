@@ -107,7 +107,11 @@ const nobody: KnownClient = {
 function read(name: string, settings: ClientSettings): KnownClient {
   const { tools, resources, prompts } = settings
   const upstreams = patternsOf(settings.upstreams)
-  const lists: Readonly<Record<Kind, Chosen>> = { tool: chosen(tools), resource: chosen(resources), prompt: chosen(prompts) }
+  const lists: Readonly<Record<Kind, Chosen>> = {
+    tool: chosen(tools),
+    resource: chosen(resources, true),
+    prompt: chosen(prompts),
+  }
   return {
     name,
     settings,
@@ -136,14 +140,17 @@ function read(name: string, settings: ClientSettings): KnownClient {
 /** Whether something is among those that are meant; undefined where nothing is said of them. */
 type Chosen = ((upstream: string, own: string) => boolean) | undefined
 
-function chosen(said: ClientSettings['tools']): Chosen {
+function chosen(said: ClientSettings['tools'], address = false): Chosen {
   const patterns = patternsOf(said)
   if (patterns === undefined) return undefined
   const allowed = patterns.filter(pattern => !pattern.startsWith('!'))
   const denied = patterns.filter(pattern => pattern.startsWith('!')).map(pattern => pattern.slice(1))
   // Only exceptions, so everything else; an empty list is nothing at all.
   const all = allowed.length === 0 && denied.length > 0
-  return (upstream, own) => !fitsAny(denied, own, `${upstream}/`) && (all || fitsAll(allowed, own, `${upstream}/`))
+  return (upstream, own) => {
+    const as = { before: `${upstream}/`, address }
+    return !fitsAny(denied, own, as) && (all || fitsAll(allowed, own, as))
+  }
 }
 
 /** Whether names of this server can be among those that are meant. */

@@ -1,22 +1,31 @@
 /** Texts that may be paths or addresses, against patterns: with their detours and escapes, as whoever gets them may understand them. */
 import { matches } from '../../core/grant/pattern.ts'
 
-/** In one of the ways in which whoever gets it may understand it. `before` stands before each of them. */
-export function fitsAny(patterns: readonly string[], text: string, before = ''): boolean {
-  return patterns.some(pattern => readings(pattern, text).some(reading => matches(pattern, before + reading)))
+export interface ReadAs {
+  /** Stands before each reading. */
+  readonly before?: string
+  /** It is an address, whatever the pattern looks like. */
+  readonly address?: boolean
+}
+
+const asItLooks: ReadAs = {}
+
+/** In one of the ways in which whoever gets it may understand it. */
+export function fitsAny(patterns: readonly string[], text: string, as = asItLooks): boolean {
+  return patterns.some(pattern => readings(pattern, text, as).some(reading => matches(pattern, (as.before ?? '') + reading)))
 }
 
 /** In all of them: what lies in one folder as it is written, and in another one as it is meant, is in the other one. */
-export function fitsAll(patterns: readonly string[], text: string, before = ''): boolean {
-  return patterns.some(pattern => readings(pattern, text).every(reading => matches(pattern, before + reading)))
+export function fitsAll(patterns: readonly string[], text: string, as = asItLooks): boolean {
+  return patterns.some(pattern => readings(pattern, text, as).every(reading => matches(pattern, (as.before ?? '') + reading)))
 }
 
 /** How often what is escaped may be escaped once more. */
 const mostEscapes = 3
 
-/** A text, and where the pattern speaks of a path or an address, what becomes of its dots and escapes. */
-function readings(pattern: string, text: string): readonly string[] {
-  if (!/[/\\]/.test(pattern) || !/[\\%]|\.\.|\/\.?\//.test(text)) return [text]
+/** A text, and where it is an address, or the pattern speaks of a path or of one, what becomes of its dots and escapes. */
+function readings(pattern: string, text: string, { address }: ReadAs): readonly string[] {
+  if ((address !== true && !/[/\\]/.test(pattern)) || !/[\\%]|\.\.|\/\.?\//.test(text)) return [text]
   const found = [text, straight(text)]
   let plain = text
   for (let i = 0; i < mostEscapes && plain.includes('%'); i++) {

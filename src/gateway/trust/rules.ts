@@ -28,6 +28,8 @@ export interface ReadRule {
   covers(kind: Kind, upstream: string): 'all' | 'some' | 'none'
 }
 
+const asAddress = { address: true }
+
 /** What a rule can be about. */
 export type Kind = 'tool' | 'resource' | 'prompt'
 const allKinds = ['tool', 'resource', 'prompt'] as const
@@ -81,7 +83,7 @@ export function readRule(rule: GatewayRule): ReadRule {
       if (!about.has(kind) || !fits(servers, server)) return false
       const patterns = about.get(kind)
       if (kind !== 'resource' || patterns === undefined) return fits(patterns, name)
-      return rule.do === 'allow' ? fitsAll(patterns, name) : fitsAny(patterns, name)
+      return rule.do === 'allow' ? fitsAll(patterns, name, asAddress) : fitsAny(patterns, name, asAddress)
     },
     covers: (kind, server) => {
       if (!about.has(kind) || !fits(servers, server)) return 'none'

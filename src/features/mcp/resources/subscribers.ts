@@ -9,6 +9,8 @@ export interface Subscribers {
   add(conversation: Conversation, uri: string, admission?: Admitted): void
   remove(conversation: Conversation, uri: string): void
   of(uri: string): Iterable<Conversation>
+  /** Whether a grant let it in, which ends it by itself. */
+  isAdmitted(conversation: Conversation, uri: string): boolean
   readonly memory: Memory<unknown>
 }
 
@@ -110,6 +112,7 @@ export function createSubscribers({ limit, lapses, lapsed, watched: told }: Subs
       letGo(uris)
     },
     of: uri => watchers.get(uri) ?? nobody,
+    isAdmitted: (conversation, uri) => conversation.remembered(watched)?.get(uri) !== undefined,
   }
 }
 

@@ -1,6 +1,5 @@
 /** The kinds that every server has: a list that changes, and resources that do. */
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { Caller } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import { watchedLength } from '../resources/messages.ts'
@@ -11,17 +10,17 @@ export interface ListKind extends ListenKind {
   readonly listeners: Iterable<Listening>
 }
 
-/** The way to one who listens, and who that is. */
-export type Listening = readonly [send: Send, caller: Caller]
+/** The way to one who listens, and the request by which that one does. */
+export type Listening = readonly [send: Send, exchange: Exchange]
 
 export function listKind(list: string): ListKind {
-  const listeners = new Map<Send, Caller>()
+  const listeners = new Map<Send, Exchange>()
   return {
     listeners,
     member: `${list}ListChanged`,
     open: (exchange, wanted, send) => {
       if (wanted !== true || !declares(exchange, list, 'listChanged')) return undefined
-      return { accepted: true, start: () => listeners.set(send, exchange.caller), close: () => listeners.delete(send) }
+      return { accepted: true, start: () => listeners.set(send, exchange), close: () => listeners.delete(send) }
     },
   }
 }
@@ -39,17 +38,17 @@ export function updateKind(
   watchable: (exchange: Exchange, uri: string) => Awaitable<boolean> = () => true,
   watched?: (uri: string, watched: boolean) => void,
 ): UpdateKind {
-  const watchers = new Map<string, Map<Send, Caller>>()
+  const watchers = new Map<string, Map<Send, Exchange>>()
   const drop = (uri: string, send: Send): void => {
     const set = watchers.get(uri)
     if (set?.delete(send) !== true || set.size > 0) return
     watchers.delete(uri)
     watched?.(uri, false)
   }
-  const add = (uri: string, send: Send, caller: Caller): void => {
+  const add = (uri: string, send: Send, exchange: Exchange): void => {
     const others = watchers.get(uri)
     if (others === undefined) watched?.(uri, true)
-    watchers.set(uri, (others ?? new Map<Send, Caller>()).set(send, caller))
+    watchers.set(uri, (others ?? new Map<Send, Exchange>()).set(send, exchange))
   }
   return {
     of: uri => watchers.get(uri) ?? nobody,
@@ -65,7 +64,7 @@ export function updateKind(
       return {
         accepted: uris,
         start: () => {
-          for (const uri of uris) add(uri, send, exchange.caller)
+          for (const uri of uris) add(uri, send, exchange)
         },
         close: () => {
           for (const uri of uris) drop(uri, send)

@@ -25,7 +25,7 @@ function station(kind: ListenKind): { engine: Engine; subscriptions: Subscriptio
     clock: realClock,
     limits: serverLimits,
     offered: { tools: () => [], resources: () => [] },
-    subscribers: () => [],
+    subscribers: { of: () => [], isAdmitted: () => false },
   })
   subscriptions.kind(kind)
   const engine: Engine = new Engine({

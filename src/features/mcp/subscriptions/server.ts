@@ -5,10 +5,9 @@
 import type { Clock } from '../../../core/clock.ts'
 import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import type { Asker, Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
-import type { Caller } from '../../../jsonrpc/connection.ts'
-import type { Awaitable } from '../../../jsonrpc/message.ts'
+import { type Awaitable, isThenable } from '../../../jsonrpc/message.ts'
 import { promptsChanged } from '../prompts/messages.ts'
 import { resourcesChanged, resourceUpdated } from '../resources/messages.ts'
 import { toolsChanged } from '../tools/messages.ts'
@@ -28,10 +27,15 @@ export interface SubscriptionsOptions {
     readonly subscriptions: number
   }
   readonly offered: Offered
-  /** Who subscribed to a resource in its session. */
-  readonly subscribers: (uri: string) => Iterable<Conversation>
+  /** Who subscribed to a resource in its session, and whether a grant let one in, which ends it by itself. */
+  readonly subscribers: {
+    of(uri: string): Iterable<Conversation>
+    isAdmitted(conversation: Conversation, uri: string): boolean
+  }
   /** Whether a caller may hear of a resource. Default: each may. */
   readonly watchable?: (exchange: Exchange, uri: string) => Awaitable<boolean>
+  /** Whether one who was let in, by no grant, may hear of it now. Undefined: nobody need be asked about. */
+  readonly hears?: (uri: string) => ((asker: Asker) => Awaitable<boolean>) | undefined
   /** Told when the first begins to listen for a resource, and when the last has stopped. */
   readonly watched?: (uri: string, watched: boolean) => void
   /** Ends what is listened to when what let it in is over. */
@@ -67,19 +71,23 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
         if (list !== 'prompts') dialect[list](engine, conversation)
       } else if (notices(conversation.caller)) engine.notify(conversation, method, {})
     }
-    for (const [send, caller] of kinds[list].listeners) if (notices(caller)) send(method, {}, method.name)
+    for (const [send, { caller }] of kinds[list].listeners) if (notices(caller)) send(method, {}, method.name)
   }
   const tellUpdate = (engine: Engine, uri: string): void => {
-    // Who was let in before may not hear of it any more.
-    const shown = (caller: Caller): boolean => engine.shows?.(caller, 'resource', uri) !== false
-    for (const conversation of options.subscribers(uri))
-      if (hears(conversation) && shown(conversation.caller)) engine.notify(conversation, resourceUpdated, { uri })
+    const { subscribers, hears: asked } = options
+    const told = telling(engine, uri, asked?.(uri))
+    for (const conversation of subscribers.of(uri))
+      if (hears(conversation))
+        told(askerIn(conversation), subscribers.isAdmitted(conversation, uri), () =>
+          engine.notify(conversation, resourceUpdated, { uri }),
+        )
     if (engine.spoken.dialect !== undefined) {
       for (const conversation of hearers(engine))
-        if (conversation.peer?.revision.id === 's3' && shown(conversation.caller)) dialect.updated(engine, conversation, uri)
+        if (conversation.peer?.revision.id === 's3')
+          told(askerIn(conversation), false, () => dialect.updated(engine, conversation, uri))
     }
-    for (const [send, caller] of updates.of(uri))
-      if (shown(caller)) send(resourceUpdated, { uri }, `${resourceUpdated.name} ${uri}`)
+    for (const [send, exchange] of updates.of(uri))
+      told(exchange, exchange.admission !== undefined, () => send(resourceUpdated, { uri }, `${resourceUpdated.name} ${uri}`))
   }
   const pending = coalescing(options, () => anyone(options.engine(), listeners), tellList, tellUpdate)
   return {
@@ -96,6 +104,24 @@ export function subscriptionsServer(options: SubscriptionsOptions): Subscription
 
 function everybody(): boolean {
   return true
+}
+
+/** Who was let in before may not hear of it any more: by other rules, another token, or what the resource needs now. */
+function telling(engine: Engine, uri: string, may: ((asker: Asker) => Awaitable<boolean>) | undefined) {
+  return (asker: Asker, admitted: boolean, tell: () => void): void => {
+    if (engine.shows?.(asker.caller, 'resource', uri) === false) return
+    const yes = admitted || may === undefined || may(asker)
+    if (isThenable(yes))
+      yes.then(
+        heard => heard && tell(),
+        error => engine.trace('resource-not-told', error),
+      )
+    else if (yes) tell()
+  }
+}
+
+function askerIn(conversation: Conversation): Asker {
+  return { caller: conversation.caller, conversation, meta: undefined }
 }
 
 interface Pending {

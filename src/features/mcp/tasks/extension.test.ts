@@ -51,7 +51,7 @@ function serve(tools: Record<string, [TaskFacts | undefined, Work]>, clock = rea
     engine: () => engine,
     clock,
     limits: serverLimits,
-    subscribers: () => [],
+    subscribers: { of: () => [], isAdmitted: () => false },
     offered: { tools: () => [], resources: () => [] },
   })
   subscriptions.kind(tasks.listening)

@@ -1,5 +1,5 @@
 /** Lists that show each caller only what it may use. What is left of a page is nobody else's, and is kept by nobody. */
-import type { Exchange } from '../../../engine/exchange.ts'
+import type { Asker } from '../../../engine/exchange.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import { type Awaitable, isRecord } from '../../../jsonrpc/message.ts'
 import type { Scopes } from '../../mcp/authorization/messages.ts'
@@ -12,7 +12,7 @@ export interface ListedKind {
   scopes(name: string): Scopes
 }
 
-export type Hears = (exchange: Exchange, name: string, scopes: Scopes) => Awaitable<boolean>
+export type Hears = (asker: Asker, name: string, scopes: Scopes) => Awaitable<boolean>
 
 export function hidingLayer(lists: readonly ListedKind[], hears: Hears): Layer {
   const kinds = new Map(lists.map(kind => [kind.method, kind]))

@@ -24,7 +24,7 @@ export interface Rights {
   /** Throws where a caller that was let in would not be any more. */
   confirmStill(exchange: Exchange, aim: Aim): Promise<void>
   /** Whether the caller may hear of it. */
-  allows(exchange: Exchange, aim: Aim): Promise<boolean>
+  allows(asker: Asker, aim: Aim): Promise<boolean>
   /** Notes the session that a request presents, which counts as a use of it. */
   admit(exchange: Exchange): Promise<void>
   /** What a caller would be told of something that is no call. Uses nothing up. */
@@ -60,7 +60,7 @@ export function createRights(parts: PermissionsParts): Rights {
   return {
     sessions,
     confirmStill,
-    allows: async (exchange, aim) => (await judge(exchange, aim, {})).decision.kind === 'allow',
+    allows: async (asker, aim) => (await judge(asker, aim, {})).decision.kind === 'allow',
     admit: async exchange => {
       const owner = await ownerOf(exchange)
       const found = await sessions.find(owner, presentedIn(exchange.meta))

@@ -154,10 +154,10 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
   }
   const offered = (): boolean => granting || parts.offered()
   const ends = lazyEnds(parts)
-  const hears: Hears = (exchange, name, scopes) => {
+  const hears: Hears = (asker, name, scopes) => {
     if (scopes === undefined) return true
-    if (!granting && presentedIn(exchange.meta) === undefined) return permits(exchange.caller, scopes)
-    return rights().then(loaded => loaded.allows(exchange, { name, scopes, scopesFor: undefined }))
+    if (!granting && presentedIn(asker.meta) === undefined) return permits(asker.caller, scopes)
+    return rights().then(loaded => loaded.allows(asker, { name, scopes, scopesFor: undefined }))
   }
   const layers = [layer, late, opening, ...(parts.hide === true ? [hidingLayer(parts.lists, hears)] : [])]
   return {
