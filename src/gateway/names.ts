@@ -62,9 +62,9 @@ function schemesOf(servers: Iterable<string>): ReadonlyMap<string, string> {
   return new Map(words.map(([server, word]) => [server, counted.get(word) === 1 ? word : `${word}-${hashOf(server)}`]))
 }
 
-/** The address of one server's own that no list has, where another server may have one of the same. */
-export function prefixedUri(server: string, uri: string): string {
-  return `${scheme(server)}-${hashOf(`${server}\0${uri}`)}+${uri}`
+/** The address of one server's own that no list has, where another server may have one of the same. `mark`: what tells it from others. */
+export function prefixedUri(server: string, uri: string, mark = hashOf(`${server}\0${uri}`)): string {
+  return `${scheme(server)}-${mark}+${uri}`
 }
 
 function scheme(server: string): string {

@@ -2,6 +2,7 @@
 import { pause } from '../../client/patience.ts'
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
+import { Tally } from '../../core/tally.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Server } from '../../server/api.ts'
 import type { EventHandle } from '../../server/events.ts'
@@ -42,7 +43,7 @@ interface Told {
 
 /** Of one server. */
 const mostPerSecond = 50
-/** Different things that are being told, of all servers. */
+/** Different things of one server that are being told. */
 const mostTelling = 10_000
 
 const silent: UpstreamNews = {
@@ -72,6 +73,7 @@ class UpstreamEvents implements UpstreamNews {
   readonly #clock: Clock
   readonly #pace: Buckets
   readonly #telling = new Map<string, { again: boolean }>()
+  readonly #waiting = new Tally<string>()
   readonly #end = new AbortController()
 
   constructor(setting: NonNullable<TrustSettings['events']>, server: () => Server | undefined, parts: VoicesParts) {
@@ -121,11 +123,15 @@ class UpstreamEvents implements UpstreamNews {
       state.again = true
       return
     }
-    if (this.#telling.size >= mostTelling) return this.#failed(new Error(`Servers say more than can be told: ${clip(name)}`))
+    const { upstream } = told
+    if (this.#waiting.of(upstream) >= mostTelling)
+      return this.#failed(new Error(`A server says more than can be told: ${clip(name)}`))
     const made = { again: false }
     this.#telling.set(key, made)
+    this.#waiting.add(upstream, 1)
     void this.#tell(name, told).finally(() => {
       this.#telling.delete(key)
+      this.#waiting.add(upstream, -1)
       if (made.again && !this.#end.signal.aborted) this.#emit(name, told)
     })
   }
