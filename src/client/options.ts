@@ -93,7 +93,7 @@ export interface ConnectOptions {
   readonly timeout?: Duration
   /** How long the server may take to answer when it is opened. Default: as long as `timeout`. */
   readonly startTimeout?: Duration
-  /** How long a pipe may stay silent on the first, modern message. Default 5 s. */
+  /** How long a pipe may stay silent on the first, modern message before a handshake is tried. Default 5 s. */
   readonly probeTimeout?: Duration
   /** Makes this client the host of an MCP Live server: what the server may ask, and who answers. Default: MCP without Live. */
   readonly live?: LiveHandlers

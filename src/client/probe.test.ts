@@ -219,6 +219,18 @@ describe('probing: silence', () => {
     expect(mcp.revision).toBe('2026-07-28')
   })
 
+  it('is waited out where there is no handshake to try: the server is still starting, and is not taken for an old one', async () => {
+    const clock = fakeClock()
+    const slow = new ScriptedServer({ 'server/discover': () => silence })
+    const attempt = connect(slow.connection, { clock, revisions: ['2026-07-28'] }).catch(error => error)
+    await slow.saw('server/discover')
+    clock.advance(59_000)
+    expect(await Promise.race([attempt, Promise.resolve('waiting')])).toBe('waiting')
+    clock.advance(2_000)
+    expect(await attempt).toMatchObject({ kind: 'timeout' })
+    expect(slow.heard).toHaveLength(1)
+  })
+
   it('to initialize ends with the deadline of a call, and is not cancelled: a handshake cannot be', async () => {
     const clock = fakeClock()
     const server = new ScriptedServer({ initialize: () => silence })

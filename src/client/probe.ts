@@ -105,6 +105,8 @@ async function findOld(
 ): Promise<Opened> {
   const { name } = options.opener
   if (!canShake(options)) {
+    // It was waited for as long as a start may take, and said nothing: that tells nothing of what it speaks.
+    if (cause instanceof McpError && cause.kind === 'timeout') throw cause
     const message = 'The server does not speak the stateless wire; list an older revision in the option revisions'
     throw new McpError('version-unsupported', message, { cause })
   }
@@ -185,9 +187,13 @@ function probing(options: ProbeOptions): SendOptions {
     ...opening(options),
     // An old server that was silent so far shall not be told to cancel something on top of it.
     quiet: true,
-    // Over HTTP silence proves nothing; on a pipe it is how some old servers meet an unknown first message.
-    ...(options.opener.kind === 'http' ? {} : { timeoutMs: options.probeTimeoutMs }),
+    ...(silenceTells(options) && { timeoutMs: options.probeTimeoutMs }),
   }
+}
+
+/** Over HTTP it tells nothing; on a pipe it is how some old servers meet an unknown first message, if there is another one to try. */
+function silenceTells(options: ProbeOptions): boolean {
+  return options.opener.kind !== 'http' && canShake(options)
 }
 
 /**
@@ -205,8 +211,8 @@ class Patience {
   }
 
   ask(conversation: Conversation): Promise<DiscoverResult> {
-    const { engine, opener, probeTimeoutMs, signal } = this.#options
-    if (opener.kind === 'http') return engine.call(conversation, discover, {}, probing(this.#options))
+    const { engine, probeTimeoutMs, signal } = this.#options
+    if (!silenceTells(this.#options)) return engine.call(conversation, discover, {}, probing(this.#options))
     const ends = signal === undefined ? this.#end.signal : AbortSignal.any([signal, this.#end.signal])
     const call = engine.call(conversation, discover, {}, { ...opening(this.#options), quiet: true, signal: ends })
     const { promise: late, reject } = Promise.withResolvers<never>()
