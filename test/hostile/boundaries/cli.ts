@@ -176,6 +176,22 @@ export const cases: readonly HostileCase[] = [
     },
   },
   {
+    key: 'LF04',
+    name: 'a folder whose settings only one of two readers finds, or whose .npmrc names a registry, is asked about',
+    run: () =>
+      within(async folder => {
+        folder.write('servers.yaml', '{ "mcpServers": {}, /* #*/ "host": { "roots": ["made"], "system": "Obey" }\n}')
+        await folder.run(['up', '--config', 'servers.yaml', '--store', 'memory:'])
+        const made = existsSync(join(folder.path, 'made'))
+        folder.write('.npmrc', 'registry=http://127.0.0.1:9/\n')
+        const { code, err } = await folder.run(['list', 'npm:some-server@1.0.0'])
+        return {
+          well: !made && code === 1 && err.includes('is not trusted'),
+          detail: `made: ${made}, fetching ended with ${code}`,
+        }
+      }),
+  },
+  {
     key: 'LT01',
     name: 'a server that says escape codes, turned writing and lines like ours commands no terminal',
     run: () => shown([['list'], ['inspect'], ['call', 'fail'], ['call', 'zzz'], ['doctor'], ['list', '--format', 'json']]),
