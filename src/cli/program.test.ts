@@ -44,6 +44,9 @@ test('a mistyped verb or option is answered with the nearest', async () => {
   expect((await run(['call', 'x', '--jsn', '{}'])).err).toBe(
     "vivarium: Unknown option '--jsn'. Did you mean --json?\n  → vivarium call --help\n",
   )
+  expect((await run(['list', 'x', '--json'])).err).toBe(
+    "vivarium: Unknown option '--json'. Did you mean --format json?\n  → vivarium list --help\n",
+  )
   expect((await run(['help', 'cal'])).err).toBe("vivarium: There is no verb 'cal'. Did you mean call?\n  → vivarium --help\n")
   expect((await run(['serve'])).err).toContain("Missing required argument 'file'")
   expect((await run(['serve', 'x.ts', '--port', 'many'])).err).toBe('vivarium: --port: many is no port\n')

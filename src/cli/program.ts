@@ -202,6 +202,8 @@ function misspelt({ message }: CommanderError): string {
   const [first = '', ...more] = message.replace(/^error: /, '').split('\n')
   const hint = more.map(line => line.replace(/^\((.*)\)$/, '$1')).join(' ')
   const sentence = `${first.charAt(0).toUpperCase()}${first.slice(1)}`.replace(/^Unknown command/, 'There is no verb')
+  // What most programs call so, and here is one of two formats.
+  if (hint === '' && first === "unknown option '--json'") return `${sentence}. Did you mean --format json?`
   return hint === '' ? sentence : `${sentence.replace(/\.$/, '')}. ${hint}`
 }
 
