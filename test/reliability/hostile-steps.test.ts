@@ -135,8 +135,7 @@ describe.each(eras)('at %s', revision => {
     servers.push(server)
     const [one, two] = [await speak(server, revision, { capabilities }), await speak(server, revision, { capabilities })]
     await begin(one, 't')
-    for (const title of ['a', 'b'])
-      await one.ask('tools/call', { name: 'create', arguments: { title }, _meta: within('t') })
+    for (const title of ['a', 'b']) await one.ask('tools/call', { name: 'create', arguments: { title }, _meta: within('t') })
     const reports = await Promise.all([rollBack(one, 't'), rollBack(two, 't'), rollBack(one, 't')])
     expect(new Set(reports.map(({ status, steps_compensated }) => JSON.stringify([status, steps_compensated]))).size).toBe(1)
     expect(world.log).toEqual(['create T-1', 'create T-2', 'delete T-2', 'delete T-1'])
