@@ -36,7 +36,8 @@ export function authorizationServer({ needs, began, elsewhere }: AuthorizationOp
     stage: 'decide',
     methods: aimingMethods,
     concerns: aimed,
-    when: exchange => aimed(exchange) && !elsewhere(exchange),
+    // Cheap where nothing has scopes: every request is asked.
+    when: exchange => declared && aimed(exchange) && !elsewhere(exchange),
     run: (exchange, next) => {
       const scopes = needed(exchange)
       if (!permits(exchange.caller, scopes)) throw insufficient(scopes ?? [], exchange.caller)
@@ -55,9 +56,8 @@ export function authorizationServer({ needs, began, elsewhere }: AuthorizationOp
       began()
     },
     side: {
-      get layers() {
-        return declared ? [layer] : []
-      },
+      // Always there: a request may have been on its way, by the plan of then, before the first scopes were declared.
+      layers: [layer],
     },
   }
 }

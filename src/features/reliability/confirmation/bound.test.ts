@@ -89,6 +89,26 @@ describe.each(places)('a yes at %s on %s', (revision, kind) => {
     expect(ran).toEqual([])
   })
 
+  it('E6-2: is needed by a call that was on its way before the first tool asked for one', async () => {
+    const server: Server = world.serve(kind)
+    const wipe = server.tool('wipe', { input }, () => ran.push('wipe') && 'done')
+    const [entered, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    server.use(async (incoming, next) => {
+      if (incoming.method === 'tools/call') {
+        entered.resolve()
+        await gate.promise
+      }
+      return next(incoming)
+    })
+    const wire = await speak(server, revision, { capabilities: knows })
+    const answer = wire.ask('tools/call', call('wipe', 'a'))
+    await entered.promise
+    wipe.update({ confirm: true })
+    gate.resolve()
+    expect(codeOf(await answer)).toBe('CONFIRMATION_REQUIRED')
+    expect(ran).toEqual([])
+  })
+
   it('E6-4: by a token counts once, also where it is brought many times at once', async () => {
     const { server } = make(kind)
     const open = () => speak(server, revision, { capabilities: knows, principal: 'ann' })

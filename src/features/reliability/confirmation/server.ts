@@ -90,9 +90,8 @@ export function confirmationServer(parts: ConfirmationParts): ConfirmationServer
       parts.began()
     },
     side: {
-      get layers() {
-        return declared ? [layer, inside] : []
-      },
+      // Always there: a call may have been on its way, by the plan of then, before the first tool asked for this.
+      layers: [layer, inside],
       capabilities: revision => (declared ? declaration(revision, confirmationExtension) : {}),
     },
   }

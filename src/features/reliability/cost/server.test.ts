@@ -170,6 +170,26 @@ describe.each(places)('what calls cost at %s on %s', (revision, kind) => {
     expect(ran).toEqual(['scarce', 'scarce', 'scarce'])
   })
 
+  it('E3-4: a call that was on its way before the first tool had a quota counts for it', async () => {
+    const server = world.serve(kind)
+    const tool = server.tool('scarce', {}, () => done('scarce'))
+    const [entered, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    server.use(async (incoming, next) => {
+      if (incoming.method === 'tools/call') {
+        entered.resolve()
+        await gate.promise
+      }
+      return next(incoming)
+    })
+    const wire = await open(server)
+    const first = call(wire, 'scarce')
+    await entered.promise
+    tool.update({ quota: { calls: 1, per: '1d' } })
+    gate.resolve()
+    expect(textOf(await first)).toBe('scarce')
+    expect(code(await call(wire, 'scarce'))).toBe('QUOTA_EXHAUSTED')
+  })
+
   it('E3-4: of calls that come at once no more run than there is quota for', async () => {
     const server = shop(kind)
     server.tool('scarce', { quota: { calls: 2, per: '1d' } }, async () => {

@@ -70,13 +70,10 @@ export function costServer(parts: CostParts): CostServer {
   const told = (exchange: Exchange): boolean => counts(exchange) && declared(exchange.peer, operationalExtension) !== undefined
   const settling = layer('execute', exchange => meters.has(exchange), 'settled')
   const layers = [layer('decide', told, 'stamped'), layer('budget', counts, 'reserved'), settling]
-  const bounds = [layer('budget', hasBudget, 'reserved'), settling]
   return {
     side: {
-      // Where nothing costs anything, only a call that brings a budget is looked at.
-      get layers() {
-        return used ? layers : bounds
-      },
+      // All of them always: a call may have been on its way, by the plan of then, before the first tool said what it costs.
+      layers,
       capabilities: revision => (used ? declaration(revision, operationalExtension) : {}),
     },
     declare: (tool, facts) => {

@@ -70,9 +70,8 @@ export function mediaServer(parts: MediaParts): MediaServer {
       parts.began()
     },
     side: {
-      get layers() {
-        return began ? layers : []
-      },
+      // Always there: a call may have been on its way, by the plan of then, before the first tool said what it takes.
+      layers,
       capabilities: revision => (began ? declaration(revision, mediaExtension) : {}),
     },
   }

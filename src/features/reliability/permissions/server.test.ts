@@ -103,6 +103,30 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     expect(await server.permissions.sessions()).toHaveLength(16)
   })
 
+  it.each([true, false])(
+    'E4-3: a call that was on its way before the first scopes were declared needs them (grants: %s)',
+    async grants => {
+      const server = world.serve(kind, grants ? { permissions: all } : {})
+      const tool = server.tool('wipe', {}, () => ran.push('wipe') && 'wiped')
+      const [entered, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      server.use(async (incoming, next) => {
+        if (incoming.method === 'tools/call') {
+          entered.resolve()
+          await gate.promise
+        }
+        return next(incoming)
+      })
+      const wire = await speak(server, revision, { ...knows, principal: 'ann', scopes: [] })
+      const answer = wire.ask('tools/call', { name: 'wipe' })
+      await entered.promise
+      tool.update({ scopes: ['tickets:admin'] })
+      gate.resolve()
+      const refused = await answer
+      expect(JSON.stringify(refused)).toContain('SCOPE_INSUFFICIENT')
+      expect(ran).toEqual([])
+    },
+  )
+
   it('E4-3: a peer that knows nothing of this is refused in words', async () => {
     const wire = await speak(tracker(kind), revision)
     expect(textOf(await wire.ask('tools/call', call('write')))).toContain('tickets:write')

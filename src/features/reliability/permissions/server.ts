@@ -115,8 +115,9 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
     return target === undefined ? undefined : parts.guarded(target)
   }
   const aimed = (exchange: Exchange): boolean => aimOf(exchange) !== undefined
+  const offered = (): boolean => granting || parts.offered()
   const decides = (exchange: Exchange): boolean => {
-    const aim = aimOf(exchange)
+    const aim = offered() ? aimOf(exchange) : undefined
     if (aim === undefined) return false
     return granting || aim.scopesFor !== undefined || presentedIn(exchange.meta) !== undefined
   }
@@ -146,20 +147,21 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
     stage: 'decide',
     methods: [listen.name, beginTransaction.name, 'tools/call'],
     marked: true,
-    when: exchange => presentedIn(exchange.meta) !== undefined && opens(exchange),
+    when: exchange => presentedIn(exchange.meta) !== undefined && offered() && opens(exchange),
     run: async (exchange, next) => {
       if (exchange.admission === undefined) await (await rights()).admit(exchange)
       return next()
     },
   }
-  const offered = (): boolean => granting || parts.offered()
   const ends = lazyEnds(parts)
   const hears: Hears = (asker, name, scopes) => {
     if (scopes === undefined) return true
     if (!granting && presentedIn(asker.meta) === undefined) return permits(asker.caller, scopes)
     return rights().then(loaded => loaded.allows(asker, { name, scopes, scopesFor: undefined }))
   }
-  const layers = [layer, late, opening, ...(parts.hide === true ? [hidingLayer(parts.lists, hears)] : [])]
+  // Those that let in are always there: a request may have been on its way, by the plan of then, before the first scopes were declared.
+  const guards = [layer, late, opening]
+  const layers = parts.hide === true ? [...guards, hidingLayer(parts.lists, hears)] : guards
   return {
     decides,
     rights,
@@ -172,7 +174,7 @@ export function permissionsServer(parts: PermissionsParts): PermissionsServer {
         [negotiatePermissions, { offered, execute: async (exchange: Exchange) => (await rights()).negotiate(exchange) }],
       ],
       get layers() {
-        return offered() ? layers : []
+        return offered() ? layers : guards
       },
       capabilities: revision => (offered() ? declaration(revision, permissionsExtension) : {}),
     },
