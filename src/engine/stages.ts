@@ -116,27 +116,47 @@ export function closed(exchange: Exchange, result: unknown): Awaitable<unknown> 
   return closing(result)
 }
 
+interface Link {
+  readonly when?: Layer['when']
+  run(exchange: Exchange, next: Next): Awaitable<unknown>
+}
+
 function wrap(handler: Handler, layers: readonly Layer[]): Runner {
+  const links = linksOf(handler, layers)
+  const execute = whole(handler)
+  // Links that have nothing to do are passed over in one loop: guards are always there, and most of them sleep.
+  const from = (exchange: Exchange, start: number): Awaitable<unknown> => {
+    for (let at = start; at < links.length; at++) {
+      const link = links[at] as Link
+      if (link.when?.(exchange) !== false) return link.run(exchange, () => from(exchange, at + 1))
+    }
+    return execute(exchange)
+  }
+  return exchange => from(exchange, 0)
+}
+
+function linksOf(handler: Handler, layers: readonly Layer[]): readonly Link[] {
   const { resolve, validate } = handler
-  const chain: ((exchange: Exchange, next: Next) => Awaitable<unknown>)[] = []
+  const links: Link[] = []
   for (const stage of stages) {
     // A handler's own part comes first at its stage: layers there may rely on it.
     if (stage === 'resolve' && resolve !== undefined) {
-      chain.push((exchange, next) => {
-        resolve.call(handler, exchange)
-        return next()
+      links.push({
+        run: (exchange, next) => {
+          resolve.call(handler, exchange)
+          return next()
+        },
       })
     }
     if (stage === 'validate' && validate !== undefined) {
-      chain.push((exchange, next) => {
-        const checked = validate.call(handler, exchange)
-        return isThenable(checked) ? checked.then(next) : next()
+      links.push({
+        run: (exchange, next) => {
+          const checked = validate.call(handler, exchange)
+          return isThenable(checked) ? checked.then(next) : next()
+        },
       })
     }
-    for (const layer of layers) {
-      if (layer.stage === stage)
-        chain.push((exchange, next) => (layer.when?.(exchange) === false ? next() : layer.run(exchange, next)))
-    }
+    links.push(...layers.filter(layer => layer.stage === stage))
   }
-  return chain.reduceRight<Runner>((inner, link) => exchange => link(exchange, () => inner(exchange)), whole(handler))
+  return links
 }

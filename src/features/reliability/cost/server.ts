@@ -58,7 +58,8 @@ export function costServer(parts: CostParts): CostServer {
     loading ??= import('./pay.ts')
     return loading
   }
-  const counts = (exchange: Exchange): boolean => !exchange.unwinds && (isCounted(parts, exchange) || hasBudget(exchange))
+  const counts = (exchange: Exchange): boolean =>
+    !exchange.unwinds && ((used && isCounted(parts, exchange)) || hasBudget(exchange))
   const layer = (stage: Layer['stage'], when: Layer['when'], work: 'reserved' | 'settled' | 'stamped'): Layer => ({
     stage,
     methods: [callTool.name],
@@ -68,7 +69,7 @@ export function costServer(parts: CostParts): CostServer {
     run: async (exchange, next) => (await load())[work](parts, meters, exchange, next),
   })
   const told = (exchange: Exchange): boolean => counts(exchange) && declared(exchange.peer, operationalExtension) !== undefined
-  const settling = layer('execute', exchange => meters.has(exchange), 'settled')
+  const settling = layer('execute', exchange => (used || hasBudget(exchange)) && meters.has(exchange), 'settled')
   const layers = [layer('decide', told, 'stamped'), layer('budget', counts, 'reserved'), settling]
   return {
     side: {

@@ -39,7 +39,7 @@ export function mediaServer(parts: MediaParts): MediaServer {
   const works = () => import('./inspect.ts')
   const toolOf = ({ params }: Exchange): MediaTool | undefined => parts.tool(params['name'] as string)
   const concerns = ({ params }: Exchange): boolean => parts.declares(params['name'] as string)
-  const common = { methods: [callTool.name], concerns, when: concerns }
+  const common = { methods: [callTool.name], concerns, when: (exchange: Exchange) => began && concerns(exchange) }
   const layers: readonly Layer[] = [
     {
       ...common,
