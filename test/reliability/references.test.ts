@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/index.ts'
 import { openStore } from '../../src/stores/index.ts'
 import { storesUnderTest } from '../stores-under-test.ts'
+import { killProcess } from './other-process.ts'
 import { type Source, sourceOf } from './reference-source.ts'
 
 const script = join(import.meta.dirname, 'reference-process.ts')
@@ -41,7 +42,7 @@ async function world(kind: 'sqlite' | 'postgres', era: '2025-11-25' | '2026-07-2
   const kill = async (client: Client): Promise<void> => {
     const { text } = await client.callTool('pid')
     while (!(await halves()).some(({ size }) => size >= 8 * MiB)) await wait(20)
-    process.kill(Number(text), 'SIGKILL')
+    killProcess(text)
   }
   const half = (): string[] => readdirSync(join(folder, 'blobs', 'incoming'))
   return { source, start, kill, halves, half, digest: (source.reference.checksum as { value: string }).value }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -8,6 +8,7 @@ import { type Client, connect, type SagaReport, saga } from '../../src/client/in
 import type { RevisionId } from '../../src/revisions/index.ts'
 import { openStore } from '../../src/stores/index.ts'
 import { startPostgres, type TestPostgres } from '../real-postgres.ts'
+import { killProcess, writtenLines } from './other-process.ts'
 import { things } from './saga-process.ts'
 
 const tracker = join(import.meta.dirname, 'tracker-process.ts')
@@ -27,17 +28,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Lines of a file that others write. */
+/** What processes have written that they did. */
 function effectsIn(file: string) {
-  const lines = (): string[] => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [])
-  const line = async (start: string): Promise<string> => {
-    for (;;) {
-      const found = lines().find(each => each.startsWith(start))
-      if (found !== undefined) return found
-      await wait(10)
-    }
-  }
-  return { lines, line, pidOf: async (start: string) => Number((await line(start)).split(' ').at(-1)) }
+  const { lines, line: next } = writtenLines(file)
+  const line = (start: string): Promise<string> => next(each => each.startsWith(start))
+  return { lines, line, pidOf: async (start: string) => (await line(start)).split(' ').at(-1) ?? '' }
 }
 
 let worlds = 0
@@ -59,7 +54,7 @@ describe.each<RevisionId>(['2025-11-25', '2026-07-28'])('two processes on one Po
     const lost = tx.rollback().catch(() => 'lost')
     const pid = await pidOf('hang 2')
     const killed = Date.now()
-    process.kill(pid, 'SIGKILL')
+    killProcess(pid)
     expect(await lost).toBe('lost')
     await line('unmake 1')
     told('rolled back', killed)
@@ -76,7 +71,7 @@ describe.each<RevisionId>(['2025-11-25', '2026-07-28'])('two processes on one Po
     const child = spawn(process.execPath, [quiet, sagas, url, file, revision], { stdio: ['ignore', 'inherit', 'inherit'] })
     onTestFinished(() => void child.kill('SIGKILL'))
     const pid = await pidOf('ready')
-    expect(pid).toBe(child.pid)
+    expect(pid).toBe(String(child.pid))
     const store = await openStore(url)
     const clients = { one: await things('one', file, revision), two: await things('two', file, revision) }
     expect(await saga.resume({ store, clients })).toEqual([])

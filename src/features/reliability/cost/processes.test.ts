@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { killProcess, writtenLines } from '../../../../test/reliability/other-process.ts'
 import { sharedPostgres } from '../../../../test/shared-postgres.ts'
 import { eras } from '../../../../test/spec/consent.ts'
 import { type Client, connect } from '../../../client/index.ts'
@@ -20,16 +20,13 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 let worlds = 0
 
 /** Two processes on one database. */
-async function two(revision: RevisionId): Promise<{ one: Client; other: Client; hanging: () => Promise<number> }> {
+async function two(revision: RevisionId): Promise<{ one: Client; other: Client; hanging: () => Promise<string> }> {
   const schema = `priced_${++worlds}`
   const file = join(folder, schema)
   const args = ['--disable-warning=ExperimentalWarning', script, `${postgres}?schema=${schema}`, file]
   const start = (): Promise<Client> => connect({ command: process.execPath, args }, { revisions: [revision], retry: false })
   const [one, other] = await Promise.all([start(), start()])
-  const hanging = async (): Promise<number> => {
-    while (!existsSync(file)) await wait(5)
-    return Number(readFileSync(file, 'utf8').trim())
-  }
+  const hanging = (): Promise<string> => writtenLines(file).line(() => true)
   return { one, other, hanging }
 }
 
@@ -49,7 +46,7 @@ describe.each(eras)('two processes on one Postgres at %s', revision => {
     const lost = one.callTool('hang').catch(() => 'lost')
     const pid = await hanging()
     expect((await other.callTool('large')).problem?.code).toBe('QUOTA_EXHAUSTED')
-    process.kill(pid, 'SIGKILL')
+    killProcess(pid)
     expect(await lost).toBe('lost')
     await expect.poll(async () => (await other.callTool('large')).isError, { timeout: 20_000, interval: 250 }).toBe(false)
     await Promise.all([one.close(), other.close()])

@@ -1,9 +1,9 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { revisions } from '../../../../test/reliability/keyed-world.ts'
+import { killProcess, writtenLines } from '../../../../test/reliability/other-process.ts'
 import { sharedPostgres } from '../../../../test/shared-postgres.ts'
 import { type Client, connect } from '../../../client/index.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
@@ -31,14 +31,8 @@ async function two(revision: RevisionId) {
       },
       { revisions: [revision], retry: false },
     )
-  const effects = (): string[] => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [])
-  const began = async (count: number): Promise<string> => {
-    for (;;) {
-      const pid = effects()[count - 1]
-      if (pid !== undefined) return pid
-      await wait(5)
-    }
-  }
+  const { lines: effects, line } = writtenLines(file)
+  const began = (count: number): Promise<string> => line((_, index) => index === count - 1)
   const clients = await Promise.all([start(), start()])
   const close = (): Promise<unknown> => Promise.all(clients.map(client => client.close()))
   return { one: clients[0] as Client, two: clients[1] as Client, effects, began, close }
@@ -71,7 +65,7 @@ describe.each(revisions)('two processes on one Postgres at %s', revision => {
       one.callTool('hang', {}, { idempotencyKey: 'a' }).catch(() => 'lost'),
       one.callTool('again', {}, { idempotencyKey: 'b', meta: { 'example.com/hang': true } }).catch(() => 'lost'),
     ]
-    process.kill(Number(await began(2)), 'SIGKILL')
+    killProcess(await began(2))
     expect(await Promise.all(lost)).toEqual(['lost', 'lost'])
     const [unknown, again] = await Promise.all([
       other.callTool('hang', {}, { idempotencyKey: 'a' }),
