@@ -33,6 +33,7 @@ async function ask(
     arguments: args,
     about: book.get(name)?.tool._meta,
     signal: options.signal,
+    agreed: options.confirmed === true,
     send: meta =>
       callToolOn(caller, name, args, meta === undefined ? options : { ...options, meta: { ...options.meta, ...meta } }),
   })

@@ -38,6 +38,8 @@ export interface CallToolOptions<S extends Schema = Schema> extends RequestOptio
   readonly idempotencyKey?: string
   /** The most that it may cost: units, and with `{ units, time }` how long the server may take. What nobody can estimate is not free. */
   readonly budget?: CallBudget
+  /** The user has agreed to this very call: the first question about it to `onConfirm` is not asked. */
+  readonly confirmed?: boolean
   /** What it is for, in a sentence. Sent only to servers that may hear it (the option `intent` of connect). */
   readonly intent?: string
   /** The call is not made; the server only says what it would suggest for the `intent`. */

@@ -16,7 +16,6 @@ import type { Frame } from './frame.ts'
 import { askedOf } from './inbox/acceptance.ts'
 import type { AcceptOptions, Inbox } from './inbox/options.ts'
 import type { Loop } from './loop/loop.ts'
-import type { AgreedCalls } from './policy/agreed-calls.ts'
 import { digestOf } from './policy/bound.ts'
 import { elevate } from './policy/elevate.ts'
 import type { Policy } from './policy/policy.ts'
@@ -38,8 +37,6 @@ export interface ConnectingParts extends Reviewing {
   /** Notes that a server can bring about as often as it likes. */
   readonly summedNotes: SummedNotes
   readonly onApproval: OnApproval | undefined
-  /** What the user has just agreed to. */
-  readonly agreed: AgreedCalls
   /** Events of servers that are subscribed to. */
   readonly events: ServerEvents
   /** What is said in channels to nobody in particular; undefined where that wakes the model, too. */
@@ -185,10 +182,9 @@ function unaddressed({ channel }: PushEvent): Why {
 }
 
 /** A tool that wants the user's yes gets it from whoever approves everything else. */
-function confirmBy({ frame, agreed }: ConnectingParts, onApproval: OnApproval, server: string): OnConfirm {
+function confirmBy({ frame }: ConnectingParts, onApproval: OnApproval, server: string): OnConfirm {
   return async ({ message, tool, arguments: payload, risk }, { signal }) => {
     const asked = { kind: 'tool', server, tool, payload } as const
-    if (agreed.take(asked)) return true
     const answer = await onApproval(
       {
         text: confirmationQuestion(asked, message, risk),

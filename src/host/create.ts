@@ -14,7 +14,6 @@ import { createInbox } from './inbox/inbox.ts'
 import { createLoop } from './loop/loop.ts'
 import { modelFromEnvironment } from './models/environment.ts'
 import type { HostOptions } from './options.ts'
-import { AgreedCalls } from './policy/agreed-calls.ts'
 import type { PolicyDecision } from './policy/decision.ts'
 import { createPolicy, type Policy } from './policy/policy.ts'
 import { recorded, recorderFor } from './recorder/recorded-loop.ts'
@@ -93,7 +92,6 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     isConfigured: server => frame.servers.entry(server) !== undefined,
     onDiagnostic: (server, why, note) => void audit.note({ server, kind: 'inbox', ...note, why }),
   })
-  const agreed = new AgreedCalls()
   const recorder = recorderFor(record, clock)
   const loop = createLoop({
     ...rest,
@@ -105,7 +103,6 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     state,
     budgets,
     audit,
-    agreed,
     onVisit: (server, inferenceId) => inbox.visits(server, inferenceId),
   })
   const events = new ServerEvents({
@@ -150,7 +147,6 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     recorder,
     summedNotes,
     onApproval,
-    agreed,
     events,
     ambient,
     answers,

@@ -20,6 +20,10 @@ describe('what allows a folder', () => {
     '/data/x\\..\\..\\etc',
     ['/data/a', '/etc'],
     { deep: ['/data/a', { er: '/data/../etc' }] },
+    { '/etc/passwd': '/data/a' },
+    [{ '/data/a': { '/data/../etc': '/data/b' } }],
+    // Whose members have names of their own is spoken of by them: path.from.
+    { from: '/data/a' },
     [],
     {},
     null,
@@ -28,7 +32,7 @@ describe('what allows a folder', () => {
     expect(allows('/data/*', value)).toBe(false)
   })
 
-  it.each(['/data/a', '/data/a/../b', '/data/./a', '/data/50%', '/data/a..b', ['/data/a', '/data/b'], { from: '/data/a' }])(
+  it.each(['/data/a', '/data/a/../b', '/data/./a', '/data/50%', '/data/a..b', ['/data/a', '/data/b'], { '/data/a': '/data/b' }])(
     'allows %j',
     value => {
       expect(allows('/data/*', value)).toBe(true)
@@ -60,6 +64,8 @@ describe('what refuses', () => {
     '/%65tc/passwd',
     ['/data/a', ['/etc/x']],
     { name: 'x', at: ['/etc/x'] },
+    { '/etc/passwd': 'root::0:0' },
+    { '/data/a': [{ '/data/../etc/passwd': 1 }] },
   ])('finds %j', value => {
     expect(refuses('/etc/*', value)).toBe(true)
   })
@@ -70,6 +76,23 @@ describe('what refuses', () => {
     expect(fitsArguments(rule, { entities: [[{ name: ['good', 'evil1'] }]] }, false)).toBe(true)
     expect(fitsArguments(rule, { entities: [{ name: 'good' }] }, false)).toBe(false)
     expect(fitsArguments([[['entities'], ['*evil*']]], { entities: [{ name: 'an evil one' }] }, false)).toBe(true)
+  })
+
+  it('names of members on the way are those of the rule, and not looked at', () => {
+    const rule = [[['path', 'from'], ['/data/*']]] as const
+    expect(fitsArguments(rule, { path: { from: '/data/a', to: '/etc' } }, true)).toBe(true)
+    expect(
+      fitsArguments(
+        [
+          [
+            ['path', 'from'],
+            ['from', 'path'],
+          ],
+        ],
+        { path: { from: '/data/a' } },
+        false,
+      ),
+    ).toBe(false)
   })
 
   it('is about what is there, whatever it is, and not about what is not', () => {

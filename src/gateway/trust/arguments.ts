@@ -17,7 +17,10 @@ export function fitsArguments(rules: readonly ArgumentRule[], given: unknown, al
   })
 }
 
-/** All texts at a path and below it. A list on the way stands for each of its members. */
+/**
+ * All texts at a path and below it, names of members too: where an object is a map, they are the caller's words. A list on the way
+ * stands for each of its members.
+ */
 function collect(value: unknown, path: readonly string[], at: number, found: string[]): void {
   const name = path[at]
   if (Array.isArray(value)) {
@@ -26,9 +29,12 @@ function collect(value: unknown, path: readonly string[], at: number, found: str
   } else if (name !== undefined) {
     if (isRecord(value) && Object.hasOwn(value, name)) collect(value[name], path, at + 1, found)
   } else if (isRecord(value)) {
-    const members = Object.values(value)
+    const members = Object.entries(value)
     // Nothing within it, but it is there.
     if (members.length === 0) found.push('')
-    for (const member of members) collect(member, path, at, found)
+    for (const [key, member] of members) {
+      found.push(key)
+      collect(member, path, at, found)
+    }
   } else if (value !== undefined) found.push(String(value))
 }

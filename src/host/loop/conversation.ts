@@ -290,7 +290,7 @@ export class Conversation {
 
   async #undoNow(record: TurnRecord): Promise<UndoReport> {
     const log = await this.#open()
-    const { clock, policy, state, audit, limits, agreed } = this.#parts
+    const { clock, policy, state, audit, limits } = this.#parts
     const again = record.undone
     const concerned = again ? log.turns.filter(hasLeft) : log.chain
     const turns = concerned.filter(({ seq }) => seq >= record.seq).toReversed()
@@ -299,7 +299,7 @@ export class Conversation {
     const steps: UndoStep[] = []
     for (const turn of turns) {
       const later = again ? log.chain.filter(({ seq }) => seq > turn.seq) : []
-      const parts = { clock, servers, policy, state, audit, limits, agreed, conversation: this.id, later, keep }
+      const parts = { clock, servers, policy, state, audit, limits, conversation: this.id, later, keep }
       steps.push(...(await undoTurn(parts, turn)))
     }
     if (again) return undoReport([], steps)

@@ -2,7 +2,6 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Store } from '../../stores/store.ts'
 import type { Model } from '../models/model.ts'
-import type { AgreedCalls } from '../policy/agreed-calls.ts'
 import type { Attachment } from './attach.ts'
 import type { HookParts } from './hook-run.ts'
 import type { LoopLimits } from './limits.ts'
@@ -27,8 +26,6 @@ export interface LoopParts {
   readonly policy: LoopPolicy
   readonly state: LoopState
   readonly budgets: LoopBudgets
-  /** What the user has just agreed to, where a tool may ask for the same once more. */
-  readonly agreed?: AgreedCalls | undefined
   readonly audit: LoopAudit
   readonly limits: LoopLimits
   readonly hooks: HookParts

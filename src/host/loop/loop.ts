@@ -3,7 +3,6 @@ import { type Clock, realClock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import type { Store } from '../../stores/store.ts'
 import type { Model } from '../models/model.ts'
-import type { AgreedCalls } from '../policy/agreed-calls.ts'
 import { type Answers, type AnswersOptions, createAnswers } from './answers/answers.ts'
 import { createBreaker } from './breaker.ts'
 import { Conversation } from './conversation.ts'
@@ -29,7 +28,6 @@ export interface LoopOptions extends AnswersOptions {
   readonly policy: LoopPolicy
   readonly state: LoopState
   readonly budgets: LoopBudgets
-  readonly agreed?: AgreedCalls
   readonly audit: LoopAudit
   /** By the name of the server. */
   readonly hooks?: Readonly<Record<string, ServerHooks>>
@@ -111,7 +109,6 @@ function partsOf(options: LoopOptions): LoopParts {
     policy,
     state: options.state,
     budgets: options.budgets,
-    agreed: options.agreed,
     audit,
     limits,
     hooks: { clock, limits, settings, policy, audit, breaker: createBreaker(clock), onVisit: options.onVisit },

@@ -6,7 +6,6 @@ import type { Clock } from '../../core/clock.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { AgreedCalls } from '../policy/agreed-calls.ts'
 import type { LoopLimits } from './limits.ts'
 import { permission, whyOf } from './permit.ts'
 import type { LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
@@ -23,7 +22,6 @@ export interface UndoParts {
   readonly audit: LoopAudit
   readonly limits: LoopLimits
   readonly conversation: string
-  readonly agreed?: AgreedCalls | undefined
   /** Turns that came after the undone one and count: nothing of theirs is taken back with it. */
   readonly later: readonly TurnRecord[]
   /** Keeps each step, so that an undo that is cut off does nothing twice. */
@@ -139,13 +137,12 @@ async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall,
   const asked = { kind: 'tool', server, tool: way.tool, payload: way.parameters, ...turnFacts } as const
   const given = await permission(parts.policy, asked)
   if (given.why !== undefined) return { outcome: 'stays', why: given.why }
-  // Who has agreed to this call a moment ago is not asked by the tool once more.
-  const forget = given.asked ? parts.agreed?.add({ server, tool: way.tool, payload: way.parameters }) : undefined
   try {
     const result = await client.callTool(way.tool, way.parameters, {
       idempotencyKey: undoKey(turn, call),
       conversation: parts.conversation,
       timeout: parts.limits.callMs,
+      confirmed: given.asked,
     })
     if (!result.isError) return { outcome: 'undone', by: 'compensation' }
     return {
@@ -154,8 +151,6 @@ async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall,
     }
   } catch (error) {
     return { outcome: 'stays', why: whyOf(classify(error), 'undo.compensation') }
-  } finally {
-    forget?.()
   }
 }
 

@@ -103,6 +103,35 @@ describe.each(eras)('a client at %s', revision => {
     await mcp.close()
   })
 
+  it('a call to which the user has agreed is not asked about once more, while the same call beside it is', async () => {
+    const asked: string[] = []
+    const { mcp } = await host(tracker(), revision, { onConfirm: ({ message }) => asked.push(message) > 9 })
+    const [agreed, other] = await Promise.allSettled([
+      mcp.callTool('delete_ticket', { id: 'T-1' }, { confirmed: true }),
+      mcp.callTool('delete_ticket', { id: 'T-1' }),
+    ])
+    expect(agreed).toMatchObject({ value: { text: 'deleted' } })
+    expect(other).toMatchObject({ reason: { code: 'CONFIRMATION_DECLINED' } })
+    expect([asked, ran]).toEqual([['tracker: delete_ticket. Delete T-1?'], [{ id: 'T-1' }]])
+    await mcp.close()
+  })
+
+  it('a yes given before the call answers one question, not what the server asks next', async () => {
+    const server = world.serve('memory')
+    const tool = server.tool('wipe', { confirm: { message: 'Wipe the cache?' } }, () => ran.push('wipe') && 'wiped')
+    const asked: string[] = []
+    const mcp = await connectInMemory(server, {
+      revision,
+      onConfirm: ({ message }) => asked.push(message) > 9,
+      onFrame: ({ way, text }) => {
+        if (way === 'out' && text.includes('"tools/call"')) tool.update({ confirm: { message: 'Wipe all?' } })
+      },
+    })
+    await expect(mcp.callTool('wipe', {}, { confirmed: true })).rejects.toMatchObject({ code: 'CONFIRMATION_DECLINED' })
+    expect([asked, ran]).toEqual([['tracker: wipe. Wipe all?'], []])
+    await mcp.close()
+  })
+
   it('E6-1: with onElicit alone the server asks, and its no is an answer', async () => {
     const { mcp } = await host(tracker(), revision, { onElicit: () => ({ action: 'decline' }) })
     expect(await mcp.callTool('delete_ticket', { id: 'T-1' })).toMatchObject({ isError: true })

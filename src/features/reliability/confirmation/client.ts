@@ -37,6 +37,8 @@ export interface ConfirmedCall<R> {
   /** The `_meta` of the tool, as it was listed. */
   readonly about: unknown
   readonly signal: AbortSignal | undefined
+  /** The user has agreed to this call before: one question about it is answered by that. */
+  readonly agreed: boolean
   /** Makes the call, with this beside what it carries anyway. */
   readonly send: (meta: Params | undefined) => Promise<R>
 }
@@ -60,10 +62,6 @@ export interface ConfirmationClientOptions {
 export function confirmationClient({ onConfirm, elicits }: ConfirmationClientOptions): ConfirmationClient {
   /** What the user said yes to and the server may still ask. */
   const agreed = new Set<{ readonly message: string }>()
-  const confirm = async (question: ConfirmQuestion, signal: AbortSignal | undefined): Promise<void> => {
-    if (onConfirm === undefined) throw unconfirmed(question.tool)
-    if ((await onConfirm(question, { signal })) !== true) throw refused(question.tool)
-  }
   return {
     asks: server => declared(server, confirmationExtension) !== undefined,
     call: async call => {
@@ -71,10 +69,16 @@ export function confirmationClient({ onConfirm, elicits }: ConfirmationClientOpt
       if (about === undefined && onConfirm === undefined) return call.send(undefined)
       if (about !== undefined && onConfirm === undefined && !elicits) throw unconfirmed(call.tool)
       const known = { tool: call.tool, arguments: call.arguments }
+      let isAgreed = call.agreed
+      const confirm = async (question: Pick<ConfirmQuestion, 'message' | 'risk'>): Promise<void> => {
+        if (onConfirm === undefined) throw unconfirmed(call.tool)
+        if (!isAgreed && (await onConfirm({ ...known, ...question }, { signal: call.signal })) !== true) throw refused(call.tool)
+        isAgreed = false
+      }
       let yes: { readonly message: string } | undefined
       if (about !== undefined && onConfirm !== undefined) {
         const message = confirmationText(call.server, call.tool, about.confirmation_message, call.arguments)
-        await confirm({ ...known, message, risk: about.risk_level }, call.signal)
+        await confirm({ message, risk: about.risk_level })
         yes = { message }
         agreed.add(yes)
       }
@@ -86,7 +90,7 @@ export function confirmationClient({ onConfirm, elicits }: ConfirmationClientOpt
         const names = confirmationText(call.server, call.tool, '', {})
         // Whatever the server wants to be asked, the user learns whose tool it is about.
         const asked = text.startsWith(names) ? text : `${names}${text}`
-        if (asked !== yes?.message) await confirm({ ...known, message: asked, risk }, call.signal)
+        if (asked !== yes?.message) await confirm({ message: asked, risk })
         const confirmed: WireConfirmed = { confirmation_token: token, user_confirmed: true }
         return await call.send({ [confirmationExtension]: confirmed })
       } finally {
