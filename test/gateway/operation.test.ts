@@ -5,6 +5,7 @@ import { connect } from '../../src/client/connect.ts'
 import type { GatewayNotice } from '../../src/gateway/ops/notices.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import { type Store, StoreError } from '../../src/stores/store.ts'
+import { fakeClock } from '../../src/testing/clock.ts'
 import { clientOf, gatewayBefore, toolNames, upstreamOf } from './world.ts'
 
 /** A store that can be taken away. */
@@ -175,5 +176,35 @@ test('at its end calls that are under way may end; what does not in time is told
   resolve()
   expect((await quick).text).toBe('done')
   expect(await slow).toMatchObject({ isError: true, text: expect.stringContaining('was lost during the call') })
+  await closing
+})
+
+test('at its end nobody waits for calls that were given up, which a server may still ask about', async () => {
+  const bank = upstreamOf()
+  const began = Promise.withResolvers<void>()
+  bank.server.tool('slow', {}, () => {
+    began.resolve()
+    return new Promise(() => {})
+  })
+  const clock = fakeClock()
+  const gateway = await gatewayBefore({ bank }, { clock })
+  const { url } = await gateway.listen()
+  const client = await connect(url)
+  const call = new AbortController()
+  const slow = client.callTool('slow', {}, { signal: call.signal })
+  await began.promise
+  call.abort()
+  await expect(slow).rejects.toThrow()
+  await client.close()
+  let closed = false
+  const closing = gateway.close().then(() => {
+    closed = true
+  })
+  // Questions of such calls are waited for 5 s, and so long the gateway would wait for its calls to end.
+  for (let passedMs = 0; !closed && passedMs < 4_900; passedMs++) {
+    clock.advance(1)
+    await sleep(1)
+  }
+  expect(closed).toBe(true)
   await closing
 })

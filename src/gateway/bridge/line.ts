@@ -79,7 +79,8 @@ export class Line {
 
   /** Somebody waits for an answer. */
   get busy(): boolean {
-    return this.#flights.size > 0
+    for (const flight of this.#flights.values()) if (!this.#given.has(flight)) return true
+    return false
   }
 
   /** A call is to be made. Undefined: at once. Rejects where there is no place for it, or its turn does not come. */
