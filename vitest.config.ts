@@ -36,9 +36,9 @@ function project(test: TestProjectInlineConfiguration['test']): TestProjectInlin
       pool: 'forks',
       maxWorkers,
       // A test that waits for what never comes fails late; one on a busy machine must not fail at all.
-      testTimeout: 30_000,
-      hookTimeout: 60_000,
-      expect: { poll: { timeout: 20_000 } },
+      testTimeout: 60_000,
+      hookTimeout: 120_000,
+      expect: { poll: { timeout: 40_000 } },
       setupFiles: ['test/oracle/setup.ts', 'test/log-lines/setup.ts'],
       ...test,
     },

@@ -17,14 +17,19 @@ const dist = join(root, 'dist')
 
 /**
  * What is loaded together is one chunk: each file costs about half a millisecond at start, and each kilobyte its parsing.
- * `common` is what nearly everything needs, `stdio` and `http` what a server on one carrier does. Only the last two of them may know
- * Node, so that the web-standard face runs without.
+ * `common` is what nearly everything needs, `records` what those need who keep or compare something, `stdio` and `http` what a server
+ * on one carrier does. Only the last two of them may know Node, so that the web-standard face runs without.
  */
 const groups = [
   {
     name: 'common',
-    test: /src\/(jsonrpc|revisions|engine)\/|src\/core\/(?!(journal|state|grant|feed)\/|(sniff|base64)\.ts|schema\/(ajv|interpreter|peer|bounded|linear|wording|unique|walk|size|meter))|(mcp|reliability)\/[a-z-]+\/(messages|headers|receiver|facts|read)\.ts|reliability\/idempotency\/server\.ts|stores\/store\.ts|mcp\/(progress\/|tasks\/(current|declared))|http\/names\.ts|src\/(auth\/resource\/options|server\/(auth|documents|streams))\.ts/,
+    test: /src\/(jsonrpc|revisions)\/|src\/engine\/(?!(shared-sessions|mailbox|inward|own-handler)\.ts)|src\/core\/(?!(journal|state|grant|feed|audit)\/|(sniff|base64|sha256|call|share|spending|json-lines|lifetime)\.ts|schema\/(ajv|interpreter|json-equal|peer|bounded|linear|wording|unique|walk|size|meter))|(mcp|reliability)\/[a-z-]+\/(messages|headers|(?<!tasks\/)receiver|facts|read)\.ts|reliability\/idempotency\/server\.ts|stores\/store\.ts|mcp\/(progress\/|tasks\/(current|declared))|http\/names\.ts|src\/(auth\/resource\/options|server\/(auth|documents|streams))\.ts/,
     priority: 2,
+  },
+  {
+    name: 'records',
+    test: /src\/engine\/(shared-sessions|mailbox|inward|own-handler)\.ts|src\/core\/(audit\/|(sha256|call|share|spending|json-lines|lifetime|schema\/json-equal)\.ts)|mcp\/tasks\/(result|view|receiver)\.ts|stores\/ops\.ts/,
+    priority: 1,
   },
   { name: 'stdio', test: /src\/transports\/(framing|stdio\/(server|stdout))/, priority: 1 },
   { name: 'http', test: /src\/transports\/http\/(?!client|fetch|listen|linger|node|names|scripted)/, priority: 1 },
@@ -77,7 +82,7 @@ async function bundleWeb(): Promise<RolldownOutput['output'][number][]> {
     entryFileNames: 'web/[name].js',
     chunkFileNames: 'web/chunks/[name]-[hash].js',
     minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
-    codeSplitting: { groups: groups.slice(0, 1) },
+    codeSplitting: { groups: groups.slice(0, 2) },
   })
   await build.close()
   return output

@@ -25,7 +25,7 @@ let replicas: readonly [Replica, Replica]
 beforeAll(async () => {
   postgres = await startPostgres()
   replicas = await Promise.all([start(), start()])
-}, 60_000)
+})
 afterAll(async () => {
   await Promise.all((replicas ?? []).map(replica => replica.end()))
   await postgres?.stop()

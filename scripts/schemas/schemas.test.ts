@@ -10,7 +10,7 @@ let generated: Generated
 
 beforeAll(async () => {
   generated = await generateSchemas()
-}, 60_000)
+})
 
 /** Folders whose messages are nobody else's business: contracts inside the code, or the words of another implementation. */
 const inside = new Set(['live/answers', 'live/dialects', 'live/hosts', 'reliability/davioe', 'reliability/facade'])
@@ -45,7 +45,7 @@ describe('the schemas of extensions and of MCP Live', () => {
     ])
     for (const ref of refs) expect(typeof ajv.compile({ $ref: ref })).toBe('function')
     expect(refs.length).toBeGreaterThan(60)
-  }, 60_000)
+  })
 
   it('say of each member what the code says', () => {
     const $defs: Readonly<Record<string, unknown>> = generated.documents.get('transactions.json')?.$defs ?? {}

@@ -110,7 +110,7 @@ function started(
     out: () => heard.out,
     err: () => heard.err,
     until: async (words, from = 'out') => {
-      await expect.poll(() => heard[from], { timeout: 25_000, interval: 20 }).toMatch(words)
+      await expect.poll(() => heard[from], { interval: 20 }).toMatch(words)
       return words.exec(heard[from]) as RegExpExecArray
     },
   }

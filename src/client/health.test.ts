@@ -91,7 +91,7 @@ describe('health checks', () => {
       clock.advance(1_000)
       return over
     }
-    await expect.poll(pass, { timeout: 20_000, interval: 20 }).toBe(true)
+    await expect.poll(pass, { interval: 20 }).toBe(true)
     expect(server.seen.length).toBeGreaterThan(1 + refusals.length)
     expect(await mcp.ended).toMatchObject({ kind: 'lost' })
   })

@@ -88,7 +88,7 @@ describe.each<RevisionId>(['2025-11-25', '2026-07-28'])('events of resources, of
     const heard = await hearing(gateway)
     await expect.poll(() => [...watched]).toEqual(['note://1'])
     cut()
-    await expect.poll(() => begun.length, { timeout: 10_000 }).toBe(2)
+    await expect.poll(() => begun.length).toBe(2)
     server.resourceUpdated('note://1')
     await expect.poll(() => heard).toEqual(['note://1'])
     await gateway.close()

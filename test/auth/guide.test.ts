@@ -53,7 +53,7 @@ describe.skipIf(process.platform === 'win32')('docs/guide/client-authorization.m
     expect(stderr).toMatch(/refused-again The server refuses the token/)
     // By cli() once for the first program and once for the file, then by the browser of one's own.
     expect(world.at('/authorize')).toHaveLength(3)
-  }, 40_000)
+  })
 })
 
 it('importing vivarium/client loads nothing of OAuth', async () => {

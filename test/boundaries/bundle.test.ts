@@ -163,7 +163,7 @@ describe('where it is written', () => {
       expect(existsSync(join(it.folder, '../x.mcpb'))).toBe(false)
       expect(readdirSync(it.folder).filter(name => name.endsWith('.mcpb'))).toEqual([])
     }
-  }, 60_000)
+  })
 
   test('a dependency with a path for a name is refused', async () => {
     const it = await packageOf({ dependencies: { '../../outside': '1' } })

@@ -46,7 +46,7 @@ test.each([
       const up = it.terminal(['up', '--store', 'memory:'], env)
       await up.until(/\[N\]o ›/, 'err')
       up.child.stdin?.write(`${answer}\n`)
-      if (answer === 'y') await expect.poll(() => existsSync(marker), { timeout: 20_000 }).toBe(true)
+      if (answer === 'y') await expect.poll(() => existsSync(marker)).toBe(true)
       up.child.stdin?.end()
       await up.ended
       return up.err()
@@ -96,4 +96,4 @@ test('a package is not fetched from where a file of the folder says, before some
   }
   await it.run(['list', 'npm:some-server@1.0.0', '--trust', '--timeout', '20s'], { env })
   expect(hits).toContain('/some-server')
-}, 60_000)
+})

@@ -263,4 +263,4 @@ test('what changes while the host runs is not used before a yes, with --trust to
   expect(await up.ended).toBe(0)
   expect([hits, existsSync(marker)]).toEqual([[], false])
   expect(readFileSync(file, 'utf8')).toContain('AWS_SECRET')
-}, 60_000)
+})

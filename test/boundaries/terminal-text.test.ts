@@ -164,7 +164,7 @@ test('names in config files, tapes and typed words are text, too', async () => {
     expect(`${out}${err}`).not.toMatch(commands)
     expect(`${out}${err}`).not.toMatch(imitation)
   }
-}, 60_000)
+})
 
 describe('a question', () => {
   const ask = async (question: (questions: Questions) => unknown): Promise<string> => {

@@ -159,7 +159,7 @@ describe.each(storeKinds)('on %s', kind => {
       const found = await two.ask('transaction/get', { transaction_id: 't' })
       return found['error'] === undefined ? resultOf(found)['status'] : errorOf(found).message
     }
-    await expect.poll(ended, { timeout: 10_000 }).toMatch(/^(partially_)?rolled_back$/)
+    await expect.poll(ended).toMatch(/^(partially_)?rolled_back$/)
     expect(runs.filter(run => run === 'paid')).toHaveLength(1)
   })
 })

@@ -11,13 +11,13 @@ it('the notes example finds everything right with its own server', async () => {
   const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/notes/client.ts')]
   const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 })
   expect(stdout).toMatch(/^All is well at \d{4}-\d\d-\d\d\n$/)
-}, 30_000)
+})
 
 it('the gateway example finds everything right with servers of three ages', async () => {
   const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/gateway/client.ts')]
   const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 60_000 })
   expect(stdout).toBe('The gateway does what it should.\n')
-}, 60_000)
+})
 
 it('the tickets example takes back what was done, although its server is killed in the midst of that, and goes on', async () => {
   const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/tickets/client.ts')]
@@ -48,7 +48,7 @@ it('the tickets example takes back what was done, although its server is killed 
     '  login: nothing',
     'All is well',
   ])
-}, 60_000)
+})
 
 it('the pipeline example moves data past its client, and goes on with an import whose server was killed', async () => {
   const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/pipeline/client.ts'), '24']
@@ -64,7 +64,7 @@ it('the pipeline example moves data past its client, and goes on with an import 
     'All is well, and none of it was ever here',
   ])
   expect(lines).toContain('  import 100 %')
-}, 60_000)
+})
 
 it('the registry example finds a server by recommendation and registry, and connects only by decision', async () => {
   const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/registry/client.ts')]
@@ -75,7 +75,7 @@ it('the registry example finds a server by recommendation and registry, and conn
     '| Buy |',
     '+-----+',
   ])
-}, 30_000)
+})
 
 it('the registry example serves a folder of descriptions by the official API', async () => {
   const args = ['--disable-warning=ExperimentalWarning', join(root, 'examples/registry/server.ts')]
@@ -102,4 +102,4 @@ it('the registry example serves a folder of descriptions by the official API', a
   expect(await read(`/${name}/versions/9.9.9`)).toEqual({ error: 'Server not found' })
   expect((await fetch(`${url}/v0.1/servers?limit=0`)).status).toBe(400)
   expect((await fetch(`${url}/v0.1/servers`, { method: 'POST' })).status).toBe(405)
-}, 30_000)
+})

@@ -117,7 +117,7 @@ test('webhooks and reminders become turns, also those that came while the host w
   }
   for (const _ of [1, 2]) expect((await fetch(`${url}/github`, { method: 'POST', body, headers })).status).toBe(200)
   const answers = async (server: string) => (await host.conversation(`inbox/${server}`).turns()).map(({ answer }) => answer ?? '')
-  await expect.poll(() => answers('webhook'), { timeout: 10_000 }).toEqual([expect.stringContaining('issues of ada/tea')])
+  await expect.poll(() => answers('webhook')).toEqual([expect.stringContaining('issues of ada/tea')])
   await expect
     .poll(() => answers('memory'), { timeout: 15_000 })
     .toEqual([expect.stringContaining('Water the plants'), expect.stringContaining('Look at the sky')])

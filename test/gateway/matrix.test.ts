@@ -30,7 +30,7 @@ for (const server of everyRevision) {
         await gateway.close()
         await behind.close()
       }
-    }, 30_000)
+    })
   }
 }
 

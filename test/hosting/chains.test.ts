@@ -31,7 +31,7 @@ test('a tool that pushes an event whenever an event has it called is called eigh
   const host = await hosted(server, { model })
   await echo.push({ content: 'It begins' })
   const waiting = async () => (await host.inbox.list({ server: 'echo', state: 'waiting' })).filter(({ notBefore }) => notBefore)
-  await expect.poll(waiting, { timeout: 20_000 }).toHaveLength(1)
+  await expect.poll(waiting).toHaveLength(1)
   expect(called).toBe(8)
   const { notes } = await host.audit({ server: 'echo', kind: 'inbox' })
   expect(notes).toMatchObject([{ outcome: 'held', why: { code: 'CHAIN_TOO_DEEP', rule: 'inbox.chain.depth 8' } }])
@@ -49,7 +49,7 @@ test('an event whose server says what it came of is refused where it lies too de
   )
   const host = await hosted(server, { model: scripted('Well.', { again: true }), inbox: { chain: { depth: 3, pause: 0 } } })
   await echo.push({ content: 'It begins' })
-  await expect.poll(() => answers.at(-1), { timeout: 20_000 }).toMatchObject({ accepted: false, reason: 'chain' })
+  await expect.poll(() => answers.at(-1)).toMatchObject({ accepted: false, reason: 'chain' })
   expect(answers).toHaveLength(3)
   expect(await host.conversation('inbox/echo').turns()).toHaveLength(3)
   const refused = async () => (await host.audit({ server: 'echo', outcome: 'refused' })).notes

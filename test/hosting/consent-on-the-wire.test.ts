@@ -243,7 +243,7 @@ describe.each(carriers)('%s', carrier => {
     ])
     for (const each of refused) expect(each).not.toHaveProperty('inferenceId')
     const turns = () => host.conversation('inbox/raw').turns()
-    await expect.poll(async () => (await turns()).map(({ status }) => status), { timeout: 20_000 }).toEqual(['done'])
+    await expect.poll(async () => (await turns()).map(({ status }) => status)).toEqual(['done'])
     expect((await turns())[0]?.inferenceId).toBe(taken['inferenceId'])
   })
 })

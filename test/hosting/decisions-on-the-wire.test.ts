@@ -53,7 +53,7 @@ describe.each(carriers)('%s', carrier => {
     expect((await raw.ask('push/event', push({ timestamp: '2026-02-01T00:00:00Z' })))['result']).toEqual(first)
     await raw.ask('push/event', push({ eventId: 'e-2' }))
     const turns = () => host.conversation('inbox/raw').turns()
-    await expect.poll(async () => (await turns()).map(({ status }) => status), { timeout: 20_000 }).toEqual(['done', 'done'])
+    await expect.poll(async () => (await turns()).map(({ status }) => status)).toEqual(['done', 'done'])
     expect((await turns())[0]?.inferenceId).toBe(first['inferenceId'])
   })
 

@@ -20,7 +20,7 @@ describe('policy.update holds at once, also for what waits already', () => {
       servers: { raw: { enable: ['*'] } },
       rules: [{ name: 'no-more', do: 'deny', when: { kind: 'push', server: 'raw' } }],
     })
-    await expect.poll(async () => (await host.inbox.get('raw', 'e1'))?.state, { timeout: 20_000 }).toBe('refused')
+    await expect.poll(async () => (await host.inbox.get('raw', 'e1'))?.state).toBe('refused')
     expect(await host.inbox.get('raw', 'e1')).toMatchObject({ why: { rule: 'no-more' } })
     expect(model.requests).toEqual([])
   })
@@ -32,7 +32,7 @@ describe('policy.update holds at once, also for what waits already', () => {
     await host.open()
     await raw.ask('push/event', pushOf('e1'))
     await host.policy.update({ servers: { raw: { enable: ['*'], disable: ['push'] } }, ...held })
-    await expect.poll(async () => (await host.inbox.get('raw', 'e1'))?.state, { timeout: 20_000 }).toBe('refused')
+    await expect.poll(async () => (await host.inbox.get('raw', 'e1'))?.state).toBe('refused')
     expect(model.requests).toEqual([])
   })
 
@@ -46,7 +46,7 @@ describe('policy.update holds at once, also for what waits already', () => {
     )
     await host.open()
     await raw.ask('push/event', pushOf('e1'))
-    await expect.poll(async () => (await host.inbox.get('raw', 'e1'))?.state, { timeout: 20_000 }).toBe('done')
+    await expect.poll(async () => (await host.inbox.get('raw', 'e1'))?.state).toBe('done')
   })
 })
 
@@ -59,7 +59,7 @@ test('events that were gathered into one run are done, also where each is as lar
   const ids = Array.from({ length: 12 }, (_, n) => `e${n}`)
   for (const id of ids)
     expect(await raw.ask('push/event', pushOf(id, { payload: { content } }))).toMatchObject({ result: { accepted: true } })
-  for (const id of ids) await expect.poll(async () => (await host.inbox.get('raw', id))?.state, { timeout: 20_000 }).toBe('done')
+  for (const id of ids) await expect.poll(async () => (await host.inbox.get('raw', id))?.state).toBe('done')
 })
 
 describe('names of every kind', () => {
@@ -88,7 +88,7 @@ describe('names of every kind', () => {
     await first.close()
     const second = await opened(answering({ store, servers }))
     await second.open()
-    await expect.poll(async () => (await second.inbox.get(name, 'e1'))?.state, { timeout: 20_000 }).toBe('done')
+    await expect.poll(async () => (await second.inbox.get(name, 'e1'))?.state).toBe('done')
     expect((await second.conversations()).map(({ id }) => id)).toEqual([`inbox/${name}`])
   })
 
@@ -113,7 +113,7 @@ describe('odd pushes', () => {
     await host.open()
     for (const id of ['名'.repeat(400), '🙂'.repeat(100), '__proto__', '../../x', '\u0000', '%00', ' ']) {
       expect(await raw.ask('push/event', pushOf(id))).toMatchObject({ result: { accepted: true } })
-      await expect.poll(async () => (await host.inbox.get('raw', id))?.state, { timeout: 20_000 }).toBe('done')
+      await expect.poll(async () => (await host.inbox.get('raw', id))?.state).toBe('done')
       expect((await host.explain(id)).notes.length).toBeGreaterThan(1)
     }
   })
@@ -125,7 +125,7 @@ describe('odd pushes', () => {
     const text = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'push/event', params: pushOf('p', { origin: { a: 1 } }) })
     raw.write(`${text.replace('"a":1', '"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}')}\n`)
     expect(await raw.answerTo(7)).toMatchObject({ result: { accepted: true } })
-    await expect.poll(async () => (await host.inbox.get('raw', 'p'))?.state, { timeout: 20_000 }).toBe('done')
+    await expect.poll(async () => (await host.inbox.get('raw', 'p'))?.state).toBe('done')
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false)
   })
 
@@ -150,7 +150,7 @@ describe('odd pushes', () => {
     expect(new Set(results.filter(({ accepted }) => !accepted).map(({ data }) => data?.code))).toEqual(
       new Set(['EVENT_CONFLICT']),
     )
-    await expect.poll(async () => (await host.inbox.get('raw', 'e'))?.state, { timeout: 20_000 }).toBe('done')
+    await expect.poll(async () => (await host.inbox.get('raw', 'e'))?.state).toBe('done')
     expect(model.requests).toHaveLength(1)
   })
 })
@@ -195,7 +195,7 @@ describe('a server that never stops declaring', () => {
       await raw.ask('push/event', pushOf(`e${round}`))
     }
     expect(host.server('raw')?.live?.featureSets.size).toBe(21)
-    await expect.poll(() => most, { timeout: 20_000 }).toBeGreaterThan(0)
+    await expect.poll(() => most).toBeGreaterThan(0)
     expect(most).toBe(1)
   })
 })

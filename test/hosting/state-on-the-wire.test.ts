@@ -266,7 +266,7 @@ describe.each(carriers)('%s', carrier => {
       await turn()
       expect((await host.conversation('c').turns())[1]?.calls[0]?.outcome?.status).toBe('unknown')
       late.resolve()
-      await expect.poll(async () => (await host.state.tree(...at)).length, { timeout: 20_000 }).toBe(2)
+      await expect.poll(async () => (await host.state.tree(...at)).length).toBe(2)
       expect(await turn()).toHaveProperty('state', { n: 2 })
       const { notes } = await host.audit({ kind: 'state' })
       expect(notes).toMatchObject([{ server: 'raw', featureSet: 'lab.notes', outcome: 'success', detail: 'add_note' }])

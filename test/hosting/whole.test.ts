@@ -62,7 +62,7 @@ test('a feature set that nobody enabled stays off, and the audit says why nothin
       return false
     },
   })
-  await expect.poll(() => asked, { timeout: 20_000 }).toHaveLength(1)
+  await expect.poll(() => asked).toHaveLength(1)
   expect(asked[0]).toContain('reminders')
   expect(host.server('clock')?.live?.featureSets.get('reminders')?.enabled).toBe(false)
 })
@@ -71,7 +71,7 @@ test('a feature set that the user enables when asked is on from then on', async 
   const server = createServer({ name: 'clock', version: '1.0.0' })
   server.featureSet('reminders', { description: 'Reminds', uses: ['pushEvents'] })
   const host = await opened({ model: scripted('x'), servers: { clock: inMemory(server) }, onApproval: () => true })
-  await expect.poll(() => host.server('clock')?.live?.featureSets.get('reminders')?.enabled, { timeout: 20_000 }).toBe(true)
+  await expect.poll(() => host.server('clock')?.live?.featureSets.get('reminders')?.enabled).toBe(true)
 })
 
 test('state travels with the calls of a turn, can be gone back in, and goes back with an undone turn', async () => {
@@ -111,8 +111,8 @@ test('a tool of which the user refuses the new definition is not offered', async
   const offered = async () => (await host.server('here')?.tools())?.map(({ tool }) => tool.description)
   expect(await offered()).toEqual(['Greets'])
   greet.update({ description: 'Greets badly' })
-  await expect.poll(offered, { timeout: 20_000 }).toEqual([])
-  await expect.poll(() => asked, { timeout: 20_000 }).toHaveLength(1)
+  await expect.poll(offered).toEqual([])
+  await expect.poll(() => asked).toHaveLength(1)
   greet.update({ description: 'Greets well' })
-  await expect.poll(offered, { timeout: 20_000 }).toEqual(['Greets well'])
+  await expect.poll(offered).toEqual(['Greets well'])
 })

@@ -32,7 +32,7 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('events between processes, 
     const [one, two] = await Promise.all([start(revision, store), start(revision, store)])
     const { heard, numbers } = await hearing(one)
     const { text } = await two.callTool('emit', { from: 0, count: 20 })
-    await expect.poll(numbers, { timeout: 20_000 }).toEqual(Array.from({ length: 20 }, (_, n) => n))
+    await expect.poll(numbers).toEqual(Array.from({ length: 20 }, (_, n) => n))
     expect(heard.every(({ payload }) => String(payload['by']) === text)).toBe(true)
     const { cursor } = heard[9] as ServerEvent
     await one.close()

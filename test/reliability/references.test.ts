@@ -76,7 +76,7 @@ describe.each([
     expect(from).toBeGreaterThanOrEqual(8 * MiB)
     expect(heard[0]).toBe(from)
     expect([await halves(), half()]).toEqual([[], []])
-  }, 30_000)
+  })
 
   it('E9-9: what was pending goes on when it is asked about', async () => {
     const { source, start, kill, digest } = await world(kind, era, 1)
@@ -96,5 +96,5 @@ describe.each([
     }
     expect(now).toEqual({ status: 'imported', imported_resource_id: digest, operation_id })
     expect(source.asked.map(([range]) => range)).toEqual([undefined, expect.stringMatching(/^bytes=\d{7,}-$/)])
-  }, 30_000)
+  })
 })

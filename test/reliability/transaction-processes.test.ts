@@ -22,7 +22,7 @@ let folder: string
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'vivarium-tx-processes-'))
   postgres = await startPostgres()
-}, 60_000)
+})
 afterAll(async () => {
   await postgres?.stop()
   rmSync(folder, { recursive: true, force: true })
@@ -63,7 +63,7 @@ describe.each<RevisionId>(['2025-11-25', '2026-07-28'])('two processes on one Po
     // Belongs to whoever began it, which on a pipe is whoever runs the process: the other one tells how it ended.
     const stray = { meta: { 'dev.vivarium/transactions': { transaction_id: 'tx-1' } } }
     expect(await other.callTool('make', { id: '4' }, stray)).toMatchObject({ problem: { code: 'TRANSACTION_CONFLICT' } })
-  }, 40_000)
+  })
 
   it('E5-20: a saga whose process is killed is taken back by the other', async () => {
     const { url, file } = world()
@@ -95,5 +95,5 @@ describe.each<RevisionId>(['2025-11-25', '2026-07-28'])('two processes on one Po
     const undone = lines().filter(each => each.includes('unmake'))
     expect(undone).toEqual([`two unmake b ${process.pid}`, `one unmake a ${process.pid}`])
     await Promise.all([clients.one.close(), clients.two.close(), store.close()])
-  }, 40_000)
+  })
 })

@@ -82,4 +82,4 @@ it('E14-8: the state before a transaction is found again however many transactio
   for (let turn = 1; turn <= 1_002; turn++) await ask('commit', await write(turn))
   await ask('rollback', await write(1_003))
   expect(textOf(await wire.ask('tools/call', { name: 'read', arguments: {} }))).toBe('{"turn":1002}')
-}, 60_000)
+})

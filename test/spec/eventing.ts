@@ -40,7 +40,7 @@ export async function subscribe(wire: Wire, revision: RevisionId, wish: Frame, m
     response,
     events,
     heard: async count => {
-      await expect.poll(() => events().length, { timeout: 10_000 }).toBeGreaterThanOrEqual(count)
+      await expect.poll(() => events().length).toBeGreaterThanOrEqual(count)
       for (const event of events()) expectFits(event, 'subscribe-notify.schema.json', 'EventNotification')
       return events()
     },

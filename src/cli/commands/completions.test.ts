@@ -41,7 +41,7 @@ describe('the words', () => {
     expect(words(await proposed(it, 'list', 'notes', 't'))).toEqual(['tools', 'templates'])
     expect(words(await proposed(it, 'serve', ''))).toEqual(['@files'])
     expect(await proposed(it, 'nonsense', '')).toEqual([])
-  }, 60_000)
+  })
 
   test('of a program its tools, their arguments and values once it was listed: a key starts nothing', async () => {
     const it = await place()
@@ -59,7 +59,7 @@ describe('the words', () => {
     expect(await proposed(it, 'call', 'mine', '')).toEqual([])
     expect((await it.run(['list', 'mine', 'tools', '--trust'])).code).toBe(0)
     expect(words(await proposed(it, 'call', 'mine', 'f'))).toEqual(['fail'])
-  }, 60_000)
+  })
 })
 
 /** Why the completions of a shell are not tried. */

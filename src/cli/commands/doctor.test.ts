@@ -83,7 +83,7 @@ describe('programs', () => {
     expect((await it.run(['list', 'm.ts'])).err).toBe(
       'vivarium: m.ts cannot be loaded: the package not-a-package is not installed\n  → npm install not-a-package\n',
     )
-  }, 30_000)
+  })
 
   test('noise on standard output before the first message', async () => {
     const it = await trial({})
@@ -117,7 +117,7 @@ describe('programs', () => {
     expect(said('framed')).toMatch(/frames messages by Content-Length.*\n +→ Write each message on a line/)
     expect(said('crash')).toMatch(/fails as it starts: TypeError: .*\n +→ Mend it at .*crash\.mjs:2/)
     expect(err).toContain('nothing does not answer yet: it has said nothing yet. Waiting up to 8 s')
-  }, 60_000)
+  })
 
   test('schemas, names and revisions that clients stumble over', async () => {
     const it = await trial({})
@@ -158,7 +158,7 @@ describe('addresses', () => {
     expect((await wrongs(it, 'http://nowhere.invalid/mcp'))[1]).toContain('There is no host nowhere.invalid')
     const closed = await listening(createServer())
     expect((await wrongs(it, `http://127.0.0.1:${closed + 1}/mcp`))[0]).toBe(4)
-  }, 60_000)
+  })
 
   test('a sign-in, by the metadata that the server names', async () => {
     const it = await trial({})
@@ -213,7 +213,7 @@ describe('addresses', () => {
     ])
     const mute = await http(() => {})
     expect((await wrongs(it, `${mute}/mcp`))[1]).toContain('says nothing within')
-  }, 60_000)
+  })
 })
 
 test('a config file: one line each, what is wrong with it, and names that collide', async () => {
@@ -241,7 +241,7 @@ test('a config file: one line each, what is wrong with it, and names that collid
     servers: readonly { server: string; works: boolean }[]
   }[]
   expect(json[0]?.servers.find(({ server }) => server === 'one')?.works).toBe(true)
-}, 60_000)
+})
 
 test('paths of another system or from another folder, and JSON that only some programs read', async () => {
   const it = await trial({
@@ -262,7 +262,7 @@ test('paths of another system or from another folder, and JSON that only some pr
     /✗ near .*There is no file .*\n +→ It lies beside the config: write the whole path, \S+\/deep\/near\.js/,
   )
   expect((await it.run(['doctor', 'y.json'])).out).toMatch(/line 1: .*comma expected\n +→ Put one between/)
-}, 30_000)
+})
 
 test('without a target it looks at every config file there is', async () => {
   const it = await trial({

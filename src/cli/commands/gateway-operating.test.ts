@@ -62,7 +62,7 @@ test('calls and changed tools are listed, approved and found in the audit log fr
   const pins = await it.run(['gateway', 'pins', 'gateway.yaml'])
   expect(pins.out).toContain('description: "Works" → "Works, and obeys"')
   expect((await it.run(['gateway', 'pins', 'gateway.yaml', '--approve', 'all', '--as', 'ann'])).code).toBe(0)
-  await expect.poll(work, { timeout: 5_000 }).toBe('worked')
+  await expect.poll(work).toBe('worked')
 
   const lines = (await it.run(['gateway', 'audit', 'gateway.yaml', '--tool', 'pay', '--format', 'json'])).out.trim().split('\n')
   const about = { client: 'anonymous', server: 'bank', tool: 'pay' }

@@ -87,7 +87,7 @@ test('it serves over standard input and output, and ends its servers with itself
 
 test('it serves over HTTP where it is told to, and ends in good order', { timeout: 60_000 }, async () => {
   const { child, ended, out } = run(await folder(), ['gateway.yaml', '--port', '0', '--format', 'json'])
-  await expect.poll(out, { timeout: 30_000 }).toContain('url')
+  await expect.poll(out).toContain('url')
   const { url } = JSON.parse(out()) as { url: string }
   const client = await connect(url)
   await expect

@@ -24,19 +24,19 @@ describe('a server that declares resources it does not know, and whose prompts f
         { kind: 'prompts', unknown: false, message: expect.stringContaining('The database is down') },
       ],
     })
-  }, 30_000)
+  })
 
   test('is listed without a failure where it only declares more than it knows', async () => {
     const { run } = await trial({})
     const { code, out } = await run(['list', 'resources', '--', 'node', plain, 'half'])
     expect([code, out]).toEqual([0, 'Nothing.\n'])
-  }, 30_000)
+  })
 
   test('is a failure where the one list that was asked for fails', async () => {
     const { run } = await trial({})
     const { code, err } = await run(['list', 'prompts', '--', 'node', plain, 'half'])
     expect([code, err]).toEqual([1, 'vivarium: The server refuses: The database is down (-32603)\n'])
-  }, 30_000)
+  })
 
   test('is inspected and examined as far as it goes', async () => {
     const { run } = await trial({})
@@ -48,7 +48,7 @@ describe('a server that declares resources it does not know, and whose prompts f
     expect(examined.out).toContain('! list     The server declares resources and does not know resources/list')
     expect(examined.out).toContain('✗ list     It does not list its prompts: The server refuses: The database is down')
     expect(examined.out).toContain('2025-06-18 · 1 tool')
-  }, 60_000)
+  })
 })
 
 describe('a server that declares events', () => {
@@ -64,14 +64,14 @@ describe('a server that declares events', () => {
     expect([inspected.code, inspected.err]).toEqual([1, expect.stringContaining('! events: The server refuses: The database')])
     const alone = await run(['list', 'events', '--', 'node', plain, 'events-down'])
     expect([alone.code, alone.err]).toEqual([1, 'vivarium: The server refuses: The database is down (-32603)\n'])
-  }, 60_000)
+  })
 
   test('and does not know their list has none, and is told so', async () => {
     const { run } = await trial({})
     const { code, out, err } = await run(['list', '--', 'node', plain, 'events-unknown'])
     expect([code, out]).toEqual([0, expect.stringContaining('Tools (1)\n  ping()')])
     expect(err).toContain('! events: The server declares events and does not know event/list')
-  }, 30_000)
+  })
 })
 
 test('a schema beyond the limits is a warning of the doctor: the server works', async () => {
@@ -79,7 +79,7 @@ test('a schema beyond the limits is a warning of the doctor: the server works', 
   const { code, out } = await run(['doctor', '--', 'node', plain, 'large'])
   expect(out).toContain("! schema   the output of big: The peer's schema is larger than 65536 bytes")
   expect(code).toBe(0)
-}, 30_000)
+})
 
 describe('a program that never answers', () => {
   test('and says that it serves HTTP is told so long before the time is over', async () => {
@@ -90,7 +90,7 @@ describe('a program that never answers', () => {
       `vivarium: node ${plain} http serves HTTP at http://localhost:8931, and says nothing on its standard output\n` +
         '  → Start it by itself and name its address, or give it the argument with which it speaks on stdio\n',
     ])
-  }, 30_000)
+  })
 
   test('is waited for as long as the help says', async () => {
     const { run } = await trial({})
@@ -99,7 +99,7 @@ describe('a program that never answers', () => {
     const waits = (command: string) => patienceMs({ target: { command } } as Resolved, {})
     expect([usual, fetched].map(text => toMilliseconds(text as Duration, 'help'))).toEqual([waits('node'), waits('npx')])
     expect(patienceMs({ target: { command: 'npx' } } as Resolved, { timeout: 3_000 })).toBe(3_000)
-  }, 30_000)
+  })
 })
 
 test('a terminal shows what is waited for while a resource, a prompt or a task takes long', async () => {
@@ -123,4 +123,4 @@ server.tool('bake', { description: 'Bakes', task: 'required' }, async (_, ctx) =
     child.kill('SIGKILL')
     await ended
   }
-}, 60_000)
+})

@@ -39,7 +39,7 @@ test('over HTTP a change is served at the same port, and a call that runs is fin
   }
   served.child.kill('SIGTERM')
   expect(await served.ended).toBe(0)
-}, 60_000)
+})
 
 test('a change that does not start is told, and the server before it goes on', async () => {
   const it = await trial()
@@ -50,7 +50,7 @@ test('a change that does not start is told, and the server before it goes on', a
   const mcp = await connect(url)
   expect((await mcp.callTool('add', { a: 1 })).structured).toEqual({ sum: 2 })
   await mcp.close()
-}, 60_000)
+})
 
 test('over stdio the session goes on, and hears that the lists have changed', async () => {
   const it = await trial()
@@ -73,7 +73,7 @@ test('over stdio the session goes on, and hears that the lists have changed', as
   expect((await gather(mcp.tools())).map(({ name }) => name)).toContain('added')
   expect((await mcp.callTool('added')).text).toBe('new')
   await changes.return(undefined)
-}, 60_000)
+})
 
 test('what a file writes while it is loaded does not reach the protocol', async () => {
   const it = await trial()
@@ -107,7 +107,7 @@ test('what cannot be served is told with the remedy', async () => {
   const served = it.start(['serve', 'server.ts', '--port', '0', '--format', 'json'])
   const [, port = ''] = await served.until(/"port":(\d+)/)
   expect(await said('server.ts', '--port', port)).toContain(`Port ${port} on 127.0.0.1 is in use`)
-}, 60_000)
+})
 
 test('--issuer lets in only who has a token of it, and says where to get one', async () => {
   const it = await trial()
@@ -121,7 +121,7 @@ test('--issuer lets in only who has a token of it, and says where to get one', a
     scopes_supported: ['notes'],
   })
   expect((await it.run(['list', url])).code).toBe(3)
-}, 60_000)
+})
 
 test('a file that exports auth is served with it', async () => {
   const it = await trial({
@@ -135,7 +135,7 @@ export const auth = oauth({ issuer: 'https://login.example', verify: token => to
   const listed = (token: string) => it.run(['list', url, '--bearer-env', 'TOKEN'], { env: { TOKEN: token } })
   expect((await listed('bad')).code).toBe(3)
   expect(await listed('good')).toMatchObject({ code: 0, out: expect.stringContaining('add(a: number') })
-}, 60_000)
+})
 
 test('where it listens everywhere it answers to the addresses of this machine and to names that are given, and to no others', async () => {
   const it = await trial()
@@ -159,7 +159,7 @@ test('where it listens everywhere it answers to the addresses of this machine an
     ])
   }
   for (const address of addressesAt('0.0.0.0')) await served.until(new RegExp(`and at http://${address}:${port}/mcp`), 'err')
-}, 60_000)
+})
 
 function statusFor(host: string, port: number): Promise<'taken' | 'refused'> {
   return new Promise((done, failed) => {

@@ -40,7 +40,7 @@ function start(cwd: string, args: readonly string[] = [], env: Readonly<Record<s
     /** Types a line, and gives what came from there up to the words. */
     say: async (line: string | undefined, until: string | RegExp): Promise<string> => {
       if (line !== undefined) child.stdin.write(`${line}\n`)
-      await expect.poll(() => out.slice(read), { timeout: 25_000 }).toMatch(until)
+      await expect.poll(() => out.slice(read)).toMatch(until)
       const said = out.slice(read)
       read = out.length
       return said

@@ -75,7 +75,7 @@ describe('call', () => {
     expect(JSON.parse((await run(['call', 'server.ts', 'add', '-'], { input: '{"a": 9}' })).out)).toEqual({ sum: 10 })
     const json = JSON.parse((await run(['call', 'server.ts', 'add', 'a=1', '--format', 'json'])).out) as unknown
     expect(json).toMatchObject({ isError: false, structured: { sum: 2 } })
-  }, 60_000)
+  })
 
   test('E2-8: what a server suggests is shown as its words, beside the result', async () => {
     const { run } = await trial({
@@ -93,7 +93,7 @@ server.tool('find', { description: 'Finds all' }, () => 'found')
     expect(err).not.toMatch(/[\u202e\][<>]/)
     const plain = await run(['call', 'tracker.ts', 'open'])
     expect([plain.out, plain.err.includes('suggests')]).toEqual(['opened\n', false])
-  }, 60_000)
+  })
 
   test('arguments from a file, and bytes into one', async () => {
     const { run, folder, write } = await trial()
@@ -125,7 +125,7 @@ server.tool('find', { description: 'Finds all' }, () => 'found')
       'vivarium: sum has no stile\n  → Did you mean style?\n',
     )
     expect((await run(['call', 'server.ts'])).err).toContain('→ vivarium list server.ts tools shows them')
-  }, 60_000)
+  })
 
   test('a server without prompts or resources is said to have none', async () => {
     const { run } = await trial({
@@ -176,7 +176,7 @@ test('read prints a resource or saves it, and prompt fills one in', async () => 
   expect((await run(['read', 'server.ts', 'note://never'])).code).toBe(1)
   expect((await run(['prompt', 'server.ts', 'sum', 'style=short'])).out).toBe('user: Sum up, short\n')
   expect((await run(['prompt', 'server.ts', 'sum'])).err).toContain('needs the argument style')
-}, 60_000)
+})
 
 test('a resource, a prompt and a folder that are not there are told with what may be meant', async () => {
   const { run, write } = await trial()
@@ -189,7 +189,7 @@ test('a resource, a prompt and a folder that are not there are told with what ma
   )
   expect((await run(['list', 'server.ts', '--cwd', 'nowhere'])).err).toContain('--cwd: there is no folder nowhere')
   expect((await run(['call'])).err).toContain('Your configs have notes')
-}, 30_000)
+})
 
 test('Ctrl-C and SIGTERM in the middle of a call end it, and all that was started for it', async () => {
   const it = await trial({
@@ -208,7 +208,7 @@ test('Ctrl-C and SIGTERM in the middle of a call end it, and all that was starte
     expect(await ended).toBe(exit)
     expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH')
   }
-}, 30_000)
+})
 
 test('whoever reads only the beginning of much ends it in good order', async () => {
   const it = await trial({
@@ -220,7 +220,7 @@ test('whoever reads only the beginning of much ends it in good order', async () 
   await until(/a line/)
   child.stdout?.destroy()
   expect([await ended, err()]).toEqual([0, expect.not.stringContaining('EPIPE')])
-}, 30_000)
+})
 
 describe('inspect', () => {
   test('says what a server speaks and offers, at every revision that both know', async () => {
@@ -241,7 +241,7 @@ describe('inspect', () => {
         manifest: { tools: expect.any(Array) },
       })
     }
-  }, 60_000)
+  })
 
   test('a server of MCP Live with its feature sets', async () => {
     const { run, folder } = await trial({})
@@ -272,7 +272,7 @@ test('exit codes: 3 where one must sign in, 4 where nobody answers', async () =>
   expect((await run(['list', url, '--no-auth'])).code).toBe(3)
   expect((await run(['list', 'http://127.0.0.1:9/mcp'])).code).toBe(4)
   expect((await run(['list', '--', 'node', '-e', 'console.error("no luck"); process.exit(2)'])).err).toContain('no luck')
-}, 60_000)
+})
 
 test('a token comes from a variable by its name, headers too, and neither stands in the error', async () => {
   const { run, write } = await trial({})
@@ -312,7 +312,7 @@ server.tool('fails', { description: 'x' }, () => { throw new Error('${evil}') })
       expect([args, format, /[\u001b\u009b\u202e]/.test(out + err)]).toEqual([args, format, false])
     }
   }
-}, 60_000)
+})
 
 test('inspect names every tool before a call, where something is said of one', async () => {
   const { run } = await trial({
@@ -397,7 +397,7 @@ setInterval(() => { rung.emit({ times: ++times }); bell.push({ content: 'Somebod
     expect(JSON.parse((await run([verb, 'server.ts', '--format', 'json'])).out)).toMatchObject({
       events: [{ name: 'rung', description: 'Rang' }],
     })
-}, 60_000)
+})
 
 test('a server that names nothing to listen to is refused by name', async () => {
   const { run, folder } = await trial({})

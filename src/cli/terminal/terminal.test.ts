@@ -67,7 +67,7 @@ function open(
     /** Sends keys, and waits for what comes of them. */
     type: async (keys: string | undefined, until: string | RegExp): Promise<string> => {
       if (keys !== undefined) input.write(keys)
-      await expect.poll(() => out.slice(read), { timeout: 20_000, interval: 5 }).toMatch(until)
+      await expect.poll(() => out.slice(read), { interval: 5 }).toMatch(until)
       const said = out.slice(read)
       read = out.length
       return said

@@ -112,6 +112,6 @@ test('a config that changes while the host runs changes nothing before somebody 
   })
   onTestFinished(() => host.close())
   writeFileSync(file, JSON.stringify({ mcpServers: { one: { command: process.execPath } } }))
-  await expect.poll(() => troubles, { timeout: 20_000 }).toEqual(['CONFIG_NOT_TRUSTED'])
+  await expect.poll(() => troubles).toEqual(['CONFIG_NOT_TRUSTED'])
   expect(host.servers).toEqual([])
 })

@@ -10,7 +10,7 @@ let postgres: TestPostgres
 let schemas = 0
 beforeAll(async () => {
   postgres = await startPostgres()
-}, 60_000)
+})
 afterAll(() => postgres?.stop())
 
 const fresh = (): string => `test_${++schemas}`

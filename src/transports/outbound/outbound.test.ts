@@ -201,7 +201,7 @@ describe('an answer', () => {
   ] as const)('that %s is given up at the deadline', async (_, listener) => {
     const { url, sockets } = await publicServer((_request, response) => listener(response))
     expect((await failure(guard({ timeout: '300ms' })(url))).message).toContain('longer than 300 ms')
-    await expect.poll(() => sockets.size, { timeout: 10_000 }).toBe(0)
+    await expect.poll(() => sockets.size).toBe(0)
   })
 
   it('has one deadline for all redirects together', async () => {

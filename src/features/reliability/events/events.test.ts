@@ -85,7 +85,7 @@ describe.each(places)('at %s on %s', (revision, kind) => {
     const long = await subscribe(wire, revision, { events: ['ticket_created'] })
     const until = Date.parse(short.response.expires_at ?? '')
     expect(until).toBeLessThan(Date.parse(long.response.expires_at ?? ''))
-    await expect.poll(() => short.terminated(), { timeout: 5_000 }).toEqual(['expired'])
+    await expect.poll(() => short.terminated()).toEqual(['expired'])
     await created.emit({ id: '1' })
     await long.heard(1)
     expect([short.events(), short.terminated(), long.terminated()]).toEqual([[], ['expired'], []])

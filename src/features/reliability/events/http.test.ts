@@ -57,8 +57,8 @@ async function events(response: http.IncomingMessage, last: number): Promise<rea
     text += chunk
   })
   response.resume()
-  await expect.poll(() => text.includes(`"n":${last},`), { timeout: 20_000 }).toBe(true)
-  await expect.poll(() => found().at(-1)?.payload?.['n'], { timeout: 20_000 }).toBe(last)
+  await expect.poll(() => text.includes(`"n":${last},`)).toBe(true)
+  await expect.poll(() => found().at(-1)?.payload?.['n']).toBe(last)
   return found()
 }
 

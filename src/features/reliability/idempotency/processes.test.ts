@@ -14,7 +14,7 @@ let folder: string
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'vivarium-processes-'))
   postgres = await sharedPostgres()
-}, 60_000)
+})
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 let worlds = 0
@@ -75,5 +75,5 @@ describe.each(revisions)('two processes on one Postgres at %s', revision => {
     expect(again.isError).toBe(false)
     expect(effects()).toHaveLength(3)
     await close()
-  }, 30_000)
+  })
 })
