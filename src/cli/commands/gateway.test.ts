@@ -130,6 +130,25 @@ test('--check does not promise to try a server again', { timeout: 60_000 }, asyn
   }
 })
 
+test('--check says of a server that has failed that it is down, also while it is tried once more', async () => {
+  const path = await folder()
+  const [starts, again] = [join(path, 'starts'), join(path, 'again')].map(file => JSON.stringify(file)) as [string, string]
+  await writeFile(
+    join(path, 'left.mjs'),
+    `import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+    appendFileSync(${starts}, '.')
+    if (readFileSync(${starts}).length < 4) process.exit(1)
+    writeFileSync(${again}, '')
+    setInterval(() => {}, 1_000)`,
+  )
+  const untilTriedAgain = `import { existsSync } from 'node:fs'
+    while (!existsSync(${again})) await new Promise(resolve => setTimeout(resolve, 20))`
+  await writeFile(join(path, 'right.mjs'), `${untilTriedAgain}${server('right')}`)
+  const { ended, out, err } = run(path, ['gateway.yaml', '--check', '--format', 'json'])
+  expect([await ended, err()]).toEqual([4, ''])
+  expect(JSON.parse(out())).toMatchObject({ servers: [{ status: 'up' }, { status: 'down', why: { code: 'SERVER_DOWN' } }] })
+})
+
 test('--check says as JSON all that it says in words: mistakes, idle rules, what is not listed', {
   timeout: 60_000,
 }, async () => {

@@ -51,10 +51,15 @@ async function look(config: Config): Promise<Found<Offered>> {
     log: 'silent',
   })
   await gateway.ready()
-  const servers = [...gateway.upstreams(), ...[...held.values()].map(heldStatus)]
+  const servers = [...gateway.upstreams().map(tried), ...[...held.values()].map(heldStatus)]
   const names = gateway.names().map(name => judged(gateway, name))
   const idle = servers.every(({ status }) => status === 'up') ? idleRules(options.rules ?? [], names) : []
   return { servers, names, idle }
+}
+
+/** While others are waited for, one that has failed may be tried once more: what counts here is that it has failed. */
+function tried(server: UpstreamStatus): UpstreamStatus {
+  return server.status === 'connecting' && server.why !== undefined ? { ...server, status: 'down' } : server
 }
 
 function heldStatus({ upstream, why }: HeldLaunch): UpstreamStatus {
