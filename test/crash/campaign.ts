@@ -43,8 +43,9 @@ export interface CampaignReport {
   readonly ends: ReadonlyMap<string, number>
 }
 
-/** A life that does not come to its failpoint is killed after so long. */
+/** A life that does not come to its failpoint is killed after so long; one that must come to it is given its time. */
 const longestMs = 1_500
+const certainMs = 60_000
 /** One that neither listens nor dies, or does not end when it is told to, is killed after so long, and counts as broken. */
 const hangsMs = 30_000
 /** In fast time: how long a lease lasts that nobody renews. */
@@ -94,7 +95,8 @@ class Campaign {
         life.kill()
       }, ms)
     let timer = fate.kind === 'starting' ? killAfter(fate.ms) : undefined
-    if ((await this.#arrive(life)) && fate.kind !== 'starting') timer = killAfter(fate.kind === 'running' ? fate.ms : longestMs)
+    const atMostMs = this.#options.fate === undefined ? longestMs : certainMs
+    if ((await this.#arrive(life)) && fate.kind !== 'starting') timer = killAfter(fate.kind === 'running' ? fate.ms : atMostMs)
     if (!life.dead) await this.#workload.keepBusy(this.#line)
     const complaint = await life.over
     clearTimeout(timer)
