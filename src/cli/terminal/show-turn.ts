@@ -36,11 +36,12 @@ async function showEvent(
   { server, featureSet, eventId }: Extract<Turn['from'], { kind: 'event' }>,
 ): Promise<void> {
   const { paint } = screen
-  const event = (await inbox.get(server, eventId))?.event
+  const record = await inbox.get(server, eventId)
   screen.line(
     say` ${paint.warn('◆')} ${paint.name(featureSet)} ${paint.bold('wakes the agent')} ${paint.dim(`(${server}, event ${brief(eventId)})`)}`,
   )
-  const said = event === undefined ? '' : textIn(event.content)
+  // A turn may be over before it is shown: then only the beginning of what its event said is left.
+  const said = record?.event === undefined ? (record?.preview ?? '') : textIn(record.event.content)
   if (said !== '') screen.line(say`   ${foreignMark}${paint.dim(brief(said, screen.width - 6))}`)
 }
 

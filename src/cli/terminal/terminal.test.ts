@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import type { BudgetLimit } from '../../host/budgets/limits.ts'
 import { createHost } from '../../host/create.ts'
+import type { Host } from '../../host/host.ts'
 import { type ScriptStep, scripted } from '../../host/models/scripted.ts'
 import type { PolicyRules } from '../../host/policy/rule.ts'
 import { createServer, type Server } from '../../server/index.ts'
@@ -18,6 +19,8 @@ interface Given {
   readonly isTTY?: boolean
   readonly enable?: readonly string[]
   readonly budgets?: readonly BudgetLimit[]
+  /** What a test does to the host before the terminal has it. */
+  readonly opened?: (host: Host) => Host
 }
 
 /** A terminal with one server in memory. Where it is interactive, what is sent are keys. */
@@ -31,6 +34,7 @@ function open(
     isTTY = false,
     enable = ['*'],
     budgets = [],
+    opened = host => host,
   }: Given = {},
 ) {
   const input = new PassThrough()
@@ -48,7 +52,7 @@ function open(
   }
   const servers = { here: { target: connect, live: { enable } } }
   const ended = runTerminal({
-    open: ({ confirm: _, ...side }) => createHost({ ...side, servers, model, policy, budgets }),
+    open: async ({ confirm: _, ...side }) => opened(await createHost({ ...side, servers, model, policy, budgets })),
     ...{ input, output, signals, interactive, env },
     model: model.info,
     place: 'memory:',
@@ -264,6 +268,24 @@ test('an event wakes the agent while something is half typed, and that is there 
   expect(woken).toMatch(/◆ here\.news wakes the agent \(here, event e1\)\n +│ It rains\n │ I have heard\./)
   await type(' typed\r', /turn 2/)
   expect(JSON.stringify(model.requests.at(-1)?.messages.at(-1))).toContain('half typed')
+})
+
+test('what an event said is shown also where its turn is over before it is shown', async () => {
+  const server = named()
+  const set = server.featureSet('here.news', { description: 'News', uses: ['pushEvents'] })
+  const opened = (host: Host): Host => {
+    const read = host.inbox.get.bind(host.inbox)
+    const get: typeof read = async (...event) => {
+      await expect.poll(async () => (await read(...event))?.state).toBe('done')
+      return read(...event)
+    }
+    Object.defineProperty(host.inbox, 'get', { value: get })
+    return host
+  }
+  const { type } = open(server, { script: ['I have heard.'], opened })
+  await type('half', /half/)
+  await set.push({ eventId: 'e1', content: 'It rains' })
+  expect(await type(undefined, /turn 1/)).toMatch(/wakes the agent \(here, event e1\)\n +│ It rains\n │ I have heard\./)
 })
 
 test('nothing that a server or a model says is obeyed by the terminal', async () => {

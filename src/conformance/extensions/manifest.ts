@@ -160,6 +160,7 @@ export const manifest: readonly Scenario[] = [
   }),
   scenario({
     id: 'E1-4',
+    tries: 3,
     title: 'Who has this revision already is told so, without the document',
     writes: false,
     run: async stage => {
