@@ -8,8 +8,8 @@ import { type ListenFilter, listen } from '../features/mcp/subscriptions/message
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Id } from '../jsonrpc/message.ts'
+import { backoffMs, isFinal, pause, steadyMs } from './backoff.ts'
 import { doubt, type Following, type Hub } from './hub.ts'
-import { backoffMs, isFinal, pause, steadyMs } from './patience.ts'
 import { type Followed, Reading } from './reading.ts'
 import type { Session } from './session.ts'
 

@@ -6,8 +6,10 @@ import { type Completion, complete } from '../features/mcp/completion/messages.t
 import { answer, drive, isFinal } from '../features/mcp/input-required/client.ts'
 import { ping } from '../features/mcp/lifecycle/messages.ts'
 import type { LogLevel } from '../features/mcp/logging/messages.ts'
-import { type GetPromptResult, getPrompt, type Prompt } from '../features/mcp/prompts/messages.ts'
+import { type GetPromptResult, getPrompt, listPrompts, type Prompt } from '../features/mcp/prompts/messages.ts'
 import {
+  listResources,
+  listResourceTemplates,
   type ReadResourceResult,
   type Resource,
   type ResourceTemplate,
@@ -30,8 +32,7 @@ import type { ClientParts } from './client-parts.ts'
 import { Completions, type CompletionsOptions, completionQuestion } from './completions.ts'
 import { callConfirmed } from './confirmed-calls.ts'
 import type { EventReader, EventsOptions, EventType } from './events.ts'
-import { foreignTools, isForeignTool } from './foreign.ts'
-import { lists } from './listed.ts'
+import { incompatibleTools, isIncompatibleTool } from './incompatible-servers.ts'
 import { fetchKept, type Lister, listAll } from './lists.ts'
 import type { LiveConnection } from './live-handlers.ts'
 import { Manifests } from './manifests.ts'
@@ -46,6 +47,15 @@ import { ToolBook } from './tool-book.ts'
 import { type CallToolOptions, callToolOn, heard, type ToolCaller } from './tool-calls.ts'
 import { type Chunked, type StreamCaller, type StreamToolOptions, ToolStream } from './tool-stream.ts'
 import { Transaction, type TransactionOptions } from './transaction.ts'
+
+/** The lists of a server, and which capability each belongs to. */
+const lists = {
+  tools: { method: listTools, member: 'tools', capability: 'tools' },
+  prompts: { method: listPrompts, member: 'prompts', capability: 'prompts' },
+  resources: { method: listResources, member: 'resources', capability: 'resources' },
+  // Many servers have resources and never heard of templates.
+  templates: { method: listResourceTemplates, member: 'resourceTemplates', capability: 'resources', optional: true },
+} as const
 
 /** How often one call may be answered with questions. */
 const rounds = 10
@@ -211,10 +221,10 @@ export class Client {
       if (this.#caller.book.learn(tool, mirrors)) {
         fit = true
         yield tool
-      } else foreign ||= isForeignTool(tool)
+      } else foreign ||= isIncompatibleTool(tool)
     }
     // An empty list would hide that there are tools.
-    if (foreign && !fit) throw foreignTools()
+    if (foreign && !fit) throw incompatibleTools()
   }
 
   /**

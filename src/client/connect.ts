@@ -2,7 +2,8 @@
 import { unlessAborted } from '../core/abort.ts'
 import { type Clock, realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
-import { checkLogOption } from '../core/log-trace.ts'
+import { checkLogOption, logFrom, type Trace, traceInto } from '../core/log-trace.ts'
+import { secretValues } from '../core/redact.ts'
 import { version } from '../core/version.ts'
 import { Engine } from '../engine/engine.ts'
 import { clientLimits } from '../engine/limits.ts'
@@ -40,12 +41,11 @@ import { Changes } from './changes.ts'
 import { checkConnectOptions } from './check-options.ts'
 import { Client } from './client.ts'
 import { Events } from './events.ts'
-import { foreignOpening } from './foreign.ts'
 import { checkHealth, healthOf } from './health.ts'
 import { Hub } from './hub.ts'
+import { incompatibleHandshake } from './incompatible-servers.ts'
 import type { Live } from './live.ts'
 import { LogWish } from './log-level.ts'
-import { clientTrace } from './logging.ts'
 import type { ConnectOptions } from './options.ts'
 import type { ProbeOptions } from './probe.ts'
 import type { Relaying } from './relaying.ts'
@@ -53,6 +53,31 @@ import { ResourceBook } from './resource-book.ts'
 import { Retries } from './retries.ts'
 import { type ClientMiddleware, Session } from './session.ts'
 import { type Opener, openerOf, type Target } from './target.ts'
+
+/** Events that mean a mistake in the author's own code. */
+const mistakes: ReadonlySet<string> = new Set(['internal', 'handler-failed', 'notification-failed'])
+
+function clientTrace(target: Target, { log, headers = {}, onTrace }: ConnectOptions): Trace | undefined {
+  const chosen = logFrom(log, 'silent')
+  if (chosen.level === 'silent') return onTrace
+  const env = typeof target === 'object' && 'command' in target ? (target.env ?? {}) : {}
+  const secrets = [...secretValues(headers), ...secretValues(env, true)]
+  const write = traceInto(chosen.child(named(target)), { mistakes, secrets })
+  if (onTrace === undefined) return write
+  return (event, detail, caller) => {
+    onTrace(event, detail)
+    write(event, detail, caller)
+  }
+}
+
+/** Without query and arguments, where secrets may stand. */
+function named(target: Target): Readonly<Record<string, string>> {
+  if (typeof target === 'string' || target instanceof URL) {
+    const { origin, pathname } = new URL(target)
+    return { target: origin + pathname }
+  }
+  return 'command' in target ? { target: target.command } : {}
+}
 
 /** How this client names itself unless it is told otherwise. */
 const defaultInfo = { name: 'vivarium', version }
@@ -272,7 +297,7 @@ async function open(probe: ProbeOptions, live: Live | undefined): Promise<Sessio
     return session
   } catch (error) {
     await engine.close()
-    throw signal?.aborted ? signal.reason : foreignOpening(error)
+    throw signal?.aborted ? signal.reason : incompatibleHandshake(error)
   } finally {
     signal?.removeEventListener('abort', stop)
   }

@@ -4,7 +4,7 @@ import { eventsExtension, type WireSubscribed } from '../features/reliability/ev
 import type { EndReason } from '../features/reliability/events/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import { isFinal } from './patience.ts'
+import { isFinal } from './backoff.ts'
 
 export function noEvents(names: readonly string[]): McpError {
   const wanted = names.map(name => clip(name)).join(', ')

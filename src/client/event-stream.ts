@@ -23,8 +23,8 @@ import {
 } from '../features/reliability/events/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Id, Params } from '../jsonrpc/message.ts'
+import { backoffMs, pause, steadyMs } from './backoff.ts'
 import { denied, ended, noEvents, noMethod, retries } from './event-refusals.ts'
-import { backoffMs, pause, steadyMs } from './patience.ts'
 import type { Session } from './session.ts'
 
 export interface EventStreamParts {

@@ -15,8 +15,8 @@ import {
 } from '../features/live/listen/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
+import { backoffMs, isFinal, pause, steadyMs } from './backoff.ts'
 import { errorIn } from './live-answers.ts'
-import { backoffMs, isFinal, pause, steadyMs } from './patience.ts'
 import type { Session } from './session.ts'
 
 export interface ListenerParts {

@@ -5,7 +5,7 @@ import type { PolicyCarrier } from '../features/live/feature-sets/client.ts'
 import { readManifest, updateSets, updateSetsByRequest } from '../features/live/feature-sets/messages.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { pause } from './patience.ts'
+import { pause } from './backoff.ts'
 import type { Session } from './session.ts'
 
 /** Between two readings of a manifest. */

@@ -7,7 +7,7 @@ import type { Problem } from '../core/problem.ts'
 import { classify } from '../features/reliability/problem/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
-import { pause } from './patience.ts'
+import { pause } from './backoff.ts'
 
 export interface RetryOptions {
   /** How often a call is made in all. Default 4. */

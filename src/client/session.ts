@@ -11,11 +11,10 @@ import type { TaskPort } from '../features/mcp/tasks/client.ts'
 import { coreIds } from '../features/mcp/tasks/messages.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
-
+import { backoffMs, pause } from './backoff.ts'
 import { handshake, type Opened } from './handshake.ts'
-import { type Mendable, Mender } from './mending.ts'
-import { backoffMs, pause } from './patience.ts'
 import { openServer, type ProbeOptions } from './probe.ts'
+import { type Reconnectable, Reconnector } from './reconnect.ts'
 
 /** One outgoing call, as middleware sees it. */
 export interface OutgoingCall {
@@ -30,20 +29,20 @@ const standard: SendOptions = {}
 /** How long a server may take over its farewell, where the wire has one. */
 const farewellMs = 1_000
 
-export class Session implements Mendable {
+export class Session implements Reconnectable {
   readonly engine: Engine
   readonly middleware: ClientMiddleware[] = []
   /** Awaited after each new handshake, before anything else is sent. */
   reopening: (() => Promise<void>) | undefined = undefined
   readonly #onReopen = new Set<() => void>()
-  readonly #mender: Mender
+  readonly #reconnector: Reconnector
   #onDoubt: () => void = () => {}
   #onDeaf: (error: unknown) => void = () => {}
   #opened: Opened
   /** Whether there is a session that the server may forget. */
   #losable: boolean
   #intact = true
-  #mending: Promise<void> | undefined = undefined
+  #reopening: Promise<void> | undefined = undefined
   #closing: Promise<void> | undefined = undefined
   #left = false
 
@@ -51,7 +50,7 @@ export class Session implements Mendable {
     this.engine = engine
     this.#opened = opened
     this.#losable = isLosable(opened)
-    this.#mender = new Mender(this)
+    this.#reconnector = new Reconnector(this)
   }
 
   static async open(probe: ProbeOptions): Promise<Session> {
@@ -141,10 +140,10 @@ export class Session implements Mendable {
 
   /** Opens a lost session anew, once for all who want that now. */
   mend(): Promise<void> {
-    this.#mending ??= this.#reopen().finally(() => {
-      this.#mending = undefined
+    this.#reopening ??= this.#reopen().finally(() => {
+      this.#reopening = undefined
     })
-    return this.#mending
+    return this.#reopening
   }
 
   async #reopen(): Promise<void> {
@@ -152,7 +151,7 @@ export class Session implements Mendable {
     this.#losable = isLosable(this.#opened)
     await this.reopening?.()
     this.#intact = true
-    this.#mender.opened()
+    this.#reconnector.opened()
     this.#listen(false)
     this.#onDoubt()
     for (const fn of this.#onReopen) fn()
@@ -177,7 +176,7 @@ export class Session implements Mendable {
           quietly = false
         },
         lost: error => {
-          if (this.#noteLoss(error, opened) && !this.#intact) this.#mender.lost()
+          if (this.#noteLoss(error, opened) && !this.#intact) this.#reconnector.lost()
         },
         absent: () => void this.#verify(opened).catch(error => this.engine.trace('listening-refused', error)),
       },
@@ -186,7 +185,7 @@ export class Session implements Mendable {
 
   /** Any call finds out whether the session is gone, and then opens a new one; one is made if nobody else does soon. */
   async #verify(opened: Opened): Promise<void> {
-    await pause(this.engine.clock, backoffMs(1), this.#mender.signal, true)
+    await pause(this.engine.clock, backoffMs(1), this.#reconnector.signal, true)
     if (this.#intact && this.#opened === opened && !opened.conversation.ended) await this.#send(ping, {}, standard)
   }
 
@@ -199,7 +198,7 @@ export class Session implements Mendable {
   async #close(reason: Error | undefined): Promise<void> {
     const { conversation, revision } = this.#opened
     this.#left = reason === undefined
-    this.#mender.close()
+    this.#reconnector.close()
     if (reason !== undefined) conversation.end(reason)
     else if (shutdown.in.includes(revision.id) && !conversation.ended) await this.#farewell()
     await this.engine.close()

@@ -15,7 +15,7 @@ import { type ToldProgress, toldProgress } from '../features/reliability/streami
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import { declaring, takingTask } from './declaring.ts'
-import { foreignResult } from './foreign.ts'
+import { incompatibleResult } from './incompatible-servers.ts'
 import type { Live } from './live.ts'
 import type { LiveCall } from './live-handlers.ts'
 import type { RequestOptions } from './options.ts'
@@ -124,7 +124,7 @@ async function callOnce(
 ): Promise<ToolOutcome> {
   const result = await rawResult(caller, name, args, options, first)
   if (!Array.isArray(result.content) && result.structuredContent === undefined) {
-    throw foreignResult(result) ?? new McpError('invalid-result', 'The server answered tools/call without content')
+    throw incompatibleResult(result) ?? new McpError('invalid-result', 'The server answered tools/call without content')
   }
   if (caller.book.get(name)?.tool.outputSchema !== undefined && isLarge(result.structuredContent)) await nextTurn()
   caller.book.checkOutput(name, result)

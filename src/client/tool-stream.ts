@@ -9,9 +9,9 @@ import { classify } from '../features/reliability/problem/client.ts'
 import { type Checkpoint, chunkIn, metaIn, resumeMeta, toldProgress } from '../features/reliability/streaming/client.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
+import { backoffMs, pause } from './backoff.ts'
 import type { ToolOutcome } from './outcome.ts'
 import { readOutput } from './output.ts'
-import { backoffMs, pause } from './patience.ts'
 import type { CallToolOptions } from './tool-calls.ts'
 
 export interface StreamToolOptions<S extends Schema = Schema, C extends Schema = Schema> extends CallToolOptions<S> {

@@ -4,8 +4,8 @@ import { McpError } from '../jsonrpc/error.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { metaOf, type Revision, versionHeader, versionKey } from '../revisions/index.ts'
 import type { Engine } from './engine.ts'
+import { likelyPeer, likelyRevision } from './malformed-messages.ts'
 import { type Delivery, receive, refuseUnplaced } from './receive.ts'
-import { likelyPeer, likelyRevision } from './unplaced.ts'
 
 export function receiveBatch(engine: Engine, delivery: Delivery, messages: readonly unknown[]): void {
   const { reply } = delivery
@@ -13,7 +13,7 @@ export function receiveBatch(engine: Engine, delivery: Delivery, messages: reado
   const peer = likelyPeer(engine, delivery.caller, delivery.conversation, undefined, revision)
   try {
     check(engine, messages, revision.batch)
-    const conversation = delivery.conversation ?? engine.seating.answering(delivery)
+    const conversation = delivery.conversation ?? engine.sessionLookup.answering(delivery)
     const answers = messages.filter(isAnswered).length
     const gathering = new GatheringLane(reply, answers)
     const silent = new SilentLane(reply)
@@ -34,7 +34,7 @@ function nested(): McpError {
 
 /** As long as no version is known, an array says that it is of the wire that has them. */
 function batchRevision(engine: Engine, { caller, conversation }: Delivery): Revision {
-  const unknown = (conversation ?? engine.seating.known(caller))?.peer === undefined && versionHeader(caller) === undefined
+  const unknown = (conversation ?? engine.sessionLookup.known(caller))?.peer === undefined && versionHeader(caller) === undefined
   const wire = unknown ? engine.spoken.all.find(revision => revision.batch) : undefined
   return wire ?? likelyRevision(engine, caller, conversation)
 }

@@ -7,8 +7,8 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities } from '../revisions/index.ts'
-import type { Waiter } from './waiter.ts'
-import { Waiting } from './waiting.ts'
+import type { PendingCall } from './pending-call.ts'
+import { PendingCalls } from './pending-calls.ts'
 
 /** Work that others are asked something for. */
 export interface Behalf {
@@ -60,7 +60,7 @@ const mostLate = 256
 const raise = "this client's limit; raise limits.frameBytes if that is expected"
 
 export class Calls {
-  readonly #waiting = new Waiting<Waiter>()
+  readonly #waiting = new PendingCalls<PendingCall>()
   #heard: Map<Id, (progress: Progress) => void> | undefined = undefined
   #late: Map<Id, (result: unknown) => void> | undefined = undefined
   #next: number
@@ -93,11 +93,11 @@ export class Calls {
     return this.#waiting.get(id as Id)?.entries === entries
   }
 
-  add(waiter: Waiter): void {
+  add(waiter: PendingCall): void {
     this.#waiting.add(waiter)
   }
 
-  take(id: Id): Waiter | undefined {
+  take(id: Id): PendingCall | undefined {
     const waiter = this.#waiting.get(id)
     if (waiter === undefined) return undefined
     this.#waiting.delete(id)

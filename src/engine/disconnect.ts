@@ -35,7 +35,7 @@ export function underWay({ inFlight, sessions, connected }: Engine): readonly Ex
 /** Stops the work of a call and answers it with a failure, which its task ends with where it has become one. What it has done by then stays done. */
 export function stopCall(exchange: Exchange, why: Error): void {
   // Nobody may come back for it.
-  exchange.kept = undefined
+  exchange.onCallerGone = undefined
   exchange.engine.inFlight.detached.get(exchange)?.(why)
   exchange.stop(why.message)
   if (!exchange.answered) exchange.engine.fail(exchange, why)

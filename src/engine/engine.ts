@@ -20,18 +20,18 @@ import { InFlight } from './in-flight.ts'
 import { DuplexLane } from './lanes.ts'
 import type { Limits } from './limits.ts'
 import { leave, listen } from './listening.ts'
+import { faultError, refusalData, unknownPeer } from './malformed-messages.ts'
 import { merged } from './merged.ts'
 import type { Method, Role } from './method.ts'
 import { Outcome, unwritable } from './outcome.ts'
 import { Plan, type Side } from './plan.ts'
 import { type Delivery, receiveFrame, refuse, refuseUnplaced } from './receive.ts'
-import { Seating, sessionHeader } from './seating.ts'
 import { sendNotification, sendRequest } from './send.ts'
+import { SessionLookup, sessionHeader } from './session-lookup.ts'
 import { memorySessions, type Sessions } from './sessions.ts'
 import { lastWords, type SharedParts, Sharing } from './sharing.ts'
 import { closed, type Layer } from './stages.ts'
 import { failedByStop, stoppedFailure } from './stopped.ts'
-import { faultError, refusalData, stranger } from './unplaced.ts'
 
 export interface EngineOptions {
   readonly role: Role
@@ -72,7 +72,7 @@ export class Engine extends Hooks implements Door {
   readonly clock: Clock
   readonly deadlines: Deadlines
   readonly sessions: Sessions
-  readonly seating: Seating
+  readonly sessionLookup: SessionLookup
   readonly inFlight: InFlight
   /** Duplex conversations that are open; sessions are in their own table. */
   readonly connected = new Set<Conversation>()
@@ -104,7 +104,7 @@ export class Engine extends Hooks implements Door {
       if (how === 'given up') this.sharing?.giveUp(conversation)
     })
     this.inFlight = new InFlight(this.limits)
-    this.seating = new Seating(options.spoken, this.sessions, options)
+    this.sessionLookup = new SessionLookup(options.spoken, this.sessions, options)
     this.fallback = (options.spoken.requests[0] ?? options.spoken.sessions[0] ?? options.spoken.all[0]) as Revision
     this.trace = options.trace ?? (() => {})
     this.explainTo = options.explainTo ?? ((_peer, thrown) => thrown)
@@ -177,7 +177,7 @@ export class Engine extends Hooks implements Door {
         this.trace('frame-refused', fault)
         conversation.calls?.unread(fault, this.limits.frameBytes)
         if (this.role === 'server')
-          refuseUnplaced(this, lane, fault.request, faultError(fault), conversation.peer ?? stranger(this.fallback))
+          refuseUnplaced(this, lane, fault.request, faultError(fault), conversation.peer ?? unknownPeer(this.fallback))
       },
       quiet: () => conversation.quiet(),
       hold: (id, held) => conversation.calls?.hold(id, held),

@@ -81,13 +81,13 @@ export class Exchange {
   /** The grant that let it in, where the caller presented one: what is opened by it ends with that. */
   admission: Admission | undefined = undefined
   /** What its handler still does after its call was answered: for it, or with the task that it has become. */
-  lingers: PromiseLike<unknown> | undefined = undefined
+  workAfterAnswer: PromiseLike<unknown> | undefined = undefined
   /** Set where the runtime itself calls, to take back what was done for its caller: agreed to when that was done, so nobody is asked anew. */
-  unwinds = false
+  isCompensation = false
   /** Scopes that were allowed when that was done, where a grant gave them: they decide, whatever was taken away since. */
-  captured: readonly string[] | undefined = undefined
+  capturedScopes: readonly string[] | undefined = undefined
   /** Set where the work goes on for a caller that may come back: told that it has gone, in the place of being cancelled. */
-  kept: (() => void) | undefined = undefined
+  onCallerGone: (() => void) | undefined = undefined
   cancelled = false
   /** Told once that it is stopped: for the one who passes it on, cheaper than a signal. */
   onStop: (() => void) | undefined = undefined
@@ -165,10 +165,10 @@ export class Exchange {
 
   /** The caller has gone: nobody hears the answer. That cancels it, unless the work is kept for whoever comes back. */
   leave(reason: string, cancels: boolean): void {
-    if (this.kept === undefined) return this.cancel(reason, cancels)
+    if (this.onCallerGone === undefined) return this.cancel(reason, cancels)
     if (this.cancelled || this.answered) return
     this.forsake()
-    this.kept()
+    this.onCallerGone()
   }
 
   /** Its answer is another one's to give. */

@@ -5,14 +5,14 @@ import { type Awaitable, isThenable } from '../jsonrpc/message.ts'
 import type { Revision } from '../revisions/index.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
+import { likelyPeer } from './malformed-messages.ts'
 import { refuseUnplaced } from './receive.ts'
-import { likelyPeer } from './unplaced.ts'
 
 /** Settles when the lane may be opened, if it was not refused. */
 export function listen(engine: Engine, caller: Caller, lane: Lane): Awaitable<void> {
   const refused = (error: unknown): void => refuseUnplaced(engine, lane, undefined, error, likelyPeer(engine, caller, undefined))
   try {
-    const conversation = engine.seating.seated(caller)
+    const conversation = engine.sessionLookup.seated(caller)
     // What it hears is decided by the token with which it listens, not by that of the handshake.
     conversation.caller = { ...conversation.caller, principal: caller.principal }
     const last = caller.header?.('last-event-id')
@@ -27,7 +27,7 @@ export function listen(engine: Engine, caller: Caller, lane: Lane): Awaitable<vo
 
 export function leave(engine: Engine, caller: Caller, reply: Lane): void {
   try {
-    const conversation = engine.seating.seated(caller)
+    const conversation = engine.sessionLookup.seated(caller)
     const { session = '' } = conversation
     engine.sessions.delete(session)
     if (engine.sharing === undefined) reply.end({ status: 200 })

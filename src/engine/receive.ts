@@ -13,9 +13,9 @@ import { receiveBatch } from './batch.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import { Exchange } from './exchange.ts'
+import { failBroken, failUnread, likelyPeer, readable, requestId, unknownPeer } from './malformed-messages.ts'
 import { failureOf } from './outcome.ts'
 import { openParams, paramsOf } from './plan.ts'
-import { failBroken, failUnread, likelyPeer, readable, requestId, stranger } from './unplaced.ts'
 
 /** One inbound message with its way back. `conversation` is undefined for an exchange that has not been placed yet. */
 export interface Delivery {
@@ -75,11 +75,11 @@ export function receive(engine: Engine, delivery: Delivery): void {
       id = message['id']
     }
     const params = paramsOf(message)
-    const conversation = engine.seating.place(delivery, params)
+    const conversation = engine.sessionLookup.place(delivery, params)
     revision = identify(method, params, caller, engine.spoken, conversation.peer?.revision)
     if (delivery.batched === true && !revision.batch)
       throw new McpError('invalid-request', `Revision ${revision.id} has no batches`)
-    engine.seating.check(conversation, revision, method)
+    engine.sessionLookup.check(conversation, revision, method)
     peer =
       id === undefined || engine.role === 'client'
         ? known(revision, conversation)
@@ -123,7 +123,7 @@ function peerOf(
 
 /** Notifications, and whatever a server sends, carry no envelope. */
 function known(revision: Revision, { peer }: Conversation): Peer {
-  return peer?.revision === revision ? peer : stranger(revision)
+  return peer?.revision === revision ? peer : unknownPeer(revision)
 }
 
 /** Runs the handler; what answers at once is not made to wait a tick. */
@@ -178,7 +178,7 @@ function rescue(engine: Engine, exchange: Exchange, error: unknown): void {
 }
 
 function settle(engine: Engine, message: Readonly<Record<string, unknown>>, delivery: Delivery): void {
-  const conversation = delivery.conversation ?? engine.seating.answering(delivery)
+  const conversation = delivery.conversation ?? engine.sessionLookup.answering(delivery)
   if (conversation.calls?.settle(message, delivery.status) !== true) {
     if (!('result' in message) && !('error' in message)) throw malformed('one with a method, a result or an error')
     if (engine.sharing !== undefined && conversation.session !== undefined)

@@ -9,7 +9,7 @@ import { type CallOptions, Calls, type SendOptions } from './calls.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import { type Method, wireName } from './method.ts'
-import { Waiter } from './waiter.ts'
+import { PendingCall } from './pending-call.ts'
 
 /** What is compiled once per method and wire on the way out. */
 interface Outbound {
@@ -69,7 +69,7 @@ export function sendRequest(
   const silent = method.opening === true || options.quiet === true || revision.cancels(conversation.caller.carrier) === 'abort'
   options.onSent?.(id)
   return new Promise<unknown>((resolve, reject) => {
-    calls.add(new Waiter(engine, conversation, method, params, route.resultUp, id, options, silent, resolve, reject))
+    calls.add(new PendingCall(engine, conversation, method, params, route.resultUp, id, options, silent, resolve, reject))
     const sent = transmit(conversation, frame, http ? over(revision, method, route, wire, options, id) : { id }, options.lane)
     if (sent === true) return
     if (sent === false) return calls.fail(id, unheard())

@@ -13,7 +13,7 @@ import type { Entry, Store } from '../stores/store.ts'
 import { Conversation, type Memory } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import { createMailbox, type Mailbox } from './mailbox.ts'
-import { rememberedCaller, sessionHeader } from './seating.ts'
+import { rememberedCaller, sessionHeader } from './session-lookup.ts'
 import type { Shared } from './sharing.ts'
 
 interface Kept {

@@ -8,9 +8,9 @@ import type { Store } from '../stores/store.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import type { Exchange } from './exchange.ts'
+import { likelyPeer } from './malformed-messages.ts'
 import { failureOf } from './outcome.ts'
 import { refuseUnplaced } from './receive.ts'
-import { likelyPeer } from './unplaced.ts'
 
 export interface Shared {
   /** Ids of what is asked begin after this. */

@@ -5,8 +5,8 @@
 import { type Awaitable, isThenable } from '../jsonrpc/message.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import type { Exchange } from './exchange.ts'
+import { layerFilter } from './layer-filter.ts'
 import type { Method } from './method.ts'
-import { waking } from './waking.ts'
 
 export const stages = [
   'enter',
@@ -66,7 +66,7 @@ export function compose(handler: Handler, layers: readonly Layer[], nameParam?: 
   if (layers.length === 0) return direct
   const wrapped = wrap(handler, layers)
   if (layers.some(layer => layer.when === undefined)) return wrapped
-  const wakes = waking(layers, nameParam)
+  const wakes = layerFilter(layers, nameParam)
   return exchange => (wakes(exchange) ? wrapped(exchange) : direct(exchange))
 }
 

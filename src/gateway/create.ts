@@ -8,7 +8,7 @@ import type { Server } from '../server/server.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
 import type { Gateway, UpstreamStatus } from './gateway.ts'
-import { openKept } from './kept.ts'
+import { openGatewayStore } from './gateway-store.ts'
 import { drained, tellMs } from './ops/drain.ts'
 import { type HealthParts, healthPages } from './ops/health.ts'
 import { makeOperatorKey } from './ops/operator-key.ts'
@@ -32,7 +32,7 @@ async function resolved(options: GatewayOptions): Promise<GatewayOptions> {
 /** The same, of options to which nothing is to be added: `config` only names where they are from. */
 export async function openGateway(options: GatewayOptions, given = options): Promise<Gateway> {
   const { servers = {}, clock = realClock } = options
-  const parts = wire(options, await openKept(options.store, clock))
+  const parts = wire(options, await openGatewayStore(options.store, clock))
   const reload = reloading(parts, options, async (other = given) => resolved(other))
   const gateway = gatewayOf(parts, options, reload)
   try {

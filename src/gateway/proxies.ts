@@ -1,19 +1,48 @@
 /** Registers at the face of a gateway what its servers offer: each with a handler that passes on what it is asked. */
 import { NS } from '../core/namespace.ts'
 import { Unchecked } from '../core/schema/index.ts'
+import { liveExtension } from '../features/live/feature-sets/messages.ts'
 import type { Completer } from '../features/mcp/completion/messages.ts'
 import type { Prompt } from '../features/mcp/prompts/messages.ts'
 import type { Resource, ResourceTemplate } from '../features/mcp/resources/messages.ts'
-import type { Tool } from '../features/mcp/tools/messages.ts'
+import type { TaskFacts } from '../features/mcp/tasks/messages.ts'
+import type { TaskSupport, Tool, ToolAnnotations } from '../features/mcp/tools/messages.ts'
+import { operationalExtension } from '../features/reliability/cost/messages.ts'
+import { streamingExtension } from '../features/reliability/streaming/messages.ts'
+import { transactionsExtension } from '../features/reliability/transactions/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Server } from '../server/api.ts'
 import { Context } from '../server/context.ts'
 import type { Place } from './addresses.ts'
 import type { Relay } from './bridge/relay.ts'
-import { crossing, repeated, shownMeta, taskOf } from './shown-tool.ts'
 import { definitionMeta } from './trust/foreign.ts'
+import type { AddedOptions } from './trust/options.ts'
 import type { Trust } from './trust/trust.ts'
+
+/** Whoever cannot wait for a task gets its result from the gateway, which can. Where the server decides, the gateway follows it. */
+function taskOf(support: TaskSupport | undefined, decides: boolean): TaskFacts | undefined {
+  if (support === 'optional' || support === 'required') return { support: 'optional' }
+  return decides ? { support: 'optional', deferred: true } : undefined
+}
+
+/** What the gateway says of a price stands for what its server says. */
+function shownMeta(tool: Tool, { cost, meta }: AddedOptions): Readonly<Record<string, unknown>> {
+  const { [operationalExtension]: priced, ...rest } = definitionMeta(tool._meta) ?? {}
+  return { ...rest, ...(cost === undefined && priced !== undefined && { [operationalExtension]: priced }), ...meta }
+}
+
+/** Where a rule says whether it may be done twice, that counts for whoever reads it. What may not is none that only reads. */
+function repeated(hints: ToolAnnotations | undefined, idempotent: boolean): ToolAnnotations {
+  return { ...hints, idempotentHint: idempotent, ...(!idempotent && hints?.readOnlyHint === true && { readOnlyHint: false }) }
+}
+
+/** What a server says of a tool that only those can use who speak with it directly: it is not said of the gateway's. */
+const direct: ReadonlySet<string> = new Set([transactionsExtension, streamingExtension, liveExtension])
+
+function crossing(meta: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(meta).filter(([key]) => !direct.has(key)))
+}
 
 /** The key in `_meta` of what is shown: which server it is from, and what it is called there. */
 export const originKey = `${NS}/origin`

@@ -13,13 +13,13 @@ import type { ServerOptions } from '../server/options.ts'
 import { createServer, type Server } from '../server/server.ts'
 import type { Store } from '../stores/store.ts'
 import { Aliases } from './aliases.ts'
-import { Parking } from './bridge/desk.ts'
 import { Pages } from './bridge/pages.ts'
+import { ParkedCalls } from './bridge/parked-calls.ts'
 import { Relay } from './bridge/relay.ts'
-import { SharedDesk } from './bridge/shared-desk.ts'
+import { SharedParkedCalls } from './bridge/shared-parked-calls.ts'
 import { States } from './bridge/states.ts'
 import { Catalog } from './catalog.ts'
-import type { Kept } from './kept.ts'
+import type { GatewayStore } from './gateway-store.ts'
 import { Links } from './links.ts'
 import { FirstLook } from './ops/first-look.ts'
 import { approveWith, noticesTo } from './ops/notices.ts'
@@ -40,13 +40,13 @@ export interface Parts {
   readonly catalog: Catalog
   readonly upstreams: Upstreams
   readonly firstLook: FirstLook
-  readonly parking: Parking
+  readonly parking: ParkedCalls
   readonly store: Store
   /** In the order in which they end: whoever asks others ends before them. */
   readonly ends: readonly (() => Awaitable<void>)[]
 }
 
-export function wire(options: GatewayOptions, kept: Kept): Parts {
+export function wire(options: GatewayOptions, kept: GatewayStore): Parts {
   const { clock = realClock, name = 'vivarium-gateway', store } = options
   const trace: Trace = (event, detail) => server.engine.trace(event, detail)
   const trust = createTrust(trustOf(options), {
@@ -73,7 +73,7 @@ export function wire(options: GatewayOptions, kept: Kept): Parts {
   const relay = new Relay({
     name,
     parking,
-    around: trust.around,
+    wrap: trust.wrap,
     states: new States(createSeal({ secrets: options.secret, clock }), clock),
     upstreams: () => upstreams,
     address: (upstream, uri, exchange) => links.address(upstream, uri, exchange),
@@ -122,7 +122,7 @@ function extendFace({ engine }: Server, relay: Relay, catalog: Catalog, links: L
   }
 }
 
-function faceOptions(options: GatewayOptions, name: string, clock: Clock, { store }: Kept, trust: Trust): ServerOptions {
+function faceOptions(options: GatewayOptions, name: string, clock: Clock, { store }: GatewayStore, trust: Trust): ServerOptions {
   return {
     ...trust.serverOptions,
     name,
@@ -142,9 +142,9 @@ function faceOptions(options: GatewayOptions, name: string, clock: Clock, { stor
   }
 }
 
-function parkingOf({ store, askTimeout = '10m' }: GatewayOptions, clock: Clock, kept: Kept): Parking {
-  const shared = store === undefined ? undefined : new SharedDesk(kept.store, clock)
-  return new Parking({ clock, askMs: toMilliseconds(askTimeout), shared })
+function parkingOf({ store, askTimeout = '10m' }: GatewayOptions, clock: Clock, kept: GatewayStore): ParkedCalls {
+  const shared = store === undefined ? undefined : new SharedParkedCalls(kept.store, clock)
+  return new ParkedCalls({ clock, askMs: toMilliseconds(askTimeout), shared })
 }
 
 interface UpstreamsParts {

@@ -12,7 +12,7 @@ import { AmbientMessages } from './channels/ambient.ts'
 import type { ChannelAnswers } from './channels/answers.ts'
 import type { ChannelSignals } from './channels/signals.ts'
 import type { HostRules } from './config/rules.ts'
-import type { Frame } from './frame.ts'
+import type { HostFoundation } from './foundation.ts'
 import { askedOf } from './inbox/acceptance.ts'
 import type { AcceptOptions, Inbox } from './inbox/options.ts'
 import type { Loop } from './loop/loop.ts'
@@ -26,7 +26,7 @@ import type { Reviewing } from './reviewing.ts'
 import type { ServerEvents } from './server-events.ts'
 
 export interface ConnectingParts extends Reviewing {
-  readonly frame: Frame
+  readonly foundation: HostFoundation
   readonly policy: Policy
   /** Where its rules come from. */
   readonly rules: HostRules
@@ -62,8 +62,8 @@ function liveHandlers(
   server: string,
   modelInfo: LiveHandlers['modelInfo'],
 ): Omit<LiveHandlers, 'onInfer'> {
-  const { frame, policy, summedNotes } = parts
-  const section = frame.servers.entry(server)?.live
+  const { foundation, policy, summedNotes } = parts
+  const section = foundation.servers.entry(server)?.live
   /** What a server can bring about as often as it likes is summed up. */
   const note = (about: Omit<Note, 'server'>): void => summedNotes.note({ server, ...about })
   return {
@@ -83,7 +83,7 @@ function liveHandlers(
       const featureSet = report.featureSet ?? ''
       // At once: it belongs to the calls that run now.
       const reported = parts.loop.stateReported(server)
-      const recorded = await frame.state.record(server, featureSet, report).catch(error => {
+      const recorded = await foundation.state.record(server, featureSet, report).catch(error => {
         reported(undefined)
         throw error
       })
@@ -96,7 +96,7 @@ function liveHandlers(
     },
     stateOf: (featureSet, checkpoint) => {
       note({ featureSet, kind: 'state.get', outcome: 'success', rule: policy.ruleOfSet(server, featureSet) })
-      return frame.state.report(server, featureSet, checkpoint)
+      return foundation.state.report(server, featureSet, checkpoint)
     },
     modelInfo: () => {
       note({ kind: 'model', outcome: 'success', rule: 'model/info is always answered' })
@@ -130,7 +130,7 @@ const noteKinds: ReadonlyMap<string, string> = new Map([
 /** What is said in a channel to nobody in particular wakes nobody, where rules let it in at all; any other event goes its way. */
 async function pushed(parts: ConnectingParts, server: string, event: PushEvent): Promise<PushAnswer> {
   const { ambient, policy, summedNotes } = parts
-  if (ambient === undefined || !AmbientMessages.is(event) || parts.frame.servers.entry(server) === undefined)
+  if (ambient === undefined || !AmbientMessages.is(event) || parts.foundation.servers.entry(server) === undefined)
     return taken(parts, server, event)
   const { verdict } = policy.explain(askedOf(server, event))
   if (verdict.do !== 'allow') return taken(parts, server, event)
@@ -149,23 +149,23 @@ async function taken(parts: ConnectingParts, server: string, event: PushEvent): 
 
 /** Takes an event in, whichever way it came, and notes what became of it. */
 export async function push(
-  { frame, inbox, summedNotes }: Pick<ConnectingParts, 'frame' | 'inbox' | 'summedNotes'>,
+  { foundation, inbox, summedNotes }: Pick<ConnectingParts, 'foundation' | 'inbox' | 'summedNotes'>,
   server: string,
   event: PushEvent,
   options: Pick<AcceptOptions, 'subscription'> = {},
 ): Promise<PushAnswer> {
-  const began = frame.clock.now()
+  const began = foundation.clock.now()
   // What came before, and gets its answer again, is let in by no rule of now.
   let rule = 'inbox.dedupe'
   const ruled = (by: string): void => {
     rule = by
   }
   // While a connection is being ended, nothing is known under its name: what is to come under it may be another program.
-  const isKnown = frame.servers.entry(server) !== undefined
+  const isKnown = foundation.servers.entry(server) !== undefined
   const answer = isKnown ? await inbox.accept(server, event, { ...options, ruled }) : unknownServer(server)
   const { featureSet, eventId } = event
-  const about = { server, featureSet, eventId, kind: 'push', ms: frame.clock.now() - began } as const
-  if (answer.accepted) void frame.audit.note({ ...about, outcome: 'success', inferenceId: answer.inferenceId, rule })
+  const about = { server, featureSet, eventId, kind: 'push', ms: foundation.clock.now() - began } as const
+  if (answer.accepted) void foundation.audit.note({ ...about, outcome: 'success', inferenceId: answer.inferenceId, rule })
   else summedNotes.note({ ...about, outcome: 'refused', why: answer.data })
   return answer
 }
@@ -182,7 +182,7 @@ function unaddressed({ channel }: PushEvent): Why {
 }
 
 /** A tool that wants the user's yes gets it from whoever approves everything else. */
-function confirmBy({ frame }: ConnectingParts, onApproval: OnApproval, server: string): OnConfirm {
+function confirmBy({ foundation }: ConnectingParts, onApproval: OnApproval, server: string): OnConfirm {
   return async ({ message, tool, arguments: payload, risk }, { signal }) => {
     const asked = { kind: 'tool', server, tool, payload } as const
     const answer = await onApproval(
@@ -202,7 +202,7 @@ function confirmBy({ frame }: ConnectingParts, onApproval: OnApproval, server: s
     const yes = typeof answer === 'boolean' ? answer : answer.yes
     const detail = `confirmation of ${clip(tool)}`
     const said = yes ? { rule: 'the user, this once' } : { why: declinedBy(server, tool) }
-    void frame.audit.note({ server, kind: 'approval', outcome: yes ? 'success' : 'refused', detail, ...said })
+    void foundation.audit.note({ server, kind: 'approval', outcome: yes ? 'success' : 'refused', detail, ...said })
     return yes
   }
 }

@@ -8,7 +8,7 @@ import { ChannelSignals } from './channels/signals.ts'
 import { checkHostOptions } from './check-options.ts'
 import { HostRules } from './config/rules.ts'
 import { type ConnectingParts, connectOptions, push } from './connecting.ts'
-import { Frame, type FramePort, within } from './frame.ts'
+import { type FoundationPort, HostFoundation, within } from './foundation.ts'
 import { Host } from './host.ts'
 import { createInbox } from './inbox/inbox.ts'
 import { createLoop } from './loop/loop.ts'
@@ -29,21 +29,21 @@ import type { HostServer } from './servers/server.ts'
  */
 export async function createHost(options: HostOptions = {}): Promise<Host> {
   checkHostOptions(options)
-  const frame = await Frame.open(options)
+  const foundation = await HostFoundation.open(options)
   try {
-    const parts = await join(frame, options)
+    const parts = await join(foundation, options)
     const asking = new Set<Promise<void>>()
-    await frame.start(portOf(parts, asking))
-    if (options.onApproval !== undefined) await settlePins(frame, asking, options.startMs)
+    await foundation.start(portOf(parts, asking))
+    if (options.onApproval !== undefined) await settlePins(foundation, asking, options.startMs)
     return new Host(parts, options)
   } catch (error) {
-    await frame.close()
+    await foundation.close()
     throw error
   }
 }
 
-async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts> {
-  const { store, clock, random, audit, state } = frame
+async function join(foundation: HostFoundation, options: HostOptions): Promise<ConnectingParts> {
+  const { store, clock, random, audit, state } = foundation
   const {
     policy: rules = {},
     onApproval,
@@ -57,16 +57,16 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     record,
     ...rest
   } = options
-  const subscriptionsOf = (server: string): readonly string[] => frame.servers.entry(server)?.events ?? []
+  const subscriptionsOf = (server: string): readonly string[] => foundation.servers.entry(server)?.events ?? []
   const summedNotes = new SummedNotes({ clock, note: note => void audit.note(note) })
   const policy = await createPolicy({
     rules,
     store,
     clock,
-    onChange: server => selectAnew(frame, server),
-    onTrouble: error => frame.impaired(error),
+    onChange: server => selectAnew(foundation, server),
+    onTrouble: error => foundation.impaired(error),
     onDecided: decision => summedNotes.note(noteOfDecision(decision)),
-    identityOf: server => identityOf(frame.servers.entry(server)),
+    identityOf: server => identityOf(foundation.servers.entry(server)),
     subscriptionsOf,
     ...(onApproval && { onApproval }),
     ...(extract && { extract }),
@@ -89,7 +89,7 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     clock,
     random,
     withheld: (server, featureSet) => budgets.usedUp({ server, featureSet }),
-    isConfigured: server => frame.servers.entry(server) !== undefined,
+    isConfigured: server => foundation.servers.entry(server) !== undefined,
     onDiagnostic: (server, why, note) => void audit.note({ server, kind: 'inbox', ...note, why }),
   })
   const recorder = recorderFor(record, clock)
@@ -98,7 +98,7 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     ...recorded(recorder, { ...rest, model: model ?? modelFromEnvironment() }),
     store,
     clock,
-    servers: () => frame.servers.list(),
+    servers: () => foundation.servers.list(),
     policy,
     state,
     budgets,
@@ -110,25 +110,25 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     clock,
     names: subscriptionsOf,
     identityOf: server => policy.admission(server, '').identity,
-    isConnected: (server, client) => frame.servers.get(server)?.client === client,
-    accept: (server, event, subscription) => push({ frame, inbox, summedNotes }, server, event, { subscription }),
+    isConnected: (server, client) => foundation.servers.get(server)?.client === client,
+    accept: (server, event, subscription) => push({ foundation, inbox, summedNotes }, server, event, { subscription }),
     note: note => summedNotes.note(note),
   })
   const ambient = rest.ambient === 'wake' ? undefined : new AmbientMessages()
   const answers = new ChannelAnswers({
     store,
     clock,
-    serverOf: name => frame.servers.get(name),
+    serverOf: name => foundation.servers.get(name),
     denied: (server, featureSet, payload) => {
       const { verdict } = policy.explain({ kind: 'tool', server, featureSet, tool: 'channels/publish', payload })
       return verdict.do === 'deny' ? verdict.why : undefined
     },
     note: note => void audit.note(note),
-    failed: error => frame.impaired(error),
+    failed: error => foundation.impaired(error),
   })
   const signals = new ChannelSignals({
     clock,
-    serverOf: name => frame.servers.get(name),
+    serverOf: name => foundation.servers.get(name),
     denied: (server, featureSet, method, channel) => {
       const { verdict } = policy.explain({ kind: 'tool', server, featureSet, tool: method, payload: { channel } })
       return verdict.do === 'deny' ? verdict.why : undefined
@@ -138,7 +138,7 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
   })
   const hostRules = new HostRules(rules, given => policy.update(given))
   return {
-    frame,
+    foundation,
     policy,
     rules: hostRules,
     inbox,
@@ -151,12 +151,12 @@ async function join(frame: Frame, options: HostOptions): Promise<ConnectingParts
     ambient,
     answers,
     signals,
-    ...reviewing(frame, policy),
+    ...reviewing(foundation, policy),
   }
 }
 
-function portOf(parts: ConnectingParts, asking: Set<Promise<void>>): FramePort {
-  const { frame, policy } = parts
+function portOf(parts: ConnectingParts, asking: Set<Promise<void>>): FoundationPort {
+  const { foundation, policy } = parts
   return {
     connecting: server => connectOptions(parts, server),
     configured: servers => parts.rules.configured(servers),
@@ -169,7 +169,7 @@ function portOf(parts: ConnectingParts, asking: Set<Promise<void>>): FramePort {
     },
     held: held => {
       const answered = approveDefinition(parts, policy, held)
-        .catch(error => frame.impaired(error))
+        .catch(error => foundation.impaired(error))
         .finally(() => asking.delete(answered))
       asking.add(answered)
     },
@@ -177,23 +177,23 @@ function portOf(parts: ConnectingParts, asking: Set<Promise<void>>): FramePort {
 }
 
 /** Questions about tools are asked with the start, so that what is approved then is there for the first turn. */
-async function settlePins(frame: Frame, asking: ReadonlySet<Promise<void>>, startMs = 15_000): Promise<void> {
+async function settlePins(foundation: HostFoundation, asking: ReadonlySet<Promise<void>>, startMs = 15_000): Promise<void> {
   const settled = async (): Promise<void> => {
-    await Promise.allSettled(frame.servers.list().map(server => server.tools()))
+    await Promise.allSettled(foundation.servers.list().map(server => server.tools()))
     await Promise.allSettled(asking)
-    await Promise.allSettled(frame.servers.list().map(server => server.tools()))
+    await Promise.allSettled(foundation.servers.list().map(server => server.tools()))
   }
-  await within(frame.clock, startMs, settled())
+  await within(foundation.clock, startMs, settled())
 }
 
 /** Another selection may hold from now on: servers that are there are told. */
-function selectAnew(frame: Frame, server: string | undefined): void {
+function selectAnew(foundation: HostFoundation, server: string | undefined): void {
   const concerned: readonly HostServer[] =
-    server === undefined ? frame.servers.list() : [frame.servers.get(server)].filter(each => each !== undefined)
-  for (const { live } of concerned) live?.update().catch(error => frame.impaired(error))
+    server === undefined ? foundation.servers.list() : [foundation.servers.get(server)].filter(each => each !== undefined)
+  for (const { live } of concerned) live?.update().catch(error => foundation.impaired(error))
 }
 
-async function approveDefinition({ frame }: ConnectingParts, policy: Policy, held: HeldTool): Promise<void> {
+async function approveDefinition({ foundation }: ConnectingParts, policy: Policy, held: HeldTool): Promise<void> {
   const { server, tool, digest, changes } = held
   const asked = { kind: 'definition', server, tool: tool.name, payload: { digest, changes, definition: tool } } as const
   const verdict = await policy.decide(asked)
@@ -204,8 +204,13 @@ async function approveDefinition({ frame }: ConnectingParts, policy: Policy, hel
         ? { yes: false, why: verdict.why }
         : { yes: verdict.do === 'allow', rule: verdict.rule }
   const detail = tool.name
-  if (yes) await frame.servers.approve(held)
-  await frame.audit.note({ server, kind: 'pin', detail, ...(yes ? { outcome: 'success', rule } : { outcome: 'refused', why }) })
+  if (yes) await foundation.servers.approve(held)
+  await foundation.audit.note({
+    server,
+    kind: 'pin',
+    detail,
+    ...(yes ? { outcome: 'success', rule } : { outcome: 'refused', why }),
+  })
 }
 
 /** What a policy decided beside its verdicts, with the event or inference that it belongs to. */

@@ -8,7 +8,7 @@ import { checkLimits, isUsers } from './budgets/limits.ts'
 import type { SpentOptions, SpentRow } from './budgets/spent.ts'
 import type { ConfigFault } from './config/read.ts'
 import type { ConnectingParts } from './connecting.ts'
-import type { Frame } from './frame.ts'
+import type { HostFoundation } from './foundation.ts'
 import { type Inbox, type InboxEntry, RunLater } from './inbox/options.ts'
 import type { Conversation } from './loop/conversation.ts'
 import type { ConversationFacts } from './loop/conversation-log.ts'
@@ -21,13 +21,13 @@ import type { HostServer } from './servers/server.ts'
 import type { StateBook } from './state/book.ts'
 
 export class Host {
-  readonly #frame: Frame
+  readonly #foundation: HostFoundation
   readonly #parts: ConnectingParts
   readonly #options: HostOptions
   #closing: Promise<void> | undefined = undefined
 
   constructor(parts: ConnectingParts, options: HostOptions) {
-    this.#frame = parts.frame
+    this.#foundation = parts.foundation
     this.#parts = parts
     this.#options = options
   }
@@ -92,7 +92,7 @@ export class Host {
     if (budgets !== undefined) this.#parts.inbox.reconsider()
     const changed = Object.entries({ policy, budgets, roots }).filter(([, value]) => value !== undefined)
     const detail = `applied: ${changed.map(([name]) => name).join(', ')}`
-    await this.#frame.audit.note({ server: '', kind: 'config', outcome: 'success', rule: 'host.update', detail })
+    await this.#foundation.audit.note({ server: '', kind: 'config', outcome: 'success', rule: 'host.update', detail })
   }
 
   /** The folders that servers may know of; those that may are told. */
@@ -102,21 +102,21 @@ export class Host {
 
   /** All servers, those that are refused or down with the reason. */
   get servers(): readonly HostServer[] {
-    return this.#frame.servers.list()
+    return this.#foundation.servers.list()
   }
 
   server(name: string): HostServer | undefined {
-    return this.#frame.servers.get(name)
+    return this.#foundation.servers.get(name)
   }
 
   /** Tries a server at once that is down. */
   retry(server: string): void {
-    this.#frame.servers.retry(server)
+    this.#foundation.servers.retry(server)
   }
 
   /** The mistakes of the config as it was last read. */
   get configFaults(): readonly ConfigFault[] {
-    return this.#frame.faults
+    return this.#foundation.faults
   }
 
   /** Tools whose definitions changed, or that are new, and that nobody has approved. */
@@ -126,8 +126,8 @@ export class Host {
 
   /** Takes a held definition for the right one from now on. */
   async approveTool(held: HeldTool): Promise<void> {
-    await this.#frame.servers.approve(held)
-    await this.#frame.audit.note({
+    await this.#foundation.servers.approve(held)
+    await this.#foundation.audit.note({
       server: held.server,
       kind: 'pin',
       outcome: 'success',
@@ -138,22 +138,22 @@ export class Host {
 
   /** The states that servers left behind: trees of checkpoints, differences, going back. */
   get state(): StateBook {
-    return this.#frame.state
+    return this.#foundation.state
   }
 
   /** Notes by server, feature set, inference, time, kind and outcome, oldest first. */
   audit(question: Question = {}): Promise<Queried> {
-    return this.#frame.audit.query(question)
+    return this.#foundation.audit.query(question)
   }
 
   /** Computes the chain over all notes anew: what was changed behind the host's back shows. */
   verifyAudit(): Promise<AuditVerdict> {
-    return this.#frame.audit.verify()
+    return this.#foundation.audit.verify()
   }
 
   /** Everything that belongs to an event or an inference, with the reasons. */
   explain(id: string, options: { readonly server?: string } = {}): Promise<Explanation> {
-    return this.#frame.audit.explain(id, options)
+    return this.#foundation.audit.explain(id, options)
   }
 
   /** Ends all servers and what they started. Turns that run are left as interrupted and can be resumed. */
@@ -163,13 +163,13 @@ export class Host {
   }
 
   async #close(): Promise<void> {
-    const { inbox, loop, policy, budgets, events, frame, recorder, summedNotes, answers, signals } = this.#parts
+    const { inbox, loop, policy, budgets, events, foundation, recorder, summedNotes, answers, signals } = this.#parts
     await Promise.all([events.close(), inbox.close(), loop.close()])
     await Promise.all([answers.close(), signals.close()])
     policy.close()
     budgets.close()
     summedNotes.close()
-    await frame.close()
+    await foundation.close()
     await recorder?.close()
   }
 

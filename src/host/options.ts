@@ -3,7 +3,7 @@ import type { Duration } from '../core/duration.ts'
 import type { Why } from '../core/why.ts'
 import type { PushEvent } from '../features/live/push-events/messages.ts'
 import type { BudgetLimit, Spender } from './budgets/limits.ts'
-import type { FrameOptions } from './frame.ts'
+import type { FoundationOptions } from './foundation.ts'
 import type { InboxOptions } from './inbox/options.ts'
 import type { AnswersOptions } from './loop/answers/answers.ts'
 import type { ServerHooks } from './loop/hook-settings.ts'
@@ -17,7 +17,7 @@ import type { Extractors } from './policy/scopes/extract.ts'
 /** What can be changed while a host runs. */
 export type HostSettings = Pick<HostOptions, 'policy' | 'budgets' | 'roots'>
 
-export interface HostOptions extends FrameOptions, AnswersOptions {
+export interface HostOptions extends FoundationOptions, AnswersOptions {
   /**
    * Who answers. Of several the first answers users; the wishes of servers and `routes` may choose others. Default: what
    * ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL name, else the offline assistant.

@@ -4,7 +4,7 @@
  */
 import type { SetUse } from '../features/live/dialects/messages.ts'
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
-import type { Frame } from './frame.ts'
+import type { HostFoundation } from './foundation.ts'
 import type { Policy } from './policy/policy.ts'
 
 export interface Reviewing {
@@ -19,12 +19,12 @@ const mostOpen = 10
 /** Of all servers; who goes beyond that is asked about again. */
 const mostRemembered = 10_000
 
-export function reviewing(frame: Pick<Frame, 'servers' | 'audit' | 'impaired'>, policy: Policy): Reviewing {
+export function reviewing(foundation: Pick<HostFoundation, 'servers' | 'audit' | 'impaired'>, policy: Policy): Reviewing {
   const asked = new Map<string, string>()
   const widened = new Set<string>()
   const open = new Map<string, number>()
   const waiting = new Map<string, ReadonlyMap<string, FeatureSetFacts>>()
-  const inLine = lines(error => frame.impaired(error))
+  const inLine = lines(error => foundation.impaired(error))
   const reviewNext = async (server: string): Promise<void> => {
     const next = waiting.get(server)
     waiting.delete(server)
@@ -42,7 +42,7 @@ export function reviewing(frame: Pick<Frame, 'servers' | 'audit' | 'impaired'>, 
       if (!queued) inLine(server, () => reviewNext(server))
     },
     widen: (server, featureSet, use) => {
-      const facts = frame.servers.get(server)?.live?.featureSets.get(featureSet)
+      const facts = foundation.servers.get(server)?.live?.featureSets.get(featureSet)
       const key = JSON.stringify([server, featureSet, use, words(facts)])
       const count = open.get(server) ?? 0
       if (widened.has(key) || count >= mostOpen) return
@@ -53,7 +53,14 @@ export function reviewing(frame: Pick<Frame, 'servers' | 'audit' | 'impaired'>, 
         open.set(server, (open.get(server) ?? 1) - 1)
         const { yes, why, rule } = await policy.widen(server, featureSet, use)
         const said = yes ? { rule } : { why }
-        await frame.audit.note({ server, featureSet, kind: 'use', outcome: yes ? 'success' : 'refused', detail: use, ...said })
+        await foundation.audit.note({
+          server,
+          featureSet,
+          kind: 'use',
+          outcome: yes ? 'success' : 'refused',
+          detail: use,
+          ...said,
+        })
       })
     },
   }

@@ -1,10 +1,11 @@
 /** The events of a server: how they hang together with what callers may do, and with the resources that they touch. */
 
+import type { AsyncLocalStorage } from 'node:async_hooks'
 import type { Clock } from '../core/clock.ts'
 import type { Trace } from '../core/log-trace.ts'
 import type { InferInput, Schema } from '../core/schema/index.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Asker } from '../engine/exchange.ts'
+import type { Asker, UnitStep } from '../engine/exchange.ts'
 import { permits } from '../features/mcp/authorization/messages.ts'
 import { expandTemplate } from '../features/mcp/resources/template.ts'
 import type { TemplateValues } from '../features/mcp/resources/template-expand.ts'
@@ -16,12 +17,12 @@ import {
   type EventsOptions,
   type EventsServer,
   eventsServer,
+  type Steps,
 } from '../features/reliability/events/server.ts'
 import type { Hearing } from '../features/reliability/events/wish.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import { type Registration, register } from './registration.ts'
-import { lazySteps } from './steps.ts'
 
 /** What is emitted: as the payload's schema has it. */
 export type Payload<S> = Schema extends S ? Params : InferInput<S>
@@ -108,4 +109,24 @@ const free: Hearing = { refusal: undefined, guarded: false }
 
 function lacking(name: string, scopes: readonly string[]): Hearing {
   return { refusal: `The event "${name}" needs the scopes ${scopes.join(' ')}`, guarded: false }
+}
+
+/** In which step of a unit of work a handler runs, for what it calls without saying so: `emit`. Loaded with the first step. */
+function lazySteps(trace: Trace): Steps {
+  let storage: AsyncLocalStorage<UnitStep | undefined> | undefined
+  let loaded = false
+  const load = (): void => {
+    loaded = true
+    const hooks = globalThis.process?.getBuiltinModule?.('node:async_hooks')
+    if (hooks !== undefined) storage = new hooks.AsyncLocalStorage()
+    // Elsewhere than on Node, Deno and Bun there may be none; the call is none the worse for it.
+    else trace('steps-untold', { hint: 'What a rollback takes back, its events do not tell here' })
+  }
+  return {
+    current: () => storage?.getStore(),
+    within: async (step, work) => {
+      if (!loaded) load()
+      return storage === undefined ? work() : storage.run(step, work)
+    },
+  }
 }

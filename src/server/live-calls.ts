@@ -15,15 +15,15 @@ import { isRecord } from '../jsonrpc/message.ts'
 import type { Context } from './context.ts'
 import type { LiveTools } from './live.ts'
 import type { LiveContext } from './live-context.ts'
+import type { LiveRuntime } from './live-runtime.ts'
 import type { Sets } from './live-sets.ts'
-import type { LiveWorks } from './live-works.ts'
 
 export interface LiveCallsParts {
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
   readonly sets: Sets
   readonly scopes: Scopes
   readonly checkpoints: Checkpoints
-  readonly works: Pick<LiveWorks, 'infer' | 'modelInfo'>
+  readonly runtime: Pick<LiveRuntime, 'infer' | 'modelInfo'>
   readonly trace: Trace
   readonly tools: LiveTools
 }
@@ -107,7 +107,7 @@ function contextOf(
   saved: WeakMap<Exchange, string>,
   asked: WeakSet<Exchange>,
 ): LiveContext {
-  const { sets, scopes, works, tools } = parts
+  const { sets, scopes, runtime, tools } = parts
   const exchange = tools.exchange(context)
   const caller = parts.caller(exchange)
   let state: CallState | undefined
@@ -131,8 +131,8 @@ function contextOf(
       asked.add(exchange)
       return scopes.within(exchange, caller, set, payload === undefined ? { label } : { label, payload })
     },
-    infer: request => works.infer(set, request, exchange),
-    modelInfo: () => works.modelInfo(set, exchange),
+    infer: request => runtime.infer(set, request, exchange),
+    modelInfo: () => runtime.modelInfo(set, exchange),
   })
 }
 

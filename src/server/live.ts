@@ -20,7 +20,7 @@ import type { Server } from './api.ts'
 import { Context } from './context.ts'
 import type { FeatureSet, FeatureSetOptions } from './feature-set.ts'
 import { type CallLive, LiveContext } from './live-context.ts'
-import type { LiveWorks } from './live-works.ts'
+import type { LiveRuntime } from './live-runtime.ts'
 
 export interface LiveOptions {
   /** How many events may wait for a host. Default 10,000. */
@@ -53,7 +53,7 @@ export interface LiveParts {
 export interface LiveTools {
   context(context: Context, live: CallLive): LiveContext
   exchange(context: Context): Exchange
-  state(exchange: Exchange, works: () => Promise<CallWorks>): CallState
+  state(exchange: Exchange, runtime: () => Promise<CallWorks>): CallState
   /** Asks the user yes or no. */
   confirm(exchange: Exchange, message: string, key: string): Promise<boolean>
 }
@@ -61,7 +61,7 @@ export interface LiveTools {
 const tools: LiveTools = {
   context: (context, live) => new LiveContext(Context.parts(context), live),
   exchange: context => Context.parts(context)[0],
-  state: (exchange, works) => new CallState(exchange, true, works),
+  state: (exchange, runtime) => new CallState(exchange, true, runtime),
   confirm: (exchange, message, key) => elicitYes(exchange, { message, key }),
 }
 
@@ -89,28 +89,28 @@ export function checkLive(options: LiveOptions): void {
 export function serverLive(parts: LiveParts): ServerLive {
   const names = new Set<string>()
   const channels = new Set<string>()
-  let works: LiveWorks | undefined
-  let loading: Promise<LiveWorks> | undefined
-  const load = (): Promise<LiveWorks> => {
-    loading ??= import('./live-works.ts').then(({ createLive }) => {
-      works = createLive(parts, tools)
-      return works
+  let runtime: LiveRuntime | undefined
+  let loading: Promise<LiveRuntime> | undefined
+  const load = (): Promise<LiveRuntime> => {
+    loading ??= import('./live-runtime.ts').then(({ createLiveRuntime }) => {
+      runtime = createLiveRuntime(parts, tools)
+      return runtime
     })
     return loading
   }
   // In the order in which it was said, and before anybody is let in.
-  const later = (fn: (live: LiveWorks) => void): void => {
-    if (works !== undefined) fn(works)
+  const later = (fn: (live: LiveRuntime) => void): void => {
+    if (runtime !== undefined) fn(runtime)
     else void load().then(fn)
   }
-  const pending = (): Promise<unknown> | undefined => (works === undefined ? loading : undefined)
+  const pending = (): Promise<unknown> | undefined => (runtime === undefined ? loading : undefined)
   return {
     loading: pending,
     featureSet: (name, options) => {
       checkSet(name, options, names)
       names.add(name)
       later(live => live.add(name, options))
-      return handleOf(name, parts, { channels, load, later, works: () => works, forget: () => names.delete(name) })
+      return handleOf(name, parts, { channels, load, later, runtime: () => runtime, forget: () => names.delete(name) })
     },
     door: engine => {
       const waiting = pending()
@@ -160,15 +160,15 @@ function checkChannel(id: unknown, channels: ReadonlySet<string>): void {
 interface Loading {
   /** The ids of all channels of the server. */
   readonly channels: Set<string>
-  readonly load: () => Promise<LiveWorks>
-  readonly later: (fn: (live: LiveWorks) => void) => void
-  readonly works: () => LiveWorks | undefined
+  readonly load: () => Promise<LiveRuntime>
+  readonly later: (fn: (live: LiveRuntime) => void) => void
+  readonly runtime: () => LiveRuntime | undefined
   readonly forget: () => void
 }
 
 type AnyTool = (args: never, context: LiveContext) => unknown
 
-function handleOf(name: string, parts: LiveParts, { channels, load, later, works, forget }: Loading): FeatureSet {
+function handleOf(name: string, parts: LiveParts, { channels, load, later, runtime, forget }: Loading): FeatureSet {
   const onChannels = (handlers: ChannelHandlers): FeatureSet => {
     later(live => live.onChannels(name, handlers))
     return handle
@@ -189,7 +189,7 @@ function handleOf(name: string, parts: LiveParts, { channels, load, later, works
     },
     tool: (tool, options, handler) => {
       const meta = { ...options.meta, [`${NS}/live`]: { featureSet: name } }
-      const registered = parts.tool(tool, { ...options, meta }, bound(name, handler as AnyTool, works, load) as never)
+      const registered = parts.tool(tool, { ...options, meta }, bound(name, handler as AnyTool, runtime, load) as never)
       later(live => live.tool(name, tool))
       return {
         ...registered,
@@ -216,7 +216,7 @@ function handleOf(name: string, parts: LiveParts, { channels, load, later, works
     onOpen: open => onChannels({ open }),
     onClose: close => onChannels({ close }),
     push: async event => (await load()).push(name, event),
-    infer: request => works()?.infer(name, request) ?? lateInference(load(), name, request),
+    infer: request => runtime()?.infer(name, request) ?? lateInference(load(), name, request),
     scope: async (label, payload) => (await load()).scope(name, payload === undefined ? { label } : { label, payload }),
     modelInfo: async () => (await load()).modelInfo(name),
     remove: () => {
@@ -228,15 +228,15 @@ function handleOf(name: string, parts: LiveParts, { channels, load, later, works
 }
 
 /** The handler with the context of its set. What yields parts must still be seen to. */
-function bound(set: string, handler: AnyTool, works: () => LiveWorks | undefined, load: () => Promise<LiveWorks>) {
+function bound(set: string, handler: AnyTool, runtime: () => LiveRuntime | undefined, load: () => Promise<LiveRuntime>) {
   const generates = Object.prototype.toString.call(handler) === '[object AsyncGeneratorFunction]'
   if (generates)
     return async function* (args: never, context: Context) {
-      const live = works() ?? (await load())
+      const live = runtime() ?? (await load())
       return yield* handler(args, live.context(set, context)) as AsyncGenerator<unknown, unknown, void>
     }
   return (args: never, context: Context) => {
-    const live = works()
+    const live = runtime()
     return live === undefined
       ? load().then(loaded => handler(args, loaded.context(set, context)))
       : handler(args, live.context(set, context))
@@ -244,7 +244,7 @@ function bound(set: string, handler: AnyTool, works: () => LiveWorks | undefined
 }
 
 /** Asked for before what asks is loaded. */
-function lateInference(loading: Promise<LiveWorks>, name: string, request: InferInput): Inference {
+function lateInference(loading: Promise<LiveRuntime>, name: string, request: InferInput): Inference {
   // In an object, because an inference that a promise resolves to would be waited for whole.
   const started = loading.then(live => ({ inference: live.infer(name, request) }))
   const result = started.then(({ inference }) => inference)

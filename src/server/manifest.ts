@@ -33,7 +33,7 @@ export interface ServerManifestParts {
   readonly events: Pick<ServerEvents, 'catalog' | 'delivery'>
 }
 
-const works = () => import('./manifest-works.ts')
+const runtime = () => import('./manifest-runtime.ts')
 
 const kinds: KindsOf<ManifestOptions> = {
   auth: 'list',
@@ -47,7 +47,7 @@ const kinds: KindsOf<ManifestOptions> = {
 /** The same document for whoever asks by HTTP alone; undefined where that is not wanted. */
 export function manifestDocument({ manifest }: ServerOptions, engine: Engine): OwnDocument | undefined {
   if (!isRecord(manifest) || manifest['http'] !== true) return undefined
-  return { path: '/capabilities', read: async caller => (await works()).readDocument(engine, caller) }
+  return { path: '/capabilities', read: async caller => (await runtime()).readDocument(engine, caller) }
 }
 
 /** Undefined where none is wanted. */
@@ -59,10 +59,10 @@ export function serverManifest(options: ServerOptions, parts: ServerManifestPart
   const cache = cacheHint(wanted.cache, parts.cache)
   const manifest: ManifestServer = manifestServer({
     cache,
-    document: async () => (await works()).documentOf(options, wanted, parts, cache, manifest.side),
+    document: async () => (await runtime()).documentOf(options, wanted, parts, cache, manifest.side),
     filtered: parts.filtered,
-    visible: async exchange => (await works()).visibleTools(exchange),
-    counters: wanted.counters === true ? async exchange => (await works()).countersOf(rates, clock, exchange) : undefined,
+    visible: async exchange => (await runtime()).visibleTools(exchange),
+    counters: wanted.counters === true ? async exchange => (await runtime()).countersOf(rates, clock, exchange) : undefined,
   })
   const facts = {
     name: 'manifest',

@@ -74,7 +74,7 @@ export function createRates(options: RateOptions | false, clock: Clock, dedupes:
     callsLeft: exchange => (holds('calls', exchange) ? calls?.left(counted(exchange.caller)) : undefined),
     call: (exchange, own) => {
       // What takes back what was done is never refused.
-      if (exchange.unwinds) return
+      if (exchange.isCompensation) return
       const common = calls !== undefined && holds('calls', exchange) ? calls : undefined
       if (own !== undefined && (!mayRepeat(exchange) || (common !== undefined && own.perSecond > common.perSecond)))
         return takeOwn(own, exchange)

@@ -32,7 +32,7 @@ export interface ServerReferences {
   listens(url: string): void
 }
 
-const works = () => import('./reference-works.ts')
+const runtime = () => import('./reference-runtime.ts')
 
 const kinds: KindsOf<ReferencesOptions> = {
   url: 'string',
@@ -59,9 +59,9 @@ export function serverReferences({ name, references }: ServerOptions, parts: Par
     ...wanted,
     ...parts,
     server: name,
-    blobs: async () => (await works()).blobsOf(blobs),
+    blobs: async () => (await runtime()).blobsOf(blobs),
     url: () => url ?? listening,
-    reach: async to => (await works()).reachOf(to, wanted.allow),
+    reach: async to => (await runtime()).reachOf(to, wanted.allow),
     get frameBytes() {
       frameBytes ??= parts.engine().limits.frameBytes
       return frameBytes
@@ -84,7 +84,7 @@ export async function makeReference(
   options: ReferenceOptions,
 ): Promise<ContentBlock> {
   const { server } = references ?? missing()
-  const open = await (await works()).streamOf(source)
+  const open = await (await runtime()).streamOf(source)
   // Returned alone it must not become text, for its address is nothing for models.
   return wholeBlock(await server.make(exchange, open, options))
 }

@@ -42,13 +42,13 @@ import { type StuckTransaction, transactionsServer } from '../features/reliabili
 import type { Op, Store } from '../stores/store.ts'
 import type { Server } from './api.ts'
 import { artifactKinds, artifactMeta, artifacts, type ContentFacts } from './artifacts.ts'
-import { type AuditControl, auditControl, type Books, openBooks } from './books.ts'
 import type { Context } from './context.ts'
 import { approvalOf, type BudgetsControl, costsOf, ownerNamed } from './cost.ts'
 import type { ServerEventsParts } from './events.ts'
-import { admitted, type GrantLapsing, hearing, lapsingOf } from './granted.ts'
+import { admitByGrant, eventVisibility, type GrantExpiry, grantExpiryOf } from './grant-expiry.ts'
 import { rolledBackEvent } from './lifecycle-events.ts'
 import type { ServerOptions } from './options.ts'
+import { type AuditControl, auditControl, openRecords, type Records } from './records.ts'
 import { type ServerReferences, serverReferences } from './references.ts'
 import { type LazyStore, lazyStore } from './store.ts'
 import { streamingTools, streamsMeta } from './streaming.ts'
@@ -110,7 +110,7 @@ export interface Reliability {
   /** Whether a caller may hear of what has these scopes. */
   readonly hears: PermissionsServer['hears']
   /** Ends what was opened under a grant when that is over. */
-  readonly lapsing: GrantLapsing
+  readonly lapsing: GrantExpiry
   /** Whether a caller may hear of an event; undefined where its token alone decides. */
   readonly judgeHearing: ServerEventsParts['judge']
   /** A tool is offered. */
@@ -149,7 +149,7 @@ export interface Transactions {
 export function reliability(options: ServerOptions, parts: ReliabilityParts): Reliability {
   const { clock, trace, askMs, seal, engine, offers } = parts
   const store = lazyStore(options.store, clock, trace)
-  const { audit, journal, grants, close } = openBooks(options, store, clock, trace)
+  const { audit, journal, grants, close } = openRecords(options, store, clock, trace)
   const idempotency = idempotencyServer({
     ...options.idempotency,
     journal,
@@ -215,7 +215,7 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     trace,
     grants,
     engine,
-    admit: exchange => admitted(permissions, exchange),
+    admit: exchange => admitByGrant(permissions, exchange),
   })
   const runners = async (): Promise<Runners> => (await journal()).runners
   return {
@@ -243,10 +243,12 @@ export function reliability(options: ServerOptions, parts: ReliabilityParts): Re
     toolExtras: extrasOf(transactions.undoable, options.cost),
     decides: permissions.decides,
     hears: permissions.hears,
-    lapsing: lapsingOf(permissions, engine),
+    lapsing: grantExpiryOf(permissions, engine),
     judgeHearing: (asker, name, scopes) => {
       const guarded = presentedIn(asker.meta) !== undefined
-      return guarded || options.permissions?.grant !== undefined ? hearing(permissions, asker, name, scopes, guarded) : undefined
+      return guarded || options.permissions?.grant !== undefined
+        ? eventVisibility(permissions, asker, name, scopes, guarded)
+        : undefined
     },
     store: store.open,
     ready: store.ready,
@@ -326,7 +328,7 @@ function confirming(
   { tools, ...parts }: ReliabilityParts,
   store: LazyStore,
   grants: () => Promise<Grants>,
-  audit: Books['audit'],
+  audit: Records['audit'],
 ): ConfirmationServer {
   const { clock } = parts
   const factsOf = (tool: string): ReliableFacts | undefined => tools().get(tool)?.facts

@@ -1,7 +1,7 @@
 /** What one caller keeps on the server never pushes out what guards another's effects, on any store. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { Room } from '../../src/core/journal/room.ts'
+import { JournalCapacity } from '../../src/core/journal/capacity.ts'
 import { Runners } from '../../src/core/journal/runners.ts'
 import { Units } from '../../src/core/journal/units.ts'
 import { storeKeeper } from '../../src/features/reliability/session-state/keepers.ts'
@@ -296,15 +296,15 @@ it('E5-11: steps of callers who are not known count against the network that beg
   const clock = stores.clock()
   const store = memoryStore({ now: clock.now })
   const runners = new Runners({ store, clock, id: 'here' })
-  const open = (): Room => new Room({ store, clock, runners, records: 40 })
-  const units = new Units({ store, clock, runners, room: open() })
+  const open = (): JournalCapacity => new JournalCapacity({ store, clock, runners, records: 40 })
+  const units = new Units({ store, clock, runners, capacity: open() })
   const nobody = '~anonymous'
   await units.begin(nobody, 'first', { timeoutMs: 1_000, account: 'flooder' })
   for (let n = 0; n < 14; n++) await units.enrol(nobody, 'first', { target: 'pay', key: `k${n}`, inverse: { target: 'refund' } })
   await units.begin(nobody, 'second', { timeoutMs: 1_000, account: 'neighbour' })
-  const room = open()
+  const capacity = open()
   // What nobody may keep is refused only after a look.
-  await expect(room.admit('other', Number.MAX_SAFE_INTEGER)).rejects.toThrow()
-  await expect(Promise.resolve(room.admit('neighbour'))).resolves.toBeUndefined()
-  await expect(Promise.resolve(room.admit('flooder'))).rejects.toThrow()
+  await expect(capacity.admit('other', Number.MAX_SAFE_INTEGER)).rejects.toThrow()
+  await expect(Promise.resolve(capacity.admit('neighbour'))).resolves.toBeUndefined()
+  await expect(Promise.resolve(capacity.admit('flooder'))).rejects.toThrow()
 })

@@ -2,9 +2,9 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import type { Client } from '../../src/client/index.ts'
 import type { Exchange } from '../../src/engine/exchange.ts'
-import { Parking } from '../../src/gateway/bridge/desk.ts'
-import type { Flight } from '../../src/gateway/bridge/flight.ts'
+import { ParkedCalls } from '../../src/gateway/bridge/parked-calls.ts'
 import { Turns } from '../../src/gateway/bridge/turns.ts'
+import type { UpstreamCall } from '../../src/gateway/bridge/upstream-call.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../src/gateway/index.ts'
 import { Shares } from '../../src/gateway/shares.ts'
 import { fakeClock } from '../../src/testing/index.ts'
@@ -56,10 +56,10 @@ const share =
   'You have 32 calls under way at the server "bank", which is your share: all clients together may have 64 (shares.calls)'
 
 it('calls that wait for answers and are withdrawn give their places back', async () => {
-  const desk = new Parking({ clock: fakeClock(), askMs: 60_000 })
+  const desk = new ParkedCalls({ clock: fakeClock(), askMs: 60_000 })
   const caller = { principal: { id: 'flooding' }, carrier: 'http', connection: {} }
   const park = async (): Promise<unknown> =>
-    desk.park({ name: desk.name(), first: { caller }, stop: () => {} } as unknown as Flight)
+    desk.park({ name: desk.name(), first: { caller }, stop: () => {} } as unknown as UpstreamCall)
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 5_000; i++) await park()
     await expect(park()).rejects.toThrow('which is your share')

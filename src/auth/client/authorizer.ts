@@ -7,14 +7,46 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { type Binding, type Bound, partyName } from './binding.ts'
 import type { Surroundings } from './context.ts'
 import { discover, type Found } from './discovery.ts'
-import { keptPossession, newPossession, type Possession } from './dpop.ts'
 import { AuthorizationError } from './failure.ts'
 import { Flight } from './flight.ts'
 import type { Grant } from './grants.ts'
-import { type Answer, type Challenge, type Identity, type Link, readChallenges, refresh } from './protocol.ts'
-import { Records, type Tokens } from './records.ts'
+import {
+  type Answer,
+  type Challenge,
+  type Identity,
+  type Link,
+  makeKeyPair,
+  makeProver,
+  type Prover,
+  readChallenges,
+  refresh,
+} from './protocol.ts'
+import { type PrivateJwk, Records, type Tokens } from './records.ts'
 import { chooseScopes, type Scopes, scopesIn } from './scopes.ts'
 import type { TokenStorage } from './storage.ts'
+
+/** The key that DPoP tokens are bound to (RFC 9449): kept with them, because without it they are of no use. */
+interface Possession {
+  readonly prover: Prover
+  /** The private key, to be kept with the tokens. */
+  readonly key: PrivateJwk
+}
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256' }
+
+async function newPossession(): Promise<Possession> {
+  const pair = await makeKeyPair()
+  return { prover: makeProver(pair), key: await crypto.subtle.exportKey('jwk', pair.privateKey) }
+}
+
+async function keptPossession(key: PrivateJwk): Promise<Possession> {
+  const { kty = '', crv = '', x = '', y = '' } = key
+  const [privateKey, publicKey] = await Promise.all([
+    crypto.subtle.importKey('jwk', key, algorithm, false, ['sign']),
+    crypto.subtle.importKey('jwk', { kty, crv, x, y }, algorithm, true, ['verify']),
+  ])
+  return { prover: makeProver({ privateKey, publicKey }), key }
+}
 
 export interface AuthorizerSettings {
   readonly context: Surroundings

@@ -4,7 +4,6 @@ import { type Clock, realClock } from '../../core/clock.ts'
 import { covers } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
-import { bearerOf } from './bearer.ts'
 import { skewMs } from './claims.ts'
 import type { MatchesPrincipal } from './disconnects.ts'
 import { type Challenge, challengeText, describeResource, type ResourceFacts } from './metadata.ts'
@@ -12,6 +11,32 @@ import { type Authorization, checkResource, type Settings } from './options.ts'
 import type { Asking } from './question-slots.ts'
 import { createRemembered, fingerprint, type Remembered } from './verified.ts'
 import { createVerifier, type Verifier } from './verifier.ts'
+
+/** Undefined when there is none. `fault`: something was brought that is no such token. */
+type Brought = { readonly token: string } | { readonly fault: string } | undefined
+
+/** Longer ones are not looked at. */
+const longestToken = 16 * 1024
+
+const tokenSyntax = /^[A-Za-z0-9\-._~+/]+=*$/
+
+function bearerOf(header: HeaderReader, entrance: Entrance): Brought {
+  if (holdsToken(entrance.url))
+    return { fault: 'A token in the address is not taken: it would stand in logs. Send it in the Authorization header' }
+  const value = header('authorization')
+  if (value === undefined) return undefined
+  if (entrance.repeats('authorization')) return { fault: 'The request has more than one Authorization header. Send one' }
+  // The scheme is written in any case, and one that is not ours is as good as none.
+  if (!/^bearer(?: |$)/i.test(value)) return undefined
+  const token = value.slice(7).trimStart()
+  if (token.length > longestToken) return { fault: `The token is longer than ${longestToken} characters` }
+  return tokenSyntax.test(token) ? { token } : { fault: 'The Authorization header does not hold one bearer token' }
+}
+
+function holdsToken(url: string): boolean {
+  const at = url.indexOf('?')
+  return at !== -1 && new URLSearchParams(url.slice(at)).has('access_token')
+}
 
 export interface AuthorizerOptions {
   /** The address of the server where the settings name none; asked for with the first request. */

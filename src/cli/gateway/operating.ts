@@ -1,4 +1,6 @@
 /** The words behind `vivarium gateway` for whoever runs one: what waits, what changed, what was done. Each works beside the gateway, on its store. */
+
+import { type Duration, toMilliseconds } from '../../core/duration.ts'
 import type { GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { CliError } from '../exit.ts'
@@ -7,7 +9,6 @@ import { portOf } from '../port.ts'
 import type { Call, CommandLike } from '../program.ts'
 import type { AnswerOptions } from './approvals.ts'
 import type { AuditOptions } from './audit.ts'
-import { timeOf } from './times.ts'
 
 const fileAbout = 'The file of the gateway'
 const formats = { choices: ['text', 'json'], fallback: 'text' } as const
@@ -77,4 +78,13 @@ async function configOf(file: string, io: Io): Promise<GatewayConfig<TrustSettin
   return readGatewayFile(file, { env: io.env }).catch(error => {
     throw new CliError(1, error instanceof Error ? error.message : String(error), 'Give the path of a YAML or JSON file')
   })
+}
+
+/** A date, or how long ago. */
+function timeOf(text: string): number {
+  if (/^\d+(\.\d+)?(ms|s|m|h|d)$/.test(text)) return Date.now() - toMilliseconds(text as Duration)
+  const time = Date.parse(text)
+  if (Number.isNaN(time))
+    throw new TypeError(`"${text.slice(0, 40)}" is no time: write 2h, 1d, 2026-07-28 or 2026-07-28T12:00:00Z`)
+  return time
 }

@@ -11,7 +11,7 @@ import type { Turn } from '../../host/loop/turn.ts'
 import type { HostOptions } from '../../host/options.ts'
 import { nearest } from '../nearest.ts'
 import { commandNamed, commands } from './commands/index.ts'
-import { completions } from './complete.ts'
+import { allResources } from './commands/resources.ts'
 import { createInterrupts } from './interrupts.ts'
 import { brief } from './paint.ts'
 import { type Confirm, createQuestions } from './questions.ts'
@@ -304,4 +304,21 @@ class Terminal {
   #say(lines: readonly TerminalText[]): void {
     for (const line of lines) this.#screen.line(say` ${line}`)
   }
+}
+
+/** What Tab proposes: our own commands, prompts of servers with their arguments, and resources behind `/attach`. */
+async function completions(session: Session, line: string): Promise<readonly string[]> {
+  if (!line.startsWith('/') || line.startsWith('//')) return []
+  const [, name = '', rest] = /^\/(\S*)(?:\s+(.*))?$/.exec(line) ?? []
+  if (rest === undefined) {
+    const own = [...commands.keys()].filter(each => each.startsWith(name)).map(each => `/${each}`)
+    return [...new Set([...own, ...(await session.conversation.complete(line))])]
+  }
+  if (name === 'attach') {
+    const found = await allResources(session, '')
+    return found.filter(({ uri, template }) => !template && uri.startsWith(rest)).map(({ uri }) => `/attach ${uri}`)
+  }
+  if (name === 'servers')
+    return session.host.servers.filter(each => each.name.startsWith(rest)).map(each => `/servers ${each.name}`)
+  return commands.has(name) ? [] : session.conversation.complete(line)
 }

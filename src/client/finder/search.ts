@@ -1,10 +1,9 @@
 /** The search of a finder: what is at hand first, then strangers; what they answered is kept for a while. */
 import { unlessAborted } from '../../core/abort.ts'
-import { realClock } from '../../core/clock.ts'
+import { type Clock, realClock } from '../../core/clock.ts'
 import { surestFirst } from '../../features/reliability/recommendations/client.ts'
 import type { Candidate, Found } from './candidate.ts'
 import type { FinderOptions } from './finder.ts'
-import { Kept } from './kept.ts'
 import { type LocalOptions, ofManifest, ofServer, type Recommender } from './local.ts'
 import { type Ask, faultOf, joined, Remotes } from './remote.ts'
 
@@ -93,4 +92,36 @@ function completed(candidate: Candidate, more: Candidate): Candidate {
 
 function first({ candidates, faults }: Found, limit: number): Found {
   return { candidates: candidates.slice(0, limit), faults }
+}
+
+/** Answers that are good for a while: asked for once, however many want them. What failed is asked for again. */
+interface Entry<T> {
+  readonly answer: Promise<T>
+  readonly expires: number
+}
+
+class Kept<T> {
+  readonly #entries = new Map<string, Entry<T>>()
+  readonly #clock: Clock
+  readonly #ttlMs: number
+  readonly #max: number
+
+  constructor(clock: Clock, ttlMs: number, max = 256) {
+    this.#clock = clock
+    this.#ttlMs = ttlMs
+    this.#max = max
+  }
+
+  get(key: string, make: () => Promise<T>): Promise<T> {
+    const found = this.#entries.get(key)
+    if (found !== undefined && found.expires > this.#clock.now()) return found.answer
+    this.#entries.delete(key)
+    if (this.#entries.size >= this.#max) this.#entries.delete(this.#entries.keys().next().value as string)
+    const entry = { answer: make(), expires: this.#clock.now() + this.#ttlMs }
+    this.#entries.set(key, entry)
+    entry.answer.catch(() => {
+      if (this.#entries.get(key) === entry) this.#entries.delete(key)
+    })
+    return entry.answer
+  }
 }

@@ -3,9 +3,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/stores-under-test.ts'
 import { put } from '../../stores/ops.ts'
 import type { Store } from '../../stores/store.ts'
+import { JournalCapacity } from './capacity.ts'
 import { type Claim, Claims, type Wanted } from './claims.ts'
 import { createJournal } from './journal.ts'
-import { Room } from './room.ts'
 import { Runners } from './runners.ts'
 import type { Ticket } from './ticket.ts'
 import { Unsettled } from './unsettled.ts'
@@ -28,9 +28,9 @@ async function world(kind: StoreKind, records?: number, length?: number) {
   const leases = new Map<Claims, Runners>()
   const start = (): Claims => {
     const runners = new Runners({ store, clock, id: `process-${++processes}` })
-    const room = new Room({ store, clock, runners, records, length })
+    const capacity = new JournalCapacity({ store, clock, runners, records, length })
     const unsettled = new Unsettled({ store, clock })
-    const claims = new Claims({ store, clock, runners, room, unsettled, id: () => `op-${++ids}` })
+    const claims = new Claims({ store, clock, runners, capacity, unsettled, id: () => `op-${++ids}` })
     leases.set(claims, runners)
     return claims
   }

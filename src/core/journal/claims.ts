@@ -7,8 +7,8 @@ import type { Entry, Op, Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
 import { Tally } from '../tally.ts'
+import type { JournalCapacity } from './capacity.ts'
 import { isSettled, type Operation, readOperation, writeOperation } from './operation.ts'
-import type { Room } from './room.ts'
 import type { Runners } from './runners.ts'
 import { Ticket } from './ticket.ts'
 import type { Unsettled } from './unsettled.ts'
@@ -42,7 +42,7 @@ export interface ClaimsOptions {
   readonly store: Store
   readonly clock: Clock
   readonly runners: Runners
-  readonly room: Room
+  readonly capacity: JournalCapacity
   readonly unsettled: Unsettled
   /** Ids of operations. */
   readonly id: () => string
@@ -96,8 +96,8 @@ export class Claims {
 
   /** Puts the first record. Undefined: someone else was there, look again. */
   async #take(place: string, owner: string, wanted: Wanted): Promise<Claim | undefined> {
-    const { store, runners, room } = this.#options
-    const refused = wanted.always === true ? undefined : await this.#unadmitted(room, wanted.account ?? owner)
+    const { store, runners, capacity } = this.#options
+    const refused = wanted.always === true ? undefined : await this.#unadmitted(capacity, wanted.account ?? owner)
     // Whoever repeats a call adds nothing, and gets what came of it however full it is.
     if (refused !== undefined) return this.#known(place, owner, wanted, refused)
     const held = runners.hold()
@@ -109,10 +109,10 @@ export class Claims {
   }
 
   /** Why the account may not keep one more; undefined where it may. */
-  async #unadmitted(room: Room, account: string): Promise<unknown> {
+  async #unadmitted(capacity: JournalCapacity, account: string): Promise<unknown> {
     try {
       // Mostly there is nothing to wait for.
-      const admitted = room.admit(account)
+      const admitted = capacity.admit(account)
       if (admitted !== undefined) await admitted
       return undefined
     } catch (refused) {
@@ -170,7 +170,7 @@ export class Claims {
     { also = [] }: Wanted,
     before?: Entry,
   ): Promise<Ticket | undefined> {
-    const { store, runners, room } = this.#options
+    const { store, runners, capacity } = this.#options
     const text = writeOperation(operation)
     this.#taking.add(place, 1)
     try {
@@ -182,8 +182,8 @@ export class Claims {
       })
       if (outcome.ok) {
         const account = accountOf(place, operation)
-        if (before === undefined) room.taken(account, place, text.length)
-        else room.changed(account, place, text.length - before.value.length, false)
+        if (before === undefined) capacity.taken(account, place, text.length)
+        else capacity.changed(account, place, text.length - before.value.length, false)
         return this.#ticket(place, operation, outcome.results[0]?.version ?? 0, text.length)
       }
       runners.release()
@@ -209,15 +209,15 @@ export class Claims {
   }
 
   #ticket(place: string, operation: Operation, version: number, length: number): Ticket {
-    const { store, clock, runners, room, unsettled } = this.#options
+    const { store, clock, runners, capacity, unsettled } = this.#options
     const account = accountOf(place, operation)
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#running.set(place, promise)
-    const left = (): number => room.outcome(account)
+    const left = (): number => capacity.outcome(account)
     return new Ticket({ store, clock, place, operation, version, length, unsettled, left }, (grown, freed) => {
       this.#running.delete(place)
       runners.release()
-      room.changed(account, place, grown, freed)
+      capacity.changed(account, place, grown, freed)
       resolve()
     })
   }

@@ -2,8 +2,8 @@
 import type { Store } from '../../stores/store.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
+import { JournalCapacity } from './capacity.ts'
 import { Claims } from './claims.ts'
-import { Room } from './room.ts'
 import { Runners } from './runners.ts'
 import { Unsettled } from './unsettled.ts'
 
@@ -25,7 +25,7 @@ export interface Journal {
   readonly store: Store
   readonly claims: Claims
   readonly runners: Runners
-  readonly room: Room
+  readonly capacity: JournalCapacity
   readonly unsettled: Unsettled
   readonly audit: Audit | undefined
   /** Ends what keeps it alive; the store stays open. */
@@ -35,13 +35,13 @@ export interface Journal {
 export function createJournal({ store, clock, records, length, leaseMs, id = randomId, audit }: JournalOptions): Journal {
   const runners = new Runners({ store, clock, id: id(), ...(leaseMs === undefined ? {} : { leaseMs }) })
   const unsettled = new Unsettled({ store, clock })
-  const room = new Room({ store, clock, runners, records, length, runsHere: place => claims.runs(place) })
-  const claims = new Claims({ store, clock, runners, room, unsettled, id })
+  const capacity = new JournalCapacity({ store, clock, runners, records, length, runsHere: place => claims.runs(place) })
+  const claims = new Claims({ store, clock, runners, capacity, unsettled, id })
   const close = (): void => {
     runners.close()
     unsettled.close()
   }
-  return { store, runners, room, unsettled, audit, claims, close }
+  return { store, runners, capacity, unsettled, audit, claims, close }
 }
 
 function randomId(): string {

@@ -36,7 +36,7 @@ export class Ticket {
   }
 
   /** Characters that may be kept of its outcome: what is longer than the rest of the share is not kept, only that it was done. */
-  get room(): number {
+  get capacity(): number {
     return this.#held.left()
   }
 

@@ -6,8 +6,8 @@ import type { Audit } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
 import { leftOf, quotaExhausted } from '../share.ts'
+import type { JournalCapacity } from './capacity.ts'
 import { type Enrolment, enrolment } from './enrolment.ts'
-import type { Room } from './room.ts'
 import type { Runners } from './runners.ts'
 import {
   type Inverse,
@@ -33,7 +33,7 @@ export interface UnitsOptions {
   /** Units at once, of one owner. Default 100. */
   readonly perOwner?: number
   /** Where units and their steps count against the share of whoever began them. Without it nothing counts. */
-  readonly room?: Room
+  readonly capacity?: JournalCapacity
   /** Steps of one unit. Default, and at most, 900: its end is one commit. */
   readonly steps?: number
   readonly audit?: Audit | undefined
@@ -81,7 +81,7 @@ export class Units {
   readonly retentionMs: number
   readonly #perOwner: number
   readonly #steps: number
-  readonly #room: Room | undefined
+  readonly #capacity: JournalCapacity | undefined
   readonly #holds: (owner: string, unit: Unit) => Promise<readonly Op[]>
 
   constructor(options: UnitsOptions) {
@@ -91,7 +91,7 @@ export class Units {
     this.audit = options.audit
     this.retentionMs = options.retentionMs ?? 86_400_000
     this.#perOwner = options.perOwner ?? 100
-    this.#room = options.room
+    this.#capacity = options.capacity
     this.#steps = Math.min(options.steps ?? 900, 900)
     this.#holds = options.holds ?? (async () => [])
   }
@@ -107,12 +107,12 @@ export class Units {
     const unit: Unit = { id, status: 'open', ...said, begunAt: now, activeAt: now, timeoutMs, irreversible, steps: 0 }
     const text = JSON.stringify(unit)
     const ops = [put(unitKey(owner, id), text, { ifAbsent: true }), put(unfinishedKey(owner, id), account)]
-    await this.#room?.admit(account, text.length)
+    await this.#capacity?.admit(account, text.length)
     // Each time somebody begins, so whoever does not in the end finds that there are too many.
     for (let attempt = 0; attempt < this.#perOwner + TRIES; attempt++) {
       const begun = await this.store.commit([...ops, await this.#turn(owner, account)])
       if (begun.ok) {
-        this.#room?.taken(account, unitKey(owner, id), text.length)
+        this.#capacity?.taken(account, unitKey(owner, id), text.length)
         return unit
       }
       if (begun.index === 0)
@@ -167,7 +167,7 @@ export class Units {
   async enrol(owner: string, id: string, wanted: StepWanted): Promise<Enrolment> {
     const unit = await this.change(owner, id, (unit, entry) => this.#enrolling(owner, unit, entry, wanted))
     const step = this.#stepOf(unit, wanted)
-    this.#room?.taken(unit.account ?? owner, stepKey(owner, id, step.order), JSON.stringify(step).length)
+    this.#capacity?.taken(unit.account ?? owner, stepKey(owner, id, step.order), JSON.stringify(step).length)
     return enrolment(this, owner, unit, step)
   }
 
@@ -209,7 +209,7 @@ export class Units {
         suggestion: 'Give each step an id of its own, or none',
       })
     const text = JSON.stringify(step)
-    await this.#room?.admit(unit.account ?? owner, text.length)
+    await this.#capacity?.admit(unit.account ?? owner, text.length)
     const write = put(stepKey(owner, unit.id, after.steps), text, { ifAbsent: true })
     return { unit: after, ops: [put(entry.key, JSON.stringify(after), { ifVersion: entry.version }), write, ...held] }
   }

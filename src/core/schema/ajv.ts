@@ -3,10 +3,10 @@
  * as 2020-12 has it; references are never fetched.
  */
 import type { Ajv, Options, SchemaObject } from 'ajv'
+import { canonicalJson } from '../digest.ts'
 import type { Compile, Dialect } from './engine.ts'
 import type { JsonSchema } from './schema.ts'
 import { fewElements } from './size.ts'
-import { allUnique } from './unique.ts'
 import { wordFailures } from './wording.ts'
 
 /** Values with more elements get only their first failure reported: one for each element would be a flood. */
@@ -120,4 +120,17 @@ function replaceUniqueItems(ajv: Ajv): Ajv {
     schemaType: 'boolean',
     validate: (unique: boolean, items: unknown[]) => !unique || allUnique(items),
   })
+}
+
+/** In one pass: equal values have equal canonical text. */
+function allUnique(items: readonly unknown[]): boolean {
+  const seen = new Set<unknown>()
+  for (const item of items) {
+    const structured = typeof item === 'object' && item !== null
+    // A mark tells a string from the text of an object that reads the same.
+    const key = structured ? canonicalJson(item) : typeof item === 'string' ? `"${item}` : item
+    if (seen.has(key)) return false
+    seen.add(key)
+  }
+  return true
 }

@@ -5,14 +5,14 @@ import type { Exchange } from '../../engine/exchange.ts'
 import { elicit, elicitationComplete, takesElicitation } from '../../features/mcp/elicitation/messages.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import { type Sharer, sharerOf } from '../shares.ts'
-import type { Flight } from './flight.ts'
+import type { UpstreamCall } from './upstream-call.ts'
 
 const most = 1_000
 
 export class Pages {
   readonly #sent = new Map<string, Exchange>()
 
-  sent(upstream: string, elicitationId: string, { first }: Flight): void {
+  sent(upstream: string, elicitationId: string, { first }: UpstreamCall): void {
     const key = `${upstream}\0${elicitationId}`
     this.#sent.delete(key)
     this.#sent.set(key, first)
@@ -43,10 +43,10 @@ export class Pages {
 }
 
 /** Where questions travel in results there is no such refusal: the caller is asked instead. True: it goes to all of them. */
-export async function visits(flight: Flight, pages: readonly Params[]): Promise<boolean> {
-  const { peer, signal } = flight.first
+export async function visits(upstreamCall: UpstreamCall, pages: readonly Params[]): Promise<boolean> {
+  const { peer, signal } = upstreamCall.first
   if (peer.revision.asks !== 'result' || !takesElicitation(peer, 'url')) return false
-  const asked = pages.map(page => flight.ask(elicit, { ...page, mode: 'url' }, signal))
+  const asked = pages.map(page => upstreamCall.ask(elicit, { ...page, mode: 'url' }, signal))
   const answers = await Promise.all(asked)
   return answers.every(answer => isRecord(answer) && answer['action'] === 'accept')
 }

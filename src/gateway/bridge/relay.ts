@@ -1,19 +1,23 @@
 /** Passing on what a client asks to the upstream that can do it, and what comes of it back. */
 import { Client } from '../../client/client.ts'
 import { rawResult } from '../../client/tool-calls.ts'
+import { NS } from '../../core/namespace.ts'
 import type { SendOptions } from '../../engine/calls.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Method } from '../../engine/method.ts'
+import { keptOf } from '../../engine/reserved.ts'
 import type { Layer } from '../../engine/stages.ts'
 import { type Completion, complete } from '../../features/mcp/completion/messages.ts'
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
 import { pagesIn } from '../../features/mcp/elicitation/caution.ts'
 import { isFinal } from '../../features/mcp/input-required/client.ts'
+import type { LogLevel } from '../../features/mcp/logging/messages.ts'
 import { wantedLevel } from '../../features/mcp/logging/server.ts'
 import { progressToken } from '../../features/mcp/progress/server.ts'
 import { type GetPromptResult, getPrompt } from '../../features/mcp/prompts/messages.ts'
 import { type ReadResourceResult, readResource } from '../../features/mcp/resources/messages.ts'
 import { expandTemplate } from '../../features/mcp/resources/template.ts'
+import { relatedTaskKey } from '../../features/mcp/tasks/messages.ts'
 import type { CallToolResult, Tool } from '../../features/mcp/tools/messages.ts'
 import { type Reply, type ReplyParts, RuntimeReply } from '../../features/mcp/tools/result.ts'
 import { tellWait } from '../../features/reliability/cost/headers.ts'
@@ -22,26 +26,52 @@ import { stateExtension } from '../../features/reliability/session-state/message
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
+import { logLevelKey } from '../../revisions/envelope.ts'
+import { envelopeKeys } from '../../revisions/index.ts'
 import { Context } from '../../server/context.ts'
 import type { Proxied } from '../proxies.ts'
-import type { Around } from '../trust/around.ts'
 import type { GatewayCall } from '../trust/call.ts'
+import type { CallWrapper } from '../trust/call-wrapper.ts'
 import { resultMeta } from '../trust/foreign.ts'
 import type { Upstreams, Use } from '../upstreams/upstreams.ts'
-import type { Parking } from './desk.ts'
 import { absent, failureAt } from './failures.ts'
-import { Flight, flightKey } from './flight.ts'
-import type { Line } from './line.ts'
-import { logMeta, passedMeta } from './meta.ts'
 import { visits } from './pages.ts'
+import type { ParkedCalls } from './parked-calls.ts'
 import { declaredFor } from './questions.ts'
 import { plainFor, plainMeta, returned, returnedMessages, type Told } from './returns.ts'
 import type { States } from './states.ts'
+import { UpstreamCall, upstreamCallKey } from './upstream-call.ts'
+import type { UpstreamConnection } from './upstream-connection.ts'
+
+/** Undefined where there is nothing to pass on, which is the most common. */
+function passedMeta({ meta }: Exchange): Params | undefined {
+  return meta && keptOf(meta, isPassed)
+}
+
+function isPassed(key: string): boolean {
+  return !(envelopeKeys.has(key) || key === 'progressToken' || key === relatedTaskKey || key.startsWith(NS))
+}
+
+/** Where each request says which log it wants: what this caller wants, and what a session hears that never said. */
+function logMeta(passed: Params | undefined, { peer }: Exchange, wanted: LogLevel | undefined): Params | undefined {
+  const level = wanted ?? (peer.revision.era === 'session' && peer.revision.id !== 's3' ? 'info' : undefined)
+  if (level === undefined) return passed
+  return passed === undefined ? levelMeta(level) : { ...passed, [logLevelKey]: level }
+}
+
+const levelMetas = new Map<LogLevel, Params>()
+
+/** One object for each level, frozen, so that what is written of it is written once. */
+function levelMeta(level: LogLevel): Params {
+  const known = levelMetas.get(level) ?? Object.freeze({ [logLevelKey]: level })
+  levelMetas.set(level, known)
+  return known
+}
 
 /** What one call of an upstream is made with. */
 interface Leg {
   readonly client: Client
-  readonly flight: Flight
+  readonly upstreamCall: UpstreamCall
   readonly send: SendOptions
 }
 
@@ -57,8 +87,8 @@ const read: ReadonlySet<string> = new Set([readResource.name, getPrompt.name, co
 export interface RelayPort {
   /** The gateway, as it names itself. */
   readonly name: string
-  readonly parking: Parking
-  readonly around: Around
+  readonly parking: ParkedCalls
+  readonly wrap: CallWrapper
   readonly states: States
   upstreams(): Upstreams
   /** The address under which a caller reads what an upstream calls so. */
@@ -94,9 +124,9 @@ export class Relay {
   async call({ upstream, own, exposed }: Proxied, tool: Tool, args: Params, ctx: Context): Promise<Reply | string> {
     const [exchange] = Context.parts(ctx)
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
-    const again = exchange.carried?.[flightKey] !== undefined
+    const again = exchange.carried?.[upstreamCallKey] !== undefined
     const call: GatewayCall = { upstream, tool: own, exposed, args, ctx, client, again }
-    const told = await this.#port.around(call, () => this.#call(call, tool))
+    const told = await this.#port.wrap(call, () => this.#call(call, tool))
     if (told.isError === true) adviseWait(exchange, told)
     const result = plainFor(exchange.peer, told)
     return (tool.outputSchema === undefined ? plainText(result) : undefined) ?? asReply(result)
@@ -110,8 +140,8 @@ export class Relay {
     const options = ctx.task === undefined ? plain : asTask
     const state = states.given(upstream, exchange)
     const given = state === undefined ? undefined : await state
-    const raw = await this.#through(upstream, ctx, harmless, ({ client, flight, send }) =>
-      rawResult(Client.caller(client), name, args, options, given === undefined ? send : adding(send, given), flight),
+    const raw = await this.#through(upstream, ctx, harmless, ({ client, upstreamCall, send }) =>
+      rawResult(Client.caller(client), name, args, options, given === undefined ? send : adding(send, given), upstreamCall),
     )
     const result = returned(raw, this.#told(upstream, exchange))
     const { _meta: said } = result
@@ -175,11 +205,11 @@ export class Relay {
   }
 
   async #ask<R extends object>(upstream: string, ctx: Context, method: Method, params: Params): Promise<R> {
-    const result = await this.#through(upstream, ctx, read.has(method.name), async ({ client, flight, send }) => {
+    const result = await this.#through(upstream, ctx, read.has(method.name), async ({ client, upstreamCall, send }) => {
       const { session } = Client.caller(client)
       const again = (more: Params): Promise<unknown> => session.request(method, { ...params, ...more }, send)
-      const first = await (flight.begun() ?? session.request(method, params, send))
-      return (isFinal(first) ? first : await flight.drive(first, again)) as R
+      const first = await (upstreamCall.begun() ?? session.request(method, params, send))
+      return (isFinal(first) ? first : await upstreamCall.drive(first, again)) as R
     })
     const [exchange] = Context.parts(ctx)
     const meta = plainMeta(exchange.peer, resultMeta(metaOf(result), this.#port.name))
@@ -190,18 +220,18 @@ export class Relay {
   /** `harmless`: made again it would do no more than made once. */
   async #through<R>(upstream: string, ctx: Context, harmless: boolean, start: (leg: Leg) => Promise<R>): Promise<R> {
     const [exchange] = Context.parts(ctx)
-    const parked = exchange.carried?.[flightKey]
+    const parked = exchange.carried?.[upstreamCallKey]
     if (parked !== undefined) return this.#rejoin(parked, upstream, ctx, harmless) as Promise<R>
     const use = this.#use(upstream)
     const { line } = use
     const turn = line.enter(exchange)
     if (turn !== undefined) await turn
-    const flight = new Flight(upstream, ctx, this.#port.parking, use.waits)
+    const upstreamCall = new UpstreamCall(upstream, ctx, this.#port.parking, use.waits)
     try {
       const levelled = levelFor(use, exchange)
       if (levelled !== undefined) await levelled
-      const made = madeBy(start, legOf(use, flight, exchange), line)
-      return await flight.begin(made, line)
+      const made = madeBy(start, legOf(use, upstreamCall, exchange), line)
+      return await upstreamCall.begin(made, line)
     } catch (error) {
       if (error instanceof ConnectionError) this.#port.upstreams().doubt(upstream, use.client, error)
       throw failureAt(upstream, error, harmless, exchange)
@@ -233,15 +263,15 @@ export class Relay {
 const mostVisits = 4
 
 /** Makes a call, and once more when its caller goes to the pages that its server wants visited first: nothing was done before. */
-async function madeBy<R>(start: (leg: Leg) => Promise<R>, leg: Leg, line: Line): Promise<R> {
+async function madeBy<R>(start: (leg: Leg) => Promise<R>, leg: Leg, line: UpstreamConnection): Promise<R> {
   for (let visited = 0; ; visited++) {
     try {
       return await start(leg)
     } catch (error) {
       const pages = pagesIn(error)
       if (pages === undefined) throw error
-      line.sent(leg.flight, pages)
-      if (visited === mostVisits || !(await visits(leg.flight, pages))) throw error
+      line.sent(leg.upstreamCall, pages)
+      if (visited === mostVisits || !(await visits(leg.upstreamCall, pages))) throw error
     }
   }
 }
@@ -276,16 +306,17 @@ function levelFor({ client, line }: Use, exchange: Exchange): Promise<void> | un
 
 type Made<T> = { -readonly [K in keyof T]: T[K] }
 
-function legOf({ client, line }: Use, flight: Flight, exchange: Exchange): Leg {
+function legOf({ client, line }: Use, upstreamCall: UpstreamCall, exchange: Exchange): Leg {
   const stateless = isStateless(client)
   const passed = passedMeta(exchange)
   const meta = stateless ? logMeta(passed, exchange, wantedLevel(exchange)) : passed
-  const send: Made<SendOptions> = { behalf: exchange, onSent: id => line.add(id, flight) }
+  const send: Made<SendOptions> = { behalf: exchange, onSent: id => line.add(id, upstreamCall) }
   if (stateless) send.declares = declaredFor(exchange)
   if (meta !== undefined) send.meta = meta
-  if (exchange.peer.revision.http.prime) send.onReleased = retryMs => flight.ctx.release(retryMs)
-  if (progressToken(exchange) !== undefined) send.onProgress = ({ progress, ...more }) => flight.ctx.progress(progress, more)
-  return { client, flight, send }
+  if (exchange.peer.revision.http.prime) send.onReleased = retryMs => upstreamCall.ctx.release(retryMs)
+  if (progressToken(exchange) !== undefined)
+    send.onProgress = ({ progress, ...more }) => upstreamCall.ctx.progress(progress, more)
+  return { client, upstreamCall, send }
 }
 
 /** The most common result is a text and nothing else, which is written by a shorter way. */

@@ -4,7 +4,7 @@ import { problem } from '../../core/problem.ts'
 import { quoted } from '../../core/why.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { type Sharer, Shares, sharerOf } from '../shares.ts'
-import type { Flight } from './flight.ts'
+import type { UpstreamCall } from './upstream-call.ts'
 
 /** How long a caller waits for its turn. */
 const patienceMs = 30_000
@@ -50,10 +50,10 @@ export class Turns {
   }
 
   /** From now on only one caller at a time has calls under way. */
-  begin(flights: Iterable<Flight>): void {
+  begin(upstreamCalls: Iterable<UpstreamCall>): void {
     if (this.#busy !== undefined) return
     this.#busy = new Map()
-    for (const { owner } of flights) this.#busy.set(owner, (this.#busy.get(owner) ?? 0) + 1)
+    for (const { owner } of upstreamCalls) this.#busy.set(owner, (this.#busy.get(owner) ?? 0) + 1)
   }
 
   /** Undefined: it is this caller's turn. */

@@ -2,7 +2,7 @@
 import { Problem, type ProblemCode, type ProblemMore } from '../../core/problem.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
-import type { Ended } from './flight.ts'
+import type { Ended } from './upstream-call.ts'
 
 export type Written =
   | { readonly result: unknown }

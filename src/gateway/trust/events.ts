@@ -1,13 +1,13 @@
 /** What servers say of their resources and lists, as events that clients subscribe to: one kind of each for every server. */
-import { pause } from '../../client/patience.ts'
+import { pause } from '../../client/backoff.ts'
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Tally } from '../../core/tally.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Server } from '../../server/api.ts'
 import type { EventHandle } from '../../server/events.ts'
+import { NotificationOwner, type NotificationOwnerParts } from './notification-owner.ts'
 import type { TrustSettings } from './settings.ts'
-import { Voices, type VoicesParts } from './voices.ts'
 
 export type ChangedList = 'tools' | 'resources' | 'prompts'
 
@@ -59,7 +59,7 @@ const silent: UpstreamNews = {
 export function upstreamNews(
   setting: TrustSettings['events'],
   server: () => Server | undefined,
-  parts: VoicesParts,
+  parts: NotificationOwnerParts,
 ): UpstreamNews {
   return setting === undefined || setting === false ? silent : new UpstreamEvents(setting, server, parts)
 }
@@ -68,7 +68,7 @@ class UpstreamEvents implements UpstreamNews {
   readonly standing: UpstreamNews['standing']
   readonly #server: () => Server | undefined
   readonly #failed: (error: unknown) => void
-  readonly #voices: Voices
+  readonly #owners: NotificationOwner
   readonly #handles = new Map<string, Handle>()
   readonly #clock: Clock
   readonly #pace: Buckets
@@ -76,10 +76,10 @@ class UpstreamEvents implements UpstreamNews {
   readonly #waiting = new Tally<string>()
   readonly #end = new AbortController()
 
-  constructor(setting: NonNullable<TrustSettings['events']>, server: () => Server | undefined, parts: VoicesParts) {
+  constructor(setting: NonNullable<TrustSettings['events']>, server: () => Server | undefined, parts: NotificationOwnerParts) {
     this.#server = server
     this.#failed = parts.failed
-    this.#voices = new Voices(parts)
+    this.#owners = new NotificationOwner(parts)
     this.#clock = parts.clock
     this.#pace = createBuckets({ perSecond: mostPerSecond, clock: parts.clock })
     const named = typeof setting === 'object' ? Object.entries(setting) : []
@@ -89,30 +89,30 @@ class UpstreamEvents implements UpstreamNews {
   offer(upstream: string): void {
     this.#of(`${upstream}/resource_updated`, `A resource of the server ${upstream} is another one now`)
     this.#of(`${upstream}/list_changed`, `The tools, resources or prompts of the server ${upstream} are others now`)
-    this.#voices.begin(`${upstream}\nlists`)
+    this.#owners.begin(`${upstream}\nlists`)
   }
 
   gone(upstream: string): void {
-    this.#voices.end(`${upstream}\nlists`)
+    this.#owners.end(`${upstream}\nlists`)
   }
 
   watched(upstream: string, uri: string, watched: boolean): void {
     const name = `${upstream}\nuri ${uri}`
-    if (watched) this.#voices.begin(name)
-    else this.#voices.end(name)
+    if (watched) this.#owners.begin(name)
+    else this.#owners.end(name)
   }
 
   updated(upstream: string, uri: string, part: string): void {
-    this.#voices.heard(`${upstream}\nuri ${uri}`, part, () => this.#emit(`${upstream}/resource_updated`, { upstream, uri: part }))
+    this.#owners.heard(`${upstream}\nuri ${uri}`, part, () => this.#emit(`${upstream}/resource_updated`, { upstream, uri: part }))
   }
 
   changed(upstream: string, list: ChangedList): void {
-    this.#voices.heard(`${upstream}\nlists`, list, () => this.#emit(`${upstream}/list_changed`, { upstream, list }))
+    this.#owners.heard(`${upstream}\nlists`, list, () => this.#emit(`${upstream}/list_changed`, { upstream, list }))
   }
 
   close(): Promise<void> {
     this.#end.abort()
-    return this.#voices.close()
+    return this.#owners.close()
   }
 
   /** One at a time of each: what is said again before that lasts, or faster than a server may speak, is told by one event after it. */

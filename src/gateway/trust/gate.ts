@@ -4,7 +4,7 @@ import type { Exchange } from '../../engine/exchange.ts'
 import type { Layer, Next } from '../../engine/stages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../../jsonrpc/message.ts'
-import { flightKey } from '../bridge/flight.ts'
+import { upstreamCallKey } from '../bridge/upstream-call.ts'
 import type { Clients } from './clients.ts'
 import { judgedOf } from './options.ts'
 import type { Decided, Judged, ToolPolicy, Verdict } from './policy.ts'
@@ -30,7 +30,7 @@ export function decideLayer(parts: GateParts): Layer {
     },
     when: exchange => {
       const policy = policyOf(parts, exchange)
-      if (policy === undefined || exchange.unwinds || !(policy.decides || policy.counts)) return false
+      if (policy === undefined || exchange.isCompensation || !(policy.decides || policy.counts)) return false
       return policy.counts || policy.judge(judged(parts, exchange)).do === 'deny'
     },
     run: (exchange, next) => {
@@ -44,7 +44,7 @@ export function decideLayer(parts: GateParts): Layer {
 
 function judged({ clients }: GateParts, { caller, params, carried }: Exchange): Judged {
   const call = judgedOf(clients, caller, (params['arguments'] ?? {}) as Params)
-  return carried?.[flightKey] === undefined ? call : { ...call, begun: true }
+  return carried?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
 }
 
 async function counted(

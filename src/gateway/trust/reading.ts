@@ -5,9 +5,9 @@ import { aimOf } from '../../features/mcp/authorization/messages.ts'
 import { denied } from './gate.ts'
 import { judgedOf } from './options.ts'
 import type { ToolPolicy, Verdict } from './policy.ts'
-import { readingOf, type SightParts } from './sight.ts'
+import { readingOf, type VisibilityLayersParts } from './visibility-layers.ts'
 
-export function readingLayer(parts: SightParts): Layer {
+export function readingLayer(parts: VisibilityLayersParts): Layer {
   return {
     stage: 'decide',
     methods: ['resources/read', 'resources/subscribe', 'prompts/get', 'completion/complete'],
@@ -20,7 +20,7 @@ export function readingLayer(parts: SightParts): Layer {
   }
 }
 
-function verdictOn(parts: SightParts, exchange: Exchange): readonly [ToolPolicy, Verdict] | undefined {
+function verdictOn(parts: VisibilityLayersParts, exchange: Exchange): readonly [ToolPolicy, Verdict] | undefined {
   const [kind, name] = aimOf(exchange) ?? []
   if (kind === undefined || name === undefined || kind === 'tool') return undefined
   const policy = readingOf(parts, kind, name)

@@ -2,11 +2,16 @@
  * What a gateway adds to servers that know nothing of it: rules, approvals, budgets, pins, an audit log, who sees what. Most of it is
  * said by the options that an author would write of a tool; this is where it hangs together.
  */
-import type { Authorization } from '../../auth/resource/options.ts'
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { type Authorization, handedOutTokens, oauth, type VerifiedToken } from '../../auth/resource/options.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Trace } from '../../core/log-trace.ts'
+import { stopCall, underWay } from '../../engine/disconnect.ts'
+import type { Engine } from '../../engine/engine.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { declaration } from '../../engine/extensions.ts'
+import { aimOf } from '../../features/mcp/authorization/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { WaitingCall } from '../../features/reliability/confirmation/queue.ts'
 import type { SharedQuota } from '../../features/reliability/cost/server.ts'
@@ -14,35 +19,33 @@ import { provenanceExtension } from '../../features/reliability/provenance/messa
 import { Counts } from '../../host/policy/counts.ts'
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { Awaitable } from '../../jsonrpc/message.ts'
+import type { Awaitable, Params } from '../../jsonrpc/message.ts'
 import type { Server } from '../../server/api.ts'
 import type { ServerOptions } from '../../server/options.ts'
 import type { Store } from '../../stores/store.ts'
 import type { TellNotice } from '../ops/notices.ts'
 import { type Approval, approvalsOf } from './approvals.ts'
-import { type Around, aroundOf, type KnownTool } from './around.ts'
-import { authorizationOf, FixedTokens } from './auth.ts'
+import { type CallWrapper, callWrapper, type KnownTool } from './call-wrapper.ts'
 import { checkTrust } from './check.ts'
 import { Clients, tokenIssuer } from './clients.ts'
 import { Denials } from './denials.ts'
 import { type UpstreamNews, upstreamNews } from './events.ts'
 import { type Explained, type Explaining, explain } from './explain.ts'
-import { decideLayer } from './gate.ts'
+import { decideLayer, denied } from './gate.ts'
 import { idOf } from './held-tools.ts'
 import { invisibleIn } from './invisible.ts'
 import { changedText, type HeldLaunch, Launches } from './launches.ts'
 import { type AuditControl, Notes } from './notes.ts'
-import { type AddedOptions, toolOptions } from './options.ts'
+import { type AddedOptions, judgedOf, toolOptions } from './options.ts'
 import { heldText, ToolPins } from './pins.ts'
 import { type Counting, type Decided, Policy, type ToolPolicy } from './policy.ts'
 import { readingLayer } from './reading.ts'
 import { answeredLayer, failedCall, refusedNotes } from './refusals.ts'
-import type { TrustSettings } from './settings.ts'
+import type { AuthSettings, TrustSettings } from './settings.ts'
 import { SharedCounts } from './shared-counts.ts'
-import { type Shown, shows, sightLayers } from './sight.ts'
 import { Views } from './views.ts'
 import { Visibility } from './visibility.ts'
-import { stopWithdrawn, withdrawnFrom } from './withdrawn.ts'
+import { absent, readingOf, type Shown, sees, shows, type VisibilityLayersParts, visibilityLayers } from './visibility-layers.ts'
 
 export interface TrustParts {
   /** The gateway, as it names itself. */
@@ -88,7 +91,7 @@ export interface Trust {
   readonly auth: Authorization | undefined
   readonly pins: Pick<ToolPins, 'look' | 'approve'>
   readonly launches: Pick<Launches, 'admit'>
-  readonly around: Around
+  readonly wrap: CallWrapper
   readonly control: TrustControl
   /** The server exists. */
   attach(server: Server): void
@@ -190,14 +193,14 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   const auth = authorizationOf(settings.auth, fixed)
   /** Who may not call any more by the last change. */
   let shutOut: (principal: Principal) => boolean = () => false
-  const sight = { clients, views, visibility, tools: policies, originOf: parts.originOf, policy: () => policy }
+  const seen = { clients, views, visibility, tools: policies, originOf: parts.originOf, policy: () => policy }
   const attach = (server: Server): void => {
     face = server
     server.engine.inFlight.keepsAll = true
     hide = () => {
       hide = () => {}
-      server.engine.shows = (caller, kind, name, payload) => shows(sight, caller, kind, name, payload)
-      server.engine.extend({ layers: sightLayers(sight) })
+      server.engine.shows = (caller, kind, name, payload) => shows(seen, caller, kind, name, payload)
+      server.engine.extend({ layers: visibilityLayers(seen) })
     }
     if (visibility.limits) hide()
     const refusals = { clients, notes, refused, noted, tools, policies }
@@ -205,7 +208,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
     const layers = [
       ...(settings.audit === false ? [] : [answeredLayer(refusals)]),
       decideLayer({ clients, tools: policies, decided }),
-      readingLayer(sight),
+      readingLayer(seen),
     ]
     const declares = settings.provenance !== false
     server.engine.extend({ layers, ...(declares && { capabilities: revision => declaration(revision, provenanceExtension) }) })
@@ -215,7 +218,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
     auth,
     pins,
     launches,
-    around: aroundOf({
+    wrap: callWrapper({
       name,
       clock,
       clients,
@@ -269,10 +272,10 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
       auth?.disconnect(shutOut)
     },
     withdraw: () => {
-      if (face !== undefined) stopWithdrawn(face.engine, sight)
+      if (face !== undefined) stopWithdrawn(face.engine, seen)
       return first => {
         const { principal } = first.caller
-        return (principal !== undefined && shutOut(principal)) || withdrawnFrom(sight, first) !== undefined
+        return (principal !== undefined && shutOut(principal)) || withdrawnFrom(seen, first) !== undefined
       }
     },
     denied: (status, address = 'elsewhere') => denials.add(clip(address), [clip(address), status], ['elsewhere', status]),
@@ -295,4 +298,55 @@ function serverOptionsOf(clients: Clients): Trust['serverOptions'] {
     return budgets.length === 0 ? none : budgets.map((budget, i) => ({ ...budget, name: `${name}.${i}` }))
   }
   return { cost: { quotasFor } }
+}
+
+/** Fixed tokens: each stands for the client that it is given to. */
+class FixedTokens {
+  #known: ReadonlyMap<string, Buffer> = new Map()
+
+  /** From now on these are the ones. Gives the clients whose token was taken away or is another one now. */
+  take(tokens: Readonly<Record<string, string>>): ReadonlySet<string> {
+    const before = this.#known
+    this.#known = new Map(Object.entries(tokens).map(([client, token]) => [client, hashOf(token)]))
+    const isSame = (client: string, hash: Buffer): boolean => this.#known.get(client)?.equals(hash) === true
+    return new Set([...before].flatMap(([client, hash]) => (isSame(client, hash) ? [] : [client])))
+  }
+
+  verify(token: string): VerifiedToken | undefined {
+    const hash = hashOf(token)
+    const found = [...this.#known].find(([, known]) => timingSafeEqual(known, hash))
+    return found === undefined ? undefined : { subject: found[0], client: found[0], issuer: tokenIssuer }
+  }
+}
+
+function authorizationOf(auth: AuthSettings | undefined, fixed: FixedTokens): Authorization | undefined {
+  if (auth === undefined) return undefined
+  if (!('tokens' in auth)) return oauth(auth)
+  fixed.take(auth.tokens)
+  return handedOutTokens({ issuer: tokenIssuer, resource: auth.resource, verify: token => fixed.verify(token) })
+}
+
+function hashOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}
+
+/** Stops each of them and tells its caller why. */
+function stopWithdrawn(engine: Engine, parts: VisibilityLayersParts): void {
+  for (const exchange of underWay(engine)) {
+    const why = withdrawnFrom(parts, exchange)
+    if (why !== undefined) stopCall(exchange, why)
+  }
+}
+
+/** Why its caller may not make this call any more; undefined: it may. */
+function withdrawnFrom(parts: VisibilityLayersParts, exchange: Exchange): Error | undefined {
+  const aim = aimOf(exchange)
+  if (aim === undefined || exchange.isCompensation) return undefined
+  const [kind, name] = aim
+  const { caller, params } = exchange
+  if (!sees(parts, caller, kind, name)) return absent(aim)
+  const policy = kind === 'tool' ? parts.tools.get(name) : readingOf(parts, kind, name)
+  const args = kind === 'tool' ? ((params['arguments'] ?? {}) as Params) : {}
+  const verdict = policy?.judge({ ...judgedOf(parts.clients, caller, args), begun: true })
+  return policy !== undefined && verdict?.do === 'deny' ? denied(policy, verdict) : undefined
 }

@@ -13,8 +13,8 @@ import type { HostServer, ServerPort } from '../../host/servers/server.ts'
 import { type Applied, Servers } from '../../host/servers/servers.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { Flight } from '../bridge/flight.ts'
-import { Line, type LinePort } from '../bridge/line.ts'
+import type { UpstreamCall } from '../bridge/upstream-call.ts'
+import { UpstreamConnection, type UpstreamConnectionPort } from '../bridge/upstream-connection.ts'
 import type { GatewayOptions } from '../options.ts'
 import { LaunchHeld } from '../trust/launches.ts'
 import { CredentialsNeeded, type CredentialsParts, credentialsWhy } from './credentials.ts'
@@ -25,7 +25,7 @@ import { referenceOf } from './reference.ts'
 import { same } from './same.ts'
 import { voiceOf } from './voice.ts'
 
-export interface UpstreamsPort extends LinePort {
+export interface UpstreamsPort extends UpstreamConnectionPort {
   readonly clock: Clock
   readonly random: () => number
   readonly pins: ServerPort['pins']
@@ -47,9 +47,9 @@ export interface UpstreamsPort extends LinePort {
 /** An upstream that is there. */
 export interface Use {
   readonly client: Client
-  readonly line: Line
+  readonly line: UpstreamConnection
   /** Time stands still for a call while its caller is asked. */
-  readonly waits: (held: boolean, flight: Flight) => void
+  readonly waits: (held: boolean, upstreamCall: UpstreamCall) => void
 }
 
 interface Planned {
@@ -133,7 +133,7 @@ export class Upstreams {
   /** Why each was down the last time, until it is up. */
   readonly #fell = new Map<string, Why>()
   /** Of the connection that is being opened. */
-  readonly #lines = new Map<string, Line>()
+  readonly #lines = new Map<string, UpstreamConnection>()
 
   constructor(port: UpstreamsPort) {
     this.#port = port
@@ -314,7 +314,7 @@ export class Upstreams {
   }
 
   #options(name: string): ConnectOptions {
-    const line = new Line(name, this.#port)
+    const line = new UpstreamConnection(name, this.#port)
     this.#lines.set(name, line)
     const { clock, frameBytes } = this.#port
     const limits = frameBytes === undefined ? {} : { limits: { ...this.#planned.get(name)?.entry.connect?.limits, frameBytes } }

@@ -15,10 +15,10 @@ import type { Asked, Verdict } from '../policy/rule.ts'
 import type { Place } from './chains.ts'
 import { Gate } from './gate.ts'
 import { Groups } from './groups.ts'
+import type { InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, InboxNote } from './options.ts'
 import { callKey, countKey, digestOf, previewOf, readSeen, type Seen, seenKey, type Todo, todoKey } from './records.ts'
-import type { Shelf } from './shelf.ts'
-import type { Item } from './turns.ts'
+import type { Item } from './round-robin.ts'
 
 /** An event on its way in. */
 interface Coming {
@@ -42,7 +42,7 @@ const lookupsPerSecond = 50
 const fullMs = 250
 
 export class Acceptance {
-  readonly #shelf: Shelf
+  readonly #context: InboxContext
   readonly #rates: Buckets
   /** Few of one server at once: whoever is written in the same commit waits for them. */
   readonly #gate = new Gate({ most: 8, waiting: 1_000 })
@@ -54,47 +54,47 @@ export class Acceptance {
   /** Until when a server whose queue was full is refused without a look. */
   readonly #full = new Map<string, number>()
 
-  constructor(shelf: Shelf) {
-    const { perSecond, burst } = shelf.options.rate ?? { perSecond: 500, burst: 1_000 }
-    this.#shelf = shelf
-    this.#rates = createBuckets({ perSecond, burst, clock: shelf.clock })
-    this.#lookups = createBuckets({ perSecond: lookupsPerSecond, clock: shelf.clock })
-    this.#groups = new Groups(shelf.clock)
+  constructor(context: InboxContext) {
+    const { perSecond, burst } = context.options.rate ?? { perSecond: 500, burst: 1_000 }
+    this.#context = context
+    this.#rates = createBuckets({ perSecond, burst, clock: context.clock })
+    this.#lookups = createBuckets({ perSecond: lookupsPerSecond, clock: context.clock })
+    this.#groups = new Groups(context.clock)
   }
 
   async accept(server: string, event: PushEvent, { subscription, ruled }: AcceptOptions): Promise<PushAnswer> {
     checkServer(server)
-    const admitted = this.#shelf.options.policy?.admission?.(server, event.featureSet, subscription)
+    const admitted = this.#context.options.policy?.admission?.(server, event.featureSet, subscription)
     const known = this.#recent.get(recentKey(server, event, admitted))
     if (known !== undefined) return this.#again(server, event, known)
     const refusal = this.#tooMuch(server)
     if (refusal !== undefined) return this.#unlessSeen({ server, event, admitted }, refusal)
-    const [seq, lane] = [this.#shelf.nextSeq(), this.#laneOf(server, event)]
+    const [seq, lane] = [this.#context.nextSeq(), this.#laneOf(server, event)]
     // The place in the order is that of the call, whatever takes how long from here on.
-    const seat = this.#shelf.opened ? this.#shelf.lanes.reserve(server, lane, seq) : undefined
+    const seat = this.#context.opened ? this.#context.lanes.reserve(server, lane, seq) : undefined
     const coming: Coming = { server, event, digest: digestOf(event), seat, seq, lane, admitted }
     try {
       return await this.#decide(coming, ruled)
     } catch (error) {
       // Perhaps it was written all the same: then it has to run.
-      this.#shelf.failed(server, 'An event could not be written', error)
+      this.#context.failed(server, 'An event could not be written', error)
       this.#later(server)
       throw error
     } finally {
-      if (seat?.state === 'coming') this.#shelf.lanes.release(server, lane, seat)
+      if (seat?.state === 'coming') this.#context.lanes.release(server, lane, seat)
     }
   }
 
   async #decide(coming: Coming, ruled: ((rule: string) => void) | undefined): Promise<PushAnswer> {
     const { server, event } = coming
-    const { policy } = this.#shelf.options
+    const { policy } = this.#context.options
     const verdict: Verdict | undefined = policy && (await policy.decide(askedOf(server, event)))
     if (verdict?.do === 'deny') {
       const { why: data, retryAfterMs } = verdict
       const reason = data.code === 'RATE_LIMITED' ? 'rate' : data.message
       return this.#unlessSeen(coming, refused(reason, data, retryAfterMs))
     }
-    const { chains } = this.#shelf
+    const { chains } = this.#context
     const place = chains.placeOf(server, event)
     if (place.told && place.depth > chains.depth)
       return this.#unlessSeen(coming, refused('chain', chains.tooDeep(server, event, place)))
@@ -103,7 +103,7 @@ export class Acceptance {
     const rule = verdict === undefined ? undefined : 'why' in verdict ? verdict.why.rule : verdict.rule
     const todo = this.#placed(place, this.#todo(coming, verdict))
     const text = JSON.stringify(todo)
-    const { bytes } = this.#shelf.settings
+    const { bytes } = this.#context.settings
     if (text.length * 3 > bytes && Buffer.byteLength(text) > bytes) return refused('too large', tooLarge(bytes))
     const entering = this.#gate.enter(server)
     if (entering !== undefined) await entering
@@ -119,16 +119,16 @@ export class Acceptance {
   async #write(coming: Coming, todo: Todo, text: string, held: Why | undefined): Promise<PushAnswer> {
     const { server, event, digest, admitted } = coming
     for (let before: Entry | undefined; ; ) {
-      const outcome = await this.#shelf.store.commit(this.#steps(coming, todo, text, before))
+      const outcome = await this.#context.store.commit(this.#steps(coming, todo, text, before))
       if (outcome.ok) {
         this.#remember(recentKey(server, event, admitted), { inferenceId: todo.inferenceId, digest })
         this.#shelve(coming, outcome.results[1]?.version ?? 0, todo)
-        if (held !== undefined) this.#shelf.told(server, held, { ...aboutOf(event, todo), outcome: 'held' })
+        if (held !== undefined) this.#context.told(server, held, { ...aboutOf(event, todo), outcome: 'held' })
         return { accepted: true, inferenceId: todo.inferenceId }
       }
       if (outcome.index === 2) return this.#queueFull(server)
       // Where it is not there any more, its time was over just now: then it is new.
-      before = await this.#shelf.store.get(seenKey(server, event.eventId))
+      before = await this.#context.store.get(seenKey(server, event.eventId))
       const seen = before && readSeen(before.value)
       if (seen === undefined) continue
       if (seen.identity === admitted?.identity) return this.#again(server, event, seen)
@@ -147,15 +147,15 @@ export class Acceptance {
     const steps = [
       put(seenKey(server, eventId), JSON.stringify(seen), when),
       put(todoKey(server, seq), text),
-      add(countKey(server), 1, { max: this.#shelf.settings.waiting }),
+      add(countKey(server), 1, { max: this.#context.settings.waiting }),
     ]
-    if (!this.#shelf.owners.owns(server)) steps.push(put(callKey(server), seq))
+    if (!this.#context.owners.owns(server)) steps.push(put(callKey(server), seq))
     return steps
   }
 
   #todo({ server, event, digest, lane, admitted }: Coming, verdict: Verdict | undefined): Todo {
-    const base = { event, digest, at: this.#shelf.clock.now(), lane, ...(admitted && { admitted }) }
-    const inferenceId = `inf_${this.#shelf.id()}`
+    const base = { event, digest, at: this.#context.clock.now(), lane, ...(admitted && { admitted }) }
+    const inferenceId = `inf_${this.#context.id()}`
     if (verdict?.do === 'hold') return { ...base, inferenceId, notBefore: verdict.until }
     if (verdict?.do === 'ask') return { ...base, inferenceId, asks: true }
     if (verdict?.do !== 'coalesce') return { ...base, inferenceId }
@@ -169,7 +169,7 @@ export class Acceptance {
 
   /** What only seems to lie too deep is not lost, but waits: a chain that is one goes on slowly, and begins anew. */
   #placed(place: Place, given: Todo): Todo {
-    const { chains, clock } = this.#shelf
+    const { chains, clock } = this.#context
     const todo = place.through.length === 0 ? given : { ...given, through: place.through }
     if (place.depth <= chains.depth) return place.depth === 1 ? todo : { ...todo, depth: place.depth }
     return { ...todo, notBefore: Math.max(todo.notBefore ?? 0, clock.now() + chains.pauseMs) }
@@ -177,30 +177,30 @@ export class Acceptance {
 
   /** Into its lane, where this process runs it. */
   #shelve({ server, seat, seq, lane }: Coming, version: number, todo: Todo): void {
-    const { owners, opened, lanes } = this.#shelf
+    const { owners, opened, lanes } = this.#context
     if (!owners.owns(server)) {
       if (opened) this.#later(server)
       return
     }
-    if (seat?.state === 'coming' && todo.lane === lane) return this.#shelf.place(server, seq, version, todo, [], seat)
+    if (seat?.state === 'coming' && todo.lane === lane) return this.#context.place(server, seq, version, todo, [], seat)
     if (seat?.state === 'coming') lanes.release(server, lane, seat)
-    if (!lanes.has(server, seq)) this.#shelf.place(server, seq, version, todo)
+    if (!lanes.has(server, seq)) this.#context.place(server, seq, version, todo)
   }
 
   #later(server: string): void {
-    const reading = this.#shelf.owners.owns(server) ? this.#shelf.load(server) : this.#shelf.own(server)
-    reading.catch(error => this.#shelf.failed(server, 'What waits could not be read', error))
+    const reading = this.#context.owners.owns(server) ? this.#context.load(server) : this.#context.own(server)
+    reading.catch(error => this.#context.failed(server, 'What waits could not be read', error))
   }
 
   #laneOf(server: string, event: PushEvent): string {
-    if (this.#shelf.options.orderBy !== undefined) return this.#shelf.options.orderBy(server, event)
+    if (this.#context.options.orderBy !== undefined) return this.#context.options.orderBy(server, event)
     // A channel is one place, whoever writes there.
     if (event.channel !== undefined) return `channel ${event.channel.channelId}`
     return event.origin === undefined ? `set ${event.featureSet}` : `origin ${canonicalJson(event.origin)}`
   }
 
   #tooMuch(server: string): PushAnswer | undefined {
-    const now = this.#shelf.clock.now()
+    const now = this.#context.clock.now()
     const full = this.#full.get(server) ?? 0
     if (full > now) return tooMany(full - now, 'inbox.waiting', 'Its queue is full')
     const wait = this.#rates.take(server)
@@ -211,8 +211,8 @@ export class Acceptance {
   }
 
   #queueFull(server: string): PushAnswer {
-    this.#full.set(server, this.#shelf.clock.now() + fullMs)
-    const { waiting } = this.#shelf.settings
+    this.#full.set(server, this.#context.clock.now() + fullMs)
+    const { waiting } = this.#context.settings
     return tooMany(1_000, 'inbox.waiting', `${waiting} of its events wait already`)
   }
 
@@ -222,7 +222,7 @@ export class Acceptance {
     if (this.#looking.isBusy(server) || this.#lookups.take(server) > 0) return refusal
     void this.#looking.enter(server)
     try {
-      const entry = await this.#shelf.store.get(seenKey(server, event.eventId))
+      const entry = await this.#context.store.get(seenKey(server, event.eventId))
       const seen = entry && readSeen(entry.value)
       return seen === undefined || seen.identity !== admitted?.identity ? refusal : this.#again(server, event, seen)
     } finally {
@@ -238,7 +238,7 @@ export class Acceptance {
   #conflict(server: string, event: PushEvent, seen: Known): PushAnswer {
     const message = `Event ${clip(event.eventId)} of ${clip(server)} came again with another body; the first one counts`
     const conflict = why('EVENT_CONFLICT', 'inbox.dedupe', message, 'Give each occurrence an eventId of its own')
-    this.#shelf.told(server, conflict, { ...aboutOf(event, seen), outcome: 'dropped' })
+    this.#context.told(server, conflict, { ...aboutOf(event, seen), outcome: 'dropped' })
     // A yes would say that somebody is going to read this one.
     return refused('conflict', conflict)
   }

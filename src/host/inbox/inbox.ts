@@ -6,6 +6,7 @@ import type { Cancel } from '../../core/clock.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import { add, put, remove } from '../../stores/ops.ts'
 import { Acceptance } from './acceptance.ts'
+import { InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, Inbox, InboxOptions, InboxRecord, InboxRun, ListOptions, OpenOptions } from './options.ts'
 import {
   callKey,
@@ -26,7 +27,6 @@ import {
   tryKey,
 } from './records.ts'
 import { Runs } from './runs.ts'
-import { Shelf } from './shelf.ts'
 
 export function createInbox(options: InboxOptions): Inbox {
   return new HostInbox(options)
@@ -38,7 +38,7 @@ const lookMs = 1_000
 const graceMs = 5_000
 
 class HostInbox implements Inbox {
-  readonly #shelf: Shelf
+  readonly #context: InboxContext
   readonly #acceptance: Acceptance
   #runs: Runs | undefined
   #timer: Cancel | undefined
@@ -46,8 +46,8 @@ class HostInbox implements Inbox {
   readonly #calls = new Map<string, number>()
 
   constructor(options: InboxOptions) {
-    this.#shelf = new Shelf(options, async (server, items) => this.#runs?.run(server, items))
-    this.#acceptance = new Acceptance(this.#shelf)
+    this.#context = new InboxContext(options, async (server, items) => this.#runs?.run(server, items))
+    this.#acceptance = new Acceptance(this.#context)
   }
 
   accept(server: string, event: PushEvent, options: AcceptOptions = {}): Promise<PushAnswer> {
@@ -55,36 +55,36 @@ class HostInbox implements Inbox {
   }
 
   async open(run: InboxRun, options: OpenOptions = {}): Promise<void> {
-    if (this.#shelf.opened) throw new Error('The inbox is open already')
-    this.#shelf.opened = true
-    this.#runs = new Runs(this.#shelf, run, options)
-    const held = this.#shelf.runners.hold()
+    if (this.#context.opened) throw new Error('The inbox is open already')
+    this.#context.opened = true
+    this.#runs = new Runs(this.#context, run, options)
+    const held = this.#context.runners.hold()
     if (held !== undefined) await held
-    this.#shelf.lanes.open()
-    for (const server of await this.#waiting()) await this.#shelf.own(server)
+    this.#context.lanes.open()
+    for (const server of await this.#waiting()) await this.#context.own(server)
     this.#plan()
   }
 
   async close(): Promise<void> {
-    if (!this.#shelf.opened) return
+    if (!this.#context.opened) return
     this.#timer?.()
-    this.#shelf.lanes.close()
+    this.#context.lanes.close()
     this.#runs?.end()
-    await this.#shelf.lanes.ended(graceMs)
-    this.#shelf.opened = false
-    for (const server of this.#shelf.owners.servers) this.#shelf.forget(server)
+    await this.#context.lanes.ended(graceMs)
+    this.#context.opened = false
+    for (const server of this.#context.owners.servers) this.#context.forget(server)
     // Where the store is gone, others find out by the lease.
-    await this.#shelf.owners.letGo().catch(error => this.#shelf.failed('', 'Servers could not be handed over', error))
-    this.#shelf.runners.release()
-    this.#shelf.runners.close()
+    await this.#context.owners.letGo().catch(error => this.#context.failed('', 'Servers could not be handed over', error))
+    this.#context.runners.release()
+    this.#context.runners.close()
   }
 
   reconsider(): void {
-    this.#shelf.lanes.wake()
+    this.#context.lanes.wake()
   }
 
   visits(server: string, inferenceId: string): () => void {
-    return this.#shelf.chains.visits(server, inferenceId)
+    return this.#context.chains.visits(server, inferenceId)
   }
 
   async list({ server, state, after, limit = 100 }: ListOptions): Promise<readonly InboxRecord[]> {
@@ -92,7 +92,7 @@ class HostInbox implements Inbox {
     const found: InboxRecord[] = []
     const most = Math.min(limit, 1_000)
     for (let from = after === undefined ? undefined : seenKey(server, after); found.length < most; ) {
-      const page = await this.#shelf.store.scan(start, from === undefined ? {} : { after: from })
+      const page = await this.#context.store.scan(start, from === undefined ? {} : { after: from })
       const last = page.at(-1)
       if (last === undefined) break
       for (const { value } of page) {
@@ -105,12 +105,12 @@ class HostInbox implements Inbox {
   }
 
   async get(server: string, eventId: string): Promise<InboxRecord | undefined> {
-    const entry = await this.#shelf.store.get(seenKey(server, eventId))
+    const entry = await this.#context.store.get(seenKey(server, eventId))
     return entry === undefined ? undefined : this.#record(server, readSeen(entry.value))
   }
 
   async dead(server: string): Promise<readonly InboxRecord[]> {
-    const found = await this.#shelf.store.scan(`${prefix}dead/${part(server)}/`)
+    const found = await this.#context.store.scan(`${prefix}dead/${part(server)}/`)
     return found.map(({ value }) => {
       const { event, inferenceId, at, attempts, why } = readDead(value)
       const { eventId, featureSet } = event
@@ -119,14 +119,14 @@ class HostInbox implements Inbox {
   }
 
   async replay(server: string, eventId: string): Promise<boolean> {
-    const { store } = this.#shelf
+    const { store } = this.#context
     const known = await store.get(seenKey(server, eventId))
     const seen = known === undefined ? undefined : readSeen(known.value)
     if (known === undefined || seen?.state !== 'dead') return false
     const buried = await store.get(deadKey(server, seen.seq))
     if (buried === undefined) return false
     const { attempts: _, why: __, ...todo } = readDead(buried.value)
-    const seq = this.#shelf.nextSeq()
+    const seq = this.#context.nextSeq()
     const waiting: Seen = { ...seen, seq, state: 'waiting' }
     const outcome = await store.commit([
       remove(buried.key, buried.version),
@@ -136,8 +136,8 @@ class HostInbox implements Inbox {
       put(callKey(server), seq),
     ])
     if (!outcome.ok) return false
-    if (this.#shelf.owners.owns(server)) await this.#shelf.load(server)
-    else await this.#shelf.own(server)
+    if (this.#context.owners.owns(server)) await this.#context.load(server)
+    else await this.#context.own(server)
     return true
   }
 
@@ -146,8 +146,8 @@ class HostInbox implements Inbox {
     const base = { server, eventId, featureSet, inferenceId, state, at, preview, attempts, ...(why && { why }) }
     if (state !== 'waiting') return base
     const [todo, tries] = await Promise.all([
-      this.#shelf.store.get(todoKey(server, seen.seq)),
-      this.#shelf.store.get(tryKey(server, seen.seq)),
+      this.#context.store.get(todoKey(server, seen.seq)),
+      this.#context.store.get(tryKey(server, seen.seq)),
     ])
     if (todo === undefined) return base
     const { event, ...asked } = readTodo(todo.value)
@@ -161,7 +161,7 @@ class HostInbox implements Inbox {
     const start = `${prefix}todo/`
     const servers: string[] = []
     for (let after: string | undefined; ; ) {
-      const [first] = await this.#shelf.store.scan(start, { limit: 1, ...(after !== undefined && { after }) })
+      const [first] = await this.#context.store.scan(start, { limit: 1, ...(after !== undefined && { after }) })
       if (first === undefined) return servers
       const server = serverOf(first.key)
       servers.push(server)
@@ -172,23 +172,23 @@ class HostInbox implements Inbox {
   #plan(): void {
     const look = (): void => {
       this.#lookAround()
-        .catch(error => this.#shelf.failed('', 'What other processes do could not be read', error))
+        .catch(error => this.#context.failed('', 'What other processes do could not be read', error))
         .finally(() => {
-          if (this.#shelf.opened) this.#plan()
+          if (this.#context.opened) this.#plan()
         })
     }
-    this.#timer = this.#shelf.clock.setTimeout(look, Math.min(lookMs, this.#shelf.runners.leaseMs / 3), true)
+    this.#timer = this.#context.clock.setTimeout(look, Math.min(lookMs, this.#context.runners.leaseMs / 3), true)
   }
 
   /** What others accepted for servers of ours is read; servers of processes that ended become ours. */
   async #lookAround(): Promise<void> {
-    for (const { key, version } of await this.#shelf.store.scan(`${prefix}call/`)) {
+    for (const { key, version } of await this.#context.store.scan(`${prefix}call/`)) {
       const server = serverOf(key)
-      if (this.#shelf.owners.owns(server)) {
-        if (this.#calls.get(server) !== version) await this.#shelf.load(server)
+      if (this.#context.owners.owns(server)) {
+        if (this.#calls.get(server) !== version) await this.#context.load(server)
         this.#calls.set(server, version)
-      } else await this.#shelf.own(server)
+      } else await this.#context.own(server)
     }
-    for (const server of await this.#waiting()) if (!this.#shelf.owners.owns(server)) await this.#shelf.own(server)
+    for (const server of await this.#waiting()) if (!this.#context.owners.owns(server)) await this.#context.own(server)
   }
 }

@@ -5,6 +5,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { add, check, put, remove } from '../../stores/ops.ts'
 import { messageOf, type Op } from '../../stores/store.ts'
 import { aboutOf, askedOf } from './acceptance.ts'
+import type { InboxContext } from './inbox-context.ts'
 import { type InboxEntry, type InboxNote, type InboxRun, type OpenOptions, RunLater, type Withheld } from './options.ts'
 import {
   type Attempt,
@@ -19,8 +20,7 @@ import {
   todoKey,
   tryKey,
 } from './records.ts'
-import type { Shelf } from './shelf.ts'
-import type { Item } from './turns.ts'
+import type { Item } from './round-robin.ts'
 
 interface Work {
   readonly item: Item
@@ -39,13 +39,13 @@ const restMs = 1_000
 const errorLength = 500
 
 export class Runs {
-  readonly #shelf: Shelf
+  readonly #context: InboxContext
   readonly #run: InboxRun
   readonly #writesBegin: boolean
   readonly #ending = new AbortController()
 
-  constructor(shelf: Shelf, run: InboxRun, { writesBegin = false }: OpenOptions) {
-    this.#shelf = shelf
+  constructor(context: InboxContext, run: InboxRun, { writesBegin = false }: OpenOptions) {
+    this.#context = context
     this.#run = run
     this.#writesBegin = writesBegin
   }
@@ -56,12 +56,12 @@ export class Runs {
   }
 
   async run(server: string, items: readonly Item[]): Promise<void> {
-    if (!this.#shelf.isConfigured(server)) return this.#rest(items)
+    if (!this.#context.isConfigured(server)) return this.#rest(items)
     try {
       const batch = await this.#batch(server, items)
       if (batch === undefined) return
       const [{ todo, item }] = batch.works
-      if (item.attempts.filter(({ outcome }) => outcome === 'interrupted').length >= this.#shelf.settings.interruptions)
+      if (item.attempts.filter(({ outcome }) => outcome === 'interrupted').length >= this.#context.settings.interruptions)
         await this.#bury(batch, 'The process ended amid each attempt', item.attempts)
       else {
         const permitted = await this.#permitted(batch)
@@ -69,25 +69,25 @@ export class Runs {
         if (agreed !== undefined) await this.#unlessWithheld(agreed)
       }
     } catch (error) {
-      this.#shelf.failed(server, 'An event could not be run', error)
+      this.#context.failed(server, 'An event could not be run', error)
       this.#rest(items)
     }
   }
 
   #rest(items: readonly Item[]): void {
-    for (const item of items) item.notBefore = this.#shelf.clock.now() + restMs
+    for (const item of items) item.notBefore = this.#context.clock.now() + restMs
   }
 
   async #batch(server: string, items: readonly Item[]): Promise<Batch | undefined> {
     const works: Work[] = []
     for (const item of items) {
-      const todo = await this.#shelf.body(server, item)
-      if (todo === undefined) this.#shelf.gone(item)
+      const todo = await this.#context.body(server, item)
+      if (todo === undefined) this.#context.gone(item)
       else works.push({ item, todo })
     }
     const [first, ...rest] = works
-    const fence = this.#shelf.owners.fence(server)
-    if (fence === undefined) for (const item of items) this.#shelf.gone(item)
+    const fence = this.#context.owners.fence(server)
+    if (fence === undefined) for (const item of items) this.#context.gone(item)
     return first === undefined || fence === undefined ? undefined : { server, works: [first, ...rest], fence }
   }
 
@@ -108,7 +108,7 @@ export class Runs {
 
   /** What is merely too much for now has had its yes. */
   async #forbidden(server: string, { event, admitted = {} }: Todo): Promise<Why | undefined> {
-    const { policy } = this.#shelf.options
+    const { policy } = this.#context.options
     const { featureSet } = event
     const push = askedOf(server, event)
     // What the config subscribes to is of no feature set.
@@ -126,7 +126,7 @@ export class Runs {
 
   /** Asks who has to be asked. A no is the end of it. */
   async #approved(batch: Batch): Promise<boolean> {
-    const { policy } = this.#shelf.options
+    const { policy } = this.#context.options
     const asked = askedOf(batch.server, batch.works[0].todo.event)
     const verdict = await policy?.decide(asked)
     if (policy === undefined || verdict === undefined || verdict.do === 'allow' || verdict.do === 'coalesce') return true
@@ -139,7 +139,7 @@ export class Runs {
   /** What may not run for a while is not even begun. */
   async #unlessWithheld(batch: Batch): Promise<void> {
     const { featureSet } = batch.works[0].todo.event
-    const said = await this.#shelf.options.withheld?.(batch.server, featureSet)
+    const said = await this.#context.options.withheld?.(batch.server, featureSet)
     if (said === undefined) await this.#attempt(batch)
     else await this.#hold(batch, said, batch.works[0].item.attempts)
   }
@@ -148,7 +148,7 @@ export class Runs {
   async #hold(batch: Batch, said: Withheld, attempts: readonly Attempt[]): Promise<void> {
     const { retryAfterMs, ...because } = said
     if (retryAfterMs === undefined) return this.#refuse(batch, because, attempts)
-    const notBefore = this.#shelf.clock.now() + retryAfterMs
+    const notBefore = this.#context.clock.now() + retryAfterMs
     const kept = batch.works.flatMap(work => [
       check(todoKey(batch.server, work.item.seq), work.item.version),
       put(tryKey(batch.server, work.item.seq), JSON.stringify(attempts)),
@@ -168,11 +168,11 @@ export class Runs {
   }
 
   #tell({ server, works }: Batch, what: Why, outcome: InboxNote['outcome']): void {
-    for (const { todo } of works) this.#shelf.told(server, what, { ...aboutOf(todo.event, todo), outcome })
+    for (const { todo } of works) this.#context.told(server, what, { ...aboutOf(todo.event, todo), outcome })
   }
 
   async #attempt(batch: Batch): Promise<void> {
-    const { clock, runners, options } = this.#shelf
+    const { clock, runners, options } = this.#context
     const [{ item, todo }] = batch.works
     const attempt: Attempt = { n: item.attempts.length + 1, at: clock.now(), by: runners.id, outcome: 'running' }
     const attempts = [...item.attempts, attempt]
@@ -186,7 +186,7 @@ export class Runs {
     if (!this.#writesBegin && !(await this.#holds(batch, begin))) return
     for (const work of batch.works) work.item.attempts = attempts
     const through = throughOf(batch)
-    this.#shelf.chains.began(todo.inferenceId, todo.depth ?? 1, [batch.server, ...through])
+    this.#context.chains.began(todo.inferenceId, todo.depth ?? 1, [batch.server, ...through])
     const leave = options.policy?.enter(askedOf(batch.server, todo.event))
     try {
       await this.#hand(batch, this.#entry(batch, attempts, begin))
@@ -198,7 +198,7 @@ export class Runs {
   }
 
   async #hand(batch: Batch, entry: InboxEntry): Promise<void> {
-    const { clock, settings } = this.#shelf
+    const { clock, settings } = this.#context
     const over = new AbortController()
     const cancel = clock.setTimeout(() => over.abort(new Error('It took too long')), settings.runMs, true)
     const signal = AbortSignal.any([over.signal, this.#ending.signal])
@@ -235,39 +235,39 @@ export class Runs {
   /** Whoever ran it may have committed the steps by themselves; where they did not, there was nothing else to write. */
   async #settle(batch: Batch, entry: InboxEntry): Promise<void> {
     const { item } = batch.works[0]
-    const there = await this.#shelf.store.get(todoKey(batch.server, item.seq))
-    if (there?.version !== item.version) for (const work of batch.works) this.#shelf.gone(work.item)
+    const there = await this.#context.store.get(todoKey(batch.server, item.seq))
+    if (there?.version !== item.version) for (const work of batch.works) this.#context.gone(work.item)
     else await this.#commit(batch, entry.done)
   }
 
   /** Steps that end a batch. False where it was not ours any more, or ended already. */
   async #commit(batch: Batch, ops: readonly Op[]): Promise<boolean> {
-    const outcome = await this.#shelf.store.commit(ops)
-    if (outcome.ok) for (const { item } of batch.works) this.#shelf.gone(item)
+    const outcome = await this.#context.store.commit(ops)
+    if (outcome.ok) for (const { item } of batch.works) this.#context.gone(item)
     else await this.#look(batch)
     return outcome.ok
   }
 
   /** Steps within a batch. */
   async #holds(batch: Batch, ops: readonly Op[]): Promise<boolean> {
-    const outcome = await this.#shelf.store.commit(ops)
+    const outcome = await this.#context.store.commit(ops)
     if (!outcome.ok) await this.#look(batch)
     return outcome.ok
   }
 
   /** Something was not as it was thought to be: is it still ours, and is it still there? */
   async #look({ server, works, fence }: Batch): Promise<void> {
-    const { store } = this.#shelf
+    const { store } = this.#context
     const owner = fence.op === 'check' ? await store.get(fence.key) : undefined
-    if (fence.op === 'check' && owner?.version !== fence.version) return this.#shelf.lost(server)
+    if (fence.op === 'check' && owner?.version !== fence.version) return this.#context.lost(server)
     for (const { item } of works) {
       const entry = await store.get(todoKey(server, item.seq))
-      if (entry?.version !== item.version) this.#shelf.gone(item)
+      if (entry?.version !== item.version) this.#context.gone(item)
     }
   }
 
   #ended({ server, works, fence }: Batch, state: InboxState, attempts: readonly Attempt[], because?: Why): readonly Op[] {
-    const { keepMs } = this.#shelf.settings
+    const { keepMs } = this.#context.settings
     const ended = state === 'done' ? attempts.map(finished) : attempts
     return [
       fence,
@@ -282,7 +282,7 @@ export class Runs {
   }
 
   async #failed(batch: Batch, error: unknown): Promise<void> {
-    const { clock, settings, random } = this.#shelf
+    const { clock, settings, random } = this.#context
     const [{ item }] = batch.works
     // A run that was cut off because we end has not failed: whoever comes next begins it anew.
     const outcome = this.#ending.signal.aborted ? 'interrupted' : 'failed'
@@ -306,7 +306,7 @@ export class Runs {
   /** Gives it up, so that what waits behind it goes on. */
   async #bury(batch: Batch, error: string, attempts: readonly Attempt[]): Promise<void> {
     const { server, works } = batch
-    const { keepMs } = this.#shelf.settings
+    const { keepMs } = this.#context.settings
     const message = `Event ${quoted(works[0].todo.event.eventId)} was given up after ${attempts.length} attempts: ${error}`
     const because = why('EVENT_DEAD', 'inbox.attempts', message, 'Mend what failed, then replay the event')
     const letters = works.map(({ item, todo }) => {

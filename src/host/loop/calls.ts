@@ -7,15 +7,16 @@ import type { CallToolOptions } from '../../client/tool-calls.ts'
 import type { Clock } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/why.ts'
+import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Op, Store } from '../../stores/store.ts'
+import type { Sent } from '../state/book.ts'
 import { own, resultBlocks, text } from './blocks.ts'
 import { TimeIsUp, within } from './deadline.ts'
 import { hostTool } from './host-tools.ts'
-import { lateState } from './late-state.ts'
+import type { KeyedQueue } from './keyed-queue.ts'
 import type { LoopLimits } from './limits.ts'
-import type { Lines } from './lines.ts'
 import { type Made, TakenBack } from './made.ts'
 import { permission, whyOf } from './permit.ts'
 import type { LoopAudit, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
@@ -40,7 +41,7 @@ export interface CallParts extends CallingTurn {
   readonly audit: LoopAudit
   readonly servers: readonly LoopServer[]
   readonly toolbox: Toolbox
-  readonly lines: Lines
+  readonly lines: KeyedQueue
   readonly refusals: Refusals
   readonly stateSets: StateSets
   readonly stateUpdates: StateUpdates
@@ -257,4 +258,32 @@ function switchedOff(server: string, { tool, featureSet = '' }: PlannedCall): Wh
 
 function down(server: string): Why {
   return why('SERVER_UNAVAILABLE', 'servers', `The server ${clip(server)} is down`, 'Try again later, or go on without it')
+}
+
+/** States that calls have left whose results came after they were given up: what was done was done, whoever waited for it. */
+interface LateParts {
+  readonly state: LoopState
+  readonly stateSets: StateSets
+  readonly audit: LoopAudit
+  readonly inferenceId: string
+  readonly conversation: string
+}
+
+/** Takes such a report down where the call would have left it: later calls rest on it, unless one was sent since. */
+function lateState(
+  { state, stateSets, audit, inferenceId, conversation }: LateParts,
+  server: LoopServer,
+  entry: ToolEntry,
+  set: StateSet,
+  sent: Sent,
+): (report: StateReport) => void {
+  return report => {
+    const name = stateSets.placed(server, entry, set, report)
+    const detail = clip(entry.tool)
+    const about = { server: server.name, featureSet: name, inferenceId, conversation, kind: 'state', detail }
+    state.record(server.name, name, report, name === set.name ? sent : undefined).then(
+      () => audit.note({ ...about, outcome: 'success', rule: 'the result came after its call was given up' }),
+      error => audit.note({ ...about, outcome: 'failure', why: whyOf(classify(error), 'state') }),
+    )
+  }
 }

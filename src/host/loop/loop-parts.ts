@@ -4,8 +4,8 @@ import type { Store } from '../../stores/store.ts'
 import type { Model } from '../models/model.ts'
 import type { Attachment } from './attach.ts'
 import type { HookParts } from './hook-run.ts'
+import type { KeyedQueue } from './keyed-queue.ts'
 import type { LoopLimits } from './limits.ts'
-import type { Lines } from './lines.ts'
 import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import type { Refusals } from './refusals.ts'
 import type { StateSets } from './state-sets.ts'
@@ -29,7 +29,7 @@ export interface LoopParts {
   readonly audit: LoopAudit
   readonly limits: LoopLimits
   readonly hooks: HookParts
-  readonly lines: Lines
+  readonly lines: KeyedQueue
   readonly refusals: Refusals
   readonly stateSets: StateSets
   readonly stateUpdates: StateUpdates

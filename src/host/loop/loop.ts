@@ -9,8 +9,8 @@ import { Conversation } from './conversation.ts'
 import { type ConversationFacts, listConversations } from './conversation-log.ts'
 import type { ServerHooks } from './hook-settings.ts'
 import { hostTools } from './host-tools.ts'
+import { createKeyedQueue } from './keyed-queue.ts'
 import { type LoopLimits, loopLimits } from './limits.ts'
-import { createLines } from './lines.ts'
 import type { LoopParts, OnTurn } from './loop-parts.ts'
 import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import { createRefusals } from './refusals.ts'
@@ -113,7 +113,7 @@ function partsOf(options: LoopOptions): LoopParts {
     limits,
     hooks: { clock, limits, settings, policy, audit, breaker: createBreaker(clock), onVisit: options.onVisit },
     onVisit: options.onVisit,
-    lines: createLines(),
+    lines: createKeyedQueue(),
     refusals: createRefusals(),
     stateSets: new StateSets(audit),
     stateUpdates: createStateUpdates(),

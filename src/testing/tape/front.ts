@@ -4,7 +4,6 @@ import type { Connection } from '../../jsonrpc/connection.ts'
 import { listenHttp } from '../../transports/http/listen.ts'
 import { stdioServerConnection } from '../../transports/stdio/server.ts'
 import { FrontDoor } from './front-door.ts'
-import type { NodeReadable, NodeWritable } from './node-streams.ts'
 
 export type FrontOptions =
   | { readonly stdio: true; readonly input?: NodeReadable; readonly output?: NodeWritable }
@@ -77,4 +76,23 @@ function delegate(connection: Connection): Connection {
     send: (text, outgoing) => connection.send(text, outgoing),
     close: () => connection.close(),
   }
+}
+
+/**
+ * As much of Node's streams as signatures have to name, so that our types can be read without those of Node. What is given is the
+ * real thing, of `node:stream`.
+ */
+
+interface NodeReadable {
+  readonly readable: boolean
+  pause(): unknown
+  resume(): unknown
+  destroy(): unknown
+}
+
+interface NodeWritable {
+  readonly writable: boolean
+  write(chunk: string | Uint8Array): boolean
+  end(): unknown
+  destroy(): unknown
 }

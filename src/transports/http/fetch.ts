@@ -16,12 +16,10 @@ import {
   tenantOf,
   wrongMethod,
 } from './endpoint.ts'
-import { readWebBody } from './fetch-body.ts'
 import { FetchOutlet } from './fetch-outlet.ts'
 import { type Face, HttpLane } from './lane.ts'
 import type { Outlet, Tenant } from './outlet.ts'
-import { explainedTo, failed, type Refusal } from './refusal.ts'
-import { createRemotes, type Remotes } from './remotes.ts'
+import { explainedTo, failed, notUtf8, type Refusal, tooLarge } from './refusal.ts'
 
 /** What the runtime knows of a caller beyond its Request. */
 export interface FetchInfo {
@@ -233,4 +231,57 @@ function pairs(flat: readonly string[]): Headers {
   const headers = new Headers()
   for (let at = 0; at + 1 < flat.length; at += 2) headers.append(flat[at] ?? '', flat[at + 1] ?? '')
   return headers
+}
+
+/** The text, or why there is none. */
+async function readWebBody(request: Request, limit: number): Promise<string | Refusal> {
+  const reader = request.body?.getReader()
+  if (reader === undefined) return ''
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  let text = ''
+  let size = 0
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      size += part.value.byteLength
+      if (size > limit) {
+        void reader.cancel().catch(() => undefined)
+        return tooLarge(limit)
+      }
+      text += decoder.decode(part.value, { stream: true })
+    }
+    return text + decoder.decode()
+  } catch {
+    void reader.cancel().catch(() => undefined)
+    return notUtf8
+  }
+}
+
+/**
+ * Stand-ins for the connection where a runtime shows none: one object for each principal or remote address, so that
+ * what is counted "per connection" has something to hang on. Bounded: the one longest unused gives way.
+ */
+
+interface Remotes {
+  /** The same object for the same key; a fresh one without a key, as if every request had its own connection. */
+  of(key: string | undefined, remoteAddress?: string): object
+}
+
+function createRemotes(limit = 10_000): Remotes {
+  const known = new Map<string, object>()
+  return {
+    of(key, remoteAddress) {
+      if (key === undefined) return {}
+      // Read wherever a socket would be asked for it.
+      const remote = known.get(key) ?? (remoteAddress === undefined ? {} : { remoteAddress })
+      known.delete(key)
+      known.set(key, remote)
+      if (known.size > limit) {
+        for (const oldest of known.keys()) {
+          known.delete(oldest)
+          break
+        }
+      }
+      return remote
+    },
+  }
 }

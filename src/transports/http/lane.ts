@@ -5,11 +5,11 @@
 import type { Lane, Resumed, SendHints } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import { eventText } from './event.ts'
-import { placesIn } from './event-ids.ts'
-import { Followed } from './followed.ts'
+import { eventId, pastAll, placesIn } from './event-ids.ts'
 import type { Foreign } from './log-follower.ts'
 import { takesJson, takesStream } from './media.ts'
 import type { Outlet, Tenant } from './outlet.ts'
+import { Reader, type ReaderOwner } from './reader.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
 import { Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
@@ -222,3 +222,32 @@ const json = 'application/json'
 const eventStream = 'text/event-stream'
 /** Neither caches nor compressing or buffering proxies may hold an event back. */
 const streamHeaders = ['content-type', eventStream, 'cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
+
+/** A reader that came back here for the answer to a call that another process runs. */
+class Followed implements ReaderOwner {
+  /** When this process stops, its reader finds the answer elsewhere. */
+  readonly listening = true
+  readonly #stop: () => void
+
+  constructor(streams: Streams, outlet: Outlet, { stream, number, will, follow }: Foreign) {
+    const reader = new Reader(streams, outlet, this)
+    let last = number
+    this.#stop = follow({
+      event: event => {
+        last = event.number
+        reader.write(eventText(event.frame, eventId(stream, last)), true)
+      },
+      // Told once: whoever comes back after it has had it.
+      over: how => reader.end(how === 'gone' && last !== pastAll ? words(stream, will) : undefined),
+      failed: () => reader.cut(),
+    })
+  }
+
+  readerGone(): void {
+    this.#stop()
+  }
+}
+
+function words(stream: string, will: string | undefined): string | undefined {
+  return will === undefined ? undefined : eventText(will, eventId(stream, pastAll))
+}

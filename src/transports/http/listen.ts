@@ -15,7 +15,7 @@ import { type NodeHttpHandler, nodeFace } from './node.ts'
 import { NodeExchange } from './node-exchange.ts'
 import { pageHandler } from './open-page.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
-import { inTurn, invite } from './turns.ts'
+import { answerExpect, inOrder } from './request-order.ts'
 
 export { httpLimits } from './limits.ts'
 
@@ -31,9 +31,9 @@ export async function listenHttp(door: Door, options: ListenerOptions = {}): Pro
   const { port = 0, host = '127.0.0.1', path = '/mcp', closeMs = 5_000, onError = () => undefined } = options
   checkPaths(path, options)
   const endpoint = createEndpoint(door, { ...options, host })
-  const handle = inTurn(endpoint, route(endpoint, routes(endpoint, path, options), path))
+  const handle = inOrder(endpoint, route(endpoint, routes(endpoint, path, options), path))
   const server = createServer(serverOptions(endpoint.limits), handle)
-  server.on('checkContinue', invite(endpoint, handle))
+  server.on('checkContinue', answerExpect(endpoint, handle))
   server.maxConnections = endpoint.limits.connections
   server.on('connection', shareSockets(endpoint.limits.connections))
   const upgraded = new Set<Duplex>()

@@ -4,9 +4,9 @@ import type { Runners } from '../../core/journal/runners.ts'
 import { put, remove } from '../../stores/ops.ts'
 import type { Store } from '../../stores/store.ts'
 import type { Place } from './event-ids.ts'
-import { heed } from './heed.ts'
 import { Unpacker } from './log-chunks.ts'
 import { chunksOf, type Ending, followedKey, readRecord, recordKey, type StreamRecord, under } from './log-records.ts'
+import { pollStore } from './store-poll.ts'
 import type { LoggedEvent } from './stream-log.ts'
 
 export interface FollowerPort {
@@ -77,7 +77,7 @@ class Follower {
     const { store, clock } = this.#port
     const prefixes = [recordKey(this.#session, this.#stream), chunksOf(this.#session, this.#stream)]
     const { signal } = this.#stopping
-    heed({ store, clock, prefixes, signal, look: () => this.#look() }).catch(() => {
+    pollStore({ store, clock, prefixes, signal, look: () => this.#look() }).catch(() => {
       if (!signal.aborted) this.#user.failed()
     })
   }

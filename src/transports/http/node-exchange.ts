@@ -18,13 +18,43 @@ import {
   wrongMethod,
 } from './endpoint.ts'
 import { type Face, HttpLane } from './lane.ts'
-import { lingerReply, mustLinger } from './linger.ts'
 import { type BodyTaker, readBody, takeParsed } from './node-body.ts'
 import { sendDownload } from './node-download.ts'
 import { NodeOutlet } from './node-outlet.ts'
 import type { Outlet, Tenant } from './outlet.ts'
 import { explainedTo, failed, type Refusal } from './refusal.ts'
 import { cutWhenStalled } from './stall.ts'
+
+/** Bodies up to here are read to their end and the connection is used again. */
+const shortBody = 64 * 1024
+const lingerBytes = 1024 * 1024
+const lingerMs = 1_000
+
+/** True if more than a short body may still come. */
+function mustLinger(req: IncomingMessage): boolean {
+  if (req.complete || req.httpVersionMajor !== 1) return false
+  const length = req.headers['content-length']
+  return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > shortBody
+}
+
+function lingerReply(req: IncomingMessage, res: ServerResponse, status: number, headers: string[], body: string): void {
+  res.writeHead(status, [...headers, 'connection', 'close'])
+  res.write(body)
+  let left = lingerBytes
+  const close = () => {
+    clearTimeout(timer)
+    if (!res.writableEnded) res.end()
+  }
+  const timer = setTimeout(close, lingerMs)
+  timer.unref()
+  req.on('data', (chunk: Buffer) => {
+    left -= chunk.length
+    // Closing now would reset a line on which the sender, busy sending, has not read its answer yet.
+    if (left < 0) req.pause()
+  })
+  req.once('end', close)
+  res.once('close', close)
+}
 
 export class NodeExchange implements Caller, Face, BodyTaker, Entrance {
   readonly carrier = 'http'

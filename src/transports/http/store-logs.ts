@@ -8,7 +8,6 @@ import type { Runners } from '../../core/journal/runners.ts'
 import { remove } from '../../stores/ops.ts'
 import type { Store } from '../../stores/store.ts'
 import type { Place } from './event-ids.ts'
-import { heed } from './heed.ts'
 import type { HttpLimits } from './limits.ts'
 import { Unpacker } from './log-chunks.ts'
 import { type Foreign, followMs, foreign } from './log-follower.ts'
@@ -25,6 +24,7 @@ import {
 } from './log-records.ts'
 import { LogWriter } from './log-writer.ts'
 import { OwnStream } from './own-stream.ts'
+import { pollStore } from './store-poll.ts'
 import type { LoggedEvent, SharedLogs, StreamFacts } from './stream-log.ts'
 
 export interface StoreLogsOptions {
@@ -150,7 +150,7 @@ class StoreLogs implements SharedLogs {
       return false
     }
     try {
-      await heed({ store, clock, prefixes: [recordsOf(key)], signal: stop.signal, look })
+      await pollStore({ store, clock, prefixes: [recordsOf(key)], signal: stop.signal, look })
     } finally {
       cancel()
     }
@@ -217,7 +217,7 @@ class StoreLogs implements SharedLogs {
     this.#open()
       .then(({ store, runners }) => {
         const prefix = followedBy(runners.id)
-        return heed({ store, clock, prefixes: [prefix], signal, look: () => this.#lookWhoFollows(store, prefix) })
+        return pollStore({ store, clock, prefixes: [prefix], signal, look: () => this.#lookWhoFollows(store, prefix) })
       })
       .catch(again)
   }

@@ -7,8 +7,21 @@ import { readRanges } from './address.ts'
 import { type Destination, readDestination, refused, shown } from './destination.ts'
 import { type Draft, draftOf, withoutSecrets } from './request.ts'
 import { addressesOf, type Resolve, systemResolve } from './resolve.ts'
-import { responseOf } from './response.ts'
 import { type Answer, sendOnce } from './send.ts'
+
+/** Statuses that have no body (https://fetch.spec.whatwg.org/#null-body-status). */
+const bodiless = new Set([204, 205, 304])
+
+/** Libraries read `url` and `redirected`, which a Response made by hand leaves empty. */
+function responseOf({ status, headers, body }: Answer, url: URL, redirected: boolean): Response {
+  if (status < 200 || status > 599)
+    throw new OutboundError('failed', `${shown(url)} answered with status ${status}, which HTTP does not have`)
+  // Cookies are nobody's here: not kept, and not shown.
+  headers.delete('set-cookie')
+  const response = new Response(bodiless.has(status) ? null : body, { status, headers })
+  Object.defineProperties(response, { url: { value: url.href }, redirected: { value: redirected } })
+  return response
+}
 
 export interface OutboundOptions {
   /** Let http and https to this machine itself through (127.0.0.0/8, ::1, localhost), for development. Default false. */

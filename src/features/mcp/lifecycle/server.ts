@@ -102,7 +102,7 @@ function open(exchange: Exchange, more: { instructions?: string }): Awaitable<In
   const { revision } = peer
   refuseSecond(exchange.conversation)
   refuseLong(params)
-  const conversation = engine.seating.open(exchange)
+  const conversation = engine.sessionLookup.open(exchange)
   conversation.peer = {
     revision,
     capabilities: params['capabilities'] as Readonly<Record<string, unknown>>,

@@ -60,7 +60,7 @@ export async function runAtOnce(
 ): Promise<Wire> {
   const { record, task } = await runner.begin(exchange, facts, ttl)
   exchange.outlet = outletOf(task)
-  exchange.lingers = answered(exchange).then(() => runner.work(task, next))
+  exchange.workAfterAnswer = answered(exchange).then(() => runner.work(task, next))
   return created(record)
 }
 
@@ -71,7 +71,7 @@ function onWord(exchange: Exchange, facts: TaskFacts, next: Next, runner: Runner
     const begin = async (): Promise<RunningTask> => {
       const { record, task } = await runner.begin(exchange, facts, undefined)
       exchange.outlet = outletOf(task)
-      exchange.lingers = work
+      exchange.workAfterAnswer = work
       resolve(created(record))
       return task
     }

@@ -10,7 +10,6 @@ import type { Store } from '../../../stores/store.ts'
 import { callTool, type TaskSupport } from '../tools/messages.ts'
 import { declaresTasks, requireExtension } from './declared.ts'
 import type { ListenKind } from './listen.ts'
-import type { Machinery } from './machinery.ts'
 import {
   cancelCoreTask,
   cancelTask,
@@ -28,6 +27,7 @@ import {
   updateTask,
 } from './messages.ts'
 import type { TaskLimits } from './runner.ts'
+import type { TasksRuntime } from './runtime.ts'
 import type { TaskTable } from './table.ts'
 
 export { background, currentTask } from './current.ts'
@@ -122,27 +122,27 @@ type Work = 'get' | 'update' | 'cancel' | 'cancelCore' | 'result' | 'list' | 're
 
 interface Works {
   /** Undefined until it was loaded. */
-  readonly loaded: Machinery | undefined
-  load(): Promise<Machinery>
+  readonly loaded: TasksRuntime | undefined
+  load(): Promise<TasksRuntime>
   close(): void
 }
 
 function lazily(options: TasksOptions): Works {
-  let loading: Promise<Machinery> | undefined
-  let loaded: Machinery | undefined
+  let loading: Promise<TasksRuntime> | undefined
+  let loaded: TasksRuntime | undefined
   return {
     get loaded() {
       return loaded
     },
     load: () => {
-      loading ??= Promise.all([import('./machinery.ts'), tableOf(options)]).then(([{ createMachinery }, table]) => {
-        loaded = createMachinery({ ...options, ...(table === undefined ? {} : { table }) })
+      loading ??= Promise.all([import('./runtime.ts'), tableOf(options)]).then(([{ createTasksRuntime }, table]) => {
+        loaded = createTasksRuntime({ ...options, ...(table === undefined ? {} : { table }) })
         return loaded
       })
       return loading
     },
     close: () => {
-      if (loaded === undefined) loading?.then(machinery => machinery.close())
+      if (loaded === undefined) loading?.then(runtime => runtime.close())
       else loaded.close()
     },
   }
@@ -169,7 +169,7 @@ function taskLayer(works: Works, facts: (tool: string) => TaskFacts | undefined,
     run: (exchange, next) => {
       const { loaded } = works
       if (loaded !== undefined) return loaded.run(exchange, next, factsOf(exchange))
-      return works.load().then(machinery => machinery.run(exchange, next, factsOf(exchange)))
+      return works.load().then(runtime => runtime.run(exchange, next, factsOf(exchange)))
     },
   }
 }

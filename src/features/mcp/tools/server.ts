@@ -299,7 +299,7 @@ function within(timeoutMs: number, name: string, exchange: Exchange, out: Promis
   return new Promise((resolve, reject) => {
     const deadline = deadlines.add(clock.now() + timeoutMs, () => {
       exchange.stop(`Tool ${name} took longer than ${timeoutMs} ms`)
-      exchange.lingers = out
+      exchange.workAfterAnswer = out
       reject(tookTooLong(name, timeoutMs))
     })
     out.then(resolve, reject)

@@ -55,7 +55,7 @@ export function confirmationServer(parts: ConfirmationParts): ConfirmationServer
   const factsOf = (exchange: Exchange): ConfirmFacts | undefined => factsFor(parts, exchange)
   const concerns = ({ params }: Exchange): boolean => parts.facts(params['name'] as string) !== undefined
   // What takes back a step was agreed to with the step.
-  const needs = (exchange: Exchange): boolean => declared && !exchange.unwinds && factsOf(exchange) !== undefined
+  const needs = (exchange: Exchange): boolean => declared && !exchange.isCompensation && factsOf(exchange) !== undefined
   const oblige = async (exchange: Exchange, next: Next): Promise<unknown> => {
     const facts = factsOf(exchange)
     if (facts === undefined) return next()

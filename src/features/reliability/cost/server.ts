@@ -59,7 +59,7 @@ export function costServer(parts: CostParts): CostServer {
     return loading
   }
   const counts = (exchange: Exchange): boolean =>
-    !exchange.unwinds && ((used && isCounted(parts, exchange)) || hasBudget(exchange))
+    !exchange.isCompensation && ((used && isCounted(parts, exchange)) || hasBudget(exchange))
   const layer = (stage: Layer['stage'], when: Layer['when'], work: 'reserved' | 'settled' | 'stamped'): Layer => ({
     stage,
     methods: [callTool.name],

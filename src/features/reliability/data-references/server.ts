@@ -15,9 +15,9 @@ import type { Store } from '../../../stores/store.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { readResource } from '../../mcp/resources/messages.ts'
 import { getReference, referenceScheme, referencesExtension } from './messages.ts'
-import type { Imported, ImportOptions, References } from './works.ts'
+import type { Imported, ImportOptions, References } from './runtime.ts'
 
-export type { Imported, ImportOptions } from './works.ts'
+export type { Imported, ImportOptions } from './runtime.ts'
 
 export interface ReferencesOptions {
   /** The address of this server's endpoint as others reach it: `https://data.example/mcp`. Default: where it listens, on loopback. */
@@ -100,15 +100,15 @@ export interface ReferencesServer {
 }
 
 export function referencesServer(parts: ReferencesParts): ReferencesServer {
-  let works: Promise<References> | undefined
+  let runtime: Promise<References> | undefined
   const load = (): Promise<References> => {
-    works ??= Promise.all([import('./works.ts'), parts.store(), parts.blobs()])
+    runtime ??= Promise.all([import('./runtime.ts'), parts.store(), parts.blobs()])
       .then(([{ References }, store, blobs]) => new References({ ...parts, opened: store, blobs }))
       .catch(error => {
-        works = undefined
+        runtime = undefined
         throw error
       })
-    return works
+    return runtime
   }
   return {
     make: async (exchange, source, options) => (await load()).make(exchange, source, options),
@@ -117,7 +117,7 @@ export function referencesServer(parts: ReferencesParts): ReferencesServer {
     revert: async wrote =>
       isRecord(wrote) && wrote['references'] !== undefined ? (await load()).revert(wrote['references']) : { ops: [] },
     close: () => {
-      works?.then(
+      runtime?.then(
         loaded => loaded.close(),
         () => undefined,
       )

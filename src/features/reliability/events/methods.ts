@@ -9,11 +9,11 @@ import { filterFault } from './filter.ts'
 import type { WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import { conversationOutlet, listenOutlet } from './outlet.ts'
 import type { Polled } from './polled.ts'
+import type { EventsRuntime } from './runtime.ts'
 import type { EventsParts, EventsSettings } from './server.ts'
 import type { SessionBooks } from './session.ts'
 import type { Subscription } from './subscription.ts'
 import { denial, hearable, isSomebody, ownerIn, readWish, tellsTo } from './wish.ts'
-import type { Works } from './works.ts'
 
 export interface MethodParts extends EventsParts {
   readonly settings: EventsSettings
@@ -22,11 +22,11 @@ export interface MethodParts extends EventsParts {
   readonly delivery: (revision: Revision) => readonly WireDelivery[]
 }
 
-type Answer = (works: Works, parts: MethodParts, exchange: Exchange) => Promise<unknown>
+type Answer = (runtime: EventsRuntime, parts: MethodParts, exchange: Exchange) => Promise<unknown>
 
 /** Opens what one listen request asks for. */
 export async function listen(
-  works: Works,
+  runtime: EventsRuntime,
   parts: MethodParts,
   exchange: Exchange,
   wishes: readonly WireSubscription[],
@@ -37,10 +37,10 @@ export async function listen(
   const owner = await ownerIn(exchange)
   for (const wish of wishes) {
     if (!parts.settings.push || wish.delivery === 'poll') {
-      accepted.push(await unpushed(works, parts, exchange, owner, wish))
+      accepted.push(await unpushed(runtime, parts, exchange, owner, wish))
       continue
     }
-    const { response, subscription } = await works.subscribe(exchange, wish, listenOutlet(exchange, send), owner)
+    const { response, subscription } = await runtime.subscribe(exchange, wish, listenOutlet(exchange, send), owner)
     accepted.push(response)
     if (subscription !== undefined) open.push(subscription)
   }
@@ -58,37 +58,37 @@ export async function listen(
   }
 }
 
-const subscribe: Answer = async (works, parts, exchange) => {
+const subscribe: Answer = async (runtime, parts, exchange) => {
   const wire = exchange.params as unknown as WireSubscription
   const owner = await ownerIn(exchange)
   const { conversation, engine, peer } = exchange
   const lasts = conversation.connection !== undefined || conversation.session !== undefined
   // Where each request stands alone only a listen has a way back.
   if (!parts.settings.push || wire.delivery === 'poll' || !lasts || peer.revision.era === 'request')
-    return unpushed(works, parts, exchange, owner, wire)
-  const opening = await works.subscribe(exchange, wire, conversationOutlet(conversation, engine), owner)
+    return unpushed(runtime, parts, exchange, owner, wire)
+  const opening = await runtime.subscribe(exchange, wire, conversationOutlet(conversation, engine), owner)
   const { subscription } = opening
   if (subscription !== undefined) {
-    await parts.books.note(works, conversation, subscription, wire, opening.response)
+    await parts.books.note(runtime, conversation, subscription, wire, opening.response)
     // After the answer, where both go the same way.
     parts.clock.setTimeout(() => subscription.pump(), 0, true)
   }
   return opening.response
 }
 
-const unsubscribe: Answer = async (works, { books }, exchange) => {
+const unsubscribe: Answer = async (runtime, { books }, exchange) => {
   const id = exchange.params['subscription_id'] as string
   const owner = await ownerIn(exchange)
-  works.find(owner, id)?.close()
-  if (isSomebody(owner)) await works.polled.forget(owner, id)
-  await books.forget(works, exchange.conversation, id)
+  runtime.find(owner, id)?.close()
+  if (isSomebody(owner)) await runtime.polled.forget(owner, id)
+  await books.forget(runtime, exchange.conversation, id)
   return { subscription_id: id, status: 'cancelled' }
 }
 
-const poll: Answer = async (works, parts, exchange): Promise<WirePolled> => {
+const poll: Answer = async (runtime, parts, exchange): Promise<WirePolled> => {
   const { subscription_id: id, cursor, filter, limit = 100, events } = exchange.params as unknown as PollParams
   const owner = await ownerIn(exchange)
-  const named = id === undefined || events !== undefined ? undefined : await wishNamed(works, owner, id)
+  const named = id === undefined || events !== undefined ? undefined : await wishNamed(runtime, owner, id)
   if (limit <= 0) throw new McpError('invalid-params', 'params.limit must be a number above 0')
   const names = events ?? [...(named?.events ?? parts.events.snapshot.entries.map(({ name }) => name))]
   const { heard, reasons } = await hearable({ ...parts, now: parts.clock.now }, exchange, names)
@@ -102,7 +102,7 @@ const poll: Answer = async (works, parts, exchange): Promise<WirePolled> => {
           heard.map(({ payload }) => payload?.json),
         )
   if (fault !== undefined) throw new McpError('invalid-params', `params.${fault}`)
-  return works.poll(
+  return runtime.poll(
     { owner, events: new Set(heard.map(({ name }) => name)), filter: wanted, tells: tellsTo(parts, exchange) },
     id ?? '',
     cursor ?? named?.cursor,
@@ -111,10 +111,10 @@ const poll: Answer = async (works, parts, exchange): Promise<WirePolled> => {
 }
 
 /** What is polled for under an id. To poll for all that happens because it is unknown would be another thing than was asked for. */
-async function wishNamed(works: Works, owner: string, id: string): Promise<Pick<Polled, 'filter'> & Named> {
-  const open = works.find(owner, id)
+async function wishNamed(runtime: EventsRuntime, owner: string, id: string): Promise<Pick<Polled, 'filter'> & Named> {
+  const open = runtime.find(owner, id)
   if (open !== undefined) return open.wish
-  const kept = isSomebody(owner) ? await works.polled.find(owner, id) : undefined
+  const kept = isSomebody(owner) ? await runtime.polled.find(owner, id) : undefined
   if (kept !== undefined) return kept
   throw new McpError('invalid-params', 'params.subscription_id names no subscription, or none any more: give events')
 }
@@ -143,7 +143,7 @@ interface PollParams {
 
 /** Nothing can be pushed: what may be polled for, and from where. */
 async function unpushed(
-  works: Works,
+  runtime: EventsRuntime,
   parts: MethodParts,
   exchange: Exchange,
   owner: string,
@@ -151,9 +151,9 @@ async function unpushed(
 ): Promise<WireSubscribed> {
   const granted = await readWish({ ...parts, now: parts.clock.now }, exchange, owner, wire)
   if ('denied' in granted) return granted.denied
-  const { cursor } = wire.cursor === undefined ? await works.poll(granted.wish, '', undefined, 1) : { cursor: wire.cursor }
+  const { cursor } = wire.cursor === undefined ? await runtime.poll(granted.wish, '', undefined, 1) : { cursor: wire.cursor }
   const { subscription_id: id, supported_events: supported = [] } = granted.response
-  const refusal = wire.delivery === 'poll' && isSomebody(owner) ? await works.polled.keep(owner, granted, cursor) : undefined
+  const refusal = wire.delivery === 'poll' && isSomebody(owner) ? await runtime.polled.keep(owner, granted, cursor) : undefined
   if (refusal !== undefined) return denial(id, supported, refusal)
   return { ...granted.response, cursor, supported: false, poll_interval_seconds: parts.settings.pollSeconds }
 }

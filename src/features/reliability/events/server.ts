@@ -38,9 +38,9 @@ import {
   type WireSubscribed,
   type WireSubscription,
 } from './messages.ts'
+import type { EventsRuntime } from './runtime.ts'
 import { sessionBooks } from './session.ts'
 import type { Hearing } from './wish.ts'
-import type { Works } from './works.ts'
 
 export type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
 
@@ -165,7 +165,7 @@ export function eventsServer(parts: EventsParts, options: EventsOptions = {}): E
     methods: [callTool.name],
     marked: true,
     // What takes a step back is no part of it, wherever it is called.
-    when: ({ step, unwinds }) => (step !== undefined || unwinds) && offered(),
+    when: ({ step, isCompensation }) => (step !== undefined || isCompensation) && offered(),
     run: ({ step }, next) => parts.steps.within(step, next),
   }
   events.onChange(() => lazy.loaded?.changed())
@@ -173,8 +173,8 @@ export function eventsServer(parts: EventsParts, options: EventsOptions = {}): E
   const delivery = ({ era }: Revision): readonly WireDelivery[] =>
     settings.push && (era === 'request' || parts.sessions) ? ['push', 'poll'] : ['poll']
   const run = async (exchange: Exchange, method: 'list' | 'subscribe' | 'unsubscribe' | 'poll'): Promise<unknown> => {
-    const [{ methods }, works] = await Promise.all([import('./methods.ts'), lazy.load()])
-    return methods[method](works, { ...parts, settings, books, delivery }, exchange)
+    const [{ methods }, runtime] = await Promise.all([import('./methods.ts'), lazy.load()])
+    return methods[method](runtime, { ...parts, settings, books, delivery }, exchange)
   }
   return {
     catalog: events,
@@ -193,8 +193,8 @@ export function eventsServer(parts: EventsParts, options: EventsOptions = {}): E
           throw capabilityMissing(`subscriptions/listen with ${eventsExtension}`, hearingEvents)
         if (!offered()) return undefined
         const wishes = checkWishes(wanted)
-        const [{ listen }, works] = await Promise.all([import('./methods.ts'), lazy.load()])
-        return listen(works, { ...parts, settings, books, delivery }, exchange, wishes, send)
+        const [{ listen }, runtime] = await Promise.all([import('./methods.ts'), lazy.load()])
+        return listen(runtime, { ...parts, settings, books, delivery }, exchange, wishes, send)
       },
     },
     announcing: async (name, payload, owner) =>
@@ -225,20 +225,20 @@ async function attend(parts: EventsParts, lazy: LazyWorks, session: string): Pro
 }
 
 interface LazyWorks {
-  loaded: Works | undefined
+  loaded: EventsRuntime | undefined
   watching: boolean
-  load(): Promise<Works>
+  load(): Promise<EventsRuntime>
   close(): void
 }
 
 function lazyWorks(parts: EventsParts, settings: EventsSettings): LazyWorks {
-  let loading: Promise<Works> | undefined
+  let loading: Promise<EventsRuntime> | undefined
   const lazy: LazyWorks = {
     loaded: undefined,
     watching: false,
     load: () => {
-      loading ??= Promise.all([import('./works.ts'), parts.store()]).then(
-        ([{ Works: made }, opened]) => {
+      loading ??= Promise.all([import('./runtime.ts'), parts.store()]).then(
+        ([{ EventsRuntime: made }, opened]) => {
           lazy.loaded = new made({ ...parts, opened, settings })
           return lazy.loaded
         },
@@ -251,7 +251,7 @@ function lazyWorks(parts: EventsParts, settings: EventsSettings): LazyWorks {
     },
     close: () => {
       if (lazy.loaded !== undefined) return lazy.loaded.close()
-      loading?.then(works => works.close()).catch(() => {})
+      loading?.then(runtime => runtime.close()).catch(() => {})
     },
   }
   return lazy
@@ -261,7 +261,7 @@ function lazyWorks(parts: EventsParts, settings: EventsSettings): LazyWorks {
 function emitter({ events, trace, steps }: EventsParts, lazy: LazyWorks): EventsServer['emit'] {
   let before: Promise<unknown> | undefined
   const publish = (
-    works: Works,
+    runtime: EventsRuntime,
     entry: EventEntry,
     payload: Params,
     owner: string | undefined,
@@ -275,7 +275,7 @@ function emitter({ events, trace, steps }: EventsParts, lazy: LazyWorks): Events
       ...(owner === undefined ? {} : { owner }),
       ...(touches === undefined || touches.length === 0 ? {} : { touches }),
     }
-    return works.publish(entry.name, options.id, data, place)
+    return runtime.publish(entry.name, options.id, data, place)
   }
   const inTurn = async (entry: EventEntry, payload: Awaitable<Params>, options: EmitOptions) => {
     const turn = before
@@ -283,9 +283,9 @@ function emitter({ events, trace, steps }: EventsParts, lazy: LazyWorks): Events
     const ready = Promise.all([payload, ownerKeyOf(options.to), lazy.load()])
     const mine = Promise.allSettled([turn, ready])
     before = mine
-    const [[checked, owner, works]] = await Promise.all([ready, mine])
+    const [[checked, owner, runtime]] = await Promise.all([ready, mine])
     if (before === mine) before = undefined
-    return publish(works, entry, checked, owner, options, place)
+    return publish(runtime, entry, checked, owner, options, place)
   }
   return (name, given, options = {}) => {
     let emitted: Promise<string>
@@ -294,11 +294,11 @@ function emitter({ events, trace, steps }: EventsParts, lazy: LazyWorks): Events
       if (entry === undefined) throw new TypeError(`There is no event "${name}" any more: it was removed`)
       checkEmit(name, options)
       const payload = checkedPayload(entry, given)
-      const works = lazy.loaded
+      const runtime = lazy.loaded
       emitted =
-        works === undefined || isThenable(payload) || before !== undefined || options.to !== undefined
+        runtime === undefined || isThenable(payload) || before !== undefined || options.to !== undefined
           ? inTurn(entry, isThenable(payload) ? payload : (JSON.parse(JSON.stringify(payload)) as Params), options)
-          : publish(works, entry, payload, undefined, options, steps.current()?.place)
+          : publish(runtime, entry, payload, undefined, options, steps.current()?.place)
     } catch (error) {
       emitted = Promise.reject(error)
     }

@@ -5,9 +5,9 @@
 import type { Conversation, Memory } from '../../../engine/conversation.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { WireSubscribed, WireSubscription } from './messages.ts'
+import type { EventsRuntime } from './runtime.ts'
 import type { EventsParts } from './server.ts'
 import type { Subscription } from './subscription.ts'
-import type { Works } from './works.ts'
 
 /** As other processes find it. */
 export interface Kept {
@@ -25,16 +25,16 @@ export interface SessionBooks {
   readonly memory: Memory<unknown>
   /** A conversation has subscribed to something. */
   note(
-    works: Works,
+    runtime: EventsRuntime,
     conversation: Conversation,
     opened: Subscription,
     wire: WireSubscription,
     told: WireSubscribed,
   ): Promise<void>
-  forget(works: Works, conversation: Conversation, id: string): Promise<void>
+  forget(runtime: EventsRuntime, conversation: Conversation, id: string): Promise<void>
 }
 
-export function sessionBooks(parts: EventsParts, load: () => Promise<Works>): SessionBooks {
+export function sessionBooks(parts: EventsParts, load: () => Promise<EventsRuntime>): SessionBooks {
   const memory: Memory<Book> = {
     make: conversation => {
       const book: Book = { kept: new Map(), open: new Map() }
@@ -49,27 +49,27 @@ export function sessionBooks(parts: EventsParts, load: () => Promise<Works>): Se
       book.kept.clear()
       for (const [id, kept] of Object.entries(isRecord(saved) ? saved : {})) book.kept.set(id, kept as Kept)
       Promise.all([import('./take-up.ts'), load()])
-        .then(([{ takeUp }, works]) => takeUp(parts, works, conversation, book, enter))
+        .then(([{ takeUp }, runtime]) => takeUp(parts, runtime, conversation, book, enter))
         .catch(error => parts.trace('events-not-taken-up', error))
     },
   }
-  const share = async (works: Works, conversation: Conversation): Promise<void> => {
+  const share = async (runtime: EventsRuntime, conversation: Conversation): Promise<void> => {
     if (conversation.persist === undefined || conversation.session === undefined) return
     await conversation.persist(memory as Memory<unknown>)
-    await works.sessionChanged(await parts.sessionName(conversation.session))
+    await runtime.sessionChanged(await parts.sessionName(conversation.session))
   }
   return {
     memory: memory as Memory<unknown>,
-    note: async (works, conversation, opened, wire, { subscription_id: id, cursor, expires_at: until = '' }) => {
+    note: async (runtime, conversation, opened, wire, { subscription_id: id, cursor, expires_at: until = '' }) => {
       const book = conversation.recall(memory)
       if (conversation.ended) return opened.close()
       enter(book, id, opened)
       book.kept.set(id, { wire: { ...wire, subscription_id: id, cursor }, expires: Date.parse(until) })
       for (const [other, { expires }] of book.kept) if (expires <= parts.clock.now()) book.kept.delete(other)
-      await share(works, conversation)
+      await share(runtime, conversation)
     },
-    forget: async (works, conversation, id) => {
-      if (conversation.remembered(memory)?.kept.delete(id) === true) await share(works, conversation)
+    forget: async (runtime, conversation, id) => {
+      if (conversation.remembered(memory)?.kept.delete(id) === true) await share(runtime, conversation)
     },
   }
 }

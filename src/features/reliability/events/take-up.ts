@@ -1,15 +1,15 @@
 /** Opens here what another process was asked for in a session that both serve, and ends what is no longer wanted. */
 import type { Conversation } from '../../../engine/conversation.ts'
 import { conversationOutlet } from './outlet.ts'
+import type { EventsRuntime } from './runtime.ts'
 import type { EventsParts } from './server.ts'
 import type { Book } from './session.ts'
 import type { Subscription } from './subscription.ts'
-import type { Works } from './works.ts'
 
 /** `enter` writes down what was opened. */
 export async function takeUp(
   parts: EventsParts,
-  works: Works,
+  runtime: EventsRuntime,
   conversation: Conversation,
   book: Book,
   enter: (book: Book, id: string, subscription: Subscription) => void,
@@ -20,7 +20,7 @@ export async function takeUp(
     if (book.open.has(id) || expires <= parts.clock.now() || conversation.ended) continue
     const outlet = conversationOutlet(conversation, parts.engine())
     const ttl = Math.ceil((expires - parts.clock.now()) / 1_000)
-    const { subscription } = await works.subscribe(asker, { ...wire, ttl_seconds: ttl }, outlet)
+    const { subscription } = await runtime.subscribe(asker, { ...wire, ttl_seconds: ttl }, outlet)
     if (subscription === undefined) continue
     enter(book, id, subscription)
     subscription.pump()

@@ -78,7 +78,7 @@ export function createFacade<E extends FacadeEntry>(options: FacadeParts<E>): Fa
     argues: exchange => {
       const args = exchange.params['arguments']
       // What the runtime itself calls with, to take something back, is all the tool's.
-      return !exchange.unwinds && isRecord(args) && argumentsOf(exchange).some(({ name }) => Object.hasOwn(args, name))
+      return !exchange.isCompensation && isRecord(args) && argumentsOf(exchange).some(({ name }) => Object.hasOwn(args, name))
     },
     translate: async (exchange, next) => {
       const promises = catalog.get(exchange.params['name'] as string)?.tool.outputSchema !== undefined

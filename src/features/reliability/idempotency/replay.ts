@@ -67,7 +67,7 @@ export function createReplays(parts: Parts): Replays {
       const said = wishOf(exchange, parts.maxTtlMs)
       // Strangers who call the same do not do the same: only what has a key is one call.
       if (said === undefined && isNobody(owner)) return next()
-      if (said !== undefined && !exchange.unwinds) checkName(owner, said.key)
+      if (said !== undefined && !exchange.isCompensation) checkName(owner, said.key)
       const wish = said ?? (await mintedWish(parts, exchange))
       exchange.carried = { ...exchange.carried, [idempotencyExtension]: wish.key }
       const keyed = { exchange, next, wish, place: `${owner}/${wish.key}` }
@@ -106,7 +106,7 @@ async function claimed(parts: Parts, lingering: Map<string, Promise<unknown>>, o
   const wanted = {
     target,
     account: await accountOf(exchange),
-    always: exchange.unwinds,
+    always: exchange.isCompensation,
     fingerprint: await fingerprint(target, args, unitOf(exchange)),
     ttlMs: wish.ttlMs,
     id: exchange.correlation,
@@ -207,12 +207,12 @@ function endOfFailure(exchange: Exchange, error: unknown): 'paused' | 'released'
 
 function remembered(
   { resultLength = standardResult }: Parts,
-  { room }: Ticket,
+  { capacity }: Ticket,
   exchange: Exchange,
   result: CallToolResult,
 ): Remembered {
   try {
-    return rememberResult(exchange, result, Math.min(resultLength, room))
+    return rememberResult(exchange, result, Math.min(resultLength, capacity))
   } catch {
     // Whoever writes the answer finds the same, and says so.
     return rememberFailure(new McpError('internal', 'The result could not be written as JSON'))
@@ -241,9 +241,9 @@ function auditOf({ operation }: Ticket, { owner, wish, audit }: Claimed, outcome
   return [audit.line({ event: 'call_settled', correlation, owner, target, outcome, more: { key: wish.key } })]
 }
 
-function linger({ lingers }: Exchange, lingering: Map<string, Promise<unknown>>, place: string): void {
-  if (lingers === undefined) return
-  const over = Promise.resolve(lingers)
+function linger({ workAfterAnswer }: Exchange, lingering: Map<string, Promise<unknown>>, place: string): void {
+  if (workAfterAnswer === undefined) return
+  const over = Promise.resolve(workAfterAnswer)
     .catch(() => {})
     .then(() => {
       if (lingering.get(place) === over) lingering.delete(place)

@@ -81,10 +81,10 @@ export function isKeyed(exchange: Exchange): boolean {
 /** For how long a call without a key is the same as another; undefined where it is one of its own. */
 export function dedupeMs(
   { dedupe }: Pick<IdempotencyParts, 'dedupe'>,
-  { params, caller, unwinds }: Exchange,
+  { params, caller, isCompensation }: Exchange,
 ): number | undefined {
   const said = dedupe?.(params['name'] as string)
-  if (said === undefined || unwinds) return undefined
+  if (said === undefined || isCompensation) return undefined
   const given = typeof said === 'function' ? said((params['arguments'] ?? {}) as Params, caller) : said
   return given === undefined ? undefined : toMilliseconds(given, 'dedupe')
 }

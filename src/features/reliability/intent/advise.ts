@@ -3,7 +3,7 @@ import { problem } from '../../../core/problem.ts'
 import { checkSuggestion, type Suggestion } from '../../../core/suggestion.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
-import { askInward } from '../../../engine/inward.ts'
+import { requestInternally } from '../../../engine/internal-calls.ts'
 import type { Next } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -74,7 +74,7 @@ async function visible<C>(parts: IntentParts<C>, exchange: Exchange, found: Sugg
   if (!parts.offers(tool)) throw new TypeError(`There is no tool "${clip(tool)}" to suggest`)
   let cursor: string | undefined
   for (let page = 0; page < mostPages; page++) {
-    const { tools, nextCursor } = await askInward(exchange, listTools, cursor === undefined ? {} : { cursor })
+    const { tools, nextCursor } = await requestInternally(exchange, listTools, cursor === undefined ? {} : { cursor })
     if (tools.some(({ name }) => name === tool)) return found
     if (nextCursor === undefined) return undefined
     cursor = nextCursor

@@ -34,7 +34,7 @@ export interface Rights {
 }
 
 /** Who asks, and what holds where the runtime itself does. */
-type Judged = Asker & Partial<Pick<Exchange, 'unwinds' | 'captured'>>
+type Judged = Asker & Partial<Pick<Exchange, 'isCompensation' | 'capturedScopes'>>
 
 export interface Judgement {
   readonly decision: Decision
@@ -109,7 +109,7 @@ async function judged(parts: PermissionsParts, sessions: Sessions, exchange: Jud
       admission: undefined,
     }
   }
-  if (exchange.unwinds) return judgedThen(exchange, aim, needs, parts.grant !== undefined)
+  if (exchange.isCompensation) return judgedThen(exchange, aim, needs, parts.grant !== undefined)
   const trusted = isTrusted(exchange.caller) && parts.grant === undefined
   if (trusted && token === undefined)
     return { decision: { kind: 'allow', uses: [] }, uses: [], needs, short: [], admission: undefined }
@@ -135,9 +135,9 @@ async function judged(parts: PermissionsParts, sessions: Sessions, exchange: Jud
 }
 
 /** What takes back a step is held to what was allowed when that was made: what was taken away or forbidden since has no say. */
-function judgedThen({ caller, captured }: Judged, { name }: Aim, needs: readonly string[], granting: boolean): Judgement {
-  const trusted = isTrusted(caller) && !granting && captured === undefined
-  const scopes = trusted ? needs : (captured ?? caller.principal?.scopes ?? [])
+function judgedThen({ caller, capturedScopes }: Judged, { name }: Aim, needs: readonly string[], granting: boolean): Judgement {
+  const trusted = isTrusted(caller) && !granting && capturedScopes === undefined
+  const scopes = trusted ? needs : (capturedScopes ?? caller.principal?.scopes ?? [])
   const asked = { action: 'call', resource: name, needs, scopes, narrowed: false, obligations: [], met: [], binding: undefined }
   return { decision: decide(asked, []), uses: [], needs, short: [], admission: undefined }
 }

@@ -5,7 +5,7 @@
 import type { Exchange } from '../../../engine/exchange.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
-import type { Place, Works } from './works.ts'
+import type { Place, StateRuntime } from './runtime.ts'
 
 /** What a call makes of the state. */
 export interface Draft {
@@ -16,7 +16,7 @@ export interface Draft {
 }
 
 /** What reads and writes the state of a call. */
-export type CallWorks = Pick<Works, 'patched' | 'open' | 'close'>
+export type CallWorks = Pick<StateRuntime, 'patched' | 'open' | 'close'>
 
 export class CallState {
   /** The next call of this conversation will find what this one writes. */
@@ -62,9 +62,9 @@ export class CallState {
   }
 
   /** All wait for the same promise, so they happen in the order in which they were called. */
-  #do<T>(fn: (draft: Draft, works: CallWorks) => T): Promise<T> {
+  #do<T>(fn: (draft: Draft, runtime: CallWorks) => T): Promise<T> {
     this.#opening ??= this.#begin()
-    const done = this.#opening.then(({ draft, works }) => fn(draft, works))
+    const done = this.#opening.then(({ draft, runtime }) => fn(draft, runtime))
     // Of one that nobody awaits the end of the call tells, if it is the reading that failed.
     this.#last = done.catch(() => undefined)
     return done
@@ -72,31 +72,31 @@ export class CallState {
 
   #begin(): Promise<Begun> {
     const exchange = this.#exchange
-    const opening = this.#load().then(async works => {
-      const place = await works.open(exchange)
-      return { works, place, draft: { value: place.value, steps: [], changed: false } }
+    const opening = this.#load().then(async runtime => {
+      const place = await runtime.open(exchange)
+      return { runtime, place, draft: { value: place.value, steps: [], changed: false } }
     })
     exchange.closing = async result => {
       if (isDropped(exchange, result)) return result
       await this.#last
-      const { works, place, draft } = await opening
-      return works.close(exchange, place, draft, result)
+      const { runtime, place, draft } = await opening
+      return runtime.close(exchange, place, draft, result)
     }
     return opening
   }
 }
 
 interface Begun {
-  readonly works: CallWorks
+  readonly runtime: CallWorks
   readonly place: Place
   readonly draft: Draft
 }
 
 /** The call has failed, or will be made again with answers, or nobody waits for it any more. */
-function isDropped({ cancelled, asking, unwinds }: Exchange, result: unknown): boolean {
+function isDropped({ cancelled, asking, isCompensation }: Exchange, result: unknown): boolean {
   // What takes back a step leaves the state alone: that goes back by itself.
   return (
-    unwinds ||
+    isCompensation ||
     cancelled ||
     asking?.pending === true ||
     isInputRequired(result) ||

@@ -15,7 +15,7 @@ import { askingMethods } from '../../mcp/input-required/messages.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import { CallState } from './call-state.ts'
 import { stateExtension, stateIn } from './messages.ts'
-import type { Works } from './works.ts'
+import type { StateRuntime } from './runtime.ts'
 
 export type { CallState } from './call-state.ts'
 
@@ -74,10 +74,10 @@ export function stateServer(parts: StateParts): StateServer {
   let warned = false
   let hinted = false
   const keeping = (exchange: Exchange): Keeping => keepingOf(exchange, parts.shared)
-  let loading: Promise<Works> | undefined
-  const load = (): Promise<Works> => {
-    loading ??= Promise.all([import('./works.ts'), parts.store()])
-      .then(([{ createWorks }, store]) => createWorks({ ...parts, ttlMs, opened: store, keeping }))
+  let loading: Promise<StateRuntime> | undefined
+  const load = (): Promise<StateRuntime> => {
+    loading ??= Promise.all([import('./runtime.ts'), parts.store()])
+      .then(([{ createStateRuntime }, store]) => createStateRuntime({ ...parts, ttlMs, opened: store, keeping }))
       .catch(error => {
         loading = undefined
         throw error

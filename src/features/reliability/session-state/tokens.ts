@@ -8,10 +8,10 @@ import { put } from '../../../stores/ops.ts'
 import type { Op } from '../../../stores/store.ts'
 import type { LargeStates } from './large-states.ts'
 import { type Lifecycle, readState, stateExtension, stateIn } from './messages.ts'
+import { graceMs, type Place, type StateRuntimeParts } from './runtime.ts'
 import { expiredState, firstVersion, invalidState, readStateVersion, type StateVersion } from './version.ts'
-import { graceMs, type Place, type WorksParts } from './works.ts'
 
-export interface TokenParts extends WorksParts {
+export interface TokenParts extends StateRuntimeParts {
   readonly large: LargeStates
   readonly isUndone: (version: StateVersion) => Promise<boolean>
   readonly tell: (name: Lifecycle, session: string, owner: string, also?: readonly Op[]) => Promise<void>

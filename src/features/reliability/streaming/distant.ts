@@ -97,7 +97,7 @@ export async function followDistant(parts: DistantParts): Promise<Ended> {
     say(parts, 'cancelled')
   }
   // It runs elsewhere, and goes on there without us.
-  exchange.kept = () => ending.abort()
+  exchange.onCallerGone = () => ending.abort()
   if (signal.aborted) cancelled()
   else signal.addEventListener('abort', cancelled, { once: true })
   let at = next

@@ -183,7 +183,7 @@ export class Operation {
 
   #reads(reader: Reader): Reader {
     const { exchange } = reader
-    exchange.kept = () => this.#gone(reader)
+    exchange.onCallerGone = () => this.#gone(reader)
     const cancelled = (): void => {
       if (this.#reader === reader) this.stop('The caller cancelled it')
     }

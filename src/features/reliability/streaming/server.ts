@@ -16,7 +16,7 @@ import type { ContentBlock } from '../../mcp/content/messages.ts'
 import { callTool } from '../../mcp/tools/messages.ts'
 import { operationId } from './facts.ts'
 import { streamingExtension, type WireProgress } from './messages.ts'
-import type { Works } from './works.ts'
+import type { StreamingRuntime } from './runtime.ts'
 
 /** What an author may say of it. */
 export interface StreamingOptions {
@@ -84,9 +84,11 @@ export function streamingServer(parts: StreamingParts): StreamingServer {
   const keepMs = toMilliseconds(parts.keep ?? '5m', 'streaming.keep')
   const hearers: Hearers = new WeakMap()
   const pace = paceOf(parts.clock)
-  let loading: Promise<Works> | undefined
-  const load = (): Promise<Works> => {
-    loading ??= import('./works.ts').then(({ createWorks }) => createWorks({ ...parts, graceMs, keepMs, hearers }))
+  let loading: Promise<StreamingRuntime> | undefined
+  const load = (): Promise<StreamingRuntime> => {
+    loading ??= import('./runtime.ts').then(({ createStreamingRuntime }) =>
+      createStreamingRuntime({ ...parts, graceMs, keepMs, hearers }),
+    )
     return loading
   }
   return {

@@ -4,7 +4,7 @@ import type { Step } from '../../../core/journal/unit.ts'
 import type { Undone } from '../../../core/journal/unwind.ts'
 import type { Problem } from '../../../core/problem.ts'
 import type { Engine } from '../../../engine/engine.ts'
-import { callInward } from '../../../engine/inward.ts'
+import { callInternally } from '../../../engine/internal-calls.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, callTool, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
@@ -28,7 +28,7 @@ export async function compensate(parts: CompensateParts, owner: string, transact
   }
   const params = { name: inverse.target, arguments: inverse.parameters, _meta: { [idempotencyExtension]: once } }
   try {
-    const { exchange, result } = await callInward(parts.engine(), callTool, params, { ...restored(step.authority), owner })
+    const { exchange, result } = await callInternally(parts.engine(), callTool, params, { ...restored(step.authority), owner })
     if (exchange.asking?.pending === true || isInputRequired(result))
       return { status: 'failed', code: 'UNSUPPORTED', message: `${inverse.target} asks something, and nobody is there to answer` }
     return outcomeOf(parts, result as FailedResult)

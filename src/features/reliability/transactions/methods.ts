@@ -11,12 +11,12 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { StoreError } from '../../../stores/store.ts'
 import { idLength, idPattern, idRule, type WireCommitted, type WireRolledBack, type WireTransaction } from './messages.ts'
 import { wireCommitted, wireRolledBack, wireTransaction } from './report.ts'
+import { TransactionsRuntime } from './runtime.ts'
 import type { StuckTransaction, TransactionsParts } from './server.ts'
 import { finishStep, grantOf, runStep } from './step.ts'
-import { Works } from './works.ts'
 
 export interface Methods {
-  readonly works: Works
+  readonly runtime: TransactionsRuntime
   begin(exchange: Exchange): Promise<WireTransaction>
   commit(exchange: Exchange): Promise<WireCommitted>
   rollback(exchange: Exchange): Promise<WireRolledBack>
@@ -39,15 +39,15 @@ const longestText = 1000
 export function createMethods(parts: TransactionsParts, times: Times, journal: Journal): Methods {
   const { onRolledBack } = parts
   const told = onRolledBack === undefined ? undefined : (report: UnitReport) => onRolledBack(wireRolledBack(report))
-  const works = new Works({ ...parts, retentionMs: times.retentionMs, onRolledBack: told }, journal)
-  const { units } = works
+  const runtime = new TransactionsRuntime({ ...parts, retentionMs: times.retentionMs, onRolledBack: told }, journal)
+  const { units } = runtime
   return {
-    works,
+    runtime,
     begin: exchange =>
       named(exchange, async (owner, id) => {
         const { description, no_compensation: irreversible = false } = exchange.params
         const timeoutMs = timeoutOf(exchange, times)
-        works.sweep()
+        runtime.sweep()
         const unit = await units.begin(owner, secretName(owner, id, idLength), {
           account: await accountOf(exchange),
           timeoutMs,
@@ -61,7 +61,7 @@ export function createMethods(parts: TransactionsParts, times: Times, journal: J
     rollback: exchange =>
       named(exchange, async (owner, id) => {
         const reason = clip((exchange.params['reason'] as string | undefined) ?? 'Its client wanted it', longestText)
-        return wireRolledBack(await works.rolledBack(owner, id, reason))
+        return wireRolledBack(await runtime.rolledBack(owner, id, reason))
       }),
     get: exchange =>
       named(exchange, async (owner, id) => {
@@ -69,10 +69,10 @@ export function createMethods(parts: TransactionsParts, times: Times, journal: J
         if (found === undefined) throw unknownUnit()
         return wireTransaction(found)
       }),
-    step: (exchange, next) => runStep(works, exchange, next),
+    step: (exchange, next) => runStep(runtime, exchange, next),
     finish: finishStep,
     stuck: async () => {
-      const all = await works.stuck()
+      const all = await runtime.stuck()
       return Promise.all(
         all.map(async ({ owner, unit }) => ({
           owner,

@@ -104,7 +104,7 @@ export function transactionsServer(parts: TransactionsParts): TransactionsServer
   }
   const look = (): void => {
     load().then(
-      methods => methods.works.sweep(),
+      methods => methods.runtime.sweep(),
       error => {
         parts.trace('transactions-not-opened', error)
         start = parts.clock.setTimeout(look, 5000, true)
@@ -166,7 +166,7 @@ export function transactionsServer(parts: TransactionsParts): TransactionsServer
     close: async () => {
       start?.()
       const methods = await loading?.catch(() => undefined)
-      methods?.works.close()
+      methods?.runtime.close()
     },
   }
 }

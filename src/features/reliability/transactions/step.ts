@@ -19,17 +19,17 @@ import { idempotencyExtension } from '../idempotency/messages.ts'
 import { captured } from './authority.ts'
 import { stepName, transactionsExtension, type WireStepResult } from './messages.ts'
 import { wireCompensation } from './report.ts'
+import type { TransactionsRuntime } from './runtime.ts'
 import { givenIn, inverseOf, parametersOf, type UndoableTool } from './undo.ts'
 import { type Wish, wishOf } from './wish.ts'
-import type { Works } from './works.ts'
 
-export async function runStep(works: Works, exchange: Exchange, next: Next): Promise<unknown> {
+export async function runStep(runtime: TransactionsRuntime, exchange: Exchange, next: Next): Promise<unknown> {
   const wish = wishOf(exchange)
   const owner = await ownerOf(exchange)
   try {
     const { facts } = exchange.target as UndoableTool
-    if (facts.undo === undefined && facts.annotations?.readOnlyHint === true) return await look(works, owner, wish, next)
-    return await enrolled(works, owner, wish, exchange, next)
+    if (facts.undo === undefined && facts.annotations?.readOnlyHint === true) return await look(runtime, owner, wish, next)
+    return await enrolled(runtime, owner, wish, exchange, next)
   } catch (error) {
     // Nothing is done without its record.
     throw error instanceof StoreError ? problemOf(error) : error
@@ -37,7 +37,7 @@ export async function runStep(works: Works, exchange: Exchange, next: Next): Pro
 }
 
 /** What changes nothing leaves nothing to take back: it only must not read in a transaction that is over. */
-async function look({ units }: Works, owner: string, { transaction }: Wish, next: Next): Promise<unknown> {
+async function look({ units }: TransactionsRuntime, owner: string, { transaction }: Wish, next: Next): Promise<unknown> {
   const found = await units.get(owner, transaction)
   if (found === undefined) throw unknownUnit()
   if (found.unit.status !== 'open') throw over()
@@ -46,24 +46,30 @@ async function look({ units }: Works, owner: string, { transaction }: Wish, next
 
 /** A call that has been written down as a step. */
 interface Enrolled {
-  readonly works: Works
+  readonly runtime: TransactionsRuntime
   readonly owner: string
   readonly transaction: string
   readonly enrolment: Enrolment
   readonly exchange: Exchange
-  /** It has been settled; `lingers`: what its handler still does. */
-  readonly ended: (lingers?: PromiseLike<unknown>) => void
+  /** It has been settled; `workAfterAnswer`: what its handler still does. */
+  readonly ended: (workAfterAnswer?: PromiseLike<unknown>) => void
 }
 
 /** Those whose handler has not ended. */
 const entered = new WeakMap<Exchange, Enrolled>()
 
-async function enrolled(works: Works, owner: string, wish: Wish, exchange: Exchange, next: Next): Promise<unknown> {
-  const { runners } = works.units
+async function enrolled(
+  runtime: TransactionsRuntime,
+  owner: string,
+  wish: Wish,
+  exchange: Exchange,
+  next: Next,
+): Promise<unknown> {
+  const { runners } = runtime.units
   const held = runners.hold()
   try {
     if (held !== undefined) await held
-    const enrolment = await enrol(works, owner, wish, exchange)
+    const enrolment = await enrol(runtime, owner, wish, exchange)
     const { id, order } = enrolment.step
     const { transaction } = wish
     // One that goes on has the id with which it began.
@@ -71,33 +77,33 @@ async function enrolled(works: Works, owner: string, wish: Wish, exchange: Excha
     exchange.carried = { ...exchange.carried, [transactionsExtension]: stepName(order, transaction) }
     const unit = `${owner}/${transaction}/${enrolment.begunAt}`
     exchange.step = { unit, place: `${unit}/${order}`, wrote: what => enrolment.wrote(what) }
-    const ended = works.begun(owner, transaction, order, exchange)
-    const run: Enrolled = { works, owner, transaction, enrolment, exchange, ended }
+    const ended = runtime.begun(owner, transaction, order, exchange)
+    const run: Enrolled = { runtime, owner, transaction, enrolment, exchange, ended }
     entered.set(exchange, run)
     try {
       return await settled(run, next)
     } catch (error) {
-      works.trace('step-failed', { transaction, step: id, error, correlationId: exchange.correlation })
+      runtime.trace('step-failed', { transaction, step: id, error, correlationId: exchange.correlation })
       throw error
     } finally {
-      if (exchange.outlet === undefined) ended(exchange.lingers)
+      if (exchange.outlet === undefined) ended(exchange.workAfterAnswer)
     }
   } finally {
     // What goes on as a task goes on here.
-    if (exchange.outlet === undefined || exchange.lingers === undefined) runners.release()
+    if (exchange.outlet === undefined || exchange.workAfterAnswer === undefined) runners.release()
     else {
       const release = (): void => runners.release()
-      exchange.lingers.then(release, release)
+      exchange.workAfterAnswer.then(release, release)
     }
   }
 }
 
-async function enrol(works: Works, owner: string, wish: Wish, exchange: Exchange): Promise<Enrolment> {
-  const { units } = works
+async function enrol(runtime: TransactionsRuntime, owner: string, wish: Wish, exchange: Exchange): Promise<Enrolment> {
+  const { units } = runtime
   if (wish.order !== undefined) return units.resume(owner, wish.transaction, wish.order)
   const { name, facts } = exchange.target as UndoableTool
   const { undo } = facts
-  if (undo !== undefined && !works.offers(undo.tool))
+  if (undo !== undefined && !runtime.offers(undo.tool))
     throw problem('SERVER_ERROR', `${name} is undone by ${undo.tool}, which is not offered here`, { actor: 'operator' })
   const key = keyOf(exchange)
   return units.enrol(owner, wish.transaction, {
@@ -147,7 +153,7 @@ export async function finishStep(exchange: Exchange, next: Next): Promise<unknow
     throw error
   }
   if (run === undefined || exchange.outlet === undefined || !entered.delete(exchange)) return result
-  const work = exchange.lingers
+  const work = exchange.workAfterAnswer
   try {
     return await concluded(run, result)
   } finally {
@@ -158,24 +164,24 @@ export async function finishStep(exchange: Exchange, next: Next): Promise<unknow
 
 /** It goes on as a task. Others are told so, who must not take it back before its end. */
 async function detached(run: Enrolled): Promise<void> {
-  const { exchange, enrolment, works } = run
-  await enrolment.wrote({ task: true }).catch(error => works.trace('step-failed', { step: enrolment.step.id, error }))
+  const { exchange, enrolment, runtime } = run
+  await enrolment.wrote({ task: true }).catch(error => runtime.trace('step-failed', { step: enrolment.step.id, error }))
   // Where it was stopped before its handler was entered, nothing was done.
   const unentered = async (): Promise<void> => {
     if (!entered.delete(exchange)) return
     await enrolment.failed({ code: 'OPERATION_CANCELLED', message: 'It was stopped before it began' })
     run.ended()
   }
-  const over = (): Promise<void> => unentered().catch(error => works.trace('step-failed', { step: enrolment.step.id, error }))
-  exchange.lingers?.then(over, over)
+  const over = (): Promise<void> => unentered().catch(error => runtime.trace('step-failed', { step: enrolment.step.id, error }))
+  exchange.workAfterAnswer?.then(over, over)
 }
 
 /** It failed, before its handler did anything or after it had done its work. */
 async function broken(run: Enrolled, error: unknown): Promise<void> {
-  const { exchange, enrolment, works } = run
+  const { exchange, enrolment, runtime } = run
   // Where its handler has done its work, only what it wrote beside that is missing.
   if (exchange.given !== undefined) await done(run, exchange.given as CallToolResult)
-  else await enrolment.failed(failureOf(works.problemOf(error)))
+  else await enrolment.failed(failureOf(runtime.problemOf(error)))
 }
 
 async function concluded(run: Enrolled, result: FailedResult): Promise<unknown> {
@@ -190,13 +196,13 @@ async function concluded(run: Enrolled, result: FailedResult): Promise<unknown> 
 
 /** It was done; gives the step with what its result gave for its inverse. */
 async function done(run: Enrolled, result: CallToolResult): Promise<Step> {
-  const { works, owner, transaction, enrolment, exchange } = run
-  const parameters = inverseParameters(works, exchange, result)
+  const { runtime, owner, transaction, enrolment, exchange } = run
+  const parameters = inverseParameters(runtime, exchange, result)
   const step = completed(enrolment.step, parameters)
   if (await enrolment.done(parameters)) return step
   // Whoever rolls it back waits for this.
   run.ended()
-  return late(works, owner, transaction, step)
+  return late(runtime, owner, transaction, step)
 }
 
 /** With what the result gave for its inverse. */
@@ -213,7 +219,7 @@ function endOf(exchange: Exchange, result: FailedResult): WireStepResult['status
 }
 
 /** An author's mistake here must not hide that the call was made: then it is undone as if its result were unknown. */
-function inverseParameters({ trace }: Works, exchange: Exchange, result: CallToolResult): Params | undefined {
+function inverseParameters({ trace }: TransactionsRuntime, exchange: Exchange, result: CallToolResult): Params | undefined {
   const { undo } = (exchange.target as UndoableTool).facts
   if (undo === undefined) return undefined
   try {
@@ -225,8 +231,8 @@ function inverseParameters({ trace }: Works, exchange: Exchange, result: CallToo
 }
 
 /** The transaction could not wait for this step and was rolled back without it: its effect, which came later, is taken back now. */
-async function late(works: Works, owner: string, transaction: string, step: Step): Promise<never> {
-  await works.compensateLate(owner, transaction, step)
+async function late(runtime: TransactionsRuntime, owner: string, transaction: string, step: Step): Promise<never> {
+  await runtime.compensateLate(owner, transaction, step)
   throw over()
 }
 

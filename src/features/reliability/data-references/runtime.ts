@@ -1,0 +1,221 @@
+/** References at work: contents in blobs, what is known of them in the store, and signed addresses that lead to them. */
+import { isMime } from '../../../core/artifact.ts'
+import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import type { UndoneParts } from '../../../core/journal/rollback.ts'
+import { endOfLife } from '../../../core/lifetime.ts'
+import { problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declared } from '../../../engine/extensions.ts'
+import { accountOf, ownerOf } from '../../../engine/owner.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { BlobDraft, Blobs } from '../../../stores/blobs.ts'
+import { type Store, StoreError } from '../../../stores/store.ts'
+import { unkept } from '../../mcp/caching/messages.ts'
+import type { ContentBlock, ResourceContents, ResourceLink } from '../../mcp/content/messages.ts'
+import type { ReadResourceResult } from '../../mcp/resources/messages.ts'
+import { Attempts } from './attempts.ts'
+import { newDraft } from './draft.ts'
+import { type Imported, Importer, type ImportOptions } from './import.ts'
+import { type Kept, Ledger } from './ledger.ts'
+import { type DataReference, referenceScheme, referencesExtension, wireReference } from './messages.ts'
+import { contentsOf, served, signedPath } from './serve.ts'
+import type { Asked, ReferenceOptions, ReferencesParts, Served } from './server.ts'
+
+export type { Imported, ImportOptions } from './import.ts'
+
+export interface ReferencesRuntimeParts extends Omit<ReferencesParts, 'blobs'> {
+  readonly opened: Store
+  readonly blobs: Blobs
+}
+
+/** As long as the longest signed addresses elsewhere. */
+const longestMs = 7 * 86_400_000
+const defaultBytes = 1024 ** 3
+const defaultTotal = 16 * 1024 ** 3
+const kind = 'reference/1'
+
+export class References {
+  readonly #parts: ReferencesRuntimeParts
+  readonly #ledger: Ledger
+  readonly #importer: Importer
+  /** What the steps of units have given away, by call: they are taken back together. */
+  readonly #given = new WeakMap<Exchange, readonly string[]>()
+  #reading = 0
+
+  constructor(parts: ReferencesRuntimeParts) {
+    const { opened: store, blobs, clock, trace, most = 10_000, maxBytes = defaultBytes } = parts
+    const bytes = parts.totalBytes ?? blobs.capacity ?? defaultTotal
+    this.#parts = parts
+    const attempts = new Attempts({ store, blobs, clock, trace, ledger: () => this.#ledger })
+    this.#ledger = new Ledger({ store, blobs, clock, trace, most, bytes, beside: () => attempts.sweep() })
+    this.#importer = new Importer({ ...parts, ledger: this.#ledger, attempts, maxBytes })
+  }
+
+  async make(
+    exchange: Exchange,
+    source: () => ReadableStream<Uint8Array>,
+    { mime = 'application/octet-stream', name = 'data', description, ttl }: ReferenceOptions,
+  ): Promise<ContentBlock> {
+    if (!isMime(mime)) throw new TypeError(`"${clip(mime)}" is no media type: write type/subtype`)
+    const ttlMs = this.#ttl(ttl)
+    await this.#parts.admit(exchange)
+    const account = await accountOf(exchange)
+    const left = await this.#ledger.left(account)
+    const draft = await newDraft(this.#parts.blobs, this.#ledger)
+    try {
+      const blob = await this.#put(draft, source(), left)
+      const kept: Kept = {
+        id: crypto.randomUUID(),
+        ...blob,
+        mime,
+        name,
+        owner: await ownerOf(exchange),
+        account,
+        expires: this.#ends(exchange, ttlMs),
+        ...(exchange.admission === undefined ? {} : { grant: exchange.admission.id, by: exchange.admission.owner }),
+      }
+      await this.#keep(exchange, kept, draft)
+      return await this.#shown(exchange, kept, description)
+    } catch (error) {
+      await draft.discard()
+      throw error
+    }
+  }
+
+  async take(exchange: Exchange, reference: unknown, options: ImportOptions): Promise<Imported> {
+    const signal = options.signal ?? exchange.signal
+    return this.#importer.take(await ownerOf(exchange), await accountOf(exchange), reference, { ...options, signal })
+  }
+
+  /** Whatever is wrong with an address, it is answered the same. */
+  async serve(asked: Asked): Promise<Served> {
+    const { transfers = 64 } = this.#parts
+    const kept = await this.#opened(asked)
+    if (kept === undefined) return served.forbidden()
+    if (this.#reading >= transfers) return served.busy()
+    this.#reading++
+    let reading = true
+    const over = (): void => {
+      if (reading) this.#reading--
+      reading = false
+    }
+    const found = await served.content(this.#parts.blobs, kept, asked).catch(error => {
+      over()
+      throw error
+    })
+    // Refusals take no place.
+    if (found === undefined || found.status === 416) over()
+    return found === undefined ? served.forbidden() : { ...found, over }
+  }
+
+  /** For those who have no address: the content whole, if it fits into a message. */
+  async read(exchange: Exchange, uri: string): Promise<ReadResourceResult> {
+    const kept = await this.#alive(uri.slice(referenceScheme.length))
+    if (kept === undefined || kept.owner !== (await ownerOf(exchange)))
+      throw new McpError('resource-not-found', `There is no resource "${clip(uri)}", or no longer`, { data: { uri: clip(uri) } })
+    // A byte takes four thirds as base64, and there is something around it.
+    const most = Math.floor((this.#parts.frameBytes - 4_096) * 0.7)
+    if (kept.size > most)
+      throw problem('PAYLOAD_TOO_LARGE', `The content has ${kept.size} bytes; ${most} fit into a message`, {
+        suggestion: `Use a client that knows ${referencesExtension}, and fetch it by its address`,
+      })
+    return { contents: [await this.#contents(kept, uri)], ...unkept }
+  }
+
+  /** For whom it was made, and nobody else. */
+  async find(exchange: Exchange, given: string): Promise<DataReference> {
+    const id = given.startsWith(referenceScheme) ? given.slice(referenceScheme.length) : given
+    const kept = await this.#alive(id)
+    if (kept === undefined || kept.owner !== (await ownerOf(exchange)))
+      throw problem('RESOURCE_NOT_FOUND', `There is no reference "${clip(given)}" of yours, or no longer`, {
+        suggestion: 'Call the tool again that made it',
+      })
+    return this.#reference(kept, `${referenceScheme}${id}`)
+  }
+
+  async revert(ids: unknown): Promise<UndoneParts> {
+    const list = Array.isArray(ids) ? ids.filter(id => typeof id === 'string') : []
+    return { ops: list.flatMap(id => this.#ledger.undoing(id, longestMs)) }
+  }
+
+  close(): void {
+    this.#ledger.close()
+  }
+
+  #ttl(given: Duration | undefined): number {
+    const ms = toMilliseconds(given ?? this.#parts.ttl ?? '15m', 'ttl')
+    if (ms <= longestMs) return ms
+    throw new RangeError('The ttl of a reference is more than 7 days: make a new one when it is needed')
+  }
+
+  /** Nothing that a caller was given outlives what it was allowed by. */
+  #ends(exchange: Exchange, ttlMs: number): number {
+    return endOfLife(this.#parts.clock.now(), ttlMs, exchange.admission?.expires, exchange.caller.principal?.expiresAt)
+  }
+
+  async #put(draft: BlobDraft, source: ReadableStream<Uint8Array>, left: number): Promise<{ digest: string; size: number }> {
+    const { maxBytes = defaultBytes } = this.#parts
+    try {
+      return await draft.append(source, { bytes: Math.min(maxBytes, left) })
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.kind !== 'full') throw error
+      if (left < maxBytes) throw this.#ledger.full(0, left)
+      throw problem('PAYLOAD_TOO_LARGE', error.message, {
+        suggestion: 'Give less at once, or let the operator raise references.maxBytes or give a folder for references.blobs',
+        actor: 'operator',
+        cause: error,
+      })
+    }
+  }
+
+  async #keep(exchange: Exchange, kept: Kept, draft: BlobDraft): Promise<void> {
+    const { step } = exchange
+    if (step !== undefined) {
+      const ids = [...(this.#given.get(exchange) ?? []), kept.id]
+      this.#given.set(exchange, ids)
+      await step.wrote({ references: ids })
+    }
+    await this.#ledger.add(kept, () => draft.publish())
+  }
+
+  async #shown(exchange: Exchange, kept: Kept, description: string | undefined): Promise<ContentBlock> {
+    const { inlineBytes = 65_536 } = this.#parts
+    const uri = `${referenceScheme}${kept.id}`
+    const knows = declared(exchange.peer, referencesExtension) !== undefined
+    if (!knows && kept.size <= inlineBytes) return { type: 'resource', resource: await this.#contents(kept, uri) }
+    const { mime: mimeType, size, name } = kept
+    const link: ResourceLink = { type: 'resource_link', uri, name, mimeType, size, ...(description && { description }) }
+    return knows ? { ...link, _meta: { [referencesExtension]: await this.#reference(kept, uri) } } : link
+  }
+
+  async #reference(kept: Kept, uri: string): Promise<DataReference> {
+    const { server, seal, url } = this.#parts
+    const { id, expires } = kept
+    const base = url()?.replace(/\/$/, '')
+    const sealed = { kind, audience: server, bound: signedPath('GET', id), expiresAt: expires, data: id }
+    const address = base && `${base}/references/${id}?signature=${await seal.seal(sealed)}`
+    const { mime, size, digest } = kept
+    return wireReference({ by: 'reference', id, origin: server, mime, size, digest, expires, uri: address ?? uri })
+  }
+
+  async #contents(kept: Kept, uri: string): Promise<ResourceContents> {
+    const found = await this.#parts.blobs.get(kept.digest)
+    if (found === undefined) throw problem('RESOURCE_NOT_FOUND', 'The content of the reference is gone')
+    return contentsOf(found.stream, kept, uri)
+  }
+
+  async #opened({ method, name, query }: Asked): Promise<Kept | undefined> {
+    const { seal, server } = this.#parts
+    const purpose = { kind, audience: server, bound: signedPath(method, name) }
+    const id = await seal.open(query.get('signature') ?? '', purpose).catch(() => undefined)
+    return id === name ? this.#alive(name) : undefined
+  }
+
+  /** The reference itself, its grant and its content are all still there. */
+  async #alive(id: string): Promise<Kept | undefined> {
+    const kept = await this.#ledger.find(id)
+    if (kept?.grant === undefined || kept.by === undefined) return kept
+    return (await (await this.#parts.grants()).find(kept.by, kept.grant)) === undefined ? undefined : kept
+  }
+}

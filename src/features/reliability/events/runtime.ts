@@ -1,0 +1,290 @@
+/** The works of events: one feed, one tail of it, and the subscriptions that are open here. Loaded with the first use. */
+import type { Catalog } from '../../../core/catalog.ts'
+import type { Clock } from '../../../core/clock.ts'
+import { cursorText, readCursor } from '../../../core/feed/cursor.ts'
+import { Feed } from '../../../core/feed/feed.ts'
+import type { Occurrence } from '../../../core/feed/occurrence.ts'
+import { Tail } from '../../../core/feed/tail.ts'
+import type { Asker } from '../../../engine/exchange.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import { put, remove } from '../../../stores/ops.ts'
+import type { Op, Position, Store } from '../../../stores/store.ts'
+import type { EventData, EventEntry } from './entry.ts'
+import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
+import type { Outlet } from './outlet.ts'
+import { PolledBook } from './polled.ts'
+import type { EventsParts, EventsSettings } from './server.ts'
+import { Subscription, type Wish, wants, wireEvent } from './subscription.ts'
+import { sessionChanged, Table } from './table.ts'
+import { UndoableEvents } from './undoable.ts'
+import { denial, type Granted, ownerIn, readWish, type WishParts } from './wish.ts'
+
+export interface EventsRuntimeParts extends EventsParts {
+  readonly opened: Store
+  readonly settings: EventsSettings
+}
+
+/** How often those are looked at whose right may end before their subscription. */
+const verifyMs = 5_000
+const pollMost = 500
+/** Writes of one commit that takes back events. */
+const undoneAtOnce = 500
+
+export class EventsRuntime {
+  readonly polled: PolledBook
+  readonly undoable: UndoableEvents
+  readonly #parts: EventsRuntimeParts
+  readonly #feed: Feed
+  readonly #tail: Tail
+  readonly #table: Table
+  readonly #wishes: WishParts
+  /** What each event asks for, to see when it is more. */
+  #scopes: ReadonlyMap<string, string>
+  /** Where all were reminded last. */
+  #reminded: Position = 0
+  /** Somebody watches a resource that events touch. */
+  #watching = false
+  #verifying: (() => void) | undefined = undefined
+  #opening = 0
+  #closed = false
+
+  constructor(parts: EventsRuntimeParts) {
+    const { opened: store, clock, settings, name } = parts
+    this.#parts = parts
+    this.#wishes = { ...parts, now: clock.now }
+    this.#table = new Table(settings)
+    this.#scopes = scopesIn(parts.events)
+    this.polled = new PolledBook(parts)
+    this.#feed = new Feed({ store, clock, id: () => crypto.randomUUID(), name: `events/${name}`, ...settings })
+    this.undoable = new UndoableEvents({ store, clock, name, keepMs: settings.keepMs, trace: parts.trace })
+    this.#tail = new Tail({
+      feed: this.#feed,
+      tell: (occurrences, truncated) => this.#tell(occurrences, truncated),
+      failed: error => parts.trace('events-unread', error),
+      size: Math.min(settings.keep, 1_000),
+    })
+  }
+
+  get clock(): Clock {
+    return this.#parts.clock
+  }
+
+  /** The id; what was published under it before is not published again. `place`: of the step of a unit of work that emits it. */
+  async publish(name: string, id: string | undefined, data: EventData, place?: string): Promise<string> {
+    const { keepMs } = this.#parts.settings
+    const once = id === undefined ? [] : [put(`event-ids/${this.#parts.name}/${id}`, '', { ifAbsent: true, ttl: keepMs })]
+    const given = { id: id ?? crypto.randomUUID(), name, data }
+    const noted = place === undefined ? [] : this.undoable.noting(place, given)
+    const occurrence = await this.#feed.publish(given, [...once, ...noted])
+    if (occurrence === undefined && place !== undefined) await this.undoable.refuse(place)
+    // Where nobody reads the feed here, nobody else tells those who watch.
+    if (occurrence !== undefined && data.touches !== undefined && !this.#tail.running) this.#parts.touched(data.touches)
+    return occurrence?.id ?? (id as string)
+  }
+
+  /** The write that tells one owner of something, for the commit of what happened. */
+  publishing(name: string, payload: Params, owner: string): Op {
+    return this.#feed.publishing({ id: crypto.randomUUID(), name, data: { payload, owner } satisfies EventData })
+  }
+
+  /** The writes that take back what a step of a unit of work has told: each event is followed by another one that says so. */
+  async undo(place: string): Promise<readonly Op[]> {
+    const undone = await this.undoable.undo(place)
+    // Where nobody reads the feed here, nobody else tells those who watch.
+    if (!this.#tail.running) for (const { occurrence } of undone) this.#parts.touched(occurrence.data.touches ?? [])
+    const ops = undone.flatMap(({ note, occurrence }) => [this.#feed.publishing(occurrence), remove(note)])
+    // Who is told of them twice, since this was begun anew, knows them by their ids.
+    while (ops.length > undoneAtOnce) await this.#parts.opened.commit(ops.splice(0, undoneAtOnce))
+    return ops
+  }
+
+  /** From here on what others emit is heard for those who watch resources here. */
+  watch(): Promise<void> {
+    this.#watching = true
+    return this.#tail.start()
+  }
+
+  /** Opens a subscription. It says nothing before it is pumped. */
+  async subscribe(asker: Asker, wire: WireSubscription, outlet: Outlet, owner?: string): Promise<Opening> {
+    this.#opening++
+    try {
+      const opening = await this.#subscribe(asker, owner ?? (await ownerIn(asker)), wire, outlet)
+      if (opening.subscription === undefined) outlet.close()
+      return opening
+    } finally {
+      this.#opening--
+      this.#rest()
+    }
+  }
+
+  async #subscribe(asker: Asker, owner: string, wire: WireSubscription, outlet: Outlet): Promise<Opening> {
+    const granted = await readWish(this.#wishes, asker, owner, wire)
+    if ('denied' in granted) return { response: granted.denied }
+    const { subscription_id: id, supported_events: supported = [] } = granted.response
+    await this.#tail.start()
+    const era = await this.#feed.era()
+    const from = await this.#begin(era, wire.cursor)
+    if (from === undefined) return { response: denial(id, supported, 'cursor: it is none of this server; leave it out') }
+    const refusal = this.#closed ? 'The server is closing' : this.#table.refusal(granted.wish, outlet)
+    if (refusal !== undefined) return { response: denial(id, supported, refusal) }
+    return this.#open(asker, granted, outlet, era, from)
+  }
+
+  #open(
+    { caller }: Asker,
+    { wish, response, recheck, guarded, expires }: Granted,
+    outlet: Outlet,
+    era: string,
+    from: Start,
+  ): Opening {
+    const { clock, trace } = this.#parts
+    let cancel = (): void => {}
+    const subscription = new Subscription(
+      wish,
+      {
+        feed: this.#feed,
+        tail: this.#tail,
+        era,
+        outlet,
+        recheck,
+        guarded,
+        failed: error => trace('events-unread', error, caller),
+        ended: ended => {
+          cancel()
+          this.#table.delete(ended)
+          this.#rest()
+        },
+      },
+      from.position,
+      from.lost,
+    )
+    cancel = clock.setTimeout(() => subscription.terminate('expired'), Math.min(expires - clock.now(), 2 ** 31 - 1), true)
+    this.#table.add(subscription, guarded)
+    this.#verifySoon()
+    const place = { cursor: cursorText(era, from.position), ...(from.lost ? { truncated: true } : {}) }
+    return { subscription, response: { ...response, ...place } }
+  }
+
+  /** Where a cursor leads; undefined where it is none. Without one: to what happens from now on. */
+  async #begin(era: string, cursor: string | undefined): Promise<Start | undefined> {
+    if (cursor === undefined) return { position: await this.#feed.end(), lost: false }
+    const found = readCursor(era, cursor)
+    if (found === undefined) return undefined
+    // All that is kept is new to someone who comes from another feed.
+    if (found === 'lost') return { position: await this.#oldest(), lost: true }
+    const { truncated } = await this.#feed.read(found, { limit: 1 })
+    return { position: found, lost: truncated }
+  }
+
+  /** Before the oldest that is kept. */
+  async #oldest(): Promise<Position> {
+    const { occurrences, cursor } = await this.#feed.read(undefined, { limit: 1 })
+    return (occurrences[0]?.cursor ?? cursor + 1) - 1
+  }
+
+  find(owner: string, id: string): Subscription | undefined {
+    return this.#table.find(owner, id)
+  }
+
+  async poll(wish: Omit<Wish, 'id' | 'account'>, id: string, cursor: string | undefined, limit: number): Promise<WirePolled> {
+    const era = await this.#feed.era()
+    const start = await this.#begin(era, cursor)
+    if (start === undefined)
+      throw new McpError('invalid-params', `params.cursor is none of this server's; leave it out to begin anew`)
+    let told = start.position
+    let { lost } = start
+    const page = await this.#feed.read(start.position, { limit: Math.min(limit, pollMost), filter: one => wants(wish, one) })
+    lost ||= page.truncated
+    const events = page.occurrences.map((occurrence, at) => {
+      const event = wireEvent(occurrence, id, era, told, lost && at === 0)
+      told = occurrence.cursor
+      return event
+    })
+    const { settings } = this.#parts
+    return {
+      events,
+      cursor: cursorText(era, page.cursor),
+      truncated: lost,
+      more: page.more,
+      poll_interval_seconds: settings.pollSeconds,
+    }
+  }
+
+  /** Events are others than they were: who waits for none that is left waits for nothing, and who may hear of one may not any more. */
+  changed(): void {
+    const { events, clock } = this.#parts
+    const scopes = scopesIn(events)
+    for (const subscription of this.#table.all()) {
+      const names = [...subscription.wish.events]
+      if (!names.some(name => events.get(name) !== undefined)) subscription.terminate('withdrawn')
+      else if (names.some(name => scopes.get(name) !== this.#scopes.get(name))) {
+        subscription.doubt()
+        this.#table.guarded.add(subscription)
+        clock.setTimeout(() => void subscription.verify().catch(error => this.#parts.trace('events-unverified', error)), 0, true)
+      }
+    }
+    this.#scopes = scopes
+    this.#verifySoon()
+  }
+
+  /** Tells other processes that a session listens to something else now. */
+  async sessionChanged(session: string): Promise<void> {
+    await this.#feed.publish({ name: sessionChanged, data: { session } })
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const subscription of this.#table.all()) subscription.terminate('shutdown')
+    this.#verifying?.()
+    this.#tail.stop()
+  }
+
+  #tell(occurrences: readonly Occurrence[], truncated: boolean): void {
+    if (truncated) for (const subscription of this.#table.all()) subscription.miss()
+    for (const occurrence of occurrences) {
+      if (occurrence.name === sessionChanged) this.#parts.refresh((occurrence.data as { session: string }).session)
+      for (const subscription of this.#table.of(occurrence.name)) subscription.offer(occurrence)
+      const touched = (occurrence.data as EventData).touches
+      if (touched !== undefined) this.#parts.touched(touched)
+    }
+    const distance = Math.ceil(this.#parts.settings.keep / 4)
+    const { end } = this.#tail
+    if (end - this.#reminded < distance) return
+    this.#reminded = end
+    for (const subscription of this.#table.all()) subscription.remind(end, distance)
+  }
+
+  /** Without subscribers the feed is not read. */
+  #rest(): void {
+    if (this.#table.size === 0 && this.#opening === 0 && !this.#watching) this.#tail.stop()
+  }
+
+  #verifySoon(): void {
+    if (this.#verifying !== undefined || this.#closed || this.#table.guarded.size === 0) return
+    this.#verifying = this.clock.setTimeout(() => void this.#verify(), verifyMs, true)
+  }
+
+  async #verify(): Promise<void> {
+    const { trace } = this.#parts
+    for (const subscription of [...this.#table.guarded])
+      await subscription.verify().catch(error => trace('events-unverified', error))
+    this.#verifying = undefined
+    this.#verifySoon()
+  }
+}
+
+function scopesIn(events: Catalog<EventEntry>): ReadonlyMap<string, string> {
+  return new Map(events.snapshot.entries.map(({ name, facts }) => [name, (facts.scopes ?? []).join(' ')]))
+}
+
+interface Start {
+  readonly position: Position
+  readonly lost: boolean
+}
+
+/** What came of a wish to subscribe; without a subscription it is denied. */
+export interface Opening {
+  readonly response: WireSubscribed
+  readonly subscription?: Subscription
+}

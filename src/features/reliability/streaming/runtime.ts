@@ -1,0 +1,284 @@
+/** Streams at work: runs generators, keeps what they say where their callers may come back, and gives it to those who do. */
+import { fingerprint } from '../../../core/call.ts'
+import type { Clock } from '../../../core/clock.ts'
+import { ownerKey } from '../../../core/owner.ts'
+import { Problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { declared } from '../../../engine/extensions.ts'
+import { accountOf } from '../../../engine/owner.ts'
+import type { Next } from '../../../engine/stages.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import { isInputRequired } from '../../mcp/input-required/messages.ts'
+import type { CallToolResult } from '../../mcp/tools/messages.ts'
+import { type Bound, type Checkpoints, checkpointNotFound, createCheckpoints } from './checkpoints.ts'
+import { feedOf, followDistant, listenForDistant } from './distant.ts'
+import { nameOperation, operationId } from './facts.ts'
+import { Gathered } from './gathered.ts'
+import { resumeIn, streamingExtension } from './messages.ts'
+import { Operation } from './operation.ts'
+import { endedWith, failedWith, give } from './outcome.ts'
+import { roomUntil } from './room.ts'
+import type { Hearers, StreamingParts, Telling } from './server.ts'
+import { Shelf } from './shelf.ts'
+
+export interface StreamingRuntime {
+  /** Around every call of a tool that streams, and every call that goes on with one. */
+  run(exchange: Exchange, next: Next): Promise<unknown>
+  stream(exchange: Exchange, generator: AsyncGenerator): Promise<unknown>
+  close(): Promise<void>
+}
+
+export interface StreamingRuntimeParts extends StreamingParts {
+  readonly graceMs: number
+  readonly keepMs: number
+  readonly hearers: Hearers
+}
+
+/** Takes what a generator yields. */
+interface Sink {
+  chunk(data: unknown, length: number): Promise<void>
+  end(): Promise<void>
+}
+
+const standardLength = 4 * 1024 * 1024
+const messageLength = 1_000
+/** How long those that run may take to note that the server is closing. */
+const closeMs = 1_000
+
+export function createStreamingRuntime(parts: StreamingRuntimeParts): StreamingRuntime {
+  return new StreamWorks(parts)
+}
+
+class StreamWorks implements StreamingRuntime {
+  readonly #parts: StreamingRuntimeParts
+  readonly #checkpoints: Checkpoints
+  /** What runs here, by its id. */
+  readonly #operations = new Map<string, Operation>()
+  /** Calls whose end is seen here. */
+  readonly #attended = new WeakSet<Exchange>()
+  readonly #of = new WeakMap<Exchange, { readonly operation: Operation; readonly account: string }>()
+  #shelf: Promise<Shelf> | undefined = undefined
+
+  constructor(parts: StreamingRuntimeParts) {
+    this.#parts = parts
+    this.#checkpoints = createCheckpoints(parts.seal, parts.audience, parts.clock.now)
+  }
+
+  async run(exchange: Exchange, next: Next): Promise<unknown> {
+    const wanted = resumeIn(exchange.meta)
+    if (wanted !== undefined) return this.#resume(exchange, wanted.operation_id, wanted.checkpoint_token)
+    const before = exchange.carried?.[streamingExtension]
+    if (before !== undefined) nameOperation(exchange, before)
+    this.#attended.add(exchange)
+    let result: unknown
+    try {
+      result = await next()
+    } catch (error) {
+      await this.#ended(exchange, undefined, error)
+      throw error
+    }
+    await this.#ended(exchange, result as CallToolResult, undefined)
+    return result
+  }
+
+  async stream(exchange: Exchange, generator: AsyncGenerator): Promise<unknown> {
+    const gathered = new Gathered(this.#parts.reply)
+    let sink: Sink | undefined
+    try {
+      for (;;) {
+        const { done, value } = await generator.next()
+        if (done === true) {
+          await sink?.end()
+          return value === undefined ? gathered.value : value
+        }
+        const length = lengthOf(value)
+        if (length === undefined) continue
+        gathered.add(value, length)
+        sink ??= await this.#sink(exchange)
+        await sink.chunk(value, length)
+      }
+    } catch (error) {
+      // Whatever it holds is let go; nobody waits for a generator that does not end.
+      generator.return(undefined).catch(thrown => this.#parts.trace('generator-failed', thrown))
+      if (!exchange.cancelled && exchange.asking?.pending !== true) await sink?.end()
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    const running = [...this.#operations.values()]
+    for (const operation of running) operation.stop('The server is closing')
+    await within(this.#parts.clock, closeMs, Promise.all(running.map(({ over }) => over)))
+    ;(await this.#shelf)?.close()
+  }
+
+  async #sink(exchange: Exchange): Promise<Sink> {
+    const operation = await this.#begin(exchange)
+    if (operation === undefined)
+      return plainSink(this.#parts.tell, exchange, declared(exchange.peer, streamingExtension) !== undefined)
+    const skipped = operation.written
+    let at = 0
+    return {
+      chunk: async (data, length) => {
+        // What was told before its caller was asked something is not told again.
+        if (at++ >= skipped) await operation.tell({ data }, length)
+      },
+      end: () => operation.tell({ final: true }, 0),
+    }
+  }
+
+  /** Undefined where its caller could not come back, or would not know how. */
+  async #begin(exchange: Exchange): Promise<Operation | undefined> {
+    if (declared(exchange.peer, streamingExtension) === undefined || !this.#parts.tell.asked(exchange)) return undefined
+    if (!this.#attended.has(exchange) || exchange.aside === undefined || exchange.outlet !== undefined) return undefined
+    const [shelf, account] = await Promise.all([this.#openShelf(), accountOf(exchange)])
+    if (!shelf.begin(account)) return undefined
+    try {
+      const operation = await this.#claimed(exchange, shelf, account)
+      if (operation === undefined) shelf.end(account)
+      return operation
+    } catch (error) {
+      shelf.end(account)
+      throw error
+    }
+  }
+
+  async #claimed(exchange: Exchange, shelf: Shelf, account: string): Promise<Operation | undefined> {
+    const { clock, trace, shared, tell, graceMs, keepMs, length = standardLength, askMs } = this.#parts
+    const [journal, bound] = await Promise.all([this.#parts.journal(), boundOf(exchange)])
+    const id = operationId(exchange)
+    const feed = feedOf(journal, clock, id)
+    const wanted = { target: exchange.params['name'] as string, fingerprint: bound.fingerprint, ttlMs: keepMs, account }
+    const claim = await journal.claims
+      .claim(ownerOf(bound), keyOf(id), { ...wanted, also: [shelf.put(id, askMs)] })
+      .catch(withoutRoom)
+    if (claim === undefined) return undefined
+    if (claim.kind !== 'fresh') throw checkpointNotFound()
+    exchange.carried = { ...exchange.carried, [streamingExtension]: id }
+    const operation = new Operation(
+      {
+        id,
+        exchange,
+        feed,
+        ticket: claim.ticket,
+        clock,
+        tell,
+        graceMs,
+        length,
+        weigh: by => shelf.weigh(account, by),
+        token: next => this.#checkpoints.seal(bound, { id, next }),
+        elsewhere: (signal, eager, told) => {
+          if (shared) listenForDistant({ store: journal.store, clock, trace, id, signal, eager, told })
+        },
+      },
+      await feed.end(),
+    )
+    this.#operations.set(id, operation)
+    this.#of.set(exchange, { operation, account })
+    this.#parts.hearers.set(exchange, () => operation.hearer)
+    return operation
+  }
+
+  /** Its call has ended, one way or the other. */
+  async #ended(exchange: Exchange, result: CallToolResult | undefined, error: unknown): Promise<void> {
+    const found = this.#of.get(exchange)
+    if (found === undefined) return
+    const { operation, account } = found
+    const { id, length } = operation
+    const shelf = await this.#openShelf()
+    try {
+      // Its length leaves the share whether or not the store takes what is written here.
+      if (exchange.asking?.pending === true || isInputRequired(result)) {
+        shelf.weigh(account, -length)
+        await operation.pause(this.#parts.askMs)
+      } else if (exchange.cancelled) {
+        shelf.weigh(account, -length)
+        await operation.drop(await shelf.forgetting(id))
+      } else {
+        const ended = result === undefined ? failedWith(error) : endedWith(result)
+        await operation.settle(ended, [shelf.put(id, this.#parts.keepMs)]).finally(() => shelf.keep(account, id, length))
+      }
+    } catch (failure) {
+      // Whoever is here gets the answer all the same; only those who come back later do not.
+      this.#parts.trace('outcome-not-recorded', failure)
+    } finally {
+      this.#operations.delete(id)
+      shelf.end(account)
+    }
+  }
+
+  async #resume(exchange: Exchange, id: string, token: string): Promise<unknown> {
+    const bound = await boundOf(exchange)
+    const checkpoint = await this.#checkpoints.open(bound, token)
+    if (checkpoint.id !== id) throw checkpointNotFound()
+    nameOperation(exchange, id)
+    const here = this.#operations.get(id)
+    if (here !== undefined) return give(await here.follow(exchange, checkpoint.next))
+    const { clock, trace, graceMs, tell } = this.#parts
+    const journal = await this.#parts.journal()
+    const tokens = (next: number): Promise<string> => this.#checkpoints.seal(bound, { id, next })
+    const find = () => journal.claims.find(ownerOf(bound), keyOf(id))
+    return give(await followDistant({ journal, clock, trace, graceMs, tell, find, tokens, exchange, ...checkpoint }))
+  }
+
+  #openShelf(): Promise<Shelf> {
+    this.#shelf ??= this.#parts.journal().then(journal => new Shelf({ ...this.#parts, journal }))
+    return this.#shelf
+  }
+}
+
+/** Where nothing more is remembered for its caller the stream goes on; it only cannot be gone on with later. */
+function withoutRoom(error: unknown): undefined {
+  if (error instanceof Problem && (error.code === 'QUOTA_EXHAUSTED' || error.code === 'SERVER_UNAVAILABLE')) return undefined
+  throw error
+}
+
+/** For callers that cannot come back: chunks for those who know them, else plain progress in words. */
+function plainSink(tell: Telling, exchange: Exchange, knows: boolean): Sink {
+  const id = operationId(exchange)
+  let sequence = 0
+  const chunk = (more: Params): boolean =>
+    tell.along(exchange, {
+      _meta: { [streamingExtension]: { type: 'stream_chunk', operation_id: id, sequence: sequence++, ...more } },
+    })
+  return {
+    chunk: async (data, _length) => {
+      if (exchange.cancelled) exchange.signal.throwIfAborted()
+      if (knows) chunk({ data })
+      else tell.along(exchange, typeof data === 'string' ? { message: data.slice(0, messageLength) } : {}, true)
+      await roomUntil(exchange, exchange.signal)
+    },
+    end: async () => {
+      if (knows) chunk({ is_final: true })
+    },
+  }
+}
+
+/** Until it is over, or has taken too long. */
+async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const cancel = clock.setTimeout(late.resolve, ms)
+  await Promise.race([work, late.promise])
+  cancel()
+}
+
+async function boundOf({ caller, params }: Exchange): Promise<Bound> {
+  const args = (params['arguments'] ?? {}) as Params
+  const [owner, print] = await Promise.all([ownerKey(caller), fingerprint(params['name'] as string, args, undefined)])
+  return { owner, fingerprint: print }
+}
+
+/** Where nobody is known, the token alone says whose it is. */
+function ownerOf({ owner = '~bearer' }: Bound): string {
+  return owner
+}
+
+/** No key of a caller's own has a space in it. */
+function keyOf(id: string): string {
+  return `stream ${id}`
+}
+
+/** Characters of a chunk; undefined for what JSON has no text for, which is no chunk. */
+function lengthOf(value: unknown): number | undefined {
+  return typeof value === 'string' ? value.length : JSON.stringify(value)?.length
+}

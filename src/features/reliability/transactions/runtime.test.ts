@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest'
+import { createJournal } from '../../../core/journal/journal.ts'
+import { problem } from '../../../core/problem.ts'
+import { memoryStore } from '../../../stores/index.ts'
+import { fakeClock } from '../../../testing/index.ts'
+import { TransactionsRuntime } from './runtime.ts'
+
+it('E5-15: a rollback that was asked for happens, also where a sweep is just finding that it is not due', async () => {
+  const clock = fakeClock()
+  const journal = createJournal({ store: memoryStore({ now: clock.now }), clock })
+  const parts = {
+    clock,
+    trace: () => {},
+    offers: () => true,
+    granted: async () => undefined,
+    retentionMs: 1000,
+    problemOf: (thrown: unknown) => problem('SERVER_ERROR', String(thrown)),
+    grants: () => Promise.reject(new Error('Nothing was granted')),
+    revert: async () => ({ ops: [] }),
+    engine: () => {
+      throw new Error('Nothing was done, so nothing is taken back')
+    },
+  }
+  const runtime = new TransactionsRuntime(parts, journal)
+  await runtime.units.begin('ann', 't', { timeoutMs: 1000 })
+  const sweep = runtime.rollBack('ann', 't', 'Nothing happened in it', () => false)
+  const asked = runtime.rollBack('ann', 't', 'It was asked for')
+  expect((await sweep).unit.status).toBe('open')
+  expect((await asked).unit).toMatchObject({ status: 'rolled_back', reason: 'It was asked for' })
+  runtime.close()
+  journal.close()
+})

@@ -1,0 +1,353 @@
+/** Transactions at work, loaded with the first one: their methods, their rollback, and the sweep that ends what others left. */
+import type { Clock } from '../../../core/clock.ts'
+import type { Grants } from '../../../core/grant/grants.ts'
+import type { Journal } from '../../../core/journal/journal.ts'
+import {
+  abandon,
+  amend,
+  isIdle,
+  neglected,
+  type Owned,
+  type RollbackOptions,
+  rollback,
+  stuck,
+  type UndoneParts,
+} from '../../../core/journal/rollback.ts'
+import { isEnded, type Step, type Unit } from '../../../core/journal/unit.ts'
+import { type UnitReport, Units, unknownUnit } from '../../../core/journal/units.ts'
+import type { Undone } from '../../../core/journal/unwind.ts'
+import type { Trace } from '../../../core/log-trace.ts'
+import { Problem, problem } from '../../../core/problem.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { check } from '../../../stores/ops.ts'
+import type { Op } from '../../../stores/store.ts'
+import { type CompensateParts, compensate } from './compensate.ts'
+
+export interface TransactionsRuntimeParts extends CompensateParts {
+  readonly clock: Clock
+  readonly trace: Trace
+  /** Whether there is a tool of that name. */
+  readonly offers: (tool: string) => boolean
+  readonly perOwner?: number | undefined
+  readonly steps?: number | undefined
+  /** Further writes that go with a step's being taken back. */
+  readonly undone?: ((owner: string, step: Step, unit: Unit) => Promise<readonly Op[]>) | undefined
+  /** Further writes that go with the end of a rollback. */
+  readonly rolledBack?: ((owner: string, unit: Unit) => Promise<readonly Op[]>) | undefined
+  readonly onRolledBack?: ((report: UnitReport) => void) | undefined
+  readonly grants: () => Promise<Grants>
+  /** How what a step wrote beside its effect is taken back. */
+  readonly revert: (wrote: unknown) => Promise<UndoneParts>
+}
+
+/** How long a rollback waits for a step that is still running. */
+const settleMs = 10_000
+/** And for one that has become a task: undone before its end, it would have its effect after that. */
+const taskMs = 300_000
+/** How long a caller waits for a rollback that another process is at. */
+const joinMs = 30_000
+const lookMs = 250
+const sweepMs = 500
+/** Sweeps take at most so large a part of the time. */
+const restFactor = 20
+/** Rollbacks of a sweep that run at once. */
+const together = 16
+
+export class TransactionsRuntime {
+  readonly units: Units
+  readonly #journal: Journal
+  readonly #parts: TransactionsRuntimeParts
+  readonly #rollback: RollbackOptions
+  readonly #running = new Running()
+  readonly #rolling = new Map<string, Promise<UnitReport>>()
+  #timer: (() => void) | undefined = undefined
+  #closed = false
+
+  constructor(parts: TransactionsRuntimeParts, journal: Journal) {
+    const { clock, retentionMs, perOwner, steps } = parts
+    const { store, runners, audit, capacity } = journal
+    this.#parts = parts
+    this.#journal = journal
+    this.units = new Units({
+      store,
+      clock,
+      runners,
+      audit,
+      capacity,
+      retentionMs,
+      ...(perOwner === undefined ? {} : { perOwner }),
+      ...(steps === undefined ? {} : { steps }),
+      holds: (owner, unit) => this.#holds(owner, unit),
+    })
+    this.#rollback = {
+      units: this.units,
+      compensate: (owner, unit, step) => this.compensate(owner, unit.id, step),
+      undone: (owner, step, unit) => this.#undone(owner, step, unit),
+      settled: (owner, unit, step) => this.#settled(owner, unit, step),
+      ...(parts.rolledBack === undefined ? {} : { ended: parts.rolledBack }),
+    }
+  }
+
+  get trace(): Trace {
+    return this.#parts.trace
+  }
+
+  offers(tool: string): boolean {
+    return this.#parts.offers(tool)
+  }
+
+  problemOf(thrown: unknown): Problem {
+    return thrown instanceof Problem ? thrown : this.#parts.problemOf(thrown)
+  }
+
+  /** A step runs here now. Gives what to call when it has ended. */
+  begun(owner: string, transaction: string, order: number, exchange: Exchange): (workAfterAnswer?: PromiseLike<unknown>) => void {
+    return this.#running.add(`${owner}/${transaction}/${order}`, exchange)
+  }
+
+  async compensate(owner: string, transaction: string, step: Step): Promise<Undone> {
+    // A handler that was answered for, and has not stopped yet, would undo its own undoing.
+    const lingering = this.#running.stop(`${owner}/${transaction}/${step.order}`)
+    if (lingering === undefined || (await this.#ends(lingering))) return compensate(this.#parts, owner, transaction, step)
+    if (lingering.unseen)
+      lingering.over
+        .then(() => this.compensateLate(owner, transaction, step))
+        .catch(error => this.trace('late-step-stays', { transaction, step: step.id, error }))
+    if (!isTask(lingering)) return compensate(this.#parts, owner, transaction, step)
+    const message = 'It was told to stop and has not ended: it is taken back when it has'
+    return { status: 'failed', code: 'OPERATION_TIMEOUT', message }
+  }
+
+  /** A step that could not be waited for has had its effect after all: it is taken back when the rollback is over. */
+  async compensateLate(owner: string, transaction: string, step: Step): Promise<void> {
+    await this.rollBack(owner, transaction, 'A step of it came late').catch(() => undefined)
+    // Under a key of its own: what was tried before its effect is not what has to be done now.
+    const outcome = await compensate(this.#parts, owner, transaction, { ...step, id: `${step.id}/late` })
+    if (outcome.status === 'failed')
+      this.trace('late-step-stays', { transaction, step: step.id, correlationId: step.correlation, ...outcome })
+    const also = outcome.status === 'undone' ? await this.#undoneLate(owner, transaction, step) : []
+    await amend(this.units, owner, transaction, step.order, outcome, also)
+  }
+
+  /** What goes with its being taken back, unless that was written before. */
+  async #undoneLate(owner: string, transaction: string, step: Step): Promise<readonly Op[]> {
+    const found = await this.units.get(owner, transaction)
+    const now = found?.steps[step.order - 1]
+    if (found === undefined || now === undefined || now.status === 'compensated') return []
+    return (await this.#undone(owner, now, found.unit)).ops
+  }
+
+  /** The final report for whoever asks for it, who cannot be left waiting for long: it goes on without him. */
+  async rolledBack(owner: string, id: string, reason: string): Promise<UnitReport> {
+    const rolling = this.rollBack(owner, id, reason)
+    const { promise: late, resolve } = Promise.withResolvers<undefined>()
+    const cancel = this.#parts.clock.setTimeout(() => resolve(undefined), joinMs, true)
+    const report = await Promise.race([rolling, late]).finally(cancel)
+    if (report !== undefined) return report
+    rolling.catch(error => this.trace('rollback-failed', { id, error }))
+    throw problem('SERVER_UNAVAILABLE', 'A step of the transaction has not ended yet: it is rolled back as soon as it has', {
+      retryAfter: 1000,
+      suggestion: 'Ask again for the report',
+    })
+  }
+
+  /** The final report; waits for whoever is at it, and takes over where that one has gone. */
+  rollBack(owner: string, id: string, reason: string, due?: (unit: Unit) => boolean): Promise<UnitReport> {
+    const place = `${owner}/${id}`
+    const running = this.#rolling.get(place)
+    if (running !== undefined) return due === undefined ? this.#afterwards(running, owner, id, reason) : running
+    const rolling = this.#persist(owner, id, reason, due).finally(() => this.#rolling.delete(place))
+    this.#rolling.set(place, rolling)
+    return rolling
+  }
+
+  /** Whoever wants it whether it is due or not does not get the answer of one that was not. */
+  async #afterwards(running: Promise<UnitReport>, owner: string, id: string, reason: string): Promise<UnitReport> {
+    const report = await running
+    return report.unit.status === 'open' ? this.rollBack(owner, id, reason) : report
+  }
+
+  async #persist(owner: string, id: string, reason: string, due?: (unit: Unit) => boolean): Promise<UnitReport> {
+    const before = await this.units.get(owner, id)
+    if (before === undefined) throw unknownUnit()
+    if (isEnded(before.unit) && before.unit.status !== 'committed') return before
+    const until = this.#parts.clock.now() + joinMs
+    for (;;) {
+      const report = await rollback(this.#rollback, owner, id, reason, due)
+      if (report !== undefined) return this.#announced(report)
+      const now = await this.units.get(owner, id)
+      if (now?.unit.status === 'open') return now
+      if (this.#parts.clock.now() >= until)
+        throw problem('SERVER_UNAVAILABLE', 'Another process is still rolling the transaction back', { retryAfter: 1000 })
+      await this.#pause(lookMs)
+    }
+  }
+
+  #announced(report: UnitReport): UnitReport {
+    const { id, status, reason } = report.unit
+    this.#parts.trace('transaction_rolled_back', { id, status, reason })
+    try {
+      this.#parts.onRolledBack?.(report)
+    } catch (error) {
+      this.#parts.trace('on-rolled-back-failed', error)
+    }
+    return report
+  }
+
+  stuck(): Promise<readonly Owned[]> {
+    return stuck(this.units)
+  }
+
+  /** From now on what nobody touches, and what others left half done, is rolled back here too. */
+  sweep(): void {
+    this.#plan(sweepMs)
+  }
+
+  #sweepNow(): void {
+    this.#timer?.()
+    this.#timer = undefined
+    this.#plan(0)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#timer?.()
+  }
+
+  #plan(ms: number): void {
+    if (this.#closed || this.#timer !== undefined) return
+    this.#timer = this.#parts.clock.setTimeout(() => void this.#tick(), ms, true)
+  }
+
+  async #tick(): Promise<void> {
+    const { clock, trace } = this.#parts
+    const began = clock.now()
+    try {
+      for (const { owner, unit, over } of await neglected(this.units, (owner, unit) => this.#lapsed(owner, unit))) {
+        if (this.#rolling.size >= together || this.#closed) break
+        const reason = unit.reason ?? over ?? `Nothing happened in it for ${unit.timeoutMs / 1000} s`
+        // What is over stays over; what was idle may have been touched since.
+        const due = over === undefined ? (now: Unit) => isIdle(now, clock.now()) : undefined
+        const rolling = this.rollBack(owner, unit.id, reason, due)
+        rolling.catch(error => this.#closed || trace('rollback-failed', { id: unit.id, error }))
+      }
+    } catch (error) {
+      if (!this.#closed) trace('sweep-failed', error)
+    }
+    this.#timer = undefined
+    this.#plan(Math.max(sweepMs, restFactor * (clock.now() - began)))
+  }
+
+  /** The key of what was taken back stands for something undone, and what it wrote beside its effect goes with it. */
+  async #undone(owner: string, step: Step, unit: Unit): Promise<UndoneParts> {
+    const mark = step.key === '' ? undefined : await this.#journal.claims.undo(owner, step.key)
+    const beside = step.wrote === undefined ? undefined : await this.#parts.revert(step.wrote)
+    // What is not taken back whole is not given back either.
+    const also = beside?.stays === undefined ? await this.#parts.undone?.(owner, step, unit) : undefined
+    const ops = [...(mark === undefined ? [] : [mark]), ...(beside?.ops ?? []), ...(also ?? [])]
+    return beside?.stays === undefined ? { ops } : { ops, stays: beside.stays }
+  }
+
+  /** Why a transaction is over because a grant is that let in a part of it. */
+  async #lapsed(owner: string, { grants = [] }: Unit): Promise<string | undefined> {
+    if (grants.length === 0) return undefined
+    const [book, { lapseText }] = await Promise.all([this.#parts.grants(), import('../../../core/grant/ends.ts')])
+    for (const { id, expires } of grants) {
+      const life = await book.lifeOf(owner, id, expires)
+      if ('over' in life) return lapseText(life.over)
+    }
+    return undefined
+  }
+
+  async #holds(owner: string, { id, grants = [] }: Unit): Promise<readonly Op[]> {
+    if (grants.length === 0) return []
+    const book = await this.#parts.grants()
+    const lives = await Promise.all(grants.map(grant => book.lifeOf(owner, grant.id)))
+    if (lives.every(life => 'until' in life)) return lives.map(({ record }) => check(record.key, record.version))
+    this.#sweepNow()
+    throw problem('TRANSACTION_CONFLICT', 'A grant that let in a part of the transaction is over: it is rolled back', {
+      suggestion: 'Ask for the right again, and begin a new one',
+      details: { transaction_id: id },
+    })
+  }
+
+  /** Waits for the end of a step that runs, here or elsewhere, then gives it up. */
+  async #settled(owner: string, unit: Unit, step: Step): Promise<void> {
+    const { clock } = this.#parts
+    const here = this.#running.stop(`${owner}/${unit.id}/${step.order}`)
+    if (here !== undefined) await this.#ends(here)
+    else if (step.runner !== this.#journal.runners.id)
+      await this.#gone(owner, unit, step, clock.now() + (saysTask(step) ? taskMs : settleMs))
+    await abandon(this.units, owner, unit, step)
+  }
+
+  async #gone(owner: string, unit: Unit, step: Step, until: number): Promise<void> {
+    const { clock } = this.#parts
+    while (clock.now() < until && (await this.#journal.runners.isAlive(step.runner))) {
+      const now = (await this.units.stepsOf(owner, unit.id))[step.order - 1]
+      if (now?.status !== 'running') return
+      await this.#pause(lookMs)
+    }
+  }
+
+  /** Whether it ends in time. One that did not is not waited for again. */
+  async #ends(step: RunningStep): Promise<boolean> {
+    if (step.waited && isTask(step)) return false
+    const { promise: late, resolve } = Promise.withResolvers<false>()
+    const cancel = this.#parts.clock.setTimeout(() => resolve(false), isTask(step) ? taskMs : settleMs, true)
+    const ended = await Promise.race([step.over.then(() => true), late]).finally(cancel)
+    step.waited = !ended
+    return ended
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise(resolve => void this.#parts.clock.setTimeout(resolve, ms, true))
+  }
+}
+
+function isTask({ exchange }: RunningStep): boolean {
+  return exchange.outlet !== undefined
+}
+
+/** What other processes know of it. */
+function saysTask({ wrote }: Step): boolean {
+  return wrote !== undefined && 'task' in wrote
+}
+
+/** The steps that run in this process, so that a rollback can tell them to stop, and wait until they have. */
+interface RunningStep {
+  readonly exchange: Exchange
+  /** Resolves when its handler has ended and its record is written. */
+  readonly over: Promise<void>
+  /** Its record says already that nobody knows how it ends: nobody else notices when it does. */
+  unseen: boolean
+  /** It was waited for as long as one can. */
+  waited: boolean
+}
+
+class Running {
+  readonly #steps = new Map<string, RunningStep>()
+
+  /** Gives what to call when the step has been settled; `workAfterAnswer`: what its handler still does after that, which counts as running. */
+  add(place: string, exchange: Exchange): (workAfterAnswer?: PromiseLike<unknown>) => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const step: RunningStep = { exchange, over: promise, unseen: false, waited: false }
+    this.#steps.set(place, step)
+    const over = (): void => {
+      if (this.#steps.get(place) === step) this.#steps.delete(place)
+      resolve()
+    }
+    return workAfterAnswer => {
+      step.unseen = workAfterAnswer !== undefined
+      if (workAfterAnswer === undefined) over()
+      else workAfterAnswer.then(over, over)
+    }
+  }
+
+  /** Undefined where it does not run here. */
+  stop(place: string): RunningStep | undefined {
+    const step = this.#steps.get(place)
+    step?.exchange.stop('The transaction is rolled back')
+    return step
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * What waits, in lanes: one at a time within a lane, in the order of acceptance; across lanes servers take turns, so that one with
+ * much to do takes no more than its share from the others.
+ */
+import type { Cancel, Clock } from '../../core/clock.ts'
+import { type EventQueue, type Item, insertBySeq, RoundRobin } from './round-robin.ts'
+
+export type { Item } from './round-robin.ts'
+
+export interface EventQueuesOptions {
+  readonly clock: Clock
+  /** Runs at once. */
+  readonly concurrency: number
+  /** Of one server. */
+  readonly perServer: number
+  /** Runs what stands at the head of a lane. What is not `gone` after that stays there. */
+  readonly run: (server: string, items: readonly Item[]) => Promise<void>
+}
+
+/** Runs that become one, at most. */
+const groupLimit = 100
+/** Timers take no longer times. */
+const longestMs = 2_000_000_000
+
+export class EventQueues {
+  readonly #options: EventQueuesOptions
+  readonly #turns: RoundRobin
+  readonly #timers = new Set<Cancel>()
+  #running = 0
+  #open = false
+  readonly #idle = new Set<() => void>()
+
+  constructor(options: EventQueuesOptions) {
+    this.#options = options
+    this.#turns = new RoundRobin(options.perServer)
+  }
+
+  open(): void {
+    this.#open = true
+    this.#pump()
+  }
+
+  /** Nothing begins any more. */
+  close(): void {
+    this.#open = false
+    for (const cancel of this.#timers) cancel()
+    this.#timers.clear()
+  }
+
+  /** Until nothing runs any more, or the time is over. */
+  async ended(ms: number): Promise<void> {
+    if (this.#running === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.setTimeout(resolve, ms, true)
+    this.#idle.add(resolve)
+    await promise
+    cancel()
+  }
+
+  has(server: string, seq: string): boolean {
+    return this.#turns.has(server, seq)
+  }
+
+  /** Takes a place in the order, for what is not yet written. */
+  reserve(server: string, lane: string, seq: string): Item {
+    const item: Item = { seq, state: 'coming', notBefore: 0, version: 0, todo: undefined, light: false, attempts: [] }
+    insertBySeq(this.#turns.lane(server, lane).items, item)
+    this.#turns.note(server, seq)
+    return item
+  }
+
+  /** It will not come. */
+  release(server: string, lane: string, item: Item): void {
+    this.#remove(server, lane, [item])
+  }
+
+  /** It is there. */
+  ready(server: string, lane: string, item: Item): void {
+    item.state = 'ready'
+    this.#look(server, this.#turns.lane(server, lane))
+  }
+
+  /** All that waits of a server is in its lanes: they may run. */
+  activate(server: string): void {
+    this.#turns.activate(server)
+    this.#pump()
+  }
+
+  /** What waits only because it was withheld may run. */
+  wake(): void {
+    for (const { server, lane } of [...this.#turns.all()]) {
+      for (const item of lane.items.filter(({ held }) => held === true)) {
+        item.held = false
+        item.notBefore = 0
+      }
+      this.#look(server, lane)
+    }
+  }
+
+  /** Forgets what another process runs now; gives what that was. */
+  drop(server: string): readonly Item[] {
+    return this.#turns.drop(server)
+  }
+
+  #remove(server: string, name: string, gone: readonly Item[]): void {
+    const lane = this.#turns.find(server, name)
+    if (lane === undefined) return
+    // Nearly always the head alone, of a lane that may be long.
+    if (gone.length === 1 && lane.items[0] === gone[0]) lane.items.shift()
+    else if (gone.length > 0) lane.items = lane.items.filter(item => !gone.includes(item))
+    for (const { seq } of gone) this.#turns.forget(server, seq)
+    this.#look(server, lane)
+  }
+
+  /** Whether its head can run, now or later. */
+  #look(server: string, lane: EventQueue): void {
+    const [head] = lane.items
+    if (head === undefined) return this.#turns.end(server, lane)
+    if (lane.busy || head.state !== 'ready') return
+    const wait = head.notBefore - this.#options.clock.now()
+    if (wait > 0) return this.#later(server, lane, wait)
+    this.#turns.queue(server, lane)
+    this.#pump()
+  }
+
+  #later(server: string, lane: EventQueue, wait: number): void {
+    if (!this.#open) return
+    lane.timer?.()
+    const cancel = this.#options.clock.setTimeout(
+      () => {
+        this.#timers.delete(cancel)
+        lane.timer = undefined
+        this.#look(server, lane)
+      },
+      Math.min(wait, longestMs),
+    )
+    this.#timers.add(cancel)
+    lane.timer = () => {
+      this.#timers.delete(cancel)
+      cancel()
+    }
+  }
+
+  #pump(): void {
+    while (this.#open && this.#running < this.#options.concurrency) {
+      const next = this.#turns.next()
+      if (next === undefined) return
+      void this.#go(next.server, next.lane)
+    }
+  }
+
+  async #go(server: string, lane: EventQueue): Promise<void> {
+    const items = batchOf(lane)
+    if (items.length === 0) return
+    // One that came before it may have taken its place meanwhile, and may have to wait.
+    if ((items[0] as Item).notBefore > this.#options.clock.now()) return this.#look(server, lane)
+    lane.busy = true
+    this.#running++
+    this.#turns.began(server)
+    try {
+      await this.#options.run(server, items)
+    } finally {
+      lane.busy = false
+      this.#running--
+      this.#turns.ended(server)
+      this.#remove(
+        server,
+        lane.name,
+        items.filter(({ state }) => state === 'gone'),
+      )
+      this.#pump()
+      if (this.#running === 0) for (const resolve of this.#idle) resolve()
+    }
+  }
+}
+
+/** The head, and those that become one run with it. */
+function batchOf({ items }: EventQueue): readonly Item[] {
+  const [head] = items
+  if (head?.state !== 'ready') return []
+  if (head.todo?.group === undefined) return [head]
+  const { inferenceId } = head.todo
+  return items.filter(({ state, todo }) => state === 'ready' && todo?.inferenceId === inferenceId).slice(0, groupLimit)
+}

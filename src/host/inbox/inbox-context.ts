@@ -1,0 +1,197 @@
+/** What the parts of an inbox share: the store, the lanes, who owns what, and the settings with their defaults. */
+import { randomUUID } from 'node:crypto'
+import { type Clock, realClock } from '../../core/clock.ts'
+import { toMilliseconds } from '../../core/duration.ts'
+import { Runners } from '../../core/journal/runners.ts'
+import { type Why, why } from '../../core/why.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { messageOf, type Store } from '../../stores/store.ts'
+import { Chains } from './chains.ts'
+import { EventQueues } from './event-queues.ts'
+import type { InboxNote, InboxOptions } from './options.ts'
+import { Owners } from './owners.ts'
+import { type Attempt, numberOf, readAttempts, readTodo, seqOf, seqText, type Todo, todoKey, tryKey } from './records.ts'
+import type { Item } from './round-robin.ts'
+
+export interface Settings {
+  readonly waiting: number
+  readonly bytes: number
+  readonly attempts: number
+  readonly interruptions: number
+  readonly firstMs: number
+  readonly longestMs: number
+  readonly runMs: number
+  readonly keepMs: number
+}
+
+/** Events that are held in memory while they wait; those beyond are read again when it is their turn. */
+const held = 5_000
+
+export class InboxContext {
+  readonly store: Store
+  readonly clock: Clock
+  readonly options: InboxOptions
+  readonly settings: Settings
+  readonly runners: Runners
+  readonly owners: Owners
+  readonly lanes: EventQueues
+  readonly chains: Chains
+  readonly id: () => string
+  readonly random: () => number
+  opened = false
+  readonly #owning = new Map<string, Promise<boolean>>()
+  /** Servers that are not in the config, and of which this was told. */
+  readonly #absent = new Set<string>()
+  #held = 0
+  #last = 0
+
+  constructor(options: InboxOptions, run: (server: string, items: readonly Item[]) => Promise<void>) {
+    const { store, clock = realClock, id = randomUUID, random = Math.random, concurrency = 4 } = options
+    this.options = options
+    this.settings = settingsOf(options)
+    this.store = store
+    this.clock = clock
+    this.id = id
+    this.random = random
+    this.runners = new Runners({ store, clock, id: id(), leaseMs: toMilliseconds(options.lease ?? '6s', 'lease') })
+    this.chains = new Chains(options.chain ?? {}, clock)
+    this.owners = new Owners(store, this.runners)
+    const perServer = options.perServer ?? Math.max(1, Math.ceil(concurrency / 2))
+    this.lanes = new EventQueues({ clock, concurrency, perServer, run })
+  }
+
+  /** Grows with time, and always: also where the clock is set back. */
+  nextSeq(): string {
+    this.#last = Math.max(this.#last + 1, this.clock.now() * 1024)
+    return seqText(this.#last, this.runners.id)
+  }
+
+  /** Puts what is written into its lane, if this process runs it. `seat` is its place where one was kept. */
+  place(server: string, seq: string, version: number, todo: Todo, attempts: readonly Attempt[] = [], seat?: Item): void {
+    const item = seat ?? this.lanes.reserve(server, todo.lane, seq)
+    item.version = version
+    item.attempts = attempts
+    item.notBefore = todo.notBefore ?? 0
+    item.todo = todo
+    this.#held++
+    if (this.#held > held) this.#lighten(item, todo)
+    this.lanes.ready(server, todo.lane, item)
+  }
+
+  /** Its event is on the store. */
+  #lighten(item: Item, todo: Todo): void {
+    this.#held--
+    item.todo = { ...todo, event: { ...todo.event, content: [] } }
+    item.light = true
+  }
+
+  /** What there is to do of an item; undefined where it is done already, or was taken away. */
+  async body(server: string, item: Item): Promise<Todo | undefined> {
+    if (!item.light) return item.todo
+    const entry = await this.store.get(todoKey(server, item.seq))
+    if (entry === undefined || entry.version !== item.version) return undefined
+    return readTodo(entry.value)
+  }
+
+  gone(item: Item): void {
+    if (item.state === 'ready' && !item.light) this.#held--
+    item.state = 'gone'
+  }
+
+  /** Makes a server ours, if nobody else has it, and reads what waits. */
+  own(server: string): Promise<boolean> {
+    let owning = this.#owning.get(server)
+    if (owning === undefined) {
+      owning = this.#own(server).finally(() => this.#owning.delete(server))
+      this.#owning.set(server, owning)
+    }
+    return owning
+  }
+
+  async #own(server: string): Promise<boolean> {
+    // Another process may have it in its config: it is left to that one.
+    if (!this.opened || !this.isConfigured(server)) return false
+    if (this.owners.owns(server)) return true
+    if (!(await this.owners.take(server))) return false
+    // Nothing runs before all is read: what came first has the first turn.
+    await this.load(server)
+    if (this.owners.owns(server)) this.lanes.activate(server)
+    return true
+  }
+
+  /** Reads what waits of a server that is ours. What is here already stays as it is. */
+  async load(server: string): Promise<void> {
+    const tries = new Map<string, readonly Attempt[]>()
+    for await (const { key, value } of this.#pages(tryKey(server, ''))) tries.set(seqOf(key), readAttempts(value))
+    for await (const { key, value, version } of this.#pages(todoKey(server, ''))) {
+      const seq = seqOf(key)
+      this.#last = Math.max(this.#last, numberOf(seq))
+      if (!this.owners.owns(server)) return
+      if (!this.lanes.has(server, seq)) this.place(server, seq, version, readTodo(value), (tries.get(seq) ?? []).map(interrupted))
+    }
+  }
+
+  async *#pages(start: string) {
+    for (let after: string | undefined; ; ) {
+      const page = await this.store.scan(start, after === undefined ? {} : { after })
+      yield* page
+      after = page.at(-1)?.key
+      if (after === undefined) return
+    }
+  }
+
+  /** Another process has it now. */
+  lost(server: string): void {
+    this.owners.lost(server)
+    this.forget(server)
+  }
+
+  /** What waits is on the store; here it is not needed any more. */
+  forget(server: string): void {
+    for (const item of this.lanes.drop(server)) this.gone(item)
+  }
+
+  /** Whether its events may run now. Where it is not in the config they are neither run nor lost: they wait until it is. */
+  isConfigured(server: string): boolean {
+    const configured = this.options.isConfigured?.(server) ?? true
+    if (configured) this.#absent.delete(server)
+    else if (!this.#absent.has(server)) {
+      this.#absent.add(server)
+      this.told(server, absent(server), { outcome: 'held' })
+    }
+    return configured
+  }
+
+  told(server: string, what: Why, note: InboxNote): void {
+    this.options.onDiagnostic?.(server, what, note)
+  }
+
+  failed(server: string, what: string, error: unknown): void {
+    const fix = 'Look at the store; what was accepted is kept and tried again'
+    this.told(server, why('INBOX_STORE', 'inbox', `${what}: ${clip(messageOf(error))}`, fix), { outcome: 'dropped' })
+  }
+}
+
+function absent(server: string): Why {
+  const message = `Events of ${clip(server)} wait: it is not in the config, or switched off`
+  return why('SERVER_ABSENT', 'inbox.server', message, 'Put it into the config again; then they run')
+}
+
+/** Whoever was at it has ended in the midst of it: else it would not be read anew. */
+function interrupted(attempt: Attempt): Attempt {
+  return attempt.outcome === 'running' ? { ...attempt, outcome: 'interrupted' } : attempt
+}
+
+function settingsOf(options: InboxOptions): Settings {
+  const { backoff = { first: '1s', longest: '5m' } } = options
+  return {
+    waiting: options.waiting ?? 10_000,
+    bytes: options.bytes ?? 1024 * 1024,
+    attempts: options.attempts ?? 5,
+    interruptions: options.interruptions ?? 20,
+    firstMs: toMilliseconds(backoff.first, 'backoff.first'),
+    longestMs: toMilliseconds(backoff.longest, 'backoff.longest'),
+    runMs: toMilliseconds(options.runTime ?? '10m', 'runTime'),
+    keepMs: toMilliseconds(options.keep ?? '7d', 'keep'),
+  }
+}

@@ -1,0 +1,249 @@
+/** MCP Live of a server: the features and how they hang together. Loaded with the first feature set. */
+import { type Problem, problem } from '../core/problem.ts'
+import type { Exchange } from '../engine/exchange.ts'
+import { requestIds } from '../engine/method.ts'
+import type { ChannelHandlers, ChannelMessage, ChannelOptions, ChannelSent } from '../features/live/channels/handlers.ts'
+import { channelsServer } from '../features/live/channels/server.ts'
+import { checkpointIds } from '../features/live/checkpoints/ids.ts'
+import { checkpointsServer, type RollbackHandler } from '../features/live/checkpoints/server.ts'
+import type { Position } from '../features/live/context-hooks/messages.ts'
+import { type AfterHook, type BeforeHook, hooksServer } from '../features/live/context-hooks/server.ts'
+import { liveExtension, notEnabled } from '../features/live/feature-sets/messages.ts'
+import { Selection, selectedWith, selectionIn } from '../features/live/feature-sets/selection.ts'
+import { featureSetsServer, select } from '../features/live/feature-sets/server.ts'
+import { dialectOf, liveIn } from '../features/live/hosts/dialect.ts'
+import type { LiveCaller, LiveHost } from '../features/live/hosts/messages.ts'
+import { createHosts } from '../features/live/hosts/server.ts'
+import { type Inference, type InferInput, inferenceServer } from '../features/live/inference/server.ts'
+import { listenServer } from '../features/live/listen/server.ts'
+import type { ModelInfo } from '../features/live/model-info/messages.ts'
+import { askModel } from '../features/live/model-info/server.ts'
+import type { Pushed, PushInput } from '../features/live/push-events/server.ts'
+import type { Scope } from '../features/live/scopes/messages.ts'
+import { scopesServer } from '../features/live/scopes/server.ts'
+import { takesElicitation } from '../features/mcp/elicitation/messages.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import type { Capabilities } from '../revisions/index.ts'
+import type { Context } from './context.ts'
+import type { FeatureSetOptions } from './feature-set.ts'
+import type { LiveParts, LiveTools } from './live.ts'
+import { liveCalls } from './live-calls.ts'
+import type { LiveContext } from './live-context.ts'
+import { hookWatch } from './live-hooks.ts'
+import { liveOutbox } from './live-outbox.ts'
+import { createSets } from './live-sets.ts'
+
+export interface LiveRuntime {
+  add(name: string, options: FeatureSetOptions): void
+  before(name: string, hook: BeforeHook, positions: readonly Position[] | undefined): void
+  after(name: string, hook: AfterHook, blocking: boolean): void
+  onRollback(name: string, handler: RollbackHandler): void
+  tool(name: string, tool: string): void
+  channel(name: string, id: string, options: ChannelOptions): void
+  removeChannel(id: string): void
+  incoming(name: string, id: string, message: ChannelMessage): Promise<ChannelSent>
+  onChannels(name: string, handlers: ChannelHandlers): void
+  remove(name: string): void
+  push(name: string, event: PushInput): Promise<Pushed>
+  infer(name: string, request: InferInput, exchange?: Exchange): Inference
+  scope(name: string, scope: Scope): Promise<Record<string, unknown> | undefined>
+  modelInfo(name: string, exchange?: Exchange): Promise<ModelInfo>
+  context(set: string, context: Context): LiveContext
+  close(): Promise<void>
+}
+
+/** How long a host whose stream broke is waited for, and how long one may think. */
+const lingerMs = 60_000
+const inferMs = 600_000
+
+export function createLiveRuntime(parts: LiveParts, tools: LiveTools): LiveRuntime {
+  const { clock, trace, engine, askMs } = parts
+  const form = parts.options?.featureSets
+  const watch = hookWatch(clock)
+  const selected = (declared: Capabilities): Selection => selectedWith(declared, featureSets.names())
+  const hosts = createHosts({ engine, form, selected, listening: () => listen.hosts() })
+  const listen = listenServer({
+    clock,
+    lingerMs,
+    limits: () => engine().limits,
+    heard: () => awake(),
+    seat: ({ peer }, said) => {
+      const selection = new Selection()
+      return {
+        dialect: dialectOf({ ...liveIn(peer), ...said }, peer.info, form),
+        selected: selection,
+        select: policy => {
+          select(selection, policy, featureSets.catalog.snapshot.entries, 'whole')
+          awake()
+        },
+      }
+    },
+  })
+  const caller = (exchange: Exchange): LiveCaller | undefined => {
+    const { peer, conversation, meta } = exchange
+    if (peer.revision.era === 'session') {
+      const seat = hosts.seat(conversation)
+      return seat && { dialect: seat.host.dialect, selected: seat.selection, host: seat.host }
+    }
+    const said = liveIn(peer)
+    if (said === undefined) return undefined
+    const live = meta?.[liveExtension]
+    const policy = selectionIn(isRecord(live) ? live['policy'] : undefined)
+    const seat = listen.find(exchange)
+    if (seat !== undefined) {
+      if (policy !== undefined) seat.select(policy)
+      return { dialect: seat.host.dialect, selected: seat.host.selected, host: seat.host }
+    }
+    const selected = new Selection()
+    if (policy !== undefined) select(selected, policy, featureSets.catalog.snapshot.entries, 'whole')
+    return { dialect: dialectOf(said, peer.info, form), selected, host: undefined }
+  }
+  const featureSets = featureSetsServer({
+    clock,
+    hosts: hosts.all,
+    dialectOf: hosts.dialectOf,
+    kept: exchange => {
+      const found = caller(exchange)
+      return found?.selected instanceof Selection ? { dialect: found.dialect, selection: found.selected } : undefined
+    },
+    selected: exchange => {
+      hosts.keep(exchange)
+      awake()
+    },
+    gone: names => {
+      for (const { selected } of hosts.all()) if (selected instanceof Selection) for (const name of names) selected.forget(name)
+    },
+  })
+  const sets = createSets(featureSets.catalog)
+  const outbox = liveOutbox(parts, {
+    hosts: hosts.all,
+    offered: name => sets.get(name) !== undefined,
+    isKnown: (host, channel) => channels.isKnown(host, channel),
+  })
+  const channels = channelsServer({
+    clock,
+    trace,
+    hosts: hosts.all,
+    caller,
+    handlers: name => sets.get(name)?.handlers ?? {},
+    opening: sets.opening,
+    known: outbox.kick,
+  })
+  /** Hosts have come, or have selected anew: there may be something to tell them. */
+  function awake(): void {
+    outbox.kick()
+    channels.sync()
+  }
+  const scopes = scopesServer({
+    askMs,
+    ask: (exchange, message, key) =>
+      takesElicitation(exchange.peer, 'form') ? tools.confirm(exchange, message, key) : undefined,
+  })
+  const ids = checkpointIds(parts.store)
+  const checkpoints = checkpointsServer({ set: sets.get, caller, ids, trace })
+  const inference = inferenceServer({
+    clock,
+    timeoutMs: inferMs,
+    chunked: ({ conversation }, id, index, delta) => hosts.seat(conversation)?.host.chunk(id, index, delta),
+  })
+  const hooks = hooksServer({
+    sets: sets.hooked,
+    caller,
+    during: async (exchange, run) => watch.during(caller(exchange)?.host ?? exchange.conversation, run),
+    trace,
+  })
+  /** Whoever calls, or else the host that came last of those that have the set enabled. */
+  const hostOf = (name: string, exchange?: Exchange): LiveHost => {
+    const host = exchange === undefined ? undefined : caller(exchange)?.host
+    if (host?.selected.enabled(name) === true) return host
+    const all = [...hosts.all()].filter(({ reachable }) => reachable)
+    const found = exchange === undefined ? all.findLast(({ selected }) => selected.enabled(name)) : undefined
+    if (found !== undefined) return found
+    throw all.length === 0 ? nobody() : notEnabled(name)
+  }
+  const runtime: LiveRuntime = {
+    add: (name, options) => {
+      sets.add(name, options)
+      if (options.uses?.includes('pushEvents') === true) outbox.open()
+    },
+    before: sets.before,
+    after: sets.after,
+    onRollback: sets.onRollback,
+    tool: (name, tool) => {
+      sets.tool(name)
+      calls.belongs(tool, name)
+    },
+    channel: (name, id, options) => {
+      channels.add(name, id, options)
+      sets.channels(name)
+      outbox.open()
+    },
+    removeChannel: channels.remove,
+    incoming: async (name, id, message) => {
+      sets.needs(name, 'channels.incoming')
+      if (!channels.has(name, id)) throw new Error(`The channel "${clip(id)}" was removed: make it again`)
+      return outbox.incoming(name, id, message)
+    },
+    onChannels: sets.onChannels,
+    remove: name => {
+      sets.remove(name)
+      channels.drop(name)
+    },
+    push: async (name, event) => {
+      sets.needs(name, 'pushEvents')
+      return outbox.push(name, event)
+    },
+    infer: (name, request, exchange) =>
+      inference.infer(
+        name,
+        request,
+        async () => {
+          sets.needs(name, 'inferenceRequest')
+          const host = hostOf(name, exchange)
+          await watch.free(host)
+          if (!host.selected.enabled(name)) throw notEnabled(name)
+          return host
+        },
+        exchange,
+      ),
+    scope: async (name, scope) => {
+      sets.scoped(name)
+      return scopes.elevate(hostOf(name), name, scope)
+    },
+    modelInfo: async (name, exchange) => askModel(hostOf(name, exchange), exchange),
+    context: (set, context) => calls.context(set, context),
+    close: async () => {
+      listen.close()
+      await outbox.close()
+    },
+  }
+  const calls = liveCalls({ caller, sets, scopes, checkpoints, runtime, trace, tools })
+  for (const side of [featureSets.side, hooks, checkpoints.side, channels.side, inference.side, listen.side, calls.side])
+    parts.add(side)
+  parts.add({
+    memories: [hosts.memory],
+    // On stateless wires each request says what its host has selected, whatever it is about.
+    layers: [
+      {
+        stage: 'enter',
+        in: requestIds,
+        when: ({ meta }) => meta?.[liveExtension] !== undefined,
+        run: (exchange, next) => {
+          caller(exchange)
+          return next()
+        },
+      },
+    ],
+  })
+  engine().onReady.add(awake)
+  engine().onListen.add(awake)
+  return runtime
+}
+
+function nobody(): Problem {
+  return problem('HOST_MISSING', 'No host that speaks MCP Live is connected', {
+    suggestion: 'Connect one that declares experimental.mcpl, or the extension dev.vivarium/live',
+    actor: 'operator',
+  })
+}
