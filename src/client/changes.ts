@@ -8,8 +8,8 @@ import { type ListenFilter, listen } from '../features/mcp/subscriptions/message
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Id } from '../jsonrpc/message.ts'
+import { type Announcements, doubt, type Following } from './announcements.ts'
 import { backoffMs, isFinal, pause, steadyMs } from './backoff.ts'
-import { doubt, type Following, type Hub } from './hub.ts'
 import { type Followed, Reading } from './reading.ts'
 import type { Session } from './session.ts'
 
@@ -48,12 +48,12 @@ interface Hold {
 
 export class Changes {
   readonly #session: Session
-  readonly #hub: Hub
+  readonly #hub: Announcements
   readonly #holds = new Map<string, Hold>()
   /** By the id of a listen request, as text: one wire writes it as such. */
   readonly #acknowledged = new Map<string, (honoured: ListenFilter) => void>()
 
-  constructor(session: Session, hub: Hub) {
+  constructor(session: Session, hub: Announcements) {
     this.#session = session
     this.#hub = hub
   }

@@ -34,6 +34,7 @@ import { streamingClient } from '../features/reliability/streaming/client.ts'
 import { transactionsClient } from '../features/reliability/transactions/client.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { Spoken } from '../revisions/index.ts'
+import { Announcements } from './announcements.ts'
 import { type Answering, answeringSides } from './answering.ts'
 import { authorizerOf } from './authorizing.ts'
 import { ResultCache } from './cache.ts'
@@ -42,7 +43,6 @@ import { checkConnectOptions } from './check-options.ts'
 import { Client } from './client.ts'
 import { Events } from './events.ts'
 import { checkHealth, healthOf } from './health.ts'
-import { Hub } from './hub.ts'
 import { incompatibleHandshake } from './incompatible-servers.ts'
 import type { Live } from './live.ts'
 import { LogWish } from './log-level.ts'
@@ -92,7 +92,7 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   checkLogOption(options.log)
   const settings = settingsOf(options)
   const { clock, limits } = settings
-  const hub = new Hub()
+  const hub = new Announcements()
   const cache = new ResultCache(clock)
   const resources = new ResourceBook()
   const { onElicit, onConfirm } = options
@@ -304,7 +304,7 @@ async function open(probe: ProbeOptions, live: Live | undefined): Promise<Sessio
 }
 
 /** An announced change drops what was kept of it and wakes who waits for it. */
-function changeSides(hub: Hub, cache: ResultCache, resources: ResourceBook): Side[] {
+function changeSides(hub: Announcements, cache: ResultCache, resources: ResourceBook): Side[] {
   const listChanged = (kind: string, ...methods: readonly string[]) => {
     return () => {
       for (const method of methods) cache.drop(method)

@@ -2,7 +2,7 @@
  * What is heard, as an async iterable that begins when first read. Not a generator: one of those cannot be left while it
  * waits for its next value, which is what this does most of the time.
  */
-import type { Following } from './hub.ts'
+import type { Following } from './announcements.ts'
 
 export interface Followed {
   readonly following: Following

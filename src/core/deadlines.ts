@@ -2,11 +2,12 @@
  * Many deadlines under one timer: a sweep visits what is pending instead of a timer per call. The timer exists only while
  * something is (or just was) pending, and keeps the process alive only while somebody awaits one of them.
  */
-import { Bag, type Bagged } from './bag.ts'
+
 import { type Cancel, type Clock, realClock } from './clock.ts'
+import { type Linked, LinkedSet } from './linked-set.ts'
 
 /** Something that is to happen at a time. Hold it, and give it back to cancel. */
-export class Deadline implements Bagged {
+export class Deadline implements Linked {
   /** When it falls due; may be moved while pending, which costs nothing. */
   at: number
   readonly fn: () => void
@@ -56,7 +57,7 @@ export function createDeadlines({ clock = realClock, every = 250 }: DeadlinesOpt
 class Sweep implements Deadlines {
   readonly #clock: Clock
   readonly #every: number
-  readonly #pending = new Bag<Deadline>()
+  readonly #pending = new LinkedSet<Deadline>()
   #next = Number.POSITIVE_INFINITY
   #stop: Cancel | undefined
   #awaited = 0

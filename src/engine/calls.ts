@@ -1,5 +1,5 @@
 /**
- * Requests that we sent and whose answers we await. A waiter is found by the exact id, type included: "7" does not
+ * Requests that we sent and whose answers we await. A pending call is found by the exact id, type included: "7" does not
  * answer 7. Every call has a deadline, and progress may move it only up to a total.
  */
 import { ConnectionError, type FrameFault, type Lane } from '../jsonrpc/connection.ts'
@@ -60,7 +60,7 @@ const mostLate = 256
 const raise = "this client's limit; raise limits.frameBytes if that is expected"
 
 export class Calls {
-  readonly #waiting = new PendingCalls<PendingCall>()
+  readonly #pending = new PendingCalls<PendingCall>()
   #heard: Map<Id, (progress: Progress) => void> | undefined = undefined
   #late: Map<Id, (result: unknown) => void> | undefined = undefined
   #next: number
@@ -72,7 +72,7 @@ export class Calls {
 
   /** Whether anybody waits. */
   get open(): boolean {
-    return this.#waiting.all().length > 0
+    return this.#pending.all().length > 0
   }
 
   nextId(): number {
@@ -80,29 +80,29 @@ export class Calls {
   }
 
   has(id: Id): boolean {
-    return this.#waiting.get(id) !== undefined
+    return this.#pending.get(id) !== undefined
   }
 
   /** The lists in awaited answers whose entries stand each for itself. */
   entries(): ReadonlySet<string> {
-    return new Set(this.#waiting.all().flatMap(({ entries }) => (entries === undefined ? [] : [entries])))
+    return new Set(this.#pending.all().flatMap(({ entries }) => (entries === undefined ? [] : [entries])))
   }
 
   /** Whether an answer under this id may come without some entries of that list. */
   spares(id: unknown, entries: string): boolean {
-    return this.#waiting.get(id as Id)?.entries === entries
+    return this.#pending.get(id as Id)?.entries === entries
   }
 
-  add(waiter: PendingCall): void {
-    this.#waiting.add(waiter)
+  add(pending: PendingCall): void {
+    this.#pending.add(pending)
   }
 
   take(id: Id): PendingCall | undefined {
-    const waiter = this.#waiting.get(id)
-    if (waiter === undefined) return undefined
-    this.#waiting.delete(id)
-    waiter.release()
-    return waiter
+    const pending = this.#pending.get(id)
+    if (pending === undefined) return undefined
+    this.#pending.delete(id)
+    pending.release()
+    return pending
   }
 
   /** The call was given up: its result, should it come all the same, is told to somebody. */
@@ -122,14 +122,14 @@ export class Calls {
 
   /** A message without a method. False when nobody waits for it: an answer to nothing is dropped and counted. */
   settle(message: Readonly<Record<string, unknown>>, status: number | undefined): boolean {
-    const waiter = this.take(message['id'] as Id)
-    if (waiter === undefined) return this.#settleLate(message)
+    const pending = this.take(message['id'] as Id)
+    if (pending === undefined) return this.#settleLate(message)
     const { error, result } = message
     if (error !== undefined && result !== undefined && result !== null)
-      waiter.reject(new McpError('invalid-result', 'The answer has both a result and an error, so it says nothing'))
-    else if (error !== undefined) waiter.reject(received(error, status))
-    else if (!('result' in message)) waiter.reject(new McpError('invalid-result', 'The answer has neither result nor error'))
-    else waiter.resolve(legible(result))
+      pending.reject(new McpError('invalid-result', 'The answer has both a result and an error, so it says nothing'))
+    else if (error !== undefined) pending.reject(received(error, status))
+    else if (!('result' in message)) pending.reject(new McpError('invalid-result', 'The answer has neither result nor error'))
+    else pending.resolve(legible(result))
     return true
   }
 
@@ -139,11 +139,11 @@ export class Calls {
 
   /** The other end is done with a request that lasts. */
   end(id: Id, error: Error): void {
-    if (this.#waiting.get(id)?.lasting === true) this.fail(id, error)
+    if (this.#pending.get(id)?.lasting === true) this.fail(id, error)
   }
 
   failAll(error: Error): void {
-    for (const { id } of this.#waiting.all()) this.fail(id, error)
+    for (const { id } of this.#pending.all()) this.fail(id, error)
   }
 
   /** What came was refused unread: nobody is to wait long for an answer that it was, or may have been. */
@@ -156,16 +156,16 @@ export class Calls {
       return
     }
     const error = new ConnectionError('protocol', 'The answer is not UTF-8')
-    const waiters = answers === 'any' ? this.#waiting.all() : [this.#waiting.get(answers.id)]
-    for (const waiter of waiters) waiter?.failSoon(error)
+    const allPending = answers === 'any' ? this.#pending.all() : [this.#pending.get(answers.id)]
+    for (const pending of allPending) pending?.failSoon(error)
   }
 
   released(id: Id, retryMs: number | undefined): void {
-    this.#waiting.get(id)?.onReleased?.(retryMs)
+    this.#pending.get(id)?.onReleased?.(retryMs)
   }
 
   hold(id: Id, held: boolean): void {
-    this.#waiting.get(id)?.hold(held)
+    this.#pending.get(id)?.hold(held)
   }
 
   /** Progress under a token that outlives its call's answer, until the returned function is called. */
@@ -177,12 +177,12 @@ export class Calls {
 
   /** Progress goes to the call whose id is its token. Falling values are not passed on. */
   progress(token: unknown, progress: Progress): void {
-    const waiter = this.#waiting.get(token as Id)
-    if (waiter === undefined) return this.#heard?.get(token as Id)?.(progress)
-    if (!(progress.progress > waiter.lastProgress)) return
-    waiter.lastProgress = progress.progress
-    waiter.extend()
-    waiter.onProgress?.(progress)
+    const pending = this.#pending.get(token as Id)
+    if (pending === undefined) return this.#heard?.get(token as Id)?.(progress)
+    if (!(progress.progress > pending.lastProgress)) return
+    pending.lastProgress = progress.progress
+    pending.extend()
+    pending.onProgress?.(progress)
   }
 }
 

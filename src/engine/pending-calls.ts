@@ -18,18 +18,18 @@ export class PendingCalls<W extends Identified> {
 
   /** By the exact id, type included. */
   get(id: Id): W | undefined {
-    const waiter = this.#slots[slotOf(id)]
-    return waiter?.id === id ? waiter : this.#lasting?.get(id)
+    const pending = this.#slots[slotOf(id)]
+    return pending?.id === id ? pending : this.#lasting?.get(id)
   }
 
-  add(waiter: W): void {
-    const slot = slotOf(waiter.id)
+  add(pending: W): void {
+    const slot = slotOf(pending.id)
     const before = this.#slots[slot]
     if (before !== undefined) {
       this.#lasting ??= new Map()
       this.#lasting.set(before.id, before)
     }
-    this.#slots[slot] = waiter
+    this.#slots[slot] = pending
   }
 
   delete(id: Id): void {
@@ -39,7 +39,7 @@ export class PendingCalls<W extends Identified> {
   }
 
   all(): W[] {
-    return [...(this.#lasting?.values() ?? []), ...this.#slots.filter(waiter => waiter !== undefined)]
+    return [...(this.#lasting?.values() ?? []), ...this.#slots.filter(pending => pending !== undefined)]
   }
 }
 

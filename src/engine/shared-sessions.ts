@@ -12,7 +12,7 @@ import { put, remove } from '../stores/ops.ts'
 import type { Entry, Store } from '../stores/store.ts'
 import { Conversation, type Memory } from './conversation.ts'
 import type { Engine } from './engine.ts'
-import { createMailbox, type Mailbox } from './mailbox.ts'
+import { createMailbox, type Mailbox } from './process-mailbox.ts'
 import { rememberedCaller, sessionHeader } from './session-lookup.ts'
 import type { Shared } from './sharing.ts'
 

@@ -19,7 +19,7 @@ import {
   eventsServer,
   type Steps,
 } from '../features/reliability/events/server.ts'
-import type { Hearing } from '../features/reliability/events/wish.ts'
+import type { Hearing } from '../features/reliability/events/subscribe-request.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'
 import { type Registration, register } from './registration.ts'

@@ -4,7 +4,7 @@ import type { Asker, Exchange } from '../engine/exchange.ts'
 import { declared } from '../engine/extensions.ts'
 import type { SubscribersOptions } from '../features/mcp/resources/subscribers.ts'
 import type { Lapsing } from '../features/mcp/subscriptions/listeners.ts'
-import type { Hearing } from '../features/reliability/events/wish.ts'
+import type { Hearing } from '../features/reliability/events/subscribe-request.ts'
 import { permissionsEnded, permissionsExtension, presentedIn } from '../features/reliability/permissions/messages.ts'
 import type { PermissionsServer } from '../features/reliability/permissions/server.ts'
 

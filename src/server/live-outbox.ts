@@ -2,9 +2,9 @@
 import { toMilliseconds } from '../core/duration.ts'
 import type { ChannelMessage, ChannelSent } from '../features/live/channels/handlers.ts'
 import { channelEventId } from '../features/live/channels/messages.ts'
+import { EventStore } from '../features/live/push-events/event-store.ts'
 import { Outbox, type OutboxOptions } from '../features/live/push-events/outbox.ts'
 import { type Outgoing, outgoing, type Pushed, type PushInput } from '../features/live/push-events/server.ts'
-import { Shelf } from '../features/live/push-events/shelf.ts'
 import type { LiveParts } from './live.ts'
 
 export const pendingUri = 'live://events/pending'
@@ -33,7 +33,7 @@ export function liveOutbox(
   let offering = false
   const open = (): Promise<Outbox> => {
     opening ??= (async () => {
-      const shelf = new Shelf({ store: await store(), clock, most })
+      const shelf = new EventStore({ store: await store(), clock, most })
       const changed = (): void => updated(pendingUri)
       const box = new Outbox({ shelf, clock, trace, hosts, offered, isKnown, keepMs, timeoutMs: answerMs, changed })
       await box.open()

@@ -27,7 +27,7 @@ import { listResources, listResourceTemplates } from '../features/mcp/resources/
 import { type ResourcesServer, resourcesServer } from '../features/mcp/resources/server.ts'
 import { rootsServer } from '../features/mcp/roots/server.ts'
 import { subscriptionsServer } from '../features/mcp/subscriptions/server.ts'
-import type { PlaceLimits } from '../features/mcp/tasks/places.ts'
+import type { RunningLimitOptions } from '../features/mcp/tasks/running-limits.ts'
 import { tasksServer } from '../features/mcp/tasks/server.ts'
 import { listTools } from '../features/mcp/tools/messages.ts'
 import { type ToolHandler, toolsServer } from '../features/mcp/tools/server.ts'
@@ -390,7 +390,7 @@ async function shareSessions(engine: Engine, shared: () => Promise<Store>): Prom
   return sharedSessions({ engine, store, clock, idleMs: limits.sessionIdleMs, memories })
 }
 
-function placesOf({ runningTasks, runningTasksPerCaller }: Limits): PlaceLimits {
+function placesOf({ runningTasks, runningTasksPerCaller }: Limits): RunningLimitOptions {
   return { runningTasks, runningTasksPerCaller }
 }
 

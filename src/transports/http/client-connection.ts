@@ -2,8 +2,9 @@
  * The client's end of Streamable HTTP over any wire: one POST per message, one stream for what the server says
  * unasked, and the session header, which is all that this carrier knows of the protocol.
  */
-import { Bag } from '../../core/bag.ts'
+
 import { createDeadlines, type Deadlines } from '../../core/deadlines.ts'
+import { LinkedSet } from '../../core/linked-set.ts'
 import { type Connection, ConnectionError, type ListenUser, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { Exchange } from './client-exchange.ts'
@@ -20,7 +21,7 @@ export class HttpClientConnection implements Connection, Port, StreamablePort {
   readonly carrier = 'http'
   readonly settings: ClientSettings
   readonly deadlines: Deadlines
-  readonly live = new Bag<Live>()
+  readonly live = new LinkedSet<Live>()
   readonly streamable: StreamablePort = this
 
   readonly #wire: HttpWire

@@ -1,6 +1,7 @@
 /** What an exchange or a stream may know of the connection it belongs to. */
-import type { Bag, Bagged } from '../../core/bag.ts'
+
 import type { Deadlines } from '../../core/deadlines.ts'
+import type { Linked, LinkedSet } from '../../core/linked-set.ts'
 import type { ConnectionError, Outgoing } from '../../jsonrpc/connection.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import type { ClientSettings } from './client-settings.ts'
@@ -13,7 +14,7 @@ export interface Port {
   readonly settings: ClientSettings
   readonly deadlines: Deadlines
   /** Everything under way, to be let go when the connection closes. */
-  readonly live: Bag<Live>
+  readonly live: LinkedSet<Live>
   /** What Streamable HTTP has and the old pair has not. */
   readonly streamable?: StreamablePort
   post(frame: string, outgoing: Outgoing, session: string | undefined, reader: AnswerReader): WireCall
@@ -36,7 +37,7 @@ export interface StreamablePort {
   get(outgoing: Outgoing, lastId: string | undefined, reader: AnswerReader): WireCall
 }
 
-export interface Live extends Bagged {
+export interface Live extends Linked {
   /** Of the request that awaits its answer here, where there is one. */
   readonly id: Id | undefined
   abort(error: ConnectionError): void

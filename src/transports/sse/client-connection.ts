@@ -2,8 +2,9 @@
  * The client's end of the old pair (2024-11-05 basic/transports, "HTTP with SSE"): one stream brings everything the
  * server says, its first event names the address to which everything we say is posted.
  */
-import { Bag } from '../../core/bag.ts'
+
 import { createDeadlines, type Deadline, type Deadlines } from '../../core/deadlines.ts'
+import { LinkedSet } from '../../core/linked-set.ts'
 import { type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
@@ -24,7 +25,7 @@ export class SseClientConnection implements Connection, Port, AnswerReader {
   readonly carrier = 'sse'
   readonly settings: SseClientSettings
   readonly deadlines: Deadlines
-  readonly live = new Bag<Live>()
+  readonly live = new LinkedSet<Live>()
   heard = 0
 
   readonly #url: URL

@@ -5,9 +5,9 @@ import type { Store } from '../../../stores/store.ts'
 import { fakeClock } from '../../../testing/clock.ts'
 import { Selection } from '../feature-sets/selection.ts'
 import type { LiveHost } from '../hosts/messages.ts'
+import { EventStore } from './event-store.ts'
 import { Outbox } from './outbox.ts'
 import { type Outgoing, outgoing } from './server.ts'
-import { Shelf } from './shelf.ts'
 
 const boxes: Outbox[] = []
 afterEach(async () => {
@@ -42,7 +42,7 @@ function world(store: Store = memoryStore(), most = 100, keepMs = 1_000_000) {
   const traced: string[] = []
   const hosts: LiveHost[] = []
   const make = async (): Promise<Outbox> => {
-    const shelf = new Shelf({ store, clock, most })
+    const shelf = new EventStore({ store, clock, most })
     const trace = (event: string): void => void traced.push(event)
     const options = { shelf, clock, trace, hosts: () => hosts, offered: () => true, keepMs, timeoutMs: 1000, changed: () => {} }
     const box = new Outbox({ ...options, random: () => 0.5 })

@@ -6,12 +6,12 @@ import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log-trace.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import type { LiveHost } from '../hosts/messages.ts'
+import type { EventStore, StoredEvent } from './event-store.ts'
 import type { PushAnswer } from './messages.ts'
 import { attempt, type Outgoing, type Pushed } from './server.ts'
-import type { Shelf, Shelved } from './shelf.ts'
 
 export interface OutboxOptions {
-  readonly shelf: Shelf
+  readonly shelf: EventStore
   readonly clock: Clock
   readonly trace: Trace
   readonly hosts: () => Iterable<LiveHost>
@@ -33,7 +33,7 @@ const firstMs = 1_000
 const longestMs = 60_000
 
 class Waiting {
-  readonly entry: Shelved
+  readonly entry: StoredEvent
   /** What comes from one origin stays in order. */
   readonly lane: string
   readonly flying = new Set<LiveHost>()
@@ -45,7 +45,7 @@ class Waiting {
   settle: (answer: PushAnswer) => void = () => {}
   fail: (error: unknown) => void = () => {}
 
-  constructor(entry: Shelved) {
+  constructor(entry: StoredEvent) {
     this.entry = entry
     const { origin, featureSet, channel } = entry.event
     this.lane = channel === undefined ? JSON.stringify(origin ?? featureSet) : `channel ${channel.channelId}`

@@ -10,11 +10,11 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import type { CallToolResult } from '../tools/messages.ts'
 import { becomes } from './current.ts'
 import { isTerminal, type TaskFacts } from './messages.ts'
-import { type PlaceLimits, Places } from './places.ts'
 import { RunningTask } from './running.ts'
+import { type RunningLimitOptions, RunningTasks } from './running-limits.ts'
 import type { TaskFailure, TaskRecord, TaskTable } from './table.ts'
 
-export interface TaskLimits extends PlaceLimits {
+export interface TaskLimits extends RunningLimitOptions {
   /** How long a task is kept, work included, when neither tool nor caller says. */
   readonly ttlMs: number
   /** The longest that a caller may ask for. */
@@ -55,11 +55,11 @@ export class Runner {
   readonly table: TaskTable
   readonly #options: RunnerOptions
   readonly #running = new Map<string, RunningTask>()
-  readonly #places: Places
+  readonly #places: RunningTasks
 
   constructor(options: RunnerOptions) {
     this.#options = options
-    this.#places = new Places(options.limits)
+    this.#places = new RunningTasks(options.limits)
     this.table = options.table
   }
 

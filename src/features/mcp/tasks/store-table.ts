@@ -11,7 +11,7 @@ import type { RevisionId } from '../../../revisions/index.ts'
 import { put, remove } from '../../../stores/ops.ts'
 import type { Store } from '../../../stores/store.ts'
 import { type CallToolResult, wraps } from '../tools/messages.ts'
-import { hasRoom, type KeptTask, roomForBytes, roomForOne } from './crowding.ts'
+import { hasRoom, type KeptTask, roomForBytes, roomForOne } from './eviction.ts'
 import { isTerminal } from './messages.ts'
 import { accountIn, type TableLimits, type TaskPage, type TaskRecord, type TaskTable, tableLimits } from './table.ts'
 

@@ -1,13 +1,13 @@
 /**
  * Where tasks are kept: plain data, so that a store can hold it; in memory here. A task that has ended never changes again,
- * one whose time is over is absent at once, and a full table forgets only what has ended, by the shares in `crowding.ts`.
+ * one whose time is over is absent at once, and a full table forgets only what has ended, by the shares in `eviction.ts`.
  */
 import type { Clock } from '../../../core/clock.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import type { InputRequest } from '../input-required/messages.ts'
 import type { CallToolResult } from '../tools/messages.ts'
-import { type KeptTask, roomForBytes, roomForOne } from './crowding.ts'
+import { type KeptTask, roomForBytes, roomForOne } from './eviction.ts'
 import { isTerminal, type TaskStatus } from './messages.ts'
 
 /** A failure as data: its kind is numbered when it is told. */

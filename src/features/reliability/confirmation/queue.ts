@@ -16,7 +16,7 @@ import type { Entry, Op, Store } from '../../../stores/store.ts'
 import { approvalMs, declined, type ObligedCall, required } from './call.ts'
 import type { ConfirmFacts } from './facts.ts'
 import { confirmationExtension, type Risk } from './messages.ts'
-import { refusalOf, type Standing } from './room.ts'
+import { refusalOf, type Standing } from './queue-limits.ts'
 import type { ConfirmationParts } from './server.ts'
 
 /** A call that waits for a yes or a no. */

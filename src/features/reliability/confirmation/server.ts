@@ -59,8 +59,8 @@ export function confirmationServer(parts: ConfirmationParts): ConfirmationServer
   const oblige = async (exchange: Exchange, next: Next): Promise<unknown> => {
     const facts = factsOf(exchange)
     if (facts === undefined) return next()
-    const { obliged } = await import('./oblige.ts')
-    return obliged(parts, exchange, facts, () => {
+    const { obtainConfirmation } = await import('./obtain.ts')
+    return obtainConfirmation(parts, exchange, facts, () => {
       agreed.add(exchange)
       return next()
     })

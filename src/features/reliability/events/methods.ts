@@ -8,16 +8,16 @@ import { describeEvents } from './describe.ts'
 import { filterFault } from './filter.ts'
 import type { WireDelivery, WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import { conversationOutlet, listenOutlet } from './outlet.ts'
-import type { Polled } from './polled.ts'
+import type { PollSubscription } from './poll-subscriptions.ts'
 import type { EventsRuntime } from './runtime.ts'
 import type { EventsParts, EventsSettings } from './server.ts'
-import type { SessionBooks } from './session.ts'
+import type { SessionSubscriptions } from './session-subscriptions.ts'
+import { denial, hearable, isSomebody, ownerIn, readSubscribeRequest, tellsTo } from './subscribe-request.ts'
 import type { Subscription } from './subscription.ts'
-import { denial, hearable, isSomebody, ownerIn, readWish, tellsTo } from './wish.ts'
 
 export interface MethodParts extends EventsParts {
   readonly settings: EventsSettings
-  readonly books: SessionBooks
+  readonly books: SessionSubscriptions
   /** The ways that there are to hear of events on a wire. */
   readonly delivery: (revision: Revision) => readonly WireDelivery[]
 }
@@ -111,7 +111,7 @@ const poll: Answer = async (runtime, parts, exchange): Promise<WirePolled> => {
 }
 
 /** What is polled for under an id. To poll for all that happens because it is unknown would be another thing than was asked for. */
-async function wishNamed(runtime: EventsRuntime, owner: string, id: string): Promise<Pick<Polled, 'filter'> & Named> {
+async function wishNamed(runtime: EventsRuntime, owner: string, id: string): Promise<Pick<PollSubscription, 'filter'> & Named> {
   const open = runtime.find(owner, id)
   if (open !== undefined) return open.wish
   const kept = isSomebody(owner) ? await runtime.polled.find(owner, id) : undefined
@@ -149,7 +149,7 @@ async function unpushed(
   owner: string,
   wire: WireSubscription,
 ): Promise<WireSubscribed> {
-  const granted = await readWish({ ...parts, now: parts.clock.now }, exchange, owner, wire)
+  const granted = await readSubscribeRequest({ ...parts, now: parts.clock.now }, exchange, owner, wire)
   if ('denied' in granted) return granted.denied
   const { cursor } = wire.cursor === undefined ? await runtime.poll(granted.wish, '', undefined, 1) : { cursor: wire.cursor }
   const { subscription_id: id, supported_events: supported = [] } = granted.response

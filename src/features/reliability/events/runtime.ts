@@ -13,12 +13,18 @@ import type { Op, Position, Store } from '../../../stores/store.ts'
 import type { EventData, EventEntry } from './entry.ts'
 import type { WirePolled, WireSubscribed, WireSubscription } from './messages.ts'
 import type { Outlet } from './outlet.ts'
-import { PolledBook } from './polled.ts'
+import { PollSubscriptions } from './poll-subscriptions.ts'
 import type { EventsParts, EventsSettings } from './server.ts'
+import {
+  denial,
+  type GrantedSubscription,
+  ownerIn,
+  readSubscribeRequest,
+  type SubscribeRequestParts,
+} from './subscribe-request.ts'
 import { Subscription, type Wish, wants, wireEvent } from './subscription.ts'
 import { sessionChanged, Table } from './table.ts'
 import { UndoableEvents } from './undoable.ts'
-import { denial, type Granted, ownerIn, readWish, type WishParts } from './wish.ts'
 
 export interface EventsRuntimeParts extends EventsParts {
   readonly opened: Store
@@ -32,13 +38,13 @@ const pollMost = 500
 const undoneAtOnce = 500
 
 export class EventsRuntime {
-  readonly polled: PolledBook
+  readonly polled: PollSubscriptions
   readonly undoable: UndoableEvents
   readonly #parts: EventsRuntimeParts
   readonly #feed: Feed
   readonly #tail: Tail
   readonly #table: Table
-  readonly #wishes: WishParts
+  readonly #wishes: SubscribeRequestParts
   /** What each event asks for, to see when it is more. */
   #scopes: ReadonlyMap<string, string>
   /** Where all were reminded last. */
@@ -55,7 +61,7 @@ export class EventsRuntime {
     this.#wishes = { ...parts, now: clock.now }
     this.#table = new Table(settings)
     this.#scopes = scopesIn(parts.events)
-    this.polled = new PolledBook(parts)
+    this.polled = new PollSubscriptions(parts)
     this.#feed = new Feed({ store, clock, id: () => crypto.randomUUID(), name: `events/${name}`, ...settings })
     this.undoable = new UndoableEvents({ store, clock, name, keepMs: settings.keepMs, trace: parts.trace })
     this.#tail = new Tail({
@@ -119,7 +125,7 @@ export class EventsRuntime {
   }
 
   async #subscribe(asker: Asker, owner: string, wire: WireSubscription, outlet: Outlet): Promise<Opening> {
-    const granted = await readWish(this.#wishes, asker, owner, wire)
+    const granted = await readSubscribeRequest(this.#wishes, asker, owner, wire)
     if ('denied' in granted) return { response: granted.denied }
     const { subscription_id: id, supported_events: supported = [] } = granted.response
     await this.#tail.start()
@@ -133,7 +139,7 @@ export class EventsRuntime {
 
   #open(
     { caller }: Asker,
-    { wish, response, recheck, guarded, expires }: Granted,
+    { wish, response, recheck, guarded, expires }: GrantedSubscription,
     outlet: Outlet,
     era: string,
     from: Start,

@@ -39,8 +39,8 @@ import {
   type WireSubscription,
 } from './messages.ts'
 import type { EventsRuntime } from './runtime.ts'
-import { sessionBooks } from './session.ts'
-import type { Hearing } from './wish.ts'
+import { sessionSubscriptions } from './session-subscriptions.ts'
+import type { Hearing } from './subscribe-request.ts'
 
 export type { EmitOptions, EventEntry, EventFacts } from './entry.ts'
 
@@ -148,7 +148,7 @@ export function eventsServer(parts: EventsParts, options: EventsOptions = {}): E
   const { events } = parts
   const settings = settingsOf(options)
   const lazy = lazyWorks(parts, settings)
-  const books = sessionBooks(parts, lazy.load)
+  const books = sessionSubscriptions(parts, lazy.load)
   const offered = (): boolean => events.size > 0
   const watched: Layer = {
     stage: 'enter',

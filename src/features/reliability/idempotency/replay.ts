@@ -19,10 +19,10 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { type Op, StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
+import { type KeyOfCall, keyOf } from './key-of-call.ts'
 import { idempotencyExtension, keyPattern, keyRule, minted, type WireStatus } from './messages.ts'
 import { giveAgain, type Remembered, rememberFailure, rememberResult, stamped } from './outcome.ts'
 import { dedupeMs, type IdempotencyParts } from './server.ts'
-import { type Wish, wishOf } from './wish.ts'
 
 export interface Replays {
   run(exchange: Exchange, next: Next): Promise<unknown>
@@ -52,7 +52,7 @@ interface Claimed extends Keyed {
 interface Keyed {
   readonly exchange: Exchange
   readonly next: Next
-  readonly wish: Wish
+  readonly wish: KeyOfCall
   readonly place: string
 }
 
@@ -64,7 +64,7 @@ export function createReplays(parts: Parts): Replays {
   return {
     run: async (exchange, next) => {
       const owner = await ownerOf(exchange)
-      const said = wishOf(exchange, parts.maxTtlMs)
+      const said = keyOf(exchange, parts.maxTtlMs)
       // Strangers who call the same do not do the same: only what has a key is one call.
       if (said === undefined && isNobody(owner)) return next()
       if (said !== undefined && !exchange.isCompensation) checkName(owner, said.key)
@@ -79,7 +79,7 @@ export function createReplays(parts: Parts): Replays {
 }
 
 /** One key for the same call, so that it is found again. */
-async function mintedWish(parts: Parts, exchange: Exchange): Promise<Wish> {
+async function mintedWish(parts: Parts, exchange: Exchange): Promise<KeyOfCall> {
   const { name, arguments: args } = exchange.params
   const same = await fingerprint(name as string, (args ?? {}) as Params, unitOf(exchange))
   return { key: `${minted}${same}`, ttlMs: Math.min(parts.maxTtlMs, dedupeMs(parts, exchange) ?? 1000) }

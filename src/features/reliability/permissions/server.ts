@@ -14,8 +14,8 @@ import type { Store } from '../../../stores/store.ts'
 import { aimingMethods, permits, type Scopes, type Aim as Target, aimOf as targetOf } from '../../mcp/authorization/messages.ts'
 import { listen } from '../../mcp/subscriptions/messages.ts'
 import { beginTransaction, transactionsExtension } from '../transactions/messages.ts'
+import { lazyEnds, type OnGrantEnd } from './grant-expiry.ts'
 import { type Hears, hidingLayer, type ListedKind } from './hide.ts'
-import { type Lapses, lazyEnds } from './lapses.ts'
 import { checkPermissions, negotiatePermissions, permissionsExtension, presentedIn } from './messages.ts'
 import type { Rights } from './rights.ts'
 
@@ -99,7 +99,7 @@ export interface PermissionsServer {
   /** Whether a caller may hear of what has these scopes. */
   readonly hears: Hears
   /** Ends what a request has opened when the grant that let it in is over. Gives what to call when it has ended before. */
-  readonly lapses: Lapses
+  readonly lapses: OnGrantEnd
   close(): void
 }
 

@@ -9,10 +9,10 @@ import { problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { trim } from '../../../stores/ops.ts'
 import type { Op } from '../../../stores/store.ts'
+import { hasBackpressureRoom } from './backpressure.ts'
 import { checkpointNotFound } from './checkpoints.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
 import type { Ended } from './outcome.ts'
-import { room } from './room.ts'
 import type { Telling } from './server.ts'
 
 /** As it lies in the feed, at the position after its sequence. */
@@ -259,7 +259,7 @@ export class Operation {
 
   /** True when there was nothing to wait for. */
   async #taken(reader: Reader): Promise<boolean> {
-    const waiting = room(reader.exchange)
+    const waiting = hasBackpressureRoom(reader.exchange)
     if (waiting === undefined) {
       if (reader.exchange.aside?.closed !== false) this.#gone(reader)
       return true

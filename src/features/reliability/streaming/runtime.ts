@@ -10,16 +10,16 @@ import type { Next } from '../../../engine/stages.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import type { CallToolResult } from '../../mcp/tools/messages.ts'
+import { waitForReaders } from './backpressure.ts'
 import { type Bound, type Checkpoints, checkpointNotFound, createCheckpoints } from './checkpoints.ts'
-import { feedOf, followDistant, listenForDistant } from './distant.ts'
+import { ChunkStore } from './chunk-store.ts'
 import { nameOperation, operationId } from './facts.ts'
 import { Gathered } from './gathered.ts'
 import { resumeIn, streamingExtension } from './messages.ts'
 import { Operation } from './operation.ts'
 import { endedWith, failedWith, give } from './outcome.ts'
-import { roomUntil } from './room.ts'
+import { feedOf, followRemote, listenForRemote } from './remote-operations.ts'
 import type { Hearers, StreamingParts, Telling } from './server.ts'
-import { Shelf } from './shelf.ts'
 
 export interface StreamingRuntime {
   /** Around every call of a tool that streams, and every call that goes on with one. */
@@ -57,7 +57,7 @@ class StreamWorks implements StreamingRuntime {
   /** Calls whose end is seen here. */
   readonly #attended = new WeakSet<Exchange>()
   readonly #of = new WeakMap<Exchange, { readonly operation: Operation; readonly account: string }>()
-  #shelf: Promise<Shelf> | undefined = undefined
+  #shelf: Promise<ChunkStore> | undefined = undefined
 
   constructor(parts: StreamingRuntimeParts) {
     this.#parts = parts
@@ -143,7 +143,7 @@ class StreamWorks implements StreamingRuntime {
     }
   }
 
-  async #claimed(exchange: Exchange, shelf: Shelf, account: string): Promise<Operation | undefined> {
+  async #claimed(exchange: Exchange, shelf: ChunkStore, account: string): Promise<Operation | undefined> {
     const { clock, trace, shared, tell, graceMs, keepMs, length = standardLength, askMs } = this.#parts
     const [journal, bound] = await Promise.all([this.#parts.journal(), boundOf(exchange)])
     const id = operationId(exchange)
@@ -168,7 +168,7 @@ class StreamWorks implements StreamingRuntime {
         weigh: by => shelf.weigh(account, by),
         token: next => this.#checkpoints.seal(bound, { id, next }),
         elsewhere: (signal, eager, told) => {
-          if (shared) listenForDistant({ store: journal.store, clock, trace, id, signal, eager, told })
+          if (shared) listenForRemote({ store: journal.store, clock, trace, id, signal, eager, told })
         },
       },
       await feed.end(),
@@ -218,11 +218,11 @@ class StreamWorks implements StreamingRuntime {
     const journal = await this.#parts.journal()
     const tokens = (next: number): Promise<string> => this.#checkpoints.seal(bound, { id, next })
     const find = () => journal.claims.find(ownerOf(bound), keyOf(id))
-    return give(await followDistant({ journal, clock, trace, graceMs, tell, find, tokens, exchange, ...checkpoint }))
+    return give(await followRemote({ journal, clock, trace, graceMs, tell, find, tokens, exchange, ...checkpoint }))
   }
 
-  #openShelf(): Promise<Shelf> {
-    this.#shelf ??= this.#parts.journal().then(journal => new Shelf({ ...this.#parts, journal }))
+  #openShelf(): Promise<ChunkStore> {
+    this.#shelf ??= this.#parts.journal().then(journal => new ChunkStore({ ...this.#parts, journal }))
     return this.#shelf
   }
 }
@@ -246,7 +246,7 @@ function plainSink(tell: Telling, exchange: Exchange, knows: boolean): Sink {
       if (exchange.cancelled) exchange.signal.throwIfAborted()
       if (knows) chunk({ data })
       else tell.along(exchange, typeof data === 'string' ? { message: data.slice(0, messageLength) } : {}, true)
-      await roomUntil(exchange, exchange.signal)
+      await waitForReaders(exchange, exchange.signal)
     },
     end: async () => {
       if (knows) chunk({ is_final: true })

@@ -8,7 +8,7 @@ import { callInternally } from '../../../engine/internal-calls.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, callTool, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
-import { restored } from './authority.ts'
+import { restoredRights } from './captured-rights.ts'
 
 export interface CompensateParts {
   readonly engine: () => Engine
@@ -28,7 +28,10 @@ export async function compensate(parts: CompensateParts, owner: string, transact
   }
   const params = { name: inverse.target, arguments: inverse.parameters, _meta: { [idempotencyExtension]: once } }
   try {
-    const { exchange, result } = await callInternally(parts.engine(), callTool, params, { ...restored(step.authority), owner })
+    const { exchange, result } = await callInternally(parts.engine(), callTool, params, {
+      ...restoredRights(step.authority),
+      owner,
+    })
     if (exchange.asking?.pending === true || isInputRequired(result))
       return { status: 'failed', code: 'UNSUPPORTED', message: `${inverse.target} asks something, and nobody is there to answer` }
     return outcomeOf(parts, result as FailedResult)

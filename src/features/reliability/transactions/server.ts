@@ -132,7 +132,7 @@ export function transactionsServer(parts: TransactionsParts): TransactionsServer
           marked: true,
           when: ({ meta }) => meta !== undefined && Object.hasOwn(meta, transactionsExtension),
           run: async (exchange, next) => {
-            ;(await import('./wish.ts')).wishOf(exchange)
+            ;(await import('./transaction-of-call.ts')).transactionOf(exchange)
             return next()
           },
         },

@@ -16,15 +16,15 @@ import { StoreError } from '../../../stores/store.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
 import { because, type CallToolResult, type FailedResult } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension } from '../idempotency/messages.ts'
-import { captured } from './authority.ts'
+import { capturedRights } from './captured-rights.ts'
 import { stepName, transactionsExtension, type WireStepResult } from './messages.ts'
 import { wireCompensation } from './report.ts'
 import type { TransactionsRuntime } from './runtime.ts'
+import { type TransactionOfCall, transactionOf } from './transaction-of-call.ts'
 import { givenIn, inverseOf, parametersOf, type UndoableTool } from './undo.ts'
-import { type Wish, wishOf } from './wish.ts'
 
 export async function runStep(runtime: TransactionsRuntime, exchange: Exchange, next: Next): Promise<unknown> {
-  const wish = wishOf(exchange)
+  const wish = transactionOf(exchange)
   const owner = await ownerOf(exchange)
   try {
     const { facts } = exchange.target as UndoableTool
@@ -37,7 +37,12 @@ export async function runStep(runtime: TransactionsRuntime, exchange: Exchange, 
 }
 
 /** What changes nothing leaves nothing to take back: it only must not read in a transaction that is over. */
-async function look({ units }: TransactionsRuntime, owner: string, { transaction }: Wish, next: Next): Promise<unknown> {
+async function look(
+  { units }: TransactionsRuntime,
+  owner: string,
+  { transaction }: TransactionOfCall,
+  next: Next,
+): Promise<unknown> {
   const found = await units.get(owner, transaction)
   if (found === undefined) throw unknownUnit()
   if (found.unit.status !== 'open') throw over()
@@ -61,7 +66,7 @@ const entered = new WeakMap<Exchange, Enrolled>()
 async function enrolled(
   runtime: TransactionsRuntime,
   owner: string,
-  wish: Wish,
+  wish: TransactionOfCall,
   exchange: Exchange,
   next: Next,
 ): Promise<unknown> {
@@ -98,7 +103,12 @@ async function enrolled(
   }
 }
 
-async function enrol(runtime: TransactionsRuntime, owner: string, wish: Wish, exchange: Exchange): Promise<Enrolment> {
+async function enrol(
+  runtime: TransactionsRuntime,
+  owner: string,
+  wish: TransactionOfCall,
+  exchange: Exchange,
+): Promise<Enrolment> {
   const { units } = runtime
   if (wish.order !== undefined) return units.resume(owner, wish.transaction, wish.order)
   const { name, facts } = exchange.target as UndoableTool
@@ -111,7 +121,7 @@ async function enrol(runtime: TransactionsRuntime, owner: string, wish: Wish, ex
     target: name,
     key: key ?? '',
     inverse: undo === undefined ? undefined : inverseOf(undo, argumentsOf(exchange), key),
-    authority: captured(exchange.caller, await exchange.admission?.scopes()),
+    authority: capturedRights(exchange.caller, await exchange.admission?.scopes()),
     grant: grantOf(exchange),
     correlation: exchange.correlation,
   })

@@ -7,9 +7,9 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { put, remove } from '../../../stores/ops.ts'
 import type { Store } from '../../../stores/store.ts'
-import type { Granted } from './wish.ts'
+import type { GrantedSubscription } from './subscribe-request.ts'
 
-export interface PolledParts {
+export interface PollSubscriptionsParts {
   readonly opened: Store
   /** The server's name. */
   readonly name: string
@@ -18,7 +18,7 @@ export interface PolledParts {
 }
 
 /** What is polled for under an id. */
-export interface Polled {
+export interface PollSubscription {
   readonly events: readonly string[]
   readonly filter?: Params | undefined
   /** Where it began. */
@@ -29,15 +29,15 @@ export interface Polled {
 
 const idleMs = 3_600_000
 
-export class PolledBook {
-  readonly #parts: PolledParts
+export class PollSubscriptions {
+  readonly #parts: PollSubscriptionsParts
 
-  constructor(parts: PolledParts) {
+  constructor(parts: PollSubscriptionsParts) {
     this.#parts = parts
   }
 
   /** Why it cannot be; undefined where it is kept. */
-  async keep(owner: string, { wish, expires }: Granted, cursor: string): Promise<string | undefined> {
+  async keep(owner: string, { wish, expires }: GrantedSubscription, cursor: string): Promise<string | undefined> {
     const { opened, settings } = this.#parts
     const said = { events: [...wish.events].sort(), ...(wish.filter === undefined ? {} : { filter: wish.filter }) }
     const before = await this.find(owner, wish.id)
@@ -51,13 +51,13 @@ export class PolledBook {
   }
 
   /** Undefined where there is none, or none any more. A look is a use. */
-  async find(owner: string, id: string): Promise<Polled | undefined> {
+  async find(owner: string, id: string): Promise<PollSubscription | undefined> {
     const { opened, clock } = this.#parts
     const entry = await opened.get(await this.#key(owner, id))
     const found: unknown = entry === undefined ? undefined : JSON.parse(entry.value)
     if (!isRecord(found)) return undefined
     // Written by this package, into a store that is its own.
-    const polled = found as unknown as Polled
+    const polled = found as unknown as PollSubscription
     if (polled.expires <= clock.now()) return undefined
     if ((entry?.expires ?? 0) - clock.now() < idleMs / 2) await this.#write(owner, id, polled)
     return polled
@@ -67,7 +67,7 @@ export class PolledBook {
     await this.#parts.opened.commit([remove(await this.#key(owner, id))])
   }
 
-  async #write(owner: string, id: string, polled: Polled): Promise<void> {
+  async #write(owner: string, id: string, polled: PollSubscription): Promise<void> {
     const { opened, clock } = this.#parts
     const ttl = Math.min(idleMs, polled.expires - clock.now())
     if (ttl > 0) await opened.commit([put(await this.#key(owner, id), JSON.stringify(polled), { ttl })])

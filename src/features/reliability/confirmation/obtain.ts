@@ -51,7 +51,12 @@ async function auditOf(
   }
 }
 
-export async function obliged(parts: ConfirmationParts, exchange: Exchange, facts: ConfirmFacts, next: Next): Promise<unknown> {
+export async function obtainConfirmation(
+  parts: ConfirmationParts,
+  exchange: Exchange,
+  facts: ConfirmFacts,
+  next: Next,
+): Promise<unknown> {
   const call = await callOf(parts, exchange, facts)
   if (await approvedRound(parts, exchange, call)) return next()
   const audit = await auditOf(parts, exchange, call, facts)

@@ -18,7 +18,7 @@ export interface Hearing {
   readonly guarded: boolean
 }
 
-export interface WishParts {
+export interface SubscribeRequestParts {
   readonly events: Catalog<EventEntry>
   readonly may: (asker: Asker, entry: EventEntry) => Awaitable<Hearing>
   /** To whom it is not shown, for him it is not there. */
@@ -27,7 +27,7 @@ export interface WishParts {
   readonly now: () => number
 }
 
-export interface Granted {
+export interface GrantedSubscription {
   readonly wish: Wish
   /** Milliseconds since the epoch. */
   readonly expires: number
@@ -54,12 +54,12 @@ export function isSomebody(owner: string): boolean {
 const idLength = 200
 const mostEvents = 100
 
-export async function readWish(
-  parts: WishParts,
+export async function readSubscribeRequest(
+  parts: SubscribeRequestParts,
   asker: Asker,
   owner: string,
   wire: WireSubscription,
-): Promise<Granted | { readonly denied: WireSubscribed }> {
+): Promise<GrantedSubscription | { readonly denied: WireSubscribed }> {
   const id = wire.subscription_id ?? crypto.randomUUID()
   const supported = parts.events.snapshot.entries.map(({ name }) => name).filter(name => parts.shows(asker, name))
   const deny = (reason: string): { readonly denied: WireSubscribed } => ({ denied: denial(id, supported, reason) })
@@ -101,7 +101,7 @@ export async function readWish(
 }
 
 /** Looked at for each event, not once: rules may be others by then, and one event may be told where another is not. */
-export function tellsTo({ shows }: Pick<WishParts, 'shows'>, asker: Asker): Wish['tells'] {
+export function tellsTo({ shows }: Pick<SubscribeRequestParts, 'shows'>, asker: Asker): Wish['tells'] {
   return (name, payload) => shows(asker, name, payload)
 }
 
@@ -110,7 +110,7 @@ export function denial(id: string, supported: readonly string[], reason: string)
 }
 
 /** Which of the events there are and may be heard, and why the others are not. */
-export async function hearable(parts: WishParts, asker: Asker, names: readonly string[]) {
+export async function hearable(parts: SubscribeRequestParts, asker: Asker, names: readonly string[]) {
   const heard: EventEntry[] = []
   const refused: string[] = []
   const reasons: string[] = []
@@ -138,6 +138,6 @@ export async function hearable(parts: WishParts, asker: Asker, names: readonly s
 }
 
 /** The server's longest, or less where less was asked for or the caller's proof of identity ends before. */
-function expiryOf({ settings, now }: WishParts, { caller }: Asker, ttlSeconds: number | undefined): number {
+function expiryOf({ settings, now }: SubscribeRequestParts, { caller }: Asker, ttlSeconds: number | undefined): number {
   return endOfLife(now(), lifetimeOfSeconds(ttlSeconds, { mostMs: settings.ttlMs }), caller.principal?.expiresAt)
 }

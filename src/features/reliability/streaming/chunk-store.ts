@@ -10,9 +10,9 @@ import { Shares } from '../../../core/share.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { put, remove, trim } from '../../../stores/ops.ts'
 import type { Op } from '../../../stores/store.ts'
-import { logOf } from './distant.ts'
+import { logOf } from './remote-operations.ts'
 
-export interface ShelfParts {
+export interface ChunkStoreParts {
   readonly journal: Journal
   readonly clock: Clock
   readonly trace: Trace
@@ -32,15 +32,15 @@ const prefix = 'stream/'
 const most = 64 * 1024 * 1024
 const mostOperations = 1_000
 
-export class Shelf {
-  readonly #parts: ShelfParts
+export class ChunkStore {
+  readonly #parts: ChunkStoreParts
   #timer: Cancel | undefined = undefined
   /** Of operations that run, and of the chunks of all that are kept. */
   readonly #shares: Shares
   /** What has ended, oldest first. */
   readonly #ended = new Map<string, Ended>()
 
-  constructor(parts: ShelfParts) {
+  constructor(parts: ChunkStoreParts) {
     this.#parts = parts
     const { capacity = Number.POSITIVE_INFINITY } = parts.journal.store
     const length = Math.min(most, Math.floor(capacity / 8))

@@ -10,7 +10,7 @@ interface Authority {
 }
 
 /** Until when the proof was good does not matter any more. */
-export function captured({ carrier, principal }: Caller, scopes: readonly string[] | undefined): Authority {
+export function capturedRights({ carrier, principal }: Caller, scopes: readonly string[] | undefined): Authority {
   const given = scopes === undefined ? {} : { scopes }
   if (principal === undefined) return { carrier, ...given }
   const { expiresAt: _, ...rest } = principal
@@ -20,7 +20,7 @@ export function captured({ carrier, principal }: Caller, scopes: readonly string
 }
 
 /** The caller that stands for whoever made the step, and what a grant allowed to it. */
-export function restored(authority: unknown): { readonly caller: Caller; readonly scopes: readonly string[] | undefined } {
+export function restoredRights(authority: unknown): { readonly caller: Caller; readonly scopes: readonly string[] | undefined } {
   // Written by this package, into a store that is its own.
   const { carrier, principal, scopes } = (isRecord(authority) ? authority : { carrier: 'http' }) as unknown as Authority
   return { caller: { carrier, connection: {}, ...(principal === undefined ? {} : { principal }) }, scopes }

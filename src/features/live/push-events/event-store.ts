@@ -10,7 +10,7 @@ const prefix = 'live/outbox/event/'
 const counter = 'live/outbox/count'
 const hints = 'live/outbox/hint/'
 
-export interface Shelved {
+export interface StoredEvent {
   readonly key: string
   readonly event: Outgoing
   /** Milliseconds since the epoch, and what tells those of one millisecond apart. */
@@ -18,24 +18,24 @@ export interface Shelved {
   readonly order: number
 }
 
-export interface ShelfOptions {
+export interface EventStoreOptions {
   readonly store: Store
   readonly clock: Clock
   readonly most: number
 }
 
-export class Shelf {
-  readonly #options: ShelfOptions
+export class EventStore {
+  readonly #options: EventStoreOptions
   readonly #self = crypto.randomUUID()
   readonly #seen = new Map<string, number>()
   #order = 0
 
-  constructor(options: ShelfOptions) {
+  constructor(options: EventStoreOptions) {
     this.#options = options
   }
 
   /** Resolves when it is as lasting as the store. The same event is put down once; another one under its id is refused. */
-  async put(event: Outgoing): Promise<{ readonly entry: Shelved; readonly added: boolean }> {
+  async put(event: Outgoing): Promise<{ readonly entry: StoredEvent; readonly added: boolean }> {
     const { store, clock, most } = this.#options
     const key = prefix + (await digestText(event.eventId))
     const entry = { key, event, at: clock.now(), order: this.#order++ }
@@ -52,7 +52,7 @@ export class Shelf {
     return { entry: kept, added: false }
   }
 
-  async drop(entries: readonly Shelved[]): Promise<void> {
+  async drop(entries: readonly StoredEvent[]): Promise<void> {
     const { store } = this.#options
     for (const { key } of entries) {
       const there = await store.get(key)
@@ -62,8 +62,8 @@ export class Shelf {
   }
 
   /** All that wait, oldest first. */
-  async all(): Promise<readonly Shelved[]> {
-    const found: Shelved[] = []
+  async all(): Promise<readonly StoredEvent[]> {
+    const found: StoredEvent[] = []
     for (let after = ''; ; ) {
       const page = await this.#options.store.scan(prefix, after === '' ? {} : { after })
       for (const { key, value } of page) {
@@ -91,7 +91,7 @@ export class Shelf {
   }
 }
 
-function read(key: string, value: string): Shelved | undefined {
+function read(key: string, value: string): StoredEvent | undefined {
   try {
     const { event, at, order } = JSON.parse(value)
     return typeof event?.eventId === 'string' ? { key, event, at, order } : undefined

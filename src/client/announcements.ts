@@ -6,7 +6,7 @@ export const doubt = ''
 /** The most different subjects that wait for one reader; beyond that they become one doubt. */
 const maxUnread = 1_000
 
-export class Hub {
+export class Announcements {
   readonly #following = new Map<string, Set<Following>>()
   #end: { readonly reason: unknown } | undefined = undefined
 

@@ -10,18 +10,18 @@ import type { EventsParts } from './server.ts'
 import type { Subscription } from './subscription.ts'
 
 /** As other processes find it. */
-export interface Kept {
+export interface KeptSubscription {
   readonly wire: WireSubscription
   /** Milliseconds since the epoch. */
   readonly expires: number
 }
 
-export interface Book {
-  readonly kept: Map<string, Kept>
+export interface SubscriptionBook {
+  readonly kept: Map<string, KeptSubscription>
   readonly open: Map<string, Subscription>
 }
 
-export interface SessionBooks {
+export interface SessionSubscriptions {
   readonly memory: Memory<unknown>
   /** A conversation has subscribed to something. */
   note(
@@ -34,10 +34,10 @@ export interface SessionBooks {
   forget(runtime: EventsRuntime, conversation: Conversation, id: string): Promise<void>
 }
 
-export function sessionBooks(parts: EventsParts, load: () => Promise<EventsRuntime>): SessionBooks {
-  const memory: Memory<Book> = {
+export function sessionSubscriptions(parts: EventsParts, load: () => Promise<EventsRuntime>): SessionSubscriptions {
+  const memory: Memory<SubscriptionBook> = {
     make: conversation => {
-      const book: Book = { kept: new Map(), open: new Map() }
+      const book: SubscriptionBook = { kept: new Map(), open: new Map() }
       conversation.onEnd(() => {
         for (const subscription of book.open.values()) subscription.close()
       })
@@ -47,9 +47,9 @@ export function sessionBooks(parts: EventsParts, load: () => Promise<EventsRunti
     save: ({ kept }) => Object.fromEntries(kept),
     restore: (book, saved, conversation) => {
       book.kept.clear()
-      for (const [id, kept] of Object.entries(isRecord(saved) ? saved : {})) book.kept.set(id, kept as Kept)
-      Promise.all([import('./take-up.ts'), load()])
-        .then(([{ takeUp }, runtime]) => takeUp(parts, runtime, conversation, book, enter))
+      for (const [id, kept] of Object.entries(isRecord(saved) ? saved : {})) book.kept.set(id, kept as KeptSubscription)
+      Promise.all([import('./session-sync.ts'), load()])
+        .then(([{ syncSession }, runtime]) => syncSession(parts, runtime, conversation, book, enter))
         .catch(error => parts.trace('events-not-taken-up', error))
     },
   }
@@ -74,7 +74,7 @@ export function sessionBooks(parts: EventsParts, load: () => Promise<EventsRunti
   }
 }
 
-function enter({ open }: Book, id: string, subscription: Subscription): void {
+function enter({ open }: SubscriptionBook, id: string, subscription: Subscription): void {
   open.set(id, subscription)
   subscription.onEnd(() => {
     if (open.get(id) === subscription) open.delete(id)

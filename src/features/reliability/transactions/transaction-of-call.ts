@@ -4,7 +4,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { idPattern, idRule, transactionsExtension } from './messages.ts'
 
-export interface Wish {
+export interface TransactionOfCall {
   readonly transaction: string
   readonly step: string | undefined
   /** The order of a step that was put off, and goes on now. */
@@ -12,7 +12,7 @@ export interface Wish {
 }
 
 /** Throws where it cannot be read, or says two things. */
-export function wishOf({ meta, carried }: Exchange): Wish {
+export function transactionOf({ meta, carried }: Exchange): TransactionOfCall {
   const [order, ...rest] = carried?.[transactionsExtension]?.split(' ') ?? []
   const said = meta !== undefined && Object.hasOwn(meta, transactionsExtension) ? meta[transactionsExtension] : undefined
   if (said === undefined) return { transaction: rest.join(' '), step: undefined, order: Number(order) }

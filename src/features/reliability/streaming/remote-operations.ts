@@ -11,11 +11,11 @@ import { type Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { put } from '../../../stores/ops.ts'
 import type { Store } from '../../../stores/store.ts'
+import { waitForReaders } from './backpressure.ts'
 import { checkpointNotFound } from './checkpoints.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
 import type { Chunk } from './operation.ts'
 import type { Ended } from './outcome.ts'
-import { roomUntil } from './room.ts'
 import type { Telling } from './server.ts'
 
 /** More than the largest frame needs. */
@@ -53,7 +53,7 @@ export interface Listening {
 }
 
 /** Listens for readers of an operation in other processes. */
-export function listenForDistant(listening: Listening): void {
+export function listenForRemote(listening: Listening): void {
   listen(listening).catch(error => listening.trace('reader-elsewhere-unheard', error))
 }
 
@@ -73,7 +73,7 @@ async function listen({ store, clock, id, signal, eager, told }: Listening): Pro
   }
 }
 
-export interface DistantParts {
+export interface RemoteOperationParts {
   readonly journal: Journal
   readonly clock: Clock
   readonly trace: Trace
@@ -88,7 +88,7 @@ export interface DistantParts {
 }
 
 /** Gives the reader what it has not seen, and the end. */
-export async function followDistant(parts: DistantParts): Promise<Ended> {
+export async function followRemote(parts: RemoteOperationParts): Promise<Ended> {
   const { journal, clock, exchange, id, graceMs, next } = parts
   const ending = new AbortController()
   const { signal } = exchange
@@ -131,7 +131,7 @@ export async function followDistant(parts: DistantParts): Promise<Ended> {
 }
 
 async function deliver(
-  { exchange, id, tokens, tell }: DistantParts,
+  { exchange, id, tokens, tell }: RemoteOperationParts,
   { occurrences, truncated }: FeedPage,
   from: number,
   signal: AbortSignal,
@@ -151,13 +151,13 @@ async function deliver(
       checkpoint_token: await tokens(at),
     }
     tell.along(exchange, { _meta: { [streamingExtension]: wire } })
-    await roomUntil(exchange, signal)
+    await waitForReaders(exchange, signal)
   }
   return { at, last: false }
 }
 
 /** How it ended; undefined while it runs. Refuses where nobody knows. */
-async function ended({ find, journal }: DistantParts): Promise<Ended | undefined> {
+async function ended({ find, journal }: RemoteOperationParts): Promise<Ended | undefined> {
   const record = await find()
   if (record === undefined) throw checkpointNotFound()
   if (isSettled(record)) return record.outcome as Ended
@@ -177,7 +177,7 @@ function fail(): never {
   throw checkpointNotFound()
 }
 
-function say({ journal, id, graceMs, trace, exchange }: DistantParts, at: number | 'cancelled'): void {
+function say({ journal, id, graceMs, trace, exchange }: RemoteOperationParts, at: number | 'cancelled'): void {
   // That it was cancelled is the last word.
   if (at !== 'cancelled' && exchange.cancelled) return
   journal.store.commit([put(leaseOf(id), String(at), { ttl: graceMs })]).catch(error => trace('reader-not-told', error))

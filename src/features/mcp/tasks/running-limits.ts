@@ -4,20 +4,20 @@ import { Tally } from '../../../core/tally.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 
-export interface PlaceLimits {
+export interface RunningLimitOptions {
   /** Tasks at work in all. */
   readonly runningTasks: number
   /** Tasks at work per principal, else per session or connection. */
   readonly runningTasksPerCaller: number
 }
 
-export class Places {
-  readonly #limits: PlaceLimits
+export class RunningTasks {
+  readonly #limits: RunningLimitOptions
   readonly #owners = new Tally<object | string>()
   readonly #places: Occupancy
   readonly #accounts = new WeakMap<Exchange, string>()
 
-  constructor(limits: PlaceLimits) {
+  constructor(limits: RunningLimitOptions) {
     this.#limits = limits
     this.#places = new Occupancy(limits.runningTasks)
   }

@@ -3,16 +3,16 @@ import type { Conversation } from '../../../engine/conversation.ts'
 import { conversationOutlet } from './outlet.ts'
 import type { EventsRuntime } from './runtime.ts'
 import type { EventsParts } from './server.ts'
-import type { Book } from './session.ts'
+import type { SubscriptionBook } from './session-subscriptions.ts'
 import type { Subscription } from './subscription.ts'
 
 /** `enter` writes down what was opened. */
-export async function takeUp(
+export async function syncSession(
   parts: EventsParts,
   runtime: EventsRuntime,
   conversation: Conversation,
-  book: Book,
-  enter: (book: Book, id: string, subscription: Subscription) => void,
+  book: SubscriptionBook,
+  enter: (book: SubscriptionBook, id: string, subscription: Subscription) => void,
 ): Promise<void> {
   for (const [id, subscription] of book.open) if (!book.kept.has(id)) subscription.close()
   const asker = { caller: conversation.caller, conversation, meta: undefined }

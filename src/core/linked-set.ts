@@ -3,12 +3,12 @@
  * keep what has long gone alive until the next full collection, which makes every collection dear. This leaves nothing behind.
  */
 
-export interface Bagged {
+export interface Linked {
   /** Where it is in its bag; −1 outside. It can be in one only. */
   place: number
 }
 
-export class Bag<T extends Bagged> {
+export class LinkedSet<T extends Linked> {
   readonly #items: T[] = []
 
   get size(): number {

@@ -6,7 +6,7 @@ import type { Trace } from '../../../core/log-trace.ts'
 import type { Admission } from '../../../engine/exchange.ts'
 
 /** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
-export type Lapses = (admission: Pick<Admission, 'owner' | 'id'>, ended: (reason: string) => void) => () => void
+export type OnGrantEnd = (admission: Pick<Admission, 'owner' | 'id'>, ended: (reason: string) => void) => () => void
 
 interface LapsesParts {
   readonly grants: () => Promise<Grants>
@@ -19,7 +19,7 @@ interface Listening {
   readonly text: typeof import('../../../core/grant/ends.ts').lapseText
 }
 
-export function lazyEnds({ grants, clock, trace }: LapsesParts): { readonly on: Lapses; close(): void } {
+export function lazyEnds({ grants, clock, trace }: LapsesParts): { readonly on: OnGrantEnd; close(): void } {
   let opening: Promise<Listening> | undefined
   let closed = false
   const failed = (error: unknown): void => {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Bag, type Bagged } from './bag.ts'
+import { type Linked, LinkedSet } from './linked-set.ts'
 
-class Thing implements Bagged {
+class Thing implements Linked {
   place = -1
 }
 
@@ -12,7 +12,7 @@ describe('Bag', () => {
     fc.assert(
       fc.property(steps, list => {
         const things = Array.from({ length: 10 }, () => new Thing())
-        const bag = new Bag<Thing>()
+        const bag = new LinkedSet<Thing>()
         const model = new Set<Thing>()
         for (const { add, which } of list) {
           const thing = things[which] as Thing
@@ -30,7 +30,7 @@ describe('Bag', () => {
   })
 
   it('may be emptied while it is looked through', () => {
-    const bag = new Bag<Thing>()
+    const bag = new LinkedSet<Thing>()
     for (let n = 0; n < 5; n++) bag.add(new Thing())
     for (const thing of bag.all()) bag.delete(thing)
     expect([bag.size, bag.all()]).toEqual([0, []])

@@ -6,7 +6,7 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { defaultTtlSeconds, idempotencyExtension, keyHeader, keyPattern, keyRule, minted, otherKeyHeader } from './messages.ts'
 
-export interface Wish {
+export interface KeyOfCall {
   readonly key: string
   readonly ttlMs: number
   /** Its caller asked for more. */
@@ -14,7 +14,7 @@ export interface Wish {
 }
 
 /** Undefined where it came with none. */
-export function wishOf({ meta, caller, carried }: Exchange, maxTtlMs: number): Wish | undefined {
+export function keyOf({ meta, caller, carried }: Exchange, maxTtlMs: number): KeyOfCall | undefined {
   const said = meta !== undefined && Object.hasOwn(meta, idempotencyExtension) ? meta[idempotencyExtension] : none
   if (!isRecord(said)) throw invalid(`params._meta["${idempotencyExtension}"] must be an object with idempotency_key`)
   const headed = caller.carrier === 'http' ? caller : undefined
