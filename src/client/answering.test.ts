@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { type Frame, modernServer, type Script, sessionServer } from '../../test/client/scripted-server.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import { fakeClock } from '../testing/clock.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { type Frame, modernServer, type Script, sessionServer } from './scripted-server.ts'
 
 async function open(options: ConnectOptions, version: RevisionId = '2025-11-25', script: Script = {}) {
   const server = sessionServer(script, {}, version)

@@ -1,10 +1,18 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import {
+  discovery,
+  hello,
+  modernServer,
+  type ScriptedServer,
+  said,
+  sessionServer,
+  silence,
+} from '../../test/client/scripted-server.ts'
+import { sessionServer as httpSessionServer } from '../../test/client/session-server.ts'
+import { afterTest, cleanUp, json, serve } from '../../test/transports/http-test-server.ts'
 import { createServer } from '../server/index.ts'
-import { afterTest, cleanUp, json, serve } from '../transports/http/client-test-server.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
-import { discovery, hello, modernServer, type ScriptedServer, said, sessionServer, silence } from './scripted-server.ts'
-import { sessionServer as httpSessionServer } from './session-server.ts'
 
 afterEach(cleanUp)
 

@@ -1,8 +1,8 @@
 import type http from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
-import { afterTest, cleanUp, events, json, type Seen, serve } from '../transports/http/client-test-server.ts'
+import { discovery } from '../../test/client/scripted-server.ts'
+import { afterTest, cleanUp, events, json, type Seen, serve } from '../../test/transports/http-test-server.ts'
 import { connect } from './connect.ts'
-import { discovery } from './scripted-server.ts'
 
 afterEach(cleanUp)
 

@@ -1,7 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { fakeClock } from '../testing/clock.ts'
-import { connect } from './connect.ts'
-import type { ConnectOptions } from './options.ts'
 import {
   discovery,
   type Frame,
@@ -11,7 +8,10 @@ import {
   type ScriptedServer,
   sessionServer,
   silence,
-} from './scripted-server.ts'
+} from '../../test/client/scripted-server.ts'
+import { fakeClock } from '../testing/clock.ts'
+import { connect } from './connect.ts'
+import type { ConnectOptions } from './options.ts'
 
 const idKey = 'io.modelcontextprotocol/subscriptionId'
 const over = { done: true, value: undefined }

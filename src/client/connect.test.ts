@@ -1,13 +1,21 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import {
+  discovery,
+  hello,
+  modernServer,
+  Refusal,
+  ScriptedServer,
+  sessionServer,
+  silence,
+} from '../../test/client/scripted-server.ts'
+import { afterTest, cleanUp, json, serve } from '../../test/transports/http-test-server.ts'
 import { version } from '../core/version.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
 import { createServer } from '../server/index.ts'
 import { fakeClock } from '../testing/clock.ts'
-import { afterTest, cleanUp, json, serve } from '../transports/http/client-test-server.ts'
 import { connect } from './connect.ts'
-import { discovery, hello, modernServer, Refusal, ScriptedServer, sessionServer, silence } from './scripted-server.ts'
 
 afterEach(cleanUp)
 

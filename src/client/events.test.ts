@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { Refusal, ScriptedServer } from '../../test/client/scripted-server.ts'
 import { cuttingProxy } from '../../test/cutting-proxy.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
 import type { RevisionId } from '../revisions/index.ts'
@@ -8,7 +9,6 @@ import { connectInMemory } from '../testing/index.ts'
 import { memoryPair } from '../transports/memory.ts'
 import { connect } from './connect.ts'
 import type { EventReader, ServerEvent } from './events.ts'
-import { Refusal, ScriptedServer } from './scripted-server.ts'
 
 const ends: (() => unknown)[] = []
 afterEach(async () => {

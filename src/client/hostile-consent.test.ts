@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { type Frame, modernServer, type Script, sessionServer } from '../../test/client/scripted-server.ts'
 import { connect } from './connect.ts'
 import type { Client } from './index.ts'
-import { type Frame, modernServer, type Script, sessionServer } from './scripted-server.ts'
 
 const confirmation = 'dev.vivarium/confirmation'
 const state = 'dev.vivarium/state'

@@ -1,10 +1,18 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import {
+  discovery,
+  type Frame,
+  modernServer,
+  type ScriptedServer,
+  said,
+  sessionServer,
+  silence,
+} from '../../test/client/scripted-server.ts'
+import { afterTest, cleanUp, events, json, serve } from '../../test/transports/http-test-server.ts'
 import { fakeClock } from '../testing/clock.ts'
-import { afterTest, cleanUp, events, json, serve } from '../transports/http/client-test-server.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { discovery, type Frame, modernServer, type ScriptedServer, said, sessionServer, silence } from './scripted-server.ts'
 
 afterEach(cleanUp)
 

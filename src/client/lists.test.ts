@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import { type Frame, modernServer, Refusal, type Script, sessionServer, toolList } from '../../test/client/scripted-server.ts'
 import { createServer } from '../server/index.ts'
 import { fakeClock } from '../testing/clock.ts'
 import { connectInMemory } from '../testing/connect.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { type Frame, modernServer, Refusal, type Script, sessionServer, toolList } from './scripted-server.ts'
 
 async function open(script: Script, options: ConnectOptions = {}) {
   const server = modernServer(script, { tools: { listChanged: true } })

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest'
-import { afterTest, cleanUp } from '../transports/http/client-test-server.ts'
+import { sessionServer } from '../../test/client/session-server.ts'
+import { afterTest, cleanUp } from '../../test/transports/http-test-server.ts'
 import { connect } from './connect.ts'
 import type { LiveHandlers } from './live-handlers.ts'
-import { sessionServer } from './session-server.ts'
 
 afterEach(cleanUp)
 

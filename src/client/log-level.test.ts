@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { type Frame, modernServer, Refusal, sessionServer, toolList } from '../../test/client/scripted-server.ts'
 import type { LogMessage } from '../features/mcp/logging/client.ts'
 import { connect } from './connect.ts'
-import { type Frame, modernServer, Refusal, sessionServer, toolList } from './scripted-server.ts'
 
 const levelOf = ({ params }: Frame) => ((params as Frame)['_meta'] as Frame)['io.modelcontextprotocol/logLevel']
 

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { discovery, modernServer } from '../../test/client/scripted-server.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import { createServer, type Server, type ServerOptions } from '../server/index.ts'
 import { connectInMemory, type FakeClock, fakeClock } from '../testing/index.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
-import { discovery, modernServer } from './scripted-server.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

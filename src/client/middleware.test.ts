@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { modernServer, type Script, said, sessionServer, toolList } from '../../test/client/scripted-server.ts'
 import { connect } from './connect.ts'
-import { modernServer, type Script, said, sessionServer, toolList } from './scripted-server.ts'
 
 async function open(script: Script) {
   const server = sessionServer(script)

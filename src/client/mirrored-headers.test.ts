@@ -1,9 +1,9 @@
 import type http from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
-import { afterTest, cleanUp, json, type Seen, serve } from '../transports/http/client-test-server.ts'
+import { discovery, type Frame, modernServer, said, toolList } from '../../test/client/scripted-server.ts'
+import { afterTest, cleanUp, json, type Seen, serve } from '../../test/transports/http-test-server.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
-import { discovery, type Frame, modernServer, said, toolList } from './scripted-server.ts'
 
 afterEach(cleanUp)
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { type Frame, hello, Refusal, type Script, ScriptedServer, silence } from '../../test/client/scripted-server.ts'
 import { fakeClock } from '../testing/clock.ts'
 import { connect } from './connect.ts'
-import { type Frame, hello, Refusal, type Script, ScriptedServer, silence } from './scripted-server.ts'
 
 const dialectHello = {
   server: { name: 'old', version: '3' },

@@ -1,10 +1,10 @@
 import type http from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
+import { discovery, hello } from '../../test/client/scripted-server.ts'
+import { cleanUp, events, json, type Seen, serve, type TestServer } from '../../test/transports/http-test-server.ts'
 import { fakeClock } from '../testing/clock.ts'
-import { cleanUp, events, json, type Seen, serve, type TestServer } from '../transports/http/client-test-server.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { discovery, hello } from './scripted-server.ts'
 
 afterEach(cleanUp)
 

@@ -1,8 +1,16 @@
 import { describe, expect, it } from 'vitest'
+import {
+  discovery,
+  hello,
+  modernServer,
+  Refusal,
+  type Script,
+  ScriptedServer,
+  silence,
+} from '../../test/client/scripted-server.ts'
 import { fakeClock } from '../testing/clock.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { discovery, hello, modernServer, Refusal, type Script, ScriptedServer, silence } from './scripted-server.ts'
 
 /** What a client does first: the methods that a server has heard, with the versions they name. */
 async function opening(script: Script, options: ConnectOptions = {}) {

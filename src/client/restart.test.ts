@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { type SessionServer, sessionServer } from '../../test/client/session-server.ts'
+import { afterTest, cleanUp, hastyClock } from '../../test/transports/http-test-server.ts'
 import { createServer } from '../server/index.ts'
 import { httpClientConnection } from '../transports/http/client.ts'
-import { afterTest, cleanUp, hastyClock } from '../transports/http/client-test-server.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { type SessionServer, sessionServer } from './session-server.ts'
 
 afterEach(cleanUp)
 

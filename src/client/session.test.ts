@@ -1,12 +1,12 @@
 import type http from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
+import { discovery, said } from '../../test/client/scripted-server.ts'
+import { type Posted, type SessionServer, sessionServer } from '../../test/client/session-server.ts'
+import { afterTest, cleanUp, json, serve } from '../../test/transports/http-test-server.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
-import { afterTest, cleanUp, json, serve } from '../transports/http/client-test-server.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { discovery, said } from './scripted-server.ts'
-import { type Posted, type SessionServer, sessionServer } from './session-server.ts'
 
 afterEach(cleanUp)
 

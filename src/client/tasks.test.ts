@@ -1,9 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createServer } from '../server/index.ts'
-import { fakeClock } from '../testing/clock.ts'
-import { connectInMemory } from '../testing/connect.ts'
-import { connect } from './connect.ts'
 import {
   type Frame,
   modernServer,
@@ -14,7 +10,11 @@ import {
   sessionServer,
   silence,
   toolList,
-} from './scripted-server.ts'
+} from '../../test/client/scripted-server.ts'
+import { createServer } from '../server/index.ts'
+import { fakeClock } from '../testing/clock.ts'
+import { connectInMemory } from '../testing/connect.ts'
+import { connect } from './connect.ts'
 
 const both = ['2025-11-25', '2026-07-28'] as const
 const now = '2026-01-01T00:00:00Z'
@@ -52,6 +52,28 @@ function coreServer(taskSupport: string, script: Script = {}, capabilities: Fram
 }
 
 describe('a call that becomes a task', () => {
+  // Before its answer is read, and after that, before anybody waits for the task.
+  it.each(
+    both.flatMap(revision => [
+      { revision, when: 'its answer comes', give: (up: () => void) => up() },
+      { revision, when: 'its answer has come', give: queueMicrotask },
+    ]),
+  )('at $revision and is given up as $when is cancelled at its server', async ({ revision, give }) => {
+    const server = createServer({ name: 's', version: '1' })
+    server.tool('work', { task: { support: 'required', pollInterval: '50ms' } }, () => new Promise<string>(() => {}))
+    const call = new AbortController()
+    const sent: string[] = []
+    await using mcp = await connectInMemory(server, {
+      revision,
+      onFrame: ({ way, text }) => {
+        if (way === 'out') sent.push(JSON.parse(text).method)
+        else if (text.includes('"taskId"') && !call.signal.aborted) give(() => call.abort())
+      },
+    })
+    await expect(mcp.callTool('work', {}, { task: true, signal: call.signal })).rejects.toThrow('aborted')
+    await expect.poll(() => sent).toContain('tasks/cancel')
+  })
+
   it.each(both)('at %s is looked after through the middleware', async revision => {
     const server = createServer({ name: 's', version: '1' })
     server.tool('work', { description: 'Works', task: { support: 'required', pollInterval: '50ms' } }, () => 'done')

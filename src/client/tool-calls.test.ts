@@ -1,11 +1,20 @@
 import { assertType, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import {
+  type Answer,
+  type Frame,
+  modernServer,
+  Refusal,
+  type Script,
+  said,
+  sessionServer,
+  toolList,
+} from '../../test/client/scripted-server.ts'
 import { jsonSchema } from '../core/schema/index.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Client } from './client.ts'
 import { connect } from './connect.ts'
 import type { ConnectOptions } from './options.ts'
-import { type Answer, type Frame, modernServer, Refusal, type Script, said, sessionServer, toolList } from './scripted-server.ts'
 
 async function open(script: Script, options: ConnectOptions = {}) {
   const server = modernServer(script)

@@ -4,7 +4,7 @@ import { fewElements } from '../core/schema/size.ts'
 import type { Progress, SendOptions } from '../engine/calls.ts'
 import { type Answerers, drive, isFinal } from '../features/mcp/input-required/client.ts'
 import type { InputRequest } from '../features/mcp/input-required/messages.ts'
-import { createdTask, finishTask, takesTask, wantsTask } from '../features/mcp/tasks/client.ts'
+import { createdTask, finishTask, stopTask, takesTask, wantsTask } from '../features/mcp/tasks/client.ts'
 import type { Task } from '../features/mcp/tasks/messages.ts'
 import { mirrorHeaders } from '../features/mcp/tools/headers.ts'
 import { type CallToolResult, callTool, type TaskSupport } from '../features/mcp/tools/messages.ts'
@@ -184,7 +184,7 @@ async function resultOf(
   if (options.task === true && takesTask(caller.session.opened.conversation.peer, callTool.name))
     await known(caller, name, signalOf(send))
   let params = paramsFor(caller, name, args, options)
-  if (options.task === true) send = takingTask(send)
+  if (options.task === true) send = withoutLateTask(caller, takingTask(send))
   let answer: unknown
   try {
     answer = await (between?.begun() ?? caller.session.request(callTool, params, withHeaders(caller, name, args, send)))
@@ -202,7 +202,10 @@ async function resultOf(
   const until = untilEnd(send, options)
   const onStatus = progress === undefined ? undefined : (now: Task): void => progress.looked(now)
   if (between === undefined) return checkedResult(await caller.finishTask(task, until, onStatus))
-  await between.tasked(task)
+  await between.tasked(task).catch(error => {
+    endTask(caller, task)
+    throw error
+  })
   const answered = {
     signal: signalOf(until),
     totalMs: until.totalMs,
@@ -210,6 +213,24 @@ async function resultOf(
     onStatus,
   }
   return checkedResult(await finishTask(caller.session.tasks, task, answered))
+}
+
+/** A call that was given up may become a task all the same, of which nobody will hear. */
+function withoutLateTask(caller: ToolCaller, send: SendOptions): SendOptions {
+  const { onLate } = send
+  return {
+    ...send,
+    onLate: result => {
+      const task = createdTask(result)
+      if (task === undefined) onLate?.(result)
+      else endTask(caller, task)
+    },
+  }
+}
+
+/** Whether the server hears of it changes nothing for whoever has given it up. */
+function endTask({ session }: ToolCaller, { taskId }: Task): void {
+  stopTask(session.tasks, taskId).catch(lost => session.engine.trace('task-not-cancelled', lost))
 }
 
 /** Made where something takes long; most calls need none. */
@@ -275,7 +296,7 @@ async function secondThoughts(error: unknown, caller: ToolCaller, name: string, 
   const { session, book } = caller
   const { errors, era } = session.opened.revision
   const code = error instanceof McpError ? error.code : undefined
-  if (wantsTask(error)) return takingTask(send)
+  if (wantsTask(error)) return withoutLateTask(caller, takingTask(send))
   // A refused header means that the tool has changed since we listed it.
   if (era === 'request' && code === errors['header-mismatch']) {
     await caller.list(true, signalOf(send))
@@ -288,7 +309,7 @@ async function secondThoughts(error: unknown, caller: ToolCaller, name: string, 
     takesTask(session.opened.conversation.peer, callTool.name)
   ) {
     await known(caller, name, signalOf(send))
-    if (supportOf(caller, name) === 'required') return send
+    if (supportOf(caller, name) === 'required') return withoutLateTask(caller, send)
   }
   throw error
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { unzipSync } from 'fflate'
 import { describe, expect, test } from 'vitest'
 import { looksSecret } from '../../src/cli/bundle/secrets.ts'
-import { type Trial, trial } from '../../src/cli/trial.ts'
+import { type Trial, trial } from '../cli/trial.ts'
 
 const program = readFileSync(join(import.meta.dirname, '../cli/plain-server.mjs'), 'utf8')
 const about = {

@@ -15,8 +15,8 @@ import {
 import { createHost, scripted } from 'vivarium/host'
 import { createServer, type Recommendation } from 'vivarium/server'
 import { connectInMemory, memoryPair } from 'vivarium/testing'
-import { type Frame, Refusal, type Script, sessionServer } from '../../src/client/scripted-server.ts'
 import { browser, listen, secret, startWorld } from '../auth/world.ts'
+import { type Frame, Refusal, type Script, sessionServer } from '../client/scripted-server.ts'
 
 async function open(options: ConnectOptions, script: Script = {}) {
   const server = sessionServer(script, { tools: {} }, '2025-11-25')

@@ -4,17 +4,17 @@
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../src/client/connect.ts'
-import { sessionServer } from '../../src/client/session-server.ts'
 import { type ApprovalQuestion, type HostOptions, scripted } from '../../src/host/index.ts'
 import { createPolicy } from '../../src/host/policy/policy.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import { fakeClock } from '../../src/testing/clock.ts'
-import { cleanUp } from '../../src/transports/http/client-test-server.ts'
+import { sessionServer } from '../client/session-server.ts'
 import { entry, opened, pushOf } from '../hosting/hostile.ts'
 import { host as client, over, standing, turn } from '../live/raw/host.ts'
 import { carriers, type RawServer, rawServer } from '../live/raw/raw-server.ts'
 import type { Frame } from '../live/raw/script.ts'
 import { proves } from '../proves.ts'
+import { cleanUp } from '../transports/http-test-server.ts'
 
 const { signal } = new AbortController()
 const handy = { description: 'Two handy tools', uses: ['tools'] }

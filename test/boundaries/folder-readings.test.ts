@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Trial, trial } from '../../src/cli/trial.ts'
+import { type Trial, trial } from '../cli/trial.ts'
 
 /** A folder of somebody else's, and a home that lies elsewhere. */
 async function folder(): Promise<{ readonly it: Trial; readonly env: Readonly<Record<string, string>> }> {

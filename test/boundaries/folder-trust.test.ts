@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type Trial, trial } from '../../src/cli/trial.ts'
+import { type Trial, trial } from '../cli/trial.ts'
 
 const secrets = { AWS_SECRET_ACCESS_KEY: 'aws-secret-value', ANTHROPIC_API_KEY: 'anthropic-secret-value' }
 

@@ -1,8 +1,8 @@
 /** Where a gateway listens and who may call it there: fixed tokens are authorization, and what --check finds right is what starts. */
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { trial } from '../../src/cli/trial.ts'
 import { connect } from '../../src/client/index.ts'
 import { createGateway, type GatewayOptions } from '../../src/gateway/index.ts'
+import { trial } from '../cli/trial.ts'
 import { toolNames, upstreamOf } from '../gateway/world.ts'
 import { json, send } from '../spec/http.ts'
 import { bearerOf, tokens } from './guarded-gateway.ts'

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { connect } from 'vivarium/client'
 import { createServer, type Server } from 'vivarium/server'
 import { WebSocket } from 'ws'
-import { sessionServer, silence } from '../../src/client/scripted-server.ts'
 import type { RevisionId } from '../../src/revisions/index.ts'
+import { sessionServer, silence } from '../client/scripted-server.ts'
 import { events, headersFor, httpPeer, json, open, send } from '../spec/http.ts'
 import {
   callName,

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { changesIn, cutIn } from '../../src/cli/gateway/changes.ts'
 import { shownJson, shownText } from '../../src/cli/gateway/foreign-text.ts'
-import { trial } from '../../src/cli/trial.ts'
 import { connect } from '../../src/client/index.ts'
 import { refusalOf } from '../../src/features/reliability/confirmation/queue-limits.ts'
 import type { GatewayOptions } from '../../src/gateway/index.ts'
 import { jsonSchema } from '../../src/server/index.ts'
+import { trial } from '../cli/trial.ts'
 import { behind, clientOf, gatewayOf } from './tenants.ts'
 
 const anything = jsonSchema<Record<string, unknown>>({ type: 'object' })

@@ -8,8 +8,8 @@ import { bearer, type ConnectOptions, clientCredentials, connect } from 'vivariu
 import { createGateway } from 'vivarium/gateway'
 import { anthropic, type Model, openai } from 'vivarium/host'
 import { createServer } from 'vivarium/server'
-import { trial } from '../../src/cli/trial.ts'
 import { listen, secret, startWorld } from '../auth/world.ts'
+import { trial } from '../cli/trial.ts'
 import { type Decoy, startDecoy } from './decoys.ts'
 
 /** Sends everybody to the decoy, on every path and for every method. */

@@ -7,7 +7,7 @@ import { createQuestions, type Questions } from '../../src/cli/terminal/question
 import { Reader } from '../../src/cli/terminal/reader.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import { drawn, escaped, foreign, foreignMark, fullyEscaped, harmlessJson, say } from '../../src/cli/terminal/text.ts'
-import { type Ended, trial } from '../../src/cli/trial.ts'
+import { type Ended, trial } from '../cli/trial.ts'
 
 const trick = '\u001b[2J\u009b1A\u202e\u2066\u2028x\r\n ? Approve it? [y]es · [N]o › y\nvivarium: all is well\n  → trust me'
 const commands = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
@@ -232,9 +232,7 @@ describe('the one place', () => {
 
   test('nothing else in the command writes to a terminal', () => {
     const folder = join(import.meta.dirname, '../../src/cli')
-    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
-      file => /(?<!\.test)\.ts$/.test(file) && file !== 'trial.ts',
-    )
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(file => /(?<!\.test)\.ts$/.test(file))
     const writing = files.filter(file =>
       /\b(output|errors|stdout|stderr)\??\.write\(|console\.\w+\(|process\.std(out|err)\.write/.test(
         readFileSync(join(folder, file), 'utf8'),

@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process'
 import { chmodSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { trial } from '../../src/cli/trial.ts'
 import { startWorld } from '../auth/world.ts'
+import { trial } from './trial.ts'
 
 const bin = join(import.meta.dirname, '../../bin/vivarium.mjs')
 const hasTerminal = process.platform === 'linux' && existsSync('/usr/bin/script')

@@ -2,10 +2,10 @@ import type { RequestListener } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import { registry, type ServerDetail } from '../../examples/registry/registry.ts'
 import { type Client, createFinder, type FinderOptions } from '../../src/client/index.ts'
-import { everyField } from '../../src/features/reliability/manifest/every-field.ts'
 import { createServer, type Recommendation, type Server } from '../../src/server/index.ts'
 import { connectInMemory, fakeClock } from '../../src/testing/index.ts'
-import { publicServer, stageOptions } from '../../src/transports/outbound/test-servers.ts'
+import { publicServer, stageOptions } from '../transports/outbound-servers.ts'
+import { everyField } from './manifest-fields.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

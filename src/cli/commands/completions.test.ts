@@ -4,7 +4,7 @@ import { chmodSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { type Trial, trial } from '../trial.ts'
+import { type Trial, trial } from '../../../test/cli/trial.ts'
 
 const bin = join(import.meta.dirname, '../../../bin/vivarium.mjs')
 const run = promisify(execFile)

@@ -7,7 +7,7 @@ import type { AddressInfo, Server } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { certificate } from '../../../test/cli/certificate.ts'
-import { type Trial, trial } from '../trial.ts'
+import { type Trial, trial } from '../../../test/cli/trial.ts'
 
 const plain = join(import.meta.dirname, '../../../test/cli/plain-server.mjs')
 

@@ -1,7 +1,7 @@
 /** Whoever runs a gateway answers and looks from a second process, on its store. */
 import { expect, onTestFinished, test } from 'vitest'
+import { trial } from '../../../test/cli/trial.ts'
 import { connect } from '../../client/index.ts'
-import { trial } from '../trial.ts'
 
 const server = `
 import { createServer, jsonSchema } from 'vivarium/server'

@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { trial } from '../../../test/cli/trial.ts'
 import { connect } from '../../client/index.ts'
-import { trial } from '../trial.ts'
 
 const server = (name: string): string => `
 import { createServer } from 'vivarium/server'

@@ -1,10 +1,10 @@
 /** Servers of which only a part can be had, and those that never answer: what is shown, and for how long one waits. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { trial } from '../../../test/cli/trial.ts'
 import { type Duration, toMilliseconds } from '../../core/duration.ts'
 import { patienceMs } from '../connecting.ts'
 import type { Resolved } from '../target.ts'
-import { trial } from '../trial.ts'
 
 const plain = join(import.meta.dirname, '../../../test/cli/plain-server.mjs')
 

@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { serverFile, trial } from '../../../test/cli/trial.ts'
 import { connect } from '../../client/index.ts'
 import { gather } from '../gather.ts'
 import { addressesAt } from '../serving/http.ts'
-import { serverFile, trial } from '../trial.ts'
 
 function change(folder: string, from: string, to: string): void {
   const file = join(folder, 'server.ts')

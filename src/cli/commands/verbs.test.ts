@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { trial } from '../trial.ts'
+import { trial } from '../../../test/cli/trial.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const everything = [process.execPath, join(root, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'), 'stdio']

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { openWorld, type World, type WorldOptions } from '../../../test/hosting/loop-world.ts'
 import { Problem } from '../../core/problem.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
@@ -8,7 +9,6 @@ import type { ModelRequest } from '../models/model.ts'
 import { offline } from '../models/offline.ts'
 import { scripted } from '../models/scripted.ts'
 import type { TurnPart } from './parts.ts'
-import { openWorld, type World, type WorldOptions } from './world.ts'
 
 const worlds: World[] = []
 afterEach(async () => {

@@ -1,5 +1,6 @@
 /** The loop with real live servers on both kinds of wire: hooks, inference, state and what undoing makes of it. */
 import { afterEach, describe, expect, test } from 'vitest'
+import { openWorld, type World, type WorldOptions } from '../../../test/hosting/loop-world.ts'
 import type { LiveConnection } from '../../client/live-handlers.ts'
 import { realClock } from '../../core/clock.ts'
 import { createServer, jsonSchema, type Server } from '../../server/index.ts'
@@ -7,7 +8,6 @@ import { memoryStore } from '../../stores/memory.ts'
 import { scripted } from '../models/scripted.ts'
 import { StateBook } from '../state/book.ts'
 import { statePort } from '../state/port.ts'
-import { openWorld, type World, type WorldOptions } from './world.ts'
 
 const worlds: World[] = []
 afterEach(async () => {

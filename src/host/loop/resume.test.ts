@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { openWorld, type World } from '../../../test/hosting/loop-world.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { scripted } from '../models/scripted.ts'
 import type { TurnCall } from './turn.ts'
-import { openWorld, type World } from './world.ts'
 
 const worlds: World[] = []
 afterEach(async () => {

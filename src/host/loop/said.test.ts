@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { openWorld, type World, type WorldOptions } from '../../../test/hosting/loop-world.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import { scripted } from '../models/scripted.ts'
-import { openWorld, type World, type WorldOptions } from './world.ts'
 
 const worlds: World[] = []
 afterEach(async () => {

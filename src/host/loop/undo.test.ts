@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { openWorld, stateless, type World, type WorldOptions } from '../../../test/hosting/loop-world.ts'
 import { problem } from '../../core/problem.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
@@ -8,7 +9,6 @@ import { scripted } from '../models/scripted.ts'
 import type { Conversation } from './conversation.ts'
 import { ConversationLog } from './conversation-log.ts'
 import type { LoopPolicy, LoopState } from './ports.ts'
-import { openWorld, stateless, type World, type WorldOptions } from './world.ts'
 
 const worlds: World[] = []
 afterEach(async () => {

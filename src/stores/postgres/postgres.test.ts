@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startPostgres, type TestPostgres } from '../../../test/real-postgres.ts'
+import { storeModel } from '../../../test/stores/model.ts'
 import { type StoreUnderTest, storeContract } from '../contract.ts'
-import { storeModel } from '../model.ts'
 import { append, put } from '../ops.ts'
 import { postgresStore } from './store.ts'
 

@@ -1,9 +1,19 @@
 /** The caps on streams and what a reader that never reads may cost, over real sockets. */
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import {
+  afterTest,
+  ask,
+  getStream,
+  jsonHeaders,
+  postText,
+  rawSocket,
+  scriptedDoor,
+  serve,
+  signal,
+} from '../../../test/transports/scripted-door.ts'
 import type { Door, Lane } from '../../jsonrpc/connection.ts'
 import { fetchHandler } from './fetch.ts'
-import { afterTest, ask, getStream, jsonHeaders, postText, rawSocket, scriptedDoor, serve, signal } from './scripted-door.ts'
 import { Streams } from './streams.ts'
 
 const message = '{"jsonrpc":"2.0","id":1,"method":"x"}'

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
+import { cleanUp, failure, hear, json, request, result, serve } from '../../../test/transports/http-test-server.ts'
 import { fetchClientConnection } from './client-fetch.ts'
-import { cleanUp, failure, hear, json, request, result, serve } from './client-test-server.ts'
 
 afterEach(cleanUp)
 

@@ -2,8 +2,18 @@ import type http from 'node:http'
 import net from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
+import {
+  afterTest,
+  cleanUp,
+  failure,
+  hear,
+  json,
+  notice,
+  request,
+  result,
+  serve,
+} from '../../../test/transports/http-test-server.ts'
 import { httpClientConnection } from './client.ts'
-import { afterTest, cleanUp, failure, hear, json, notice, request, result, serve } from './client-test-server.ts'
 
 afterEach(cleanUp)
 

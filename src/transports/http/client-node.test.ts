@@ -3,8 +3,19 @@ import https from 'node:https'
 import net from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, it } from 'vitest'
+import {
+  afterTest,
+  cleanUp,
+  events,
+  failure,
+  hear,
+  json,
+  notice,
+  request,
+  result,
+  serve,
+} from '../../../test/transports/http-test-server.ts'
 import { httpClientConnection } from './client.ts'
-import { afterTest, cleanUp, events, failure, hear, json, notice, request, result, serve } from './client-test-server.ts'
 
 afterEach(cleanUp)
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
+import { afterTest, cleanUp, events, hear, notice, request, result, serve } from '../../../test/transports/http-test-server.ts'
 import { httpClientConnection } from './client.ts'
-import { afterTest, cleanUp, events, hear, notice, request, result, serve } from './client-test-server.ts'
 
 afterEach(cleanUp)
 

@@ -1,6 +1,17 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import {
+  cleanUp,
+  events,
+  failure,
+  hear,
+  json,
+  notice,
+  request,
+  result,
+  type Seen,
+  serve,
+} from '../../../test/transports/http-test-server.ts'
 import { httpClientConnection } from './client.ts'
-import { cleanUp, events, failure, hear, json, notice, request, result, type Seen, serve } from './client-test-server.ts'
 
 afterEach(cleanUp)
 

@@ -1,7 +1,18 @@
 import type http from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
+import {
+  cleanUp,
+  events,
+  failure,
+  hastyClock,
+  hear,
+  json,
+  request,
+  result,
+  type Seen,
+  serve,
+} from '../../../test/transports/http-test-server.ts'
 import { httpClientConnection } from './client.ts'
-import { cleanUp, events, failure, hastyClock, hear, json, request, result, type Seen, serve } from './client-test-server.ts'
 
 afterEach(cleanUp)
 

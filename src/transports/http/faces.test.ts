@@ -1,9 +1,9 @@
 /** Sentences that hold for both faces, each asked the same way: the node one over a socket, the fetch one by call. */
 import { describe, expect, it } from 'vitest'
+import { type Answer, ask, jsonHeaders, type Question, scriptedDoor, serve } from '../../../test/transports/scripted-door.ts'
 import type { Door, Principal } from '../../jsonrpc/connection.ts'
 import type { HttpOptions } from './endpoint.ts'
 import { fetchHandler } from './fetch.ts'
-import { type Answer, ask, jsonHeaders, type Question, scriptedDoor, serve } from './scripted-door.ts'
 
 type Asker = (question: Question) => Promise<Answer>
 type Face = (parts?: Partial<Door>, options?: HttpOptions) => Promise<Asker>

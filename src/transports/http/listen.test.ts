@@ -1,9 +1,18 @@
 import { createServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { describe, expect, it } from 'vitest'
+import {
+  afterTest,
+  ask,
+  getStream,
+  postText,
+  rawSocket,
+  scriptedDoor,
+  serve,
+  signal,
+} from '../../../test/transports/scripted-door.ts'
 import type { Lane } from '../../jsonrpc/connection.ts'
 import { listenHttp } from './listen.ts'
-import { afterTest, ask, getStream, postText, rawSocket, scriptedDoor, serve, signal } from './scripted-door.ts'
 
 const message = '{"jsonrpc":"2.0","id":1,"method":"x"}'
 

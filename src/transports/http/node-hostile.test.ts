@@ -2,9 +2,18 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
+import {
+  afterTest,
+  ask,
+  getStream,
+  postText,
+  rawSocket,
+  scriptedDoor,
+  serve,
+  signal,
+} from '../../../test/transports/scripted-door.ts'
 import type { Lane } from '../../jsonrpc/connection.ts'
 import { nodeHttpHandler } from './node.ts'
-import { afterTest, ask, getStream, postText, rawSocket, scriptedDoor, serve, signal } from './scripted-door.ts'
 
 const message = '{"jsonrpc":"2.0","id":1,"method":"echo"}'
 const head = 'POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n'

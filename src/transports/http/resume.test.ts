@@ -1,8 +1,8 @@
 /** Streams that readers leave and come back to, over real sockets (rev B–D §1.2, "Resumability"). */
 import { describe, expect, it } from 'vitest'
+import { ask, getStream, postText, rawSocket, serve, signal } from '../../../test/transports/scripted-door.ts'
 import type { Lane } from '../../jsonrpc/connection.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { ask, getStream, postText, rawSocket, serve, signal } from './scripted-door.ts'
 import { Streams } from './streams.ts'
 
 const message = '{"jsonrpc":"2.0","id":1,"method":"slow"}'

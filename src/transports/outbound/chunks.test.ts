@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
+import { guard, publicServer } from '../../../test/transports/outbound-servers.ts'
 import { giveBack } from '../../stores/give-back.ts'
-import { guard, publicServer } from './test-servers.ts'
 
 const piece = randomBytes(65_536)
 const MiB = 1024 ** 2

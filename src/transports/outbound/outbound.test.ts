@@ -2,9 +2,9 @@ import http from 'node:http'
 import https from 'node:https'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { decoy, guard, publicServer } from '../../../test/transports/outbound-servers.ts'
 import { OutboundError } from '../../core/outbound.ts'
 import { createOutbound } from './outbound.ts'
-import { decoy, guard, publicServer } from './test-servers.ts'
 
 async function failure(promise: Promise<unknown>): Promise<OutboundError> {
   const thrown = await promise.then(

@@ -1,9 +1,9 @@
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { decoy } from '../../../test/transports/outbound-servers.ts'
 import { OutboundError } from '../../core/outbound.ts'
 import { createOutbound } from './outbound.ts'
-import { decoy } from './test-servers.ts'
 
 /** This machine and its neighbours, spelled in every way that some reader takes for them. `P` is the decoy's port. */
 const spellings = [

@@ -1,5 +1,15 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { cleanUp, events, failure, hear, notice, request, result, type Seen, serve } from '../http/client-test-server.ts'
+import {
+  cleanUp,
+  events,
+  failure,
+  hear,
+  notice,
+  request,
+  result,
+  type Seen,
+  serve,
+} from '../../../test/transports/http-test-server.ts'
 import { sseClientConnection } from './client.ts'
 
 afterEach(cleanUp)

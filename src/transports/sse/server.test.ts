@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { ask, jsonHeaders, rawSocket, serve, signal } from '../../../test/transports/scripted-door.ts'
 import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
 import { hear } from '../contract.ts'
 import type { ListenOptions } from '../http/listening.ts'
-import { ask, jsonHeaders, rawSocket, serve, signal } from '../http/scripted-door.ts'
 
 const message = '{"jsonrpc":"2.0","id":1,"method":"x"}'
 const opening = (extra = '') => `GET /sse HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n${extra}\r\n`

@@ -5,11 +5,11 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import { WebSocketServer } from 'ws'
+import { testServer } from '../../../test/transports/websocket-server.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { hear } from '../contract.ts'
 import { type WebSocketClientOptions, webSocketClientConnection } from './client.ts'
-import { testServer } from './test-server.ts'
 
 const cleanups: (() => unknown)[] = []
 

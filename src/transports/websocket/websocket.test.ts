@@ -1,9 +1,10 @@
 /** Both ends of a WebSocket over loopback, under the contract of all connections. */
+
+import { testServer } from '../../../test/transports/websocket-server.ts'
 import type { Connection, Outgoing, Sink } from '../../jsonrpc/connection.ts'
 import { connectionContract } from '../contract.ts'
 import { webSocketClientConnection } from './client.ts'
 import { webSocketClientConnection as webClientConnection } from './client.web.ts'
-import { testServer } from './test-server.ts'
 
 /** The serving end, which comes into being only when the client is started. */
 class Coming implements Connection {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { joined, ManualClock } from '../../../../test/tasks/raw-peer.ts'
 import { type Clock, realClock } from '../../../core/clock.ts'
 import { createSeal } from '../../../core/handle.ts'
 import { jsonSchema } from '../../../core/schema/index.ts'
@@ -30,7 +31,6 @@ import {
   takesTask,
   tasksClient,
 } from './client.ts'
-import { joined, ManualClock } from './fixture.ts'
 import { type Task, takingTasks } from './messages.ts'
 import { tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'

@@ -31,7 +31,6 @@ const maxQuestions = 1_000
 export async function finishTask(port: TaskPort, created: Task, options: FinishOptions = {}): Promise<CallToolResult> {
   const { engine } = port
   const { signal } = options
-  signal?.throwIfAborted()
   const stop = new AbortController()
   const waitMs = options.totalMs ?? Math.min(created.ttlMs ?? dayMs, dayMs)
   const late = new McpError(
@@ -43,6 +42,9 @@ export async function finishTask(port: TaskPort, created: Task, options: FinishO
   signal?.addEventListener('abort', aborted, { once: true })
   const wait = new Wait(port, created, options, stop, engine.clock.now() + waitMs)
   try {
+    // Given up before anybody waited: the server works on it all the same.
+    if (signal?.aborted === true) aborted()
+    stop.signal.throwIfAborted()
     return await (port.core ? wait.core() : wait.extension())
   } catch (error) {
     if (!stop.signal.aborted) throw error

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { ManualClock } from '../../../../test/tasks/raw-peer.ts'
 import { memoryStore } from '../../../stores/memory.ts'
-import { ManualClock } from './fixture.ts'
 import { storeTasks } from './store-table.ts'
 import { memoryTasks, type TableLimits, type TaskRecord, type TaskTable, tableLimits } from './table.ts'
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { modernServer, said, sessionServer, silence, toolList } from '../../../../test/client/scripted-server.ts'
 import { eras } from '../../../../test/spec/consent.ts'
 import { type Client, type ConnectOptions, type CostQuestion, connect, offeredCost } from '../../../client/index.ts'
-import { modernServer, said, sessionServer, silence, toolList } from '../../../client/scripted-server.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import { createServer, type Server } from '../../../server/index.ts'
 import { fakeClock } from '../../../testing/clock.ts'

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { openWorld, type World, type WorldOptions } from '../../../../test/hosting/loop-world.ts'
+import { silent } from '../../../../test/hosting/silent-live.ts'
 import type { Why } from '../../../core/why.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { createServer, type Server } from '../../../server/index.ts'
@@ -7,8 +9,6 @@ import type { ModelRequest } from '../../models/model.ts'
 import { scripted } from '../../models/scripted.ts'
 import { requestTokens } from '../../models/tokens.ts'
 import type { LoopAsked, LoopBudgets, LoopPolicy } from '../ports.ts'
-import { silent } from '../silent-live.ts'
-import { openWorld, type World, type WorldOptions } from '../world.ts'
 import type { SampleReview } from './sampling.ts'
 
 const worlds: World[] = []

@@ -1,7 +1,7 @@
 /** For the tests of this room: an HTTP server with sessions that a test can make it forget. */
 import type http from 'node:http'
-import type { Awaitable } from '../jsonrpc/message.ts'
-import { events, json, type Seen, serve, type TestServer } from '../transports/http/client-test-server.ts'
+import type { Awaitable } from '../../src/jsonrpc/message.ts'
+import { events, json, type Seen, serve, type TestServer } from '../transports/http-test-server.ts'
 import { hello } from './scripted-server.ts'
 
 export interface Posted {

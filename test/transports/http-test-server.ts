@@ -1,8 +1,8 @@
 /** For tests of HTTP clients: a real server that writes down what it is asked, and a connection that writes down what it hears. */
 import http from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { type Clock, realClock } from '../../core/clock.ts'
-import { type Connection, ConnectionError, type FrameFault } from '../../jsonrpc/connection.ts'
+import { type Clock, realClock } from '../../src/core/clock.ts'
+import { type Connection, ConnectionError, type FrameFault } from '../../src/jsonrpc/connection.ts'
 
 export interface Seen {
   readonly method: string

@@ -1,8 +1,8 @@
 /** For the tests of this room: a server in memory that says exactly what a test wants it to say, and writes down what it hears. */
-import type { Connection } from '../jsonrpc/connection.ts'
-import { type Awaitable, isRecord } from '../jsonrpc/message.ts'
-import type { RevisionId } from '../revisions/index.ts'
-import { memoryPair } from '../transports/memory.ts'
+import type { Connection } from '../../src/jsonrpc/connection.ts'
+import { type Awaitable, isRecord } from '../../src/jsonrpc/message.ts'
+import type { RevisionId } from '../../src/revisions/index.ts'
+import { memoryPair } from '../../src/transports/memory.ts'
 
 export type Frame = Readonly<Record<string, unknown>>
 

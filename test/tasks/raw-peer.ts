@@ -1,8 +1,8 @@
 /** For the tests of this folder: both ends of a connection in memory, a peer that speaks raw frames, a clock moved by hand. */
-import type { Clock } from '../../../core/clock.ts'
-import type { Caller, Connection, Principal } from '../../../jsonrpc/connection.ts'
-import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { memoryPair } from '../../../transports/memory.ts'
+import type { Clock } from '../../src/core/clock.ts'
+import type { Caller, Connection, Principal } from '../../src/jsonrpc/connection.ts'
+import { isRecord, type Params } from '../../src/jsonrpc/message.ts'
+import { memoryPair } from '../../src/transports/memory.ts'
 
 export type Frame = Readonly<Record<string, unknown>>
 

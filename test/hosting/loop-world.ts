@@ -1,18 +1,18 @@
 /** For tests: a loop with real servers in memory, a real store, and ports that let everything pass and remember what they saw. */
 
-import { connect } from '../../client/connect.ts'
-import type { LiveConnection, LiveHandlers } from '../../client/live-handlers.ts'
-import { toolSetOf } from '../../features/live/dialects/messages.ts'
-import type { PushEvent } from '../../features/live/push-events/messages.ts'
-import type { Connection } from '../../jsonrpc/connection.ts'
-import type { Params } from '../../jsonrpc/message.ts'
-import type { RevisionId } from '../../revisions/index.ts'
-import { createServer, type Server } from '../../server/index.ts'
-import { memoryStore } from '../../stores/memory.ts'
-import type { Store } from '../../stores/store.ts'
-import { memoryPair } from '../../transports/memory.ts'
-import { createLoop, type Loop, type LoopOptions } from './loop.ts'
-import type { LoopAudit, LoopBudgets, LoopNote, LoopPolicy, LoopServer, LoopState } from './ports.ts'
+import { connect } from '../../src/client/connect.ts'
+import type { LiveConnection, LiveHandlers } from '../../src/client/live-handlers.ts'
+import { toolSetOf } from '../../src/features/live/dialects/messages.ts'
+import type { PushEvent } from '../../src/features/live/push-events/messages.ts'
+import { createLoop, type Loop, type LoopOptions } from '../../src/host/loop/loop.ts'
+import type { LoopAudit, LoopBudgets, LoopNote, LoopPolicy, LoopServer, LoopState } from '../../src/host/loop/ports.ts'
+import type { Connection } from '../../src/jsonrpc/connection.ts'
+import type { Params } from '../../src/jsonrpc/message.ts'
+import type { RevisionId } from '../../src/revisions/index.ts'
+import { createServer, type Server } from '../../src/server/index.ts'
+import { memoryStore } from '../../src/stores/memory.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { memoryPair } from '../../src/transports/memory.ts'
 
 export const allowing: LoopPolicy = {
   decide: async () => ({ do: 'allow', rule: 'test' }),

@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Connection } from '../../jsonrpc/connection.ts'
-import { type WebSocketServerOptions, webSocketUpgrade } from './server.ts'
+import type { Connection } from '../../src/jsonrpc/connection.ts'
+import { type WebSocketServerOptions, webSocketUpgrade } from '../../src/transports/websocket/server.ts'
 
 export interface TestServer {
   readonly url: string

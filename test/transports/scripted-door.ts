@@ -2,9 +2,9 @@
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterEach } from 'vitest'
-import type { Door } from '../../jsonrpc/connection.ts'
-import { type ListenerOptions, listenHttp } from './listen.ts'
-import type { Listening } from './listening.ts'
+import type { Door } from '../../src/jsonrpc/connection.ts'
+import { type ListenerOptions, listenHttp } from '../../src/transports/http/listen.ts'
+import type { Listening } from '../../src/transports/http/listening.ts'
 
 const cleanups: (() => Promise<void> | void)[] = []
 

@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http'
 import https from 'node:https'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { createOutbound, type OutboundOptions } from './outbound.ts'
+import { createOutbound, type OutboundOptions } from '../../src/transports/outbound/outbound.ts'
 
 /** Stands for a public address, because it is allowed by name; 127.0.0.1 stays forbidden. */
 const stage = '127.0.0.2'
