@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { expectFits } from '../../../../test/extension-schemas.ts'
 import { type Called, called, callParams, peer, post, remembering, revisions, secret } from '../../../../test/remembering.ts'
 import { enveloped, type Frame, helloParams } from '../../../../test/spec/wire.ts'
@@ -345,7 +346,16 @@ describe('state of callers who echo no token', () => {
       const added = await Promise.all(['a', 'b', 'c'].map(text => tell(server, 'add', text, 'ann')))
       expect(added).toHaveLength(3)
       expect(JSON.parse(await tell(server, 'read', undefined, 'ann'))).toEqual({ a: 1, b: 1, c: 1 })
-      const noted = await Promise.all(['a', 'b'].map(text => tell(server, 'note', text, 'bob')))
+      const both = Promise.withResolvers<void>()
+      let reading = 0
+      server.tool('together', { input: z.object({ text: z.string() }) }, async ({ text }, ctx) => {
+        await ctx.state.get()
+        if (++reading === 2) both.resolve()
+        await both.promise
+        await ctx.state.set({ notes: [text] })
+        return text
+      })
+      const noted = await Promise.all(['a', 'b'].map(text => tell(server, 'together', text, 'bob')))
       expect(noted.filter(text => text.startsWith('Another call wrote'))).toHaveLength(1)
     }
   })
