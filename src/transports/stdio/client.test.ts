@@ -237,16 +237,18 @@ describe('stdioClientConnection: ending', () => {
     ['that only logged so far neither', `console.log('Listening on port 3000');`, 300],
     ['that has answered gets its two seconds', `console.log('{}');`, 2_000],
   ])('a command %s', async (_name, says, closeMs) => {
+    const killMs = 60_000
     const waits: number[] = []
     const clock: Clock = {
       now: () => realClock.now(),
       setTimeout: (fn, ms, background) => {
         waits.push(ms)
-        return realClock.setTimeout(fn, Math.min(ms, 20), background)
+        // It is given its time to end by SIGTERM: only the wait before that is short.
+        return realClock.setTimeout(fn, ms === killMs ? ms : Math.min(ms, 20), background)
       },
     }
     const args = ['-e', `${says} setInterval(() => {}, 1000)`]
-    const connection = stdioClientConnection({ command: process.execPath, args, stderr: 'ignore', killMs: 60_000, clock })
+    const connection = stdioClientConnection({ command: process.execPath, args, stderr: 'ignore', killMs, clock })
     opened.push(connection)
     const heard = await hear(connection)
     if (says !== '') await heard.until(hasFrame)
