@@ -12,7 +12,7 @@ import { refuseUnplaced } from './receive.ts'
 export function listen(engine: Engine, caller: Caller, lane: Lane): Awaitable<void> {
   const refused = (error: unknown): void => refuseUnplaced(engine, lane, undefined, error, likelyPeer(engine, caller, undefined))
   try {
-    const conversation = engine.sessionLookup.seated(caller)
+    const conversation = engine.sessionLookup.sessionOf(caller)
     // What it hears is decided by the token with which it listens, not by that of the handshake.
     conversation.caller = { ...conversation.caller, principal: caller.principal }
     const last = caller.header?.('last-event-id')
@@ -27,7 +27,7 @@ export function listen(engine: Engine, caller: Caller, lane: Lane): Awaitable<vo
 
 export function leave(engine: Engine, caller: Caller, reply: Lane): void {
   try {
-    const conversation = engine.sessionLookup.seated(caller)
+    const conversation = engine.sessionLookup.sessionOf(caller)
     const { session = '' } = conversation
     engine.sessions.delete(session)
     if (engine.sharing === undefined) reply.end({ status: 200 })

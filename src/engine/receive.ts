@@ -75,7 +75,7 @@ export function receive(engine: Engine, delivery: Delivery): void {
       id = message['id']
     }
     const params = paramsOf(message)
-    const conversation = engine.sessionLookup.place(delivery, params)
+    const conversation = engine.sessionLookup.conversationOf(delivery, params)
     revision = identify(method, params, caller, engine.spoken, conversation.peer?.revision)
     if (delivery.batched === true && !revision.batch)
       throw new McpError('invalid-request', `Revision ${revision.id} has no batches`)

@@ -34,7 +34,7 @@ export class SessionLookup {
   }
 
   /** The conversation a message belongs to. A request that names its own version belongs to none but itself. */
-  place(delivery: Delivery, params: Params | undefined): Conversation {
+  conversationOf(delivery: Delivery, params: Params | undefined): Conversation {
     if (delivery.conversation !== undefined) return delivery.conversation
     const { caller } = delivery
     const named = caller.header?.(sessionHeader)
@@ -95,7 +95,7 @@ export class SessionLookup {
   }
 
   /** The session of a caller that wants to listen or leave. */
-  seated(caller: Caller): Conversation {
+  sessionOf(caller: Caller): Conversation {
     if (this.#stateless(caller)) throw new McpError('method-not-allowed', 'On this wire only POST is served')
     const named = caller.header?.(sessionHeader)
     if (named !== undefined) {

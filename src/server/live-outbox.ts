@@ -33,9 +33,9 @@ export function liveOutbox(
   let offering = false
   const open = (): Promise<Outbox> => {
     opening ??= (async () => {
-      const shelf = new EventStore({ store: await store(), clock, most })
+      const eventStore = new EventStore({ store: await store(), clock, most })
       const changed = (): void => updated(pendingUri)
-      const box = new Outbox({ shelf, clock, trace, hosts, offered, isKnown, keepMs, timeoutMs: answerMs, changed })
+      const box = new Outbox({ eventStore, clock, trace, hosts, offered, isKnown, keepMs, timeoutMs: answerMs, changed })
       await box.open()
       return box
     })().catch(error => {

@@ -42,9 +42,9 @@ function world(store: Store = memoryStore(), most = 100, keepMs = 1_000_000) {
   const traced: string[] = []
   const hosts: LiveHost[] = []
   const make = async (): Promise<Outbox> => {
-    const shelf = new EventStore({ store, clock, most })
+    const eventStore = new EventStore({ store, clock, most })
     const trace = (event: string): void => void traced.push(event)
-    const options = { shelf, clock, trace, hosts: () => hosts, offered: () => true, keepMs, timeoutMs: 1000, changed: () => {} }
+    const options = { eventStore, clock, trace, hosts: () => hosts, offered: () => true, keepMs, timeoutMs: 1000, changed: () => {} }
     const box = new Outbox({ ...options, random: () => 0.5 })
     await box.open()
     boxes.push(box)

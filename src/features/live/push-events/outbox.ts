@@ -11,7 +11,7 @@ import type { PushAnswer } from './messages.ts'
 import { attempt, type Outgoing, type Pushed } from './server.ts'
 
 export interface OutboxOptions {
-  readonly shelf: EventStore
+  readonly eventStore: EventStore
   readonly clock: Clock
   readonly trace: Trace
   readonly hosts: () => Iterable<LiveHost>
@@ -77,7 +77,7 @@ export class Outbox {
   }
 
   async push(event: Outgoing): Promise<Pushed> {
-    const { entry, added } = await this.#options.shelf.put(event)
+    const { entry, added } = await this.#options.eventStore.put(event)
     const waiting = this.#waiting.get(entry.key) ?? new Waiting(entry)
     const { eventId, timestamp } = entry.event
     if (added || this.#waiting.has(entry.key)) this.#waiting.set(entry.key, waiting)
@@ -182,7 +182,7 @@ export class Outbox {
 
   #finish(waiting: Waiting): void {
     waiting.over = true
-    this.#dropping = Promise.all([this.#dropping, this.#options.shelf.drop([waiting.entry])]).then(
+    this.#dropping = Promise.all([this.#dropping, this.#options.eventStore.drop([waiting.entry])]).then(
       () => void this.#waiting.delete(waiting.entry.key),
       error => this.#options.trace('outbox-not-written', error),
     )
@@ -203,7 +203,7 @@ export class Outbox {
 
   async #load(): Promise<void> {
     const before = [...this.#waiting]
-    const found = await this.#options.shelf.all()
+    const found = await this.#options.eventStore.all()
     const there = new Set(found.map(({ key }) => key))
     for (const entry of found) if (!this.#waiting.has(entry.key)) this.#waiting.set(entry.key, new Waiting(entry))
     for (const [key, waiting] of before) {
@@ -218,7 +218,7 @@ export class Outbox {
 
   async #follow(): Promise<void> {
     try {
-      for await (const _ of this.#options.shelf.elsewhere(this.#stop.signal)) await this.#load()
+      for await (const _ of this.#options.eventStore.elsewhere(this.#stop.signal)) await this.#load()
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#options.trace('outbox-not-followed', error)
     }

@@ -67,7 +67,7 @@ export interface TasksServer {
 
 export function tasksServer(options: TasksOptions): TasksServer {
   const { tools } = options
-  const works = lazily(options)
+  const lazy = lazily(options)
   let ever = false
   const offered = (): boolean => {
     ever ||= tools.snapshot.memo('task tools', () =>
@@ -81,11 +81,11 @@ export function tasksServer(options: TasksOptions): TasksServer {
     ever ||= facts !== undefined
     return facts
   }
-  const gated = (does: Work): GatedHandler => ({ offered, execute: async exchange => (await works.load())[does](exchange) })
+  const gated = (does: Work): GatedHandler => ({ offered, execute: async exchange => (await lazy.load())[does](exchange) })
   const extended = (does: Work): GatedHandler => ({ ...gated(does), resolve: requireExtension })
   return {
-    listening: { member: 'taskIds', open: async (...wish) => (await works.load()).listening.open(...wish) },
-    close: works.close,
+    listening: { member: 'taskIds', open: async (...wish) => (await lazy.load()).listening.open(...wish) },
+    close: lazy.close,
     detaches: exchange => {
       const { params, peer, caller } = exchange
       const facts = taskFacts(tools.get(params['name'] as string)?.facts.task)
@@ -105,7 +105,7 @@ export function tasksServer(options: TasksOptions): TasksServer {
         [listTasks, gated('list')],
         [inputResponse, gated('respond')],
       ],
-      layers: [taskLayer(works, factsOf, offered)],
+      layers: [taskLayer(lazy, factsOf, offered)],
       capabilities: (revision, caller) => {
         if (!offered()) return {}
         if (extensionIds.includes(revision.id)) return { extensions: { [tasksExtension]: {} } }
@@ -120,14 +120,14 @@ export function tasksServer(options: TasksOptions): TasksServer {
 
 type Work = 'get' | 'update' | 'cancel' | 'cancelCore' | 'result' | 'list' | 'respond'
 
-interface Works {
+interface LazyRuntime {
   /** Undefined until it was loaded. */
   readonly loaded: TasksRuntime | undefined
   load(): Promise<TasksRuntime>
   close(): void
 }
 
-function lazily(options: TasksOptions): Works {
+function lazily(options: TasksOptions): LazyRuntime {
   let loading: Promise<TasksRuntime> | undefined
   let loaded: TasksRuntime | undefined
   return {
@@ -155,7 +155,7 @@ async function tableOf({ table, store, runners, clock = realClock }: TasksOption
 }
 
 /** The layer on `tools/call`. Where tasks are not declared at all, a caller's wish for one is ignored. */
-function taskLayer(works: Works, facts: (tool: string) => TaskFacts | undefined, offered: () => boolean): Layer {
+function taskLayer(lazy: LazyRuntime, facts: (tool: string) => TaskFacts | undefined, offered: () => boolean): Layer {
   const factsOf = ({ params }: Exchange): TaskFacts | undefined => facts(params['name'] as string)
   return {
     stage: 'execute',
@@ -167,9 +167,9 @@ function taskLayer(works: Works, facts: (tool: string) => TaskFacts | undefined,
       return factsOf(exchange) !== undefined || (core && exchange.params['task'] !== undefined && offered())
     },
     run: (exchange, next) => {
-      const { loaded } = works
+      const { loaded } = lazy
       if (loaded !== undefined) return loaded.run(exchange, next, factsOf(exchange))
-      return works.load().then(runtime => runtime.run(exchange, next, factsOf(exchange)))
+      return lazy.load().then(runtime => runtime.run(exchange, next, factsOf(exchange)))
     },
   }
 }

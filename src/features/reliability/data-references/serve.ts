@@ -86,9 +86,7 @@ export async function contentsOf(stream: ReadableStream<Uint8Array>, { mime }: K
   return { uri, mimeType: mime, blob: toBase64(bytes) }
 }
 
-/** The `Range` header, as far as one part goes (RFC 9110 §14). */
-
-/** From `start` up to, not including, `end`. */
+/** One part that a `Range` header names (RFC 9110 §14): from `start` up to, not including, `end`. */
 interface Part {
   readonly start: number
   readonly end: number

@@ -57,7 +57,7 @@ class StreamWorks implements StreamingRuntime {
   /** Calls whose end is seen here. */
   readonly #attended = new WeakSet<Exchange>()
   readonly #of = new WeakMap<Exchange, { readonly operation: Operation; readonly account: string }>()
-  #shelf: Promise<ChunkStore> | undefined = undefined
+  #chunkStore: Promise<ChunkStore> | undefined = undefined
 
   constructor(parts: StreamingRuntimeParts) {
     this.#parts = parts
@@ -109,7 +109,7 @@ class StreamWorks implements StreamingRuntime {
     const running = [...this.#operations.values()]
     for (const operation of running) operation.stop('The server is closing')
     await within(this.#parts.clock, closeMs, Promise.all(running.map(({ over }) => over)))
-    ;(await this.#shelf)?.close()
+    ;(await this.#chunkStore)?.close()
   }
 
   async #sink(exchange: Exchange): Promise<Sink> {
@@ -131,26 +131,26 @@ class StreamWorks implements StreamingRuntime {
   async #begin(exchange: Exchange): Promise<Operation | undefined> {
     if (declared(exchange.peer, streamingExtension) === undefined || !this.#parts.tell.asked(exchange)) return undefined
     if (!this.#attended.has(exchange) || exchange.aside === undefined || exchange.outlet !== undefined) return undefined
-    const [shelf, account] = await Promise.all([this.#openShelf(), accountOf(exchange)])
-    if (!shelf.begin(account)) return undefined
+    const [chunkStore, account] = await Promise.all([this.#openShelf(), accountOf(exchange)])
+    if (!chunkStore.begin(account)) return undefined
     try {
-      const operation = await this.#claimed(exchange, shelf, account)
-      if (operation === undefined) shelf.end(account)
+      const operation = await this.#claimed(exchange, chunkStore, account)
+      if (operation === undefined) chunkStore.end(account)
       return operation
     } catch (error) {
-      shelf.end(account)
+      chunkStore.end(account)
       throw error
     }
   }
 
-  async #claimed(exchange: Exchange, shelf: ChunkStore, account: string): Promise<Operation | undefined> {
+  async #claimed(exchange: Exchange, chunkStore: ChunkStore, account: string): Promise<Operation | undefined> {
     const { clock, trace, shared, tell, graceMs, keepMs, length = standardLength, askMs } = this.#parts
     const [journal, bound] = await Promise.all([this.#parts.journal(), boundOf(exchange)])
     const id = operationId(exchange)
     const feed = feedOf(journal, clock, id)
     const wanted = { target: exchange.params['name'] as string, fingerprint: bound.fingerprint, ttlMs: keepMs, account }
     const claim = await journal.claims
-      .claim(ownerOf(bound), keyOf(id), { ...wanted, also: [shelf.put(id, askMs)] })
+      .claim(ownerOf(bound), keyOf(id), { ...wanted, also: [chunkStore.put(id, askMs)] })
       .catch(withoutRoom)
     if (claim === undefined) return undefined
     if (claim.kind !== 'fresh') throw checkpointNotFound()
@@ -165,7 +165,7 @@ class StreamWorks implements StreamingRuntime {
         tell,
         graceMs,
         length,
-        weigh: by => shelf.weigh(account, by),
+        weigh: by => chunkStore.weigh(account, by),
         token: next => this.#checkpoints.seal(bound, { id, next }),
         elsewhere: (signal, eager, told) => {
           if (shared) listenForRemote({ store: journal.store, clock, trace, id, signal, eager, told })
@@ -185,25 +185,27 @@ class StreamWorks implements StreamingRuntime {
     if (found === undefined) return
     const { operation, account } = found
     const { id, length } = operation
-    const shelf = await this.#openShelf()
+    const chunkStore = await this.#openShelf()
     try {
       // Its length leaves the share whether or not the store takes what is written here.
       if (exchange.asking?.pending === true || isInputRequired(result)) {
-        shelf.weigh(account, -length)
+        chunkStore.weigh(account, -length)
         await operation.pause(this.#parts.askMs)
       } else if (exchange.cancelled) {
-        shelf.weigh(account, -length)
-        await operation.drop(await shelf.forgetting(id))
+        chunkStore.weigh(account, -length)
+        await operation.drop(await chunkStore.forgetting(id))
       } else {
         const ended = result === undefined ? failedWith(error) : endedWith(result)
-        await operation.settle(ended, [shelf.put(id, this.#parts.keepMs)]).finally(() => shelf.keep(account, id, length))
+        await operation
+          .settle(ended, [chunkStore.put(id, this.#parts.keepMs)])
+          .finally(() => chunkStore.keep(account, id, length))
       }
     } catch (failure) {
       // Whoever is here gets the answer all the same; only those who come back later do not.
       this.#parts.trace('outcome-not-recorded', failure)
     } finally {
       this.#operations.delete(id)
-      shelf.end(account)
+      chunkStore.end(account)
     }
   }
 
@@ -222,8 +224,8 @@ class StreamWorks implements StreamingRuntime {
   }
 
   #openShelf(): Promise<ChunkStore> {
-    this.#shelf ??= this.#parts.journal().then(journal => new ChunkStore({ ...this.#parts, journal }))
-    return this.#shelf
+    this.#chunkStore ??= this.#parts.journal().then(journal => new ChunkStore({ ...this.#parts, journal }))
+    return this.#chunkStore
   }
 }
 
