@@ -20,7 +20,7 @@ import { callTool, type ToolExtension, toolsPort } from '../../mcp/tools/message
 import { costPort } from '../cost/messages.ts'
 import { type FacadePart, facadeParts } from '../facade/messages.ts'
 import { problemPort } from '../problem/messages.ts'
-import type { Approvals, ApprovedCalls } from './approvals.ts'
+import type { Approvals } from './approvals.ts'
 import {
   type Confirmable,
   type ConfirmFacts,
@@ -32,6 +32,7 @@ import {
   messageOf,
   worstRisk,
 } from './facts.ts'
+import type { ApprovedCalls } from './messages.ts'
 import { confirmationExtension, confirmationPort } from './messages.ts'
 
 /** The options of `createServer` that it reads. */

@@ -1,5 +1,4 @@
 /** `server.event`: how events hang together with what callers may do, and with the resources that they touch. */
-import type { AsyncLocalStorage } from 'node:async_hooks'
 import type { Trace } from '../../../core/log-trace.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { InferInput, Schema } from '../../../core/schema/index.ts'
@@ -124,9 +123,15 @@ function lacking(name: string, scopes: readonly string[]): Hearing {
   return { refusal: `The event "${name}" needs the scopes ${scopes.join(' ')}`, guarded: false }
 }
 
+/** As much of an AsyncLocalStorage as is used: its own type is Node's alone. */
+interface StepStorage {
+  run<T>(step: UnitStep | undefined, work: () => T): T
+  getStore(): UnitStep | undefined
+}
+
 /** In which step of a unit of work a handler runs, for what it calls without saying so: `emit`. Loaded with the first step. */
 function lazySteps(trace: Trace): Steps {
-  let storage: AsyncLocalStorage<UnitStep | undefined> | undefined
+  let storage: StepStorage | undefined
   let loaded = false
   const load = (): void => {
     loaded = true

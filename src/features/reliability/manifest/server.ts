@@ -69,13 +69,18 @@ export const manifestFeature = defineServerFeature<ManifestServerOptions>({
       visible: async exchange => (await runtime()).visibleTools(exchange),
       counters: wanted.counters === true ? async exchange => (await runtime()).countersOf(kit, exchange) : undefined,
     })
-    // What reads it stands before every handler.
-    kit.port(resourcesPort).add(manifestUri, listedAs, () => undefined)
     const changed = (): void => kit.port(subscriptionsPort).updated(manifestUri)
-    tools.catalog.onChange(changed)
-    kit.port(eventsPort).onChange(changed)
     const read = async (caller: Caller) => (await runtime()).readDocument(kit.engine(), caller)
-    return { sides: [side], ...(wanted.http === true ? { beside: { document: { path: '/capabilities', read } } } : {}) }
+    return {
+      sides: [side],
+      ...(wanted.http === true ? { beside: { document: { path: '/capabilities', read } } } : {}),
+      installed: () => {
+        // What reads it stands before every handler.
+        kit.port(resourcesPort).add(manifestUri, listedAs, () => undefined)
+        tools.catalog.onChange(changed)
+        kit.port(eventsPort).onChange(changed)
+      },
+    }
   },
 })
 

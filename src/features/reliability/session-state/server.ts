@@ -1,37 +1,23 @@
-/** State that lasts from call to call, for handlers; what keeps it is loaded when one first touches it. */
-import type { Clock } from '../../../core/clock.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { toMilliseconds } from '../../../core/duration.ts'
 import type { Occurrence } from '../../../core/feed/occurrence.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
-import type { Trace } from '../../../core/log-trace.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Params } from '../../../jsonrpc/message.ts'
-import type { Op, Store } from '../../../stores/store.ts'
 import { askingMethods } from '../../mcp/input-required/messages.ts'
 import { callTool, type ToolFacts, toolsPort } from '../../mcp/tools/messages.ts'
 import { eventsPort } from '../events/messages.ts'
 import { transactionsPort } from '../transactions/messages.ts'
 import { CallState } from './call-state.ts'
 import { type Lifecycle, stateExtension, stateIn, statePort } from './messages.ts'
+import type { Keeping, StateOptions, StateParts } from './parts.ts'
 import type { StateRuntime } from './runtime.ts'
 
 export type { CallState } from './call-state.ts'
-
-export interface StateOptions {
-  /** How long a state lasts that nobody uses. Default 24 hours. */
-  readonly ttl?: Duration
-  /**
-   * Clients can subscribe to what happens to their states: `session_created`, `session_renewed`, `session_expired` and
-   * `session_invalidated`. Default false.
-   */
-  readonly events?: boolean
-}
 
 /** The options of `createServer` for it. */
 export interface StateServerOptions {
@@ -99,26 +85,6 @@ const sessionEvents: Readonly<Record<Lifecycle, string>> = {
   session_renewed: 'A session of state of yours lasts longer now',
   session_expired: 'A session of state of yours is over, since nobody used it',
   session_invalidated: 'A session of state of yours was ended or rolled back: its tokens are good for nothing any more',
-}
-
-/** What two calls that wrote on the same state come to: a state each, or a refusal for the later one. */
-export type StateRule = 'branch' | 'conflict'
-
-export interface StateParts extends StateOptions {
-  readonly store: () => Promise<Store>
-  /** Whether the store was given, so that others may share it. */
-  readonly shared: boolean
-  readonly seal: Seal
-  /** Which server this is: a token is good for no other. */
-  readonly audience: string
-  readonly clock: Clock
-  readonly trace: Trace
-  /** The writes that tell its owner what happens to a session, where that is offered. */
-  readonly announcing: (name: string, payload: Params, owner: string) => Promise<readonly Op[]>
-  /** The rule of a tool. */
-  readonly rule: (tool: string) => StateRule | undefined
-  /** Whether some tool has one: then clients are told of it. Tokens are given to those who declare them all the same. */
-  readonly used: () => boolean
 }
 
 /** What an operator can do with the states that are kept. */
@@ -212,9 +178,6 @@ const hint = {
 const needsSecret = {
   hint: 'Without the option secret the states that clients carry are lost when this process ends, and unknown to others',
 }
-
-/** Where the state of a caller is kept. */
-export type Keeping = 'token' | 'conversation' | 'session' | 'principal' | 'call'
 
 function keepingOf({ peer, conversation, caller, meta, route }: Exchange, shared: boolean): Keeping {
   if (stateIn(meta) !== undefined || declared(peer, stateExtension) !== undefined) {
