@@ -17,7 +17,7 @@ export async function buildVariants(): Promise<Variants> {
 const without: Plugin = {
   name: 'without-reliability',
   resolveId: (id, importer) =>
-    id.endsWith('/reliability.ts') && importer?.includes('/src/server/') ? join(root, 'bench', 'variants', 'none.ts') : undefined,
+    id.endsWith('/features.ts') && importer?.includes('/src/server/') ? join(root, 'bench', 'variants', 'none.ts') : undefined,
 }
 
 /** In dist, where the next build of the package sweeps it away, and from where packages are found. */

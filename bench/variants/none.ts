@@ -1,36 +1,42 @@
-/** A server without the reliability features: what `src/server/reliability.ts` is replaced by in the variant that they are measured against. */
-import type { Reliability } from '../../src/server/reliability.ts'
+/** The features of a server without the reliability features: what `src/server/features.ts` is replaced by in the variant that they are measured against. */
+import { addToContext } from '../../src/engine/context.ts'
+import type { ServerFeature } from '../../src/engine/server-feature.ts'
+import { authorizationFeature } from '../../src/features/mcp/authorization/server.ts'
+import { cancellationFeature } from '../../src/features/mcp/cancellation/receiver.ts'
+import { completionFeature } from '../../src/features/mcp/completion/server.ts'
+import { elicitationFeature } from '../../src/features/mcp/elicitation/server.ts'
+import { inputRequiredFeature } from '../../src/features/mcp/input-required/server.ts'
+import { lifecycleFeature } from '../../src/features/mcp/lifecycle/server.ts'
+import { loggingFeature } from '../../src/features/mcp/logging/server.ts'
+import { progressFeature } from '../../src/features/mcp/progress/server.ts'
+import { promptsFeature } from '../../src/features/mcp/prompts/server.ts'
+import { resourcesFeature } from '../../src/features/mcp/resources/server.ts'
+import { rootsFeature } from '../../src/features/mcp/roots/server.ts'
+import { samplingFeature } from '../../src/features/mcp/sampling/server.ts'
+import { subscriptionsFeature } from '../../src/features/mcp/subscriptions/server.ts'
+import { tasksFeature } from '../../src/features/mcp/tasks/server.ts'
+import { toolsFeature } from '../../src/features/mcp/tools/server.ts'
+import { ratesFeature } from '../../src/features/reliability/cost/rates.ts'
+import type { ServerOptions } from '../../src/server/options.ts'
 
-export function reliability(): Reliability {
-  return {
-    sides: [],
-    references: undefined,
-    toolExtras: { kinds: {}, meta: () => undefined, annotations: () => undefined },
-    confirmations: { find: absent, approve: absent, waiting: absent, refuse: absent },
-    permissions: { sessions: absent, extend: absent, revoke: absent },
-    budgets: { give: absent, left: absent, revoke: absent },
-    cost: absent,
-    decides: () => false,
-    hears: () => true,
-    lapsing: { listens: absent, lapses: absent, lapsed: absent },
-    audit: { read: absent, verify: absent },
-    judgeHearing: () => undefined,
-    store: absent,
-    ready: async () => {},
-    runners: absent,
-    declare: () => {},
-    allow: absent,
-    state: { side: {}, states: { follow: absent, rollback: absent }, declare: () => {}, of: absent, revert: absent },
-    streaming: { side: {}, stream: absent, progress: () => false, close: async () => {} },
-    shared: undefined,
-    problemMeta: () => undefined,
-    explain: (_, thrown) => thrown,
-    explainTo: (_peer, thrown) => thrown,
-    transactions: { stuck: absent },
-    close: async () => {},
-  }
-}
+/** Those of the protocol itself, and the limits of callers, which both variants have. */
+export const serverFeatures: readonly ServerFeature<ServerOptions>[] = [
+  lifecycleFeature,
+  toolsFeature,
+  resourcesFeature,
+  promptsFeature,
+  completionFeature,
+  tasksFeature,
+  subscriptionsFeature,
+  authorizationFeature,
+  loggingFeature,
+  progressFeature,
+  cancellationFeature,
+  rootsFeature,
+  samplingFeature,
+  elicitationFeature,
+  inputRequiredFeature,
+  ratesFeature,
+]
 
-function absent(): never {
-  throw new Error('This server was built without it')
-}
+for (const { context } of serverFeatures) if (context !== undefined) addToContext(context)

@@ -3,6 +3,7 @@ import type { Caller } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { Conversation } from './conversation.ts'
 import type { Exchange } from './exchange.ts'
+import { Ports } from './ports.ts'
 
 /** Gives what stands at an address, to a context of the author's side. */
 export type UnlistedReader = (variables: never, context: never) => Awaitable<unknown>
@@ -10,6 +11,8 @@ export type UnlistedReader = (variables: never, context: never) => Awaitable<unk
 export type Shows = (caller: Caller, kind: 'tool' | 'resource' | 'event', name: string, payload?: unknown) => boolean
 
 export class Hooks {
+  /** What features let others use. Whoever makes the engine of a list of features has made them before. */
+  ports = new Ports()
   /** Called for every stream that is opened for what is said unasked in a session. */
   readonly onListen = new Set<(conversation: Conversation) => void>()
   /** Called for every conversation whose other end has said that it is ready. */

@@ -59,3 +59,9 @@ export function secretName(owner: string, name: string, longest: number): string
 export function isNobody(owner: string): boolean {
   return owner === anonymous
 }
+
+/** The key of a principal that is not there now; without a name that of the owner of this process. */
+export async function ownerNamed(principal: string | undefined): Promise<string> {
+  const caller = { carrier: 'memory', ...(principal === undefined ? {} : { principal: { id: principal } }) } as const
+  return (await ownerKey(caller)) as string
+}

@@ -1,6 +1,8 @@
 /** Registers at the face of a gateway what its servers offer: each with a handler that passes on what it is asked. */
+
 import { NS } from '../core/namespace.ts'
 import { Unchecked } from '../core/schema/index.ts'
+import { exchangeOf } from '../engine/context.ts'
 import { liveExtension } from '../features/live/feature-sets/messages.ts'
 import type { Completer } from '../features/mcp/completion/messages.ts'
 import type { Prompt } from '../features/mcp/prompts/messages.ts'
@@ -13,7 +15,7 @@ import { transactionsExtension } from '../features/reliability/transactions/mess
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Server } from '../server/api.ts'
-import { Context } from '../server/context.ts'
+import type { Context } from '../server/context.ts'
 import type { Place } from './addresses.ts'
 import type { Relay } from './bridge/relay.ts'
 import { definitionMeta } from './trust/foreign.ts'
@@ -146,7 +148,7 @@ export class Proxies {
 
   /** Several templates may fit one address: which of them was found here does not matter. */
   #read(ctx: Context): ReturnType<Relay['read']> {
-    const [{ params }] = Context.parts(ctx)
+    const { params } = exchangeOf(ctx)
     const uri = String(params['uri'])
     const place = this.#find(uri)
     if (place !== undefined) return this.#relay.read({ ...place, exposed: uri }, ctx)

@@ -1,33 +1,88 @@
-/** What an author can do with a server: the shapes of `server.tool`, `server.resource` and `server.prompt`. */
+/** What an author can do with a server: what each feature adds, joined. One line a feature. */
 import type { InferInput, InferOutput, Schema } from '../core/schema/index.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { Registration } from '../engine/server-feature.ts'
+import type { FeatureSetOf } from '../features/live/feature-set.ts'
+import type { LiveApi, LiveServerOptions } from '../features/live/server.ts'
+import type { OfferingOptions } from '../features/mcp/lifecycle/messages.ts'
+import type { LifecycleServerOptions } from '../features/mcp/lifecycle/server.ts'
 import type { ArgumentFacts, ArgumentsOf } from '../features/mcp/prompts/arguments.ts'
 import type { PromptOutput } from '../features/mcp/prompts/result.ts'
 import type { PromptFacts } from '../features/mcp/prompts/server.ts'
 import type { ResourceOutput } from '../features/mcp/resources/contents.ts'
 import type { ResourceFacts } from '../features/mcp/resources/entry.ts'
 import type { TemplateVariables, VariableName } from '../features/mcp/resources/variables.ts'
+import type { ToolFacts } from '../features/mcp/tools/messages.ts'
 import type { Reply } from '../features/mcp/tools/result.ts'
-import type { ToolFacts } from '../features/mcp/tools/server.ts'
-import type { Approvals } from '../features/reliability/confirmation/approvals.ts'
-import type { States } from '../features/reliability/session-state/server.ts'
+import type { Confirmable } from '../features/reliability/confirmation/facts.ts'
+import type { ConfirmationApi } from '../features/reliability/confirmation/server.ts'
+import type { Priced } from '../features/reliability/cost/facts.ts'
+import type { BudgetsApi, CostServerOptions } from '../features/reliability/cost/server.ts'
+import type { ImporterApi, ReferencesServerOptions } from '../features/reliability/data-references/context.ts'
+import type { ImporterFacts } from '../features/reliability/data-references/importer.ts'
+import type { DavioeServerOptions } from '../features/reliability/davioe/profile.ts'
+import type { EventsApi, EventsServerOptions } from '../features/reliability/events/offering.ts'
+import type { FacadeServerOptions } from '../features/reliability/facade/server.ts'
+import type { IdempotencyServerOptions } from '../features/reliability/idempotency/server.ts'
+import type { IntentServerOptions } from '../features/reliability/intent/server.ts'
+import type { Paginated } from '../features/reliability/manifest/pagination.ts'
+import type { ManifestServerOptions } from '../features/reliability/manifest/server.ts'
+import type { WithMedia } from '../features/reliability/media/facts.ts'
+import type { PermissionsApi, PermissionsServerOptions, Scoped } from '../features/reliability/permissions/server.ts'
+import type { Sourced } from '../features/reliability/provenance/server.ts'
+import type { RecommendationsServerOptions } from '../features/reliability/recommendations/server.ts'
+import type { StateServerOptions, StatesApi } from '../features/reliability/session-state/server.ts'
+import type { StreamingServerOptions } from '../features/reliability/streaming/server.ts'
+import type { TransactionsApi, TransactionsServerOptions } from '../features/reliability/transactions/server.ts'
 import type { UndoFacts } from '../features/reliability/transactions/undo.ts'
 import type { Door } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { FetchHandler } from '../transports/http/fetch.ts'
 import type { Listening } from '../transports/http/listening.ts'
-import type { Context } from './context.ts'
-import type { BudgetsControl } from './cost.ts'
-import type { EventHandle, EventOptions } from './events.ts'
-import type { FeatureSet, FeatureSetOptions } from './feature-set.ts'
-import type { ImporterOptions, ImportHandler } from './importer.ts'
+import type { Context, LiveContext } from './context.ts'
 import type { ServerMiddleware } from './middleware.ts'
 import type { AuditControl } from './records.ts'
-import type { Registration } from './registration.ts'
-import type { PermissionsControl, ReliableFacts, Transactions } from './reliability.ts'
 import type { FetchOptions, ServeHttpOptions } from './serve.ts'
 
-export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<ToolFacts, 'input' | 'output'>, ReliableFacts {
+export type { RateOptions } from '../features/reliability/cost/rates.ts'
+
+/** What the features let an author say of a server. */
+export interface FeatureOptions
+  extends OfferingOptions,
+    LifecycleServerOptions,
+    IdempotencyServerOptions,
+    TransactionsServerOptions,
+    PermissionsServerOptions,
+    CostServerOptions,
+    IntentServerOptions<Context>,
+    StreamingServerOptions,
+    StateServerOptions,
+    FacadeServerOptions,
+    DavioeServerOptions,
+    ManifestServerOptions,
+    RecommendationsServerOptions,
+    EventsServerOptions,
+    ReferencesServerOptions,
+    LiveServerOptions {}
+
+/** What the features let an author say of a tool. */
+export interface ToolFeatureOptions extends Confirmable, WithMedia, Sourced, Paginated, Priced, Scoped {}
+
+/** What an author says of the tool `import_from_ref`. */
+export interface ImporterOptions extends ImporterFacts, ToolFeatureOptions {}
+
+/** A feature set that is offered. */
+export interface FeatureSet extends FeatureSetOf<AddLiveTool> {}
+
+/** Offers a tool that belongs to a feature set. */
+export type AddLiveTool = <I extends Schema, O extends Schema>(
+  name: string,
+  options: ToolOptions<I, O>,
+  handler: (args: Arguments<I>, context: LiveContext) => Awaitable<Returned<O>> | Streamed<O>,
+) => Registration<ToolOptions<I, O>>
+
+/** What an author says of a tool. */
+export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<ToolFacts, 'input' | 'output'>, ToolFeatureOptions {
   /** The arguments: a Zod, Valibot or ArkType schema, or JSON Schema. Default: none are taken. */
   readonly input?: I
   /** The structured result, by a schema as of `input`. What the handler returns is checked against it. */
@@ -60,7 +115,16 @@ export interface AddPrompt {
   ): Registration<PromptOptions<A>>
 }
 
-export interface Server {
+/** A server, as its author holds it. */
+export interface Server
+  extends EventsApi,
+    ImporterApi<Context, ImporterOptions>,
+    LiveApi<FeatureSet>,
+    TransactionsApi,
+    ConfirmationApi,
+    PermissionsApi,
+    BudgetsApi,
+    StatesApi {
   /** Where carriers of one's own hand in connections. */
   readonly door: Door
   /** What is underneath. Not part of what we promise to keep as it is. */
@@ -89,36 +153,10 @@ export interface Server {
    * @example server.prompt('triage', { arguments: { id: { required: true } } }, ({ id }) => `Triage ticket ${id}`)
    */
   readonly prompt: AddPrompt
-  /**
-   * Offers an event, to which clients subscribe.
-   * @example const created = server.event('ticket_created', { payload: z.object({ id: z.string() }) }); await created.emit({ id: 'T-1' })
-   */
-  event<S extends Schema>(name: string, options: EventOptions<S>): EventHandle<S>
-  /**
-   * Offers the tool `import_from_ref`, by which this server takes over what others have given by reference. The handler gets what
-   * was fetched and checked; it is let go afterwards.
-   * @example server.importer({}, async data => ({ rows: await load(await data.open()) }))
-   */
-  importer(options: ImporterOptions, handler: ImportHandler): { remove(): void }
-  /**
-   * Offers a feature set of MCP Live: what a host may switch on and off as a whole. Hosts that know nothing of MCP Live see its tools.
-   * @example const memory = server.featureSet('memory.retrieval', { description: 'Finds memories' }); memory.beforeInference(turn => recall(turn))
-   */
-  featureSet(name: string, options: FeatureSetOptions): FeatureSet
   /** Tells those who watch it that the content of a resource is another one now. */
   resourceUpdated(uri: string): void
-  /** What has become of transactions that somebody should look at. */
-  readonly transactions: Transactions
-  /** For the page that approves calls of tools whose `confirm` has the channel `url`, and for whoever answers those that stand in line. */
-  readonly confirmations: Pick<Approvals, 'find' | 'approve' | 'waiting' | 'refuse'>
-  /** What was granted to callers: who holds it, what more they get, and its end. */
-  readonly permissions: PermissionsControl
   /** What was decided, by whom, and whether anybody changed what was written of it. */
   readonly audit: AuditControl
-  /** What callers may spend beside what quotas allow. */
-  readonly budgets: BudgetsControl
-  /** The sessions of `ctx.state`: what happens to them, and how one is taken back. */
-  readonly states: States
   /** Wraps every request from now on. */
   use(middleware: ServerMiddleware): Server
   /** Serves one client on standard input and output; settles when it has gone. */

@@ -1,4 +1,6 @@
 /** Middleware around every request, in the order in which it was added. */
+
+import type { CallContext } from '../engine/context.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
 import type { ListPromptsResult } from '../features/mcp/prompts/messages.ts'
@@ -58,14 +60,14 @@ export type ServerMiddleware = (
   next: <C extends ServerCall>(call: C) => Promise<ServerResults[C['method']]>,
 ) => Awaitable<unknown>
 
-export function middlewareLayer(middleware: ServerMiddleware, context: (exchange: Exchange) => Context): Layer {
+export function middlewareLayer(middleware: ServerMiddleware, context: (exchange: Exchange) => CallContext): Layer {
   return {
     stage: 'enter',
     run: (exchange, next) => {
       const { params } = exchange
       // The routes that a server has are those of its features: the type above names them all.
       const method = exchange.route.method.name as ServerCall['method']
-      const call = { method, params, context: context(exchange) } as ServerCall
+      const call = { method, params, context: context(exchange) as Context } as ServerCall
       return middleware(call, async <C extends ServerCall>(changed: C) => {
         exchange.params = changed.params
         return (await next()) as ServerResults[C['method']]

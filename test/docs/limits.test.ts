@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { serverLimits } from '../../src/engine/limits.ts'
-import { defaultRates } from '../../src/server/rates.ts'
+import { defaultRates } from '../../src/features/reliability/cost/rates.ts'
 
 const page = await readFile(join(import.meta.dirname, '../../docs/limits.md'), 'utf8')
 const rows = page.split('\n').filter(line => line.startsWith('|'))

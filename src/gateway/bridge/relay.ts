@@ -1,8 +1,10 @@
 /** Passing on what a client asks to the upstream that can do it, and what comes of it back. */
+
 import { Client } from '../../client/client.ts'
 import { rawResult } from '../../client/tool-calls.ts'
 import { NS } from '../../core/namespace.ts'
 import type { SendOptions } from '../../engine/calls.ts'
+import { exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Method } from '../../engine/method.ts'
 import { keptOf } from '../../engine/reserved.ts'
@@ -28,7 +30,7 @@ import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
 import { logLevelKey } from '../../revisions/envelope.ts'
 import { envelopeKeys } from '../../revisions/index.ts'
-import { Context } from '../../server/context.ts'
+import type { Context } from '../../server/context.ts'
 import type { Proxied } from '../proxies.ts'
 import type { GatewayCall } from '../trust/call.ts'
 import type { CallWrapper } from '../trust/call-wrapper.ts'
@@ -122,7 +124,7 @@ export class Relay {
   }
 
   async call({ upstream, own, exposed }: Proxied, tool: Tool, args: Params, ctx: Context): Promise<Reply | string> {
-    const [exchange] = Context.parts(ctx)
+    const exchange = exchangeOf(ctx)
     const client = { name: ctx.client.info?.name, principal: ctx.principal }
     const again = exchange.carried?.[upstreamCallKey] !== undefined
     const call: GatewayCall = { upstream, tool: own, exposed, args, ctx, client, again }
@@ -133,7 +135,7 @@ export class Relay {
   }
 
   async #call({ upstream, tool: name, args, ctx }: GatewayCall, tool: Tool): Promise<CallToolResult> {
-    const [exchange] = Context.parts(ctx)
+    const exchange = exchangeOf(ctx)
     const { states } = this.#port
     const { annotations: hints } = tool
     const harmless = hints?.readOnlyHint === true || hints?.idempotentHint === true
@@ -150,7 +152,7 @@ export class Relay {
   }
 
   async read({ upstream, own, exposed }: Proxied, ctx: Context): Promise<readonly ResourceContents[]> {
-    const [exchange] = Context.parts(ctx)
+    const exchange = exchangeOf(ctx)
     const prefix = exposed.slice(0, exposed.length - own.length)
     const uri = (exchange.params['uri'] as string).slice(prefix.length)
     const { contents: all } = await this.#ask<ReadResourceResult>(upstream, ctx, readResource, { uri })
@@ -160,7 +162,7 @@ export class Relay {
   }
 
   async prompt({ upstream, own }: Proxied, values: Readonly<Record<string, string>>, ctx: Context): Promise<GetPromptResult> {
-    const [exchange] = Context.parts(ctx)
+    const exchange = exchangeOf(ctx)
     const result = await this.#ask<GetPromptResult>(upstream, ctx, getPrompt, { name: own, arguments: values })
     const { messages } = result
     if (!Array.isArray(messages)) return result
@@ -188,7 +190,7 @@ export class Relay {
 
   /** Without values that would name what the caller may not read. */
   #readable(completion: Completion, upstream: string, { own, argument: { name }, filled }: Completing, ctx: Context): Completion {
-    const [exchange] = Context.parts(ctx)
+    const exchange = exchangeOf(ctx)
     const { values } = completion
     if (!Array.isArray(values)) return completion
     const shown = values.filter(value =>
@@ -211,7 +213,7 @@ export class Relay {
       const first = await (upstreamCall.begun() ?? session.request(method, params, send))
       return (isFinal(first) ? first : await upstreamCall.drive(first, again)) as R
     })
-    const [exchange] = Context.parts(ctx)
+    const exchange = exchangeOf(ctx)
     const meta = plainMeta(exchange.peer, resultMeta(metaOf(result), this.#port.name))
     if (meta !== undefined) this.#metas.set(exchange, meta)
     return result
@@ -219,7 +221,7 @@ export class Relay {
 
   /** `harmless`: made again it would do no more than made once. */
   async #through<R>(upstream: string, ctx: Context, harmless: boolean, start: (leg: Leg) => Promise<R>): Promise<R> {
-    const [exchange] = Context.parts(ctx)
+    const exchange = exchangeOf(ctx)
     const parked = exchange.carried?.[upstreamCallKey]
     if (parked !== undefined) return this.#rejoin(parked, upstream, ctx, harmless) as Promise<R>
     const use = this.#use(upstream)
@@ -242,7 +244,7 @@ export class Relay {
     try {
       return await this.#port.parking.rejoin(name, ctx)
     } catch (error) {
-      throw failureAt(upstream, error, harmless, Context.parts(ctx)[0])
+      throw failureAt(upstream, error, harmless, exchangeOf(ctx))
     }
   }
 

@@ -3,10 +3,12 @@
  * it stand in the store, and the answers travel to it through a log of its own. It is there as long as it says so: what one that has
  * gone had under way is not made again.
  */
+
 import type { Clock } from '../../core/clock.ts'
+import { exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { McpError } from '../../jsonrpc/error.ts'
-import { Context } from '../../server/context.ts'
+import type { Context } from '../../server/context.ts'
 import { append, put, remove } from '../../stores/ops.ts'
 import type { Position, Store } from '../../stores/store.ts'
 import { passedOn } from './failures.ts'
@@ -79,7 +81,7 @@ export class SharedParkedCalls {
 
   /** Brings the answers of a caller to the process that made its call, and what comes of it back. */
   async join(name: string, ctx: Context): Promise<unknown> {
-    const [exchange] = Context.parts(ctx)
+    const exchange = exchangeOf(ctx)
     const { signal } = exchange
     const [owner = ''] = name.split('.')
     const sent = new Set<string>()

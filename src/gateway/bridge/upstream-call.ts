@@ -3,7 +3,9 @@
  * however often the caller's side is entered for it: where questions travel in results the call is parked while its caller is away
  * with them, and the caller's next request joins it again.
  */
+
 import type { Between } from '../../client/tool-calls.ts'
+import { exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { declared } from '../../engine/extensions.ts'
 import type { Method } from '../../engine/method.ts'
@@ -12,7 +14,7 @@ import { type Task, tasksExtension } from '../../features/mcp/tasks/messages.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { echo } from '../../jsonrpc/limits.ts'
 import { type Awaitable, type Id, isRecord, isThenable, type Params } from '../../jsonrpc/message.ts'
-import { Context } from '../../server/context.ts'
+import type { Context } from '../../server/context.ts'
 import { isAnswer, passedOn } from './failures.ts'
 import { kindOf, passOn, questionIn } from './questions.ts'
 
@@ -71,7 +73,7 @@ export class UpstreamCall implements Between {
 
   /** `waits`: told that it waits for its caller, and that it no longer does. */
   constructor(upstream: string, ctx: Context, parking: CallParking, waits: (held: boolean, upstreamCall: UpstreamCall) => void) {
-    const [exchange] = Context.parts(ctx)
+    const exchange = exchangeOf(ctx)
     this.upstream = upstream
     this.ctx = ctx
     this.exchange = exchange
@@ -116,7 +118,7 @@ export class UpstreamCall implements Between {
 
   /** The caller is back. */
   join(ctx: Context): Promise<unknown> {
-    const [exchange] = Context.parts(ctx)
+    const exchange = exchangeOf(ctx)
     this.#joined?.reject(new McpError('internal', 'The same call is waited for by a later request'))
     const joined = Promise.withResolvers<unknown>()
     this.#joined = joined

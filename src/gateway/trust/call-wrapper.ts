@@ -1,7 +1,9 @@
 /** What stands around every call that goes to an upstream: its failures explained, its result sourced, its end written down. */
+
 import type { Clock } from '../../core/clock.ts'
 import { digest } from '../../core/digest.ts'
 import { Problem } from '../../core/problem.ts'
+import { exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { declared } from '../../engine/extensions.ts'
 import { isCount, operationalExtension } from '../../features/reliability/cost/messages.ts'
@@ -10,7 +12,6 @@ import { provenanceExtension } from '../../features/reliability/provenance/messa
 import { under } from '../../features/reliability/provenance/stamp.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { Context } from '../../server/context.ts'
 import type { GatewayCall, Outcome } from './call.ts'
 import type { Clients } from './clients.ts'
 import { type CalledTool, categorised, explained } from './failures.ts'
@@ -41,7 +42,7 @@ export function callWrapper(parts: CallWrapperParts): CallWrapper {
   const { clock, notes, clients } = parts
   return (call, next) => {
     const began = clock.now()
-    const [exchange] = Context.parts(call.ctx)
+    const exchange = exchangeOf(call.ctx)
     const known: KnownTool = parts.tool(call.exposed) ?? {
       upstream: call.upstream,
       tool: call.tool,

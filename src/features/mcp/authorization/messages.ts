@@ -4,12 +4,45 @@
  */
 import { problem } from '../../../core/problem.ts'
 import { covers } from '../../../core/scope.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
+import type { Conversation } from '../../../engine/conversation.ts'
+import type { Admission, Asker, Exchange } from '../../../engine/exchange.ts'
+import { port } from '../../../engine/ports.ts'
 import type { Caller, Carrier } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { Params } from '../../../jsonrpc/message.ts'
+import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 
 export type Scopes = readonly string[] | undefined
+
+/** What grants add to what a token allows. */
+export interface GrantedRights {
+  /** Whether more than the token has a say in a request: then it is decided there. */
+  decides(exchange: Exchange): boolean
+  /** Whether a caller may hear of what has these scopes. */
+  hears(asker: Asker, name: string, scopes: Scopes): Awaitable<boolean>
+  /** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */
+  lapses(admission: Pick<Admission, 'owner' | 'id'>, ended: (reason: string) => void): () => void
+  /** The same for what a request has opened; undefined: no grant let it in. */
+  listens(exchange: Exchange, ended: (reason: string, meta?: Params) => void): (() => void) | undefined
+  /** Told which subscriptions of a conversation have ended with a grant. */
+  lapsed(conversation: Conversation, uris: readonly string[], reason: string): void
+}
+
+/** What other features may use of authorization. */
+export interface AuthorizationPort {
+  /** Whether anything has scopes. */
+  readonly declared: boolean
+  /** Something with these scopes is offered. */
+  declare(scopes: Scopes, what: string): void
+  /** The scopes of what a request aims at. */
+  needs(aim: Aim): Scopes
+  /** What was granted has a say, too. */
+  grantsBy(rights: GrantedRights): void
+  /** Undefined where nothing is granted here. */
+  readonly rights: GrantedRights | undefined
+}
+
+/** What other features may use of authorization. */
+export const authorizationPort = port<AuthorizationPort>('authorization')
 
 /** Whoever started this process, or is part of it, needs no token for what the process may do. */
 const local: ReadonlySet<Carrier> = new Set<Carrier>(['stdio', 'memory'])

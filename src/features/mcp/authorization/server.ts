@@ -5,8 +5,21 @@
 import { checkNeeds } from '../../../core/scope.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
-import { type Aim, aimingMethods, aimOf, insufficient, permits, type Scopes } from './messages.ts'
+import { promptsPort } from '../prompts/messages.ts'
+import { resourcesPort } from '../resources/messages.ts'
+import { type ToolFacts, toolsPort } from '../tools/messages.ts'
+import {
+  type Aim,
+  aimingMethods,
+  aimOf,
+  authorizationPort,
+  type GrantedRights,
+  insufficient,
+  permits,
+  type Scopes,
+} from './messages.ts'
 
 export interface AuthorizationServer {
   readonly side: Side
@@ -24,6 +37,39 @@ export interface AuthorizationOptions {
   /** Called when scopes are first declared: until then no call is looked at. */
   readonly began: () => void
 }
+
+/** Scopes of tools, prompts and resources. */
+export const authorizationFeature = defineServerFeature<object>({
+  name: 'authorization',
+  setup(kit) {
+    const [tools, prompts, resources] = [kit.port(toolsPort), kit.port(promptsPort), kit.port(resourcesPort)]
+    let rights: GrantedRights | undefined
+    const needs = ([kind, name]: Aim): Scopes => {
+      if (kind === 'tool') return tools.facts(name)?.scopes
+      if (kind === 'prompt') return prompts.scopes(name)
+      // Suggestions may tell as much as what they are for.
+      return kind === 'template' ? resources.templates.get(name)?.scopes : resources.scopes(name)
+    }
+    const server = authorizationServer({ needs, began: kit.began, elsewhere: exchange => rights?.decides(exchange) === true })
+    tools.extend<ToolFacts>({ declare: (_, { scopes }) => server.declare(scopes, 'a tool') })
+    return {
+      sides: [server.side],
+      provides: provide(authorizationPort, {
+        get declared() {
+          return server.declared
+        },
+        declare: server.declare,
+        needs,
+        grantsBy: given => {
+          rights = given
+        },
+        get rights() {
+          return rights
+        },
+      }),
+    }
+  },
+})
 
 export function authorizationServer({ needs, began, elsewhere }: AuthorizationOptions): AuthorizationServer {
   let declared = false

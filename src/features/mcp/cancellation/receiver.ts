@@ -3,10 +3,17 @@ import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Id } from '../../../jsonrpc/message.ts'
 import { cancelDialect, cancelled } from './messages.ts'
+
+/** Hearing and telling that a call was given up. */
+export const cancellationFeature = defineServerFeature<object>({
+  name: 'cancellation',
+  setup: () => ({ sides: [cancellation()], engine: { sendCancel } }),
+})
 
 export function cancellation(): Side {
   return {

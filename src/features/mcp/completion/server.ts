@@ -1,10 +1,16 @@
 /** The server's side of completion: finds who completes the argument, and keeps to the wire's hundred values. */
+import type { CallContext } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable } from '../../../jsonrpc/message.ts'
 import { type Reference, referredTo } from '../authorization/messages.ts'
+import type { OfferingOptions } from '../lifecycle/messages.ts'
+import { promptsPort } from '../prompts/messages.ts'
+import { ratesPort } from '../rates/messages.ts'
+import { resourcesPort } from '../resources/messages.ts'
 import { type Completers, type Completion, type CompletionResult, complete, maxValues } from './messages.ts'
 
 export interface CompletionOptions<C> {
@@ -18,6 +24,22 @@ export interface CompletionOptions<C> {
   readonly admit: (exchange: Exchange) => void
   readonly context: (exchange: Exchange) => C
 }
+
+/** Suggestions for the arguments of prompts and the variables of templates. */
+export const completionFeature = defineServerFeature<OfferingOptions>({
+  name: 'completion',
+  setup(kit, { offers = [] }) {
+    const [prompts, resources] = [kit.port(promptsPort), kit.port(resourcesPort)]
+    const side = completionServer<CallContext>({
+      prompt: prompts.completers,
+      template: resources.completers,
+      offered: () => offers.includes('completions') || prompts.completes() || resources.completes(),
+      admit: exchange => kit.port(ratesPort).completion(exchange),
+      context: kit.context,
+    })
+    return { sides: [side] }
+  },
+})
 
 export function completionServer<C>(options: CompletionOptions<C>): Side {
   const { offered } = options

@@ -2,15 +2,18 @@
 import { type Compiled, compileSchema, type InferOutput, type Schema } from '../../../core/schema/index.ts'
 import type { Courier } from '../../../engine/asking.ts'
 import type { CallOptions } from '../../../engine/calls.ts'
+import { type CallContext, exchangeOf, held } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, isThenable } from '../../../jsonrpc/message.ts'
-import type { TaskWish } from '../tasks/messages.ts'
+import { type TaskWish, tasksPort } from '../tasks/messages.ts'
 import {
   type ElicitResult,
   elicit,
   elicitationComplete,
+  elicitationErrors,
   isElicitResult,
   isYesNo,
   takesElicitation,
@@ -39,6 +42,42 @@ export interface UrlQuestion extends CallOptions {
 }
 
 export type Elicited<T> = { readonly action: 'accept'; readonly content: T } | { readonly action: 'decline' | 'cancel' }
+
+/** What elicitation adds to the context of a call. */
+export interface ElicitationContext {
+  /** Asks the user to fill in a form, or to visit a page. */
+  elicit<S extends Schema>(question: FormQuestion<S>): Promise<Elicited<InferOutput<S>>>
+  elicit(question: UrlQuestion): Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly elicitationId: string }>
+  /** Tells the client that the page of a URL question has done its work. */
+  elicitationDone(elicitationId: string): void
+  /** Asks the user yes or no, by a form with one required box: only a ticked box is a yes. */
+  confirm(message: string, options?: CallOptions & { key?: string; task?: TaskWish }): Promise<boolean>
+}
+
+/** Questions to the user: `ctx.elicit`, `ctx.confirm`. */
+export const elicitationFeature = defineServerFeature<object>({
+  name: 'elicitation',
+  context: {
+    elicit(question: FormQuestion | UrlQuestion): Promise<never> {
+      const exchange = exchangeOf(this)
+      const by = courier(exchange, question.task)
+      const asked: Promise<unknown> = 'url' in question ? elicitUrl(exchange, question, by) : elicitForm(exchange, question, by)
+      return held(asked) as Promise<never>
+    },
+    elicitationDone(elicitationId) {
+      completeElicitation(exchangeOf(this), elicitationId)
+    },
+    confirm(message, options = {}) {
+      const exchange = exchangeOf(this)
+      return held(elicitYes(exchange, { message, ...options }, courier(exchange, options.task)))
+    },
+  } satisfies ElicitationContext & ThisType<CallContext>,
+  setup: () => ({ sides: [{ errors: elicitationErrors }] }),
+})
+
+function courier({ engine }: Exchange, wish: TaskWish | undefined): Courier | undefined {
+  return engine.ports.get(tasksPort).courier(wish)
+}
 
 const empty = { type: 'object', properties: {} } as const
 

@@ -9,6 +9,7 @@ import { HandleError, type Seal } from '../../../core/handle.ts'
 import { type Asking, type AskOptions, capabilityMissing } from '../../../engine/asking.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { type Method, requestIds } from '../../../engine/method.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
@@ -26,6 +27,15 @@ export interface ReplayOptions {
   /** How often one call may ask. */
   readonly rounds: number
 }
+
+/** Questions that travel inside results, and their answers inside retries. */
+export const inputRequiredFeature = defineServerFeature<object>({
+  name: 'input-required',
+  setup: kit => {
+    const options: ReplayOptions = { seal: kit.seal, clock: kit.clock, expiresMs: kit.askMs, rounds: 16 }
+    return { sides: [{ layers: [unsealLayer(options)] }], engine: { asking: replayAsking(options) } }
+  },
+})
 
 /** What travels in `requestState`. */
 interface State {

@@ -5,6 +5,15 @@ import { object, record, string } from '../../../jsonrpc/shape.ts'
 import type { Capabilities, Implementation, Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 
+/** What a server can have and say so. */
+export type OfferedKind = 'tools' | 'prompts' | 'resources' | 'completions'
+
+/** The option by which a server says what it has before it has it. */
+export interface OfferingOptions {
+  /** What clients are told that there is, also before the first one is there and after the last one. Default: what there was once. */
+  readonly offers?: readonly OfferedKind[]
+}
+
 export interface InitializeResult {
   readonly protocolVersion: string
   readonly capabilities: Capabilities

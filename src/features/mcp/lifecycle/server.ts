@@ -1,11 +1,18 @@
 /** The server's side of opening: the handshake that a session remembers, or the answer to "what do you speak?". */
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Carrier } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Implementation } from '../../../revisions/index.ts'
 import { discover, exit, type InitializeResult, initialize, initialized, initializedDialect, ping, shutdown } from './messages.ts'
+
+/** The options of `createServer` for it. */
+export interface LifecycleServerOptions {
+  /** Told to every client: how to use this server. */
+  readonly instructions?: string
+}
 
 export interface LifecycleOptions {
   readonly instructions?: string | undefined
@@ -13,6 +20,18 @@ export interface LifecycleOptions {
   readonly cache: { readonly ttlMs: number; readonly cacheScope: 'public' | 'private' }
   /** The dialect's client has said goodbye; clean when it asked for shutdown first. */
   readonly onExit?: ((clean: boolean, carrier: Carrier) => void) | undefined
+}
+
+/** Opening and ending conversations. */
+export const lifecycleFeature = defineServerFeature<LifecycleServerOptions>({
+  name: 'lifecycle',
+  options: { instructions: 'string' },
+  setup: ({ cache }, { instructions }) => ({ sides: [lifecycleServer({ instructions, cache, onExit })] }),
+})
+
+/** Whoever leaves a process without having asked for its shutdown leaves it with an error, as language servers have it. */
+function onExit(clean: boolean, carrier: Carrier): void {
+  if (!clean && carrier === 'stdio') process.exitCode = 1
 }
 
 const goodbye = { make: () => ({ said: false }) }

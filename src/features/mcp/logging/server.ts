@@ -1,7 +1,10 @@
 /** Log messages from handlers to the client, in both models: a level per session, or per request and else silence. */
+import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Memory } from '../../../engine/conversation.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
+import { ratesPort } from '../rates/messages.ts'
 import { type LogLevel, levels, message, setLevel } from './messages.ts'
 
 /** Undefined until the client sets it: then everything from info up. */
@@ -13,6 +16,25 @@ const level: Memory<{ least: LogLevel }> = {
     if (levels.includes(saved as LogLevel)) value.least = saved as LogLevel
   },
 }
+
+/** What logging adds to the context of a call. */
+export interface LoggingContext {
+  /** Sends a log message to the caller, if it wants to hear of that level. */
+  readonly log: (level: LogLevel, data: unknown, logger?: string) => void
+}
+
+/** Log messages to clients: `ctx.log`. */
+export const loggingFeature = defineServerFeature<object>({
+  name: 'logging',
+  context: {
+    get log() {
+      const exchange = exchangeOf(this)
+      const allow = (): boolean => exchange.engine.ports.get(ratesPort).log(exchange)
+      return (at: LogLevel, data: unknown, logger?: string) => void sendLog(exchange, at, data, logger, allow)
+    },
+  } satisfies LoggingContext & ThisType<CallContext>,
+  setup: () => ({ sides: [loggingServer()] }),
+})
 
 export function loggingServer(): Side {
   return {

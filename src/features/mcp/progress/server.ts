@@ -1,9 +1,24 @@
 /** Telling the caller how far its call has come, if it asked to know. */
 import type { Progress } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import type { Id, Params } from '../../../jsonrpc/message.ts'
 import { isId, isRecord } from '../../../jsonrpc/message.ts'
-import { progress } from './messages.ts'
+import { progress, progressPort } from './messages.ts'
+import { progressReceiver } from './receiver.ts'
+
+/** Progress of calls, told and heard. */
+export const progressFeature = defineServerFeature<object>({
+  name: 'progress',
+  setup: () => ({
+    sides: [progressReceiver()],
+    provides: provide(progressPort, {
+      asked: exchange => progressToken(exchange) !== undefined,
+      progress: sendProgress,
+      along: sendAlong,
+    }),
+  }),
+})
 
 /** Highest value told so far per exchange: progress must rise. */
 const told = new WeakMap<Exchange, number>()

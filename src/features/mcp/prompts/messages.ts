@@ -1,10 +1,27 @@
 /** Prompts on the wire: listing and getting, and what each older wire gets instead of what it does not know. */
+import type { CallContext } from '../../../engine/context.ts'
 import { everyId, notification, officialIds, request } from '../../../engine/method.ts'
+import { port } from '../../../engine/ports.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { dictionary, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Icon, Wire } from '../../../revisions/index.ts'
 import { withoutCacheHint } from '../caching/messages.ts'
+import type { Completers } from '../completion/messages.ts'
 import { type ContentBlock, type Role, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
+
+/** What other features may use of the prompts of a server. */
+export interface PromptsPort {
+  /** What can be completed of a prompt; undefined if there is none such. */
+  completers(name: string): Completers<CallContext> | undefined
+  /** Whether any prompt can complete. */
+  completes(): boolean
+  scopes(name: string): readonly string[] | undefined
+  /** Calls back when there are others. */
+  onChange(fn: () => void): void
+}
+
+/** What other features may use of the prompts of a server. */
+export const promptsPort = port<PromptsPort>('prompts')
 
 export interface PromptArgument {
   readonly name: string

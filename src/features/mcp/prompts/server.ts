@@ -1,16 +1,20 @@
 /** Offering prompts: list and get. */
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { checkHandler, checkOptions, type KindsOf } from '../../../core/options.ts'
+import type { CallContext } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Paging } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide, register } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
+import { authorizationPort } from '../authorization/messages.ts'
 import type { Completer, Completers } from '../completion/messages.ts'
+import type { OfferingOptions } from '../lifecycle/messages.ts'
 import { type ArgumentsSpec, type CompiledArguments, compileArguments } from './arguments.ts'
-import { getPrompt, listPrompts, type Prompt, promptErrors } from './messages.ts'
+import { getPrompt, listPrompts, type Prompt, promptErrors, promptsPort } from './messages.ts'
 import { toPromptResult } from './result.ts'
 
 export interface PromptFacts<C = unknown, A = ArgumentsSpec<C>> {
@@ -41,6 +45,36 @@ const kinds: KindsOf<PromptFacts> = {
 }
 
 export type PromptHandler<C> = (args: never, context: C) => Awaitable<unknown>
+
+/** `server.prompt`. */
+export const promptsFeature = defineServerFeature<OfferingOptions>({
+  name: 'prompts',
+  setup(kit, { offers = [] }) {
+    const { paging, context } = kit
+    const { side, catalog, completers, completes } = promptsServer<CallContext>({
+      expected: offers.includes('prompts'),
+      paging,
+      context,
+    })
+    catalog.onChange(kit.began)
+    return {
+      sides: [side],
+      provides: provide(promptsPort, {
+        completers,
+        completes,
+        scopes: name => catalog.get(name)?.scopes,
+        onChange: fn => void catalog.onChange(fn),
+      }),
+      server: {
+        prompt: <F extends PromptFacts<CallContext>>(name: string, facts: F, handler: PromptHandler<CallContext>) =>
+          register(catalog, name, facts, now => {
+            kit.port(authorizationPort).declare(now.scopes, 'a prompt')
+            return compile(name, now, handler)
+          }),
+      },
+    }
+  },
+})
 
 /** One registered prompt, compiled. */
 export interface PromptEntry<C = unknown> {

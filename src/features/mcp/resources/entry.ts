@@ -1,6 +1,9 @@
 /** What an author registers, made ready: a resource under one URI, or a template for many. */
+import type { Catalog } from '../../../core/catalog.ts'
 import { checkHandler, checkOptions, type KindsOf } from '../../../core/options.ts'
+import type { CallContext } from '../../../engine/context.ts'
 import type { CacheHint } from '../../../engine/paging.ts'
+import type { Registration } from '../../../engine/server-feature.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import type { Icon } from '../../../revisions/index.ts'
@@ -8,7 +11,26 @@ import { type CacheOptions, cacheHint } from '../caching/messages.ts'
 import { type Completer, type Completers, checkCompleters } from '../completion/messages.ts'
 import type { Annotations } from '../content/messages.ts'
 import type { Resource, ResourceTemplate } from './messages.ts'
+import type { Subscribers } from './subscribers.ts'
 import { parseTemplate, type Template } from './template.ts'
+
+/** What other features may use of the resources of a server. */
+export interface ResourcesPort {
+  readonly resources: Catalog<ResourceEntry<CallContext>>
+  readonly templates: Catalog<TemplateEntry<CallContext>>
+  /** Who subscribed to a resource in its session. */
+  readonly subscribers: Subscribers
+  /** What can be completed of a template; undefined if there is none such. */
+  completers(uriTemplate: string): Completers<CallContext> | undefined
+  /** Whether any template can complete. */
+  completes(): boolean
+  /** The scopes that a resource needs. */
+  scopes(uri: string): readonly string[] | undefined
+  /** The URI that a template gives for these values. */
+  expand(uriTemplate: string, values: object): string
+  /** Offers a resource, or by a template many. */
+  add<F extends ResourceFacts<CallContext>>(address: string, facts: F, handler: ResourceHandler<CallContext>): Registration<F>
+}
 
 /** What a template's `list` gives: a name and type of its own, or else the template's. */
 export interface ListedResource {

@@ -1,10 +1,15 @@
 /** Resources on the wire: listing, reading, watching; and what each older wire gets instead of what it does not know. */
 import { everyId, notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
+import { port } from '../../../engine/ports.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Icon, Wire } from '../../../revisions/index.ts'
 import { withoutCacheHint } from '../caching/messages.ts'
 import { type Annotations, type ResourceContents, without } from '../content/messages.ts'
+import type { ResourcesPort } from './entry.ts'
+
+/** What other features may use of the resources of a server. */
+export const resourcesPort = port<ResourcesPort>('resources')
 
 interface Described {
   readonly name: string

@@ -1,23 +1,29 @@
 /** Offering resources: list, read, watch. A URI is looked up as it stands first, then matched by the templates in order. */
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { Problem } from '../../../core/problem.ts'
+import type { CallContext } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { CacheHint, Paging } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide, type Registration, register, type ServerKit } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
+import { authorizationPort, type GrantedRights } from '../authorization/messages.ts'
 import { unkept } from '../caching/messages.ts'
 import type { Completers } from '../completion/messages.ts'
+import type { OfferingOptions } from '../lifecycle/messages.ts'
 import { toContents } from './contents.ts'
 import {
   compileResource,
   compileTemplate,
+  isTemplate,
   type Readable,
   type ResourceEntry,
   type ResourceFacts,
   type ResourceHandler,
+  type ResourcesPort,
   type TemplateEntry,
 } from './entry.ts'
 import { readListing } from './listing.ts'
@@ -27,10 +33,12 @@ import {
   type ReadResourceResult,
   readResource,
   resourceErrors,
+  resourcesPort,
   subscribe,
   unsubscribe,
 } from './messages.ts'
 import { createSubscribers, type Subscribers, type SubscribersOptions } from './subscribers.ts'
+import { expandTemplate, type TemplateValues } from './template.ts'
 
 export interface ResourcesOptions<C> {
   /** There will be some: clients are told so before the first one is there. Default false. */
@@ -62,6 +70,52 @@ export interface ResourcesServer<C> {
   completes(): boolean
   /** The scopes that a resource needs. */
   scopes(uri: string): readonly string[] | undefined
+}
+
+/** `server.resource`. */
+export const resourcesFeature = defineServerFeature<OfferingOptions>({
+  name: 'resources',
+  setup(kit, { offers = [] }) {
+    const { paging, cache, context, limits } = kit
+    const rights = (): GrantedRights | undefined => kit.port(authorizationPort).rights
+    const server = resourcesServer<CallContext>({
+      expected: offers.includes('resources'),
+      paging,
+      cache,
+      context,
+      subscriptions: limits.subscriptions,
+      lapsing: {
+        lapses: (admission, ended) => rights()?.lapses(admission, ended) ?? (() => {}),
+        lapsed: (conversation, uris, reason) => rights()?.lapsed(conversation, uris, reason),
+      },
+      watched: (uri, watched) => {
+        for (const fn of kit.engine().onWatch) fn(uri, watched)
+      },
+    })
+    const add: ResourcesPort['add'] = (address, facts, handler) => addResource(server, address, facts, handler, kit)
+    const expand = (template: string, values: object): string => expandTemplate(template, values as TemplateValues)
+    const { resources, templates, subscribers, completers, completes, scopes } = server
+    return {
+      sides: [server.side],
+      provides: provide(resourcesPort, { resources, templates, subscribers, completers, completes, scopes, expand, add }),
+      server: { resource: add },
+    }
+  },
+})
+
+function addResource<F extends ResourceFacts<CallContext>>(
+  { resources, templates, compileResource, compileTemplate }: ResourcesServer<CallContext>,
+  address: string,
+  facts: F,
+  handler: ResourceHandler<CallContext>,
+  kit: ServerKit,
+): Registration<F> {
+  const declared = (now: F): F => {
+    kit.port(authorizationPort).declare(now.scopes, 'a resource')
+    return now
+  }
+  if (isTemplate(address)) return register(templates, address, facts, now => compileTemplate(address, declared(now), handler))
+  return register(resources, address, facts, now => compileResource(address, declared(now), handler))
 }
 
 export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServer<C> {

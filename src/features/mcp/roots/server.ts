@@ -1,7 +1,9 @@
 /** The server's side of roots: ask for them, hear that they changed. */
 import type { CallOptions } from '../../../engine/calls.ts'
+import { type CallContext, exchangeOf, held } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { isRoots, listRoots, type Root, rootsChanged } from './messages.ts'
 
@@ -19,6 +21,23 @@ export async function askRoots(exchange: Exchange, options: CallOptions & { key?
   )
   return roots
 }
+
+/** What roots add to the context of a call. */
+export interface RootsContext {
+  /** Asks which folders the client works in. */
+  roots(options?: CallOptions & { key?: string }): Promise<readonly Root[]>
+}
+
+/** The folders of clients: `ctx.roots`. */
+export const rootsFeature = defineServerFeature<object>({
+  name: 'roots',
+  context: {
+    roots(options) {
+      return held(askRoots(exchangeOf(this), options))
+    },
+  } satisfies RootsContext & ThisType<CallContext>,
+  setup: () => ({ sides: [rootsServer()] }),
+})
 
 export function rootsServer(): Side {
   const told = ({ engine, conversation }: Exchange): void => {

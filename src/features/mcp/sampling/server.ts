@@ -1,9 +1,11 @@
 /** The server's side of asking the client's model. */
 import type { Courier } from '../../../engine/asking.ts'
 import type { CallOptions } from '../../../engine/calls.ts'
+import { type CallContext, exchangeOf, held } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import type { TaskWish } from '../tasks/messages.ts'
+import { type TaskWish, tasksPort } from '../tasks/messages.ts'
 import { createMessage, type SamplingParams, type SamplingResult } from './messages.ts'
 
 export interface SampleOptions extends CallOptions {
@@ -11,6 +13,24 @@ export interface SampleOptions extends CallOptions {
   /** Have the answer worked out as a task, where the client runs such tasks. */
   readonly task?: TaskWish
 }
+
+/** What sampling adds to the context of a call. */
+export interface SamplingContext {
+  /** Asks the client's model. */
+  sample(params: SamplingParams, options?: SampleOptions): Promise<SamplingResult>
+}
+
+/** The client's model: `ctx.sample`. */
+export const samplingFeature = defineServerFeature<object>({
+  name: 'sampling',
+  context: {
+    sample(params, options = {}) {
+      const exchange = exchangeOf(this)
+      return held(sample(exchange, params, options, exchange.engine.ports.get(tasksPort).courier(options.task)))
+    },
+  } satisfies SamplingContext & ThisType<CallContext>,
+  setup: () => ({}),
+})
 
 /** `includeContext` beyond none is sent only to clients that declare it: others would have to refuse. */
 export function sample(

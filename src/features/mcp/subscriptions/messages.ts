@@ -4,10 +4,12 @@
  */
 
 import { notification, request, requestIds } from '../../../engine/method.ts'
+import { port } from '../../../engine/ports.ts'
 import { subscriptionKey } from '../../../engine/reserved.ts'
 import type { Id, Params } from '../../../jsonrpc/message.ts'
 import { array, boolean, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
 import type { Revision } from '../../../revisions/index.ts'
+import type { ListenKind } from './listeners.ts'
 
 /** In the `_meta` of whatever is said on a subscription: the id of the request that opened it. */
 export { subscriptionKey }
@@ -32,6 +34,17 @@ const filter: Shape<Readonly<Record<string, unknown>>> = object({
   resourcesListChanged: optional(boolean),
   resourceSubscriptions: optional(array(string)),
 })
+
+/** What other features may use of subscriptions. */
+export interface SubscriptionsPort {
+  /** Adds a member to what a listen may ask for. */
+  kind(kind: ListenKind): void
+  /** The content of a resource is another one now. */
+  updated(uri: string): void
+}
+
+/** What other features may use of subscriptions. */
+export const subscriptionsPort = port<SubscriptionsPort>('subscriptions')
 
 export const listen = request<ListenResult>()({
   name: 'subscriptions/listen',

@@ -7,14 +7,16 @@ import type { Conversation } from '../../../engine/conversation.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Asker, Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { type Awaitable, isThenable } from '../../../jsonrpc/message.ts'
-import { promptsChanged } from '../prompts/messages.ts'
-import { resourcesChanged, resourceUpdated } from '../resources/messages.ts'
-import { toolsChanged } from '../tools/messages.ts'
+import { authorizationPort, type GrantedRights, type Scopes } from '../authorization/messages.ts'
+import { promptsChanged, promptsPort } from '../prompts/messages.ts'
+import { resourcesChanged, resourcesPort, resourceUpdated } from '../resources/messages.ts'
+import { toolsChanged, toolsPort } from '../tools/messages.ts'
 import { dialectChanges, type Offered } from './dialect.ts'
 import { listKind, updateKind } from './kinds.ts'
 import { type Lapsing, type ListenerLimits, Listeners, type ListenKind } from './listeners.ts'
-import { listen } from './messages.ts'
+import { listen, subscriptionsPort } from './messages.ts'
 
 export type ListName = 'tools' | 'prompts' | 'resources'
 
@@ -53,6 +55,45 @@ export interface SubscriptionsServer {
   /** Tells what is still to be told, then ends all subscriptions in good order. */
   close(): void
 }
+
+/** Telling clients what changed: `server.resourceUpdated`, and what `subscriptions/listen` can ask for. */
+export const subscriptionsFeature = defineServerFeature<object>({
+  name: 'subscriptions',
+  setup(kit) {
+    const { engine, clock, limits } = kit
+    const [tools, resources, prompts] = [kit.port(toolsPort), kit.port(resourcesPort), kit.port(promptsPort)]
+    const rights = (): GrantedRights | undefined => kit.port(authorizationPort).rights
+    const hears = (asker: Asker, uri: string, scopes: Scopes): Awaitable<boolean> => rights()?.hears(asker, uri, scopes) ?? true
+    const { side, kind, updated, changed, close } = subscriptionsServer({
+      engine,
+      clock,
+      limits,
+      subscribers: resources.subscribers,
+      watchable: (exchange, uri) => hears(exchange, uri, resources.scopes(uri)),
+      hears: uri => {
+        const scopes = resources.scopes(uri)
+        return scopes && (asker => hears(asker, uri, scopes))
+      },
+      lapsing: (exchange, ended) => rights()?.listens(exchange, ended),
+      watched: (uri, watched) => {
+        for (const fn of engine().onWatch) fn(uri, watched)
+      },
+      offered: {
+        tools: () => tools.catalog.snapshot.entries.map(({ tool }) => tool),
+        resources: () => resources.resources.snapshot.entries.map(({ resource }) => resource),
+      },
+    })
+    tools.catalog.onChange(() => changed('tools'))
+    prompts.onChange(() => changed('prompts'))
+    for (const catalog of [resources.resources, resources.templates]) catalog.onChange(() => changed('resources'))
+    return {
+      sides: [side],
+      provides: provide(subscriptionsPort, { kind, updated }),
+      server: { resourceUpdated: updated },
+      stop: close,
+    }
+  },
+})
 
 const lists = { tools: toolsChanged, prompts: promptsChanged, resources: resourcesChanged }
 

@@ -18,8 +18,9 @@ import { sendProgress } from '../progress/server.ts'
 import type { TaskSupport } from '../tools/messages.ts'
 import { reply } from '../tools/result.ts'
 import { toolsServer } from '../tools/server.ts'
+import { background } from './current.ts'
 import { relatedTaskKey } from './messages.ts'
-import { background, tasksServer } from './server.ts'
+import { tasksServer } from './server.ts'
 import { memoryTasks } from './table.ts'
 
 type Work = (exchange: Exchange) => unknown

@@ -5,7 +5,10 @@
  */
 
 import type { Duration } from '../../../core/duration.ts'
+import type { Courier } from '../../../engine/asking.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
 import { notification, request } from '../../../engine/method.ts'
+import { port } from '../../../engine/ports.ts'
 import { relatedTaskKey } from '../../../engine/reserved.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
@@ -14,6 +17,17 @@ import type { RevisionId, Wire } from '../../../revisions/index.ts'
 import { without } from '../content/messages.ts'
 import type { InputRequest, InputRequiredResult } from '../input-required/messages.ts'
 import { type CallToolResult, callTool, type TaskSupport } from '../tools/messages.ts'
+
+/** What other features may use of tasks. */
+export interface TasksPort {
+  /** Whether a call will go on as a task before its handler is entered: what it then asks is asked by the task. */
+  detaches(exchange: Exchange): boolean
+  /** How a question is asked whose answer shall be worked out as a task; undefined: as any other. */
+  courier(wish: TaskWish | undefined): Courier | undefined
+}
+
+/** What other features may use of tasks. */
+export const tasksPort = port<TasksPort>('tasks')
 
 /** The extension's name among the capabilities of both ends. */
 export const tasksExtension = 'io.modelcontextprotocol/tasks'

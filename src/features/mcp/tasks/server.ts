@@ -3,11 +3,16 @@ import type { Catalog } from '../../../core/catalog.ts'
 import { type Clock, realClock } from '../../../core/clock.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { Runners } from '../../../core/journal/runners.ts'
+import type { Courier } from '../../../engine/asking.ts'
+import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import type { Store } from '../../../stores/store.ts'
-import { callTool, type TaskSupport } from '../tools/messages.ts'
+import { subscriptionsPort } from '../subscriptions/messages.ts'
+import { callTool, type TaskSupport, toolsPort } from '../tools/messages.ts'
+import { background, currentTask } from './current.ts'
 import { declaresTasks, requireExtension } from './declared.ts'
 import type { ListenKind } from './listen.ts'
 import {
@@ -20,18 +25,29 @@ import {
   inputResponse,
   listTasks,
   type TaskFacts,
+  type TaskWish,
   taskErrors,
   taskFacts,
   taskResult,
   tasksExtension,
+  tasksPort,
   updateTask,
 } from './messages.ts'
 import type { TaskLimits } from './runner.ts'
 import type { TasksRuntime } from './runtime.ts'
 import type { TaskTable } from './table.ts'
 
-export { background, currentTask } from './current.ts'
 export type { ListenKind } from './listen.ts'
+
+/** What tasks add to the context of a call. */
+export interface TasksContext {
+  /** The task that this call has become, where it has. */
+  readonly task: CurrentTask | undefined
+  /** From here on the call is a task, where its tool defers that: what is asked before travels with the call itself. False where it cannot be one. */
+  background(): Promise<boolean>
+}
+
+type CurrentTask = NonNullable<ReturnType<typeof currentTask>>
 
 export interface TasksOptions {
   /** Default: in memory. */
@@ -63,6 +79,45 @@ export interface TasksServer {
   detaches(exchange: Exchange): boolean
   /** Stops what runs. */
   close(): void
+}
+
+/** Tools whose calls go on as tasks; `ctx.task` and `ctx.background`. */
+export const tasksFeature = defineServerFeature<object>({
+  name: 'tasks',
+  context: {
+    get task() {
+      return currentTask(exchangeOf(this))
+    },
+    background() {
+      return background(exchangeOf(this))
+    },
+  } satisfies TasksContext & ThisType<CallContext>,
+  setup(kit) {
+    const { clock, seal, store, runners, shared } = kit
+    const { runningTasks, runningTasksPerCaller } = kit.limits
+    const { side, listening, detaches, close } = tasksServer({
+      clock,
+      seal,
+      tools: kit.port(toolsPort).catalog,
+      limits: { runningTasks, runningTasksPerCaller },
+      ...(shared ? { store, runners } : {}),
+    })
+    return {
+      sides: [side],
+      provides: provide(tasksPort, { detaches, courier }),
+      installed: () => kit.port(subscriptionsPort).kind(listening),
+      stop: close,
+    }
+  },
+})
+
+/** Loaded when first wished for: most servers never ask so. */
+function courier(wish: TaskWish | undefined): Courier | undefined {
+  if (wish === undefined || wish === false) return undefined
+  return async (exchange, method, params, options) => {
+    const { askThroughTask } = await import('./requestor.ts')
+    return askThroughTask(exchange, method, params, options, wish)
+  }
 }
 
 export function tasksServer(options: TasksOptions): TasksServer {

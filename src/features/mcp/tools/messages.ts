@@ -1,11 +1,19 @@
 /** Tools on the wire: listing and calling, and what each older wire gets instead of what it does not know. */
 import type { Problem } from '../../../core/problem.ts'
 import { everyId, notification, officialIds, request } from '../../../engine/method.ts'
+import { port } from '../../../engine/ports.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Icon, Revision, Wire } from '../../../revisions/index.ts'
 import { type ContentBlock, changeAt, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
+import type { ToolsPort } from './entry.ts'
 import { isObjectSchema, withoutMarks, wrapKey, wrapSchema } from './schemas.ts'
+
+/** What other features may use of the tools of a server. */
+export const toolsPort = port<ToolsPort>('tools')
+
+export type { ToolEntry, ToolExtension, ToolFacts, ToolSchemas, ToolsPort } from './entry.ts'
+export type { Reply } from './result.ts'
 
 export interface ToolAnnotations {
   readonly title?: string

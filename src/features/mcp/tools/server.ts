@@ -1,96 +1,51 @@
 /** Offering tools: register, list, call. `tools/call` is resolve → validate → execute; other features hang layers between. */
-import { type Buckets, createBuckets } from '../../../core/bucket.ts'
+import { createBuckets } from '../../../core/bucket.ts'
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import { type Clock, realClock } from '../../../core/clock.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { toMilliseconds } from '../../../core/duration.ts'
 import { checkHandler, checkOptions, type Kind, type KindsOf } from '../../../core/options.ts'
+import type { Problem } from '../../../core/problem.ts'
 import { refusalIn } from '../../../core/problem-facts.ts'
-import { type Compiled, compileSchema, type Schema } from '../../../core/schema/index.ts'
+import { type Compiled, compileSchema } from '../../../core/schema/index.ts'
+import type { CallContext } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Paging } from '../../../engine/paging.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide, register } from '../../../engine/server-feature.ts'
 import { failedByStop } from '../../../engine/stopped.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable, type Params } from '../../../jsonrpc/message.ts'
-import type { Icon } from '../../../revisions/index.ts'
-import { type TaskFacts, taskFacts } from '../tasks/messages.ts'
-import { badArguments, type Explain, failedResult, problemOfThrown, tookTooLong } from './failed.ts'
-import { checkMirrored, type MirroredParam, mirroredParams } from './headers.ts'
+import type { OfferingOptions } from '../lifecycle/messages.ts'
+import { taskFacts } from '../tasks/messages.ts'
+import type { ToolEntry, ToolExtension, ToolFacts, ToolHandler, ToolsPort } from './entry.ts'
+import { badArguments, failedResult, problemOfThrown, tookTooLong } from './failed.ts'
+import { checkMirrored, mirroredParams } from './headers.ts'
 import {
   type CallToolResult,
   callTool,
   callToolDialect,
   listTools,
-  type TaskSupport,
   type Tool,
   type ToolAnnotations,
   toolErrors,
+  toolsPort,
   wraps,
 } from './messages.ts'
 import { looksSpelledOut, Misreturned, misreturned } from './misreturned.ts'
-import { toResult } from './result.ts'
+import { RuntimeReply, reply, toResult } from './result.ts'
 import { isObjectSchema } from './schemas.ts'
-
-export interface ToolFacts {
-  /** The name that people are shown. Default: the name of the tool. */
-  readonly title?: string
-  /** What it does and when to use it: the model chooses by it. */
-  readonly description?: string
-  /** The arguments, by a schema. */
-  readonly input?: Schema
-  /** The structured result, by a schema. */
-  readonly output?: Schema
-  /** What it does to the world: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`. */
-  readonly annotations?: ToolAnnotations
-  /** Pictures that clients may show beside its name. */
-  readonly icons?: readonly Icon[]
-  /** Scopes that a caller's token must have, beyond those that every request needs. */
-  readonly scopes?: readonly string[]
-  /** Whether a call may or must run in the background, and how. Default: it must not. */
-  readonly task?: TaskSupport | TaskFacts
-  /** How long one call may take. Default: as long as the caller waits. */
-  readonly timeout?: Duration
-  /** Done twice it has the same effect as done once, so that a call whose outcome is unknown may be made again. */
-  readonly idempotent?: boolean
-  /**
-   * A call without an idempotency key that is the same as one of its caller's that ended less than this ago is a repetition of it:
-   * it gets that one's outcome. A function says it for one call; undefined: each is a call of its own, as by default.
-   */
-  readonly dedupe?: Duration | ((args: Params, caller: Caller) => Duration | undefined)
-  /**
-   * What becomes of two calls that wrote on the same state: a state each (`branch`, the default), or a refusal for the later one
-   * (`conflict`). Said here, a call whose state is no longer good is refused before it does anything.
-   */
-  readonly state?: 'branch' | 'conflict'
-  /** How often one caller may call this tool, instead of the server's common limit. */
-  readonly rate?: { readonly perSecond: number; readonly burst?: number }
-  /** Members of `_meta` that are listed with it. */
-  readonly meta?: Readonly<Record<string, unknown>>
-}
-
-export type ToolHandler<C> = (args: never, context: C) => Awaitable<unknown>
-
-/** One registered tool, compiled. */
-export interface ToolEntry<C = unknown> {
-  readonly name: string
-  readonly tool: Tool
-  readonly facts: ToolFacts
-  readonly input: Compiled | undefined
-  readonly output: Compiled | undefined
-  readonly mirrored: readonly MirroredParam[]
-  readonly timeoutMs: number | undefined
-  readonly buckets: Buckets | undefined
-  readonly handler: ToolHandler<C>
-  /** Its handler yields parts of its result while it works. */
-  readonly streams: boolean
-}
 
 export interface ToolsServer<C> {
   readonly side: Side
   readonly catalog: Catalog<ToolEntry<C>>
   compile(name: string, facts: ToolFacts, handler: ToolHandler<C>): ToolEntry<C>
+  /** Takes what another feature adds to tools. */
+  extend(extension: ToolExtension): void
+  /** Tells all who extend tools that one is offered. */
+  declare(name: string, facts: ToolFacts): void
+  failed(exchange: Exchange, problem: Problem): CallToolResult
 }
 
 export interface ToolsOptions<C> {
@@ -101,28 +56,9 @@ export interface ToolsOptions<C> {
   readonly clock?: Clock
   /** The author's context of a call. */
   readonly context: (exchange: Exchange) => C
-  /** Refuses, by throwing, a caller that calls too often; `own` is the tool's own limit. */
-  readonly admit?: (exchange: Exchange, own: Buckets | undefined) => void
-  /** What other features let an author say of a tool. */
-  readonly more?: ToolExtras
   /** Told what a handler threw, before the caller gets the short version. */
   readonly failed: (tool: string, error: unknown, caller: Caller, correlationId?: string) => void
-  /** Runs a handler that yields parts of its result, and gives what it comes to. */
-  readonly stream?: (exchange: Exchange, generator: AsyncGenerator) => Promise<unknown>
-  /** What a failed call's result says of the problem beside its words. */
-  readonly explain?: Explain
 }
-
-/** Options of a tool that belong to other features: their kinds, and what a list tells of them. */
-export interface ToolExtras {
-  readonly kinds: Readonly<Record<string, Kind>>
-  /** Goes into the tool's `_meta`. Throws where what was said makes no sense. */
-  meta(name: string, facts: ToolFacts, schemas: ToolSchemas, streams: boolean): Readonly<Record<string, unknown>> | undefined
-  /** Hints that follow from it. */
-  annotations?(facts: ToolFacts): ToolAnnotations | undefined
-}
-
-export type ToolSchemas = Pick<Tool, 'inputSchema' | 'outputSchema'>
 
 const kinds: KindsOf<ToolFacts> = {
   title: 'string',
@@ -141,6 +77,49 @@ const kinds: KindsOf<ToolFacts> = {
   scopes: 'list',
 }
 
+const describe = 'give the tool a description: a model knows nothing else of it'
+
+/** `server.tool`. Other features extend tools by their port. */
+export const toolsFeature = defineServerFeature<OfferingOptions>({
+  name: 'tools',
+  options: { offers: 'list' },
+  setup(kit, { offers = [] }) {
+    const { paging, clock, context, trace, log } = kit
+    const tools = toolsServer<CallContext>({
+      expected: offers.includes('tools'),
+      paging,
+      clock,
+      context,
+      failed: (tool, error, caller, correlationId) =>
+        trace('tool-failed', { tool, error, ...(correlationId && { correlationId }) }, caller),
+    })
+    const { catalog } = tools
+    catalog.onChange(kit.began)
+    const add: ToolsPort['add'] = (name, facts, handler) =>
+      register(catalog, name, facts, now => {
+        tools.declare(name, now)
+        const entry = tools.compile(name, now, handler as ToolHandler<CallContext>)
+        if ((now.description ?? '').trim() === '') log.warn('tool-undescribed', { tool: name, fix: describe })
+        return entry
+      })
+    return {
+      sides: [tools.side],
+      provides: provide(toolsPort, {
+        catalog,
+        facts: <F extends object>(tool: string) => catalog.get(tool)?.facts as F | undefined,
+        some: (name, test) => catalog.snapshot.memo(name, () => catalog.snapshot.entries.some(test)),
+        // Each feature reads the options that are its own, and all are options of the same tool.
+        extend: extension => tools.extend(extension as ToolExtension),
+        compile: (name, facts) => tools.compile(name, facts, () => undefined),
+        add,
+        reply: (parts, own = false) => (own ? new RuntimeReply(parts) : reply(parts)),
+        failed: tools.failed,
+      }),
+      server: { tool: add },
+    }
+  },
+})
+
 /** Has no global name. */
 const AsyncGeneratorFunction: NewableFunction = Object.getPrototypeOf(async function* () {}).constructor
 
@@ -158,28 +137,41 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
     everOffered = true
   })
   const offered = (): boolean => everOffered
+  const extended: Extended = { kinds, all: [], admit: undefined, stream: undefined, explain: undefined }
   const call: GatedHandler = {
     offered,
     resolve: exchange => {
       const entry = resolve(catalog, exchange)
-      options.admit?.(exchange, entry.buckets)
+      extended.admit?.(exchange, entry.buckets)
       exchange.target = entry
     },
     validate: exchange => validate(exchange.target as ToolEntry<C>, exchange),
-    execute: exchange => execute(exchange.target as ToolEntry<C>, exchange, options),
+    execute: exchange => execute(exchange.target as ToolEntry<C>, exchange, options, extended),
     finish: (exchange, value) => finish(exchange.target as ToolEntry<C>, exchange.engine.info.name, value),
-    rescue: (exchange, error) => failed(exchange.target as ToolEntry<C>, exchange, error, options),
+    rescue: (exchange, error) => failed(exchange.target as ToolEntry<C>, exchange, error, options, extended),
     recover: (exchange, error) => {
       const refusal = refusalIn(error)
       // Whoever runs it has to know, whatever its caller is told.
       if (refusal !== undefined && refusal !== error) exchange.engine.trace('store-refused', error, exchange.caller)
       const problem = refusal ?? (exchange.peer.revision.wrongArguments === 'result' ? badArguments(error) : undefined)
-      return problem === undefined ? undefined : failedResult(exchange, problem, options.explain)
+      return problem === undefined ? undefined : failedResult(exchange, problem, extended.explain)
     },
   }
   return {
     catalog,
-    compile: (name, facts, handler) => compile(name, facts, handler, options),
+    compile: (name, facts, handler) => compile(name, facts, handler, options.clock, extended),
+    extend: extension => {
+      everOffered ||= extension.expected === true
+      extended.all.push(extension)
+      extended.kinds = { ...extended.kinds, ...extension.kinds }
+      extended.admit ??= extension.admit
+      extended.stream ??= extension.stream
+      extended.explain ??= extension.explain
+    },
+    declare: (name, facts) => {
+      for (const extension of extended.all) extension.declare?.(name, facts)
+    },
+    failed: (exchange, problem) => failedResult(exchange, problem, extended.explain),
     side: {
       handlers: [
         [
@@ -196,13 +188,26 @@ export function toolsServer<C>(options: ToolsOptions<C>): ToolsServer<C> {
   }
 }
 
-function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, options: ToolsOptions<C>): ToolEntry<C> {
-  const { more, clock = realClock } = options
+/** What all other features add to tools, joined: asked with every call. */
+interface Extended extends Mutable<Pick<ToolExtension, 'admit' | 'stream' | 'explain'>> {
+  kinds: Readonly<Record<string, Kind>>
+  readonly all: ToolExtension[]
+}
+
+type Mutable<T> = { -readonly [K in keyof T]-?: T[K] | undefined }
+
+function compile<C>(
+  name: string,
+  facts: ToolFacts,
+  handler: ToolHandler<C>,
+  clock: Clock | undefined,
+  { kinds, all }: Extended,
+): ToolEntry<C> {
   if (!/^[A-Za-z0-9_.\-/]{1,128}$/.test(name)) {
     throw new TypeError(`"${clip(name)}" is no tool name: use 1 to 128 of A-Z a-z 0-9 _ . -`)
   }
   checkHandler(`Tool "${name}"`, handler, 'tool(name, options, handler)')
-  checkOptions(`Tool "${name}"`, facts, more === undefined ? kinds : { ...kinds, ...more.kinds })
+  checkOptions(`Tool "${name}"`, facts, kinds)
   const input = facts.input === undefined ? undefined : compileSchema(facts.input, { where: `input of tool "${name}"` })
   const output =
     facts.output === undefined ? undefined : compileSchema(facts.output, { side: 'output', where: `output of tool "${name}"` })
@@ -212,10 +217,13 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, opt
   const mirrored = mirroredParams(inputSchema)
   if ('fault' in mirrored) throw new TypeError(`The input schema of tool "${name}": ${mirrored.fault}`)
   const { title, description, icons } = facts
-  const annotations = annotationsOf(facts, more?.annotations?.(facts))
+  const annotations = annotationsOf(
+    facts,
+    joined(all, extension => extension.annotations?.(facts)),
+  )
   const streams = handler instanceof AsyncGeneratorFunction
   const schemas = { inputSchema, ...(output === undefined ? {} : { outputSchema: output.json }) }
-  const extra = more?.meta(name, facts, schemas, streams)
+  const extra = joined(all, extension => extension.meta?.(name, facts, schemas, streams))
   const meta = extra === undefined ? facts.meta : { ...extra, ...facts.meta }
   const support = taskFacts(facts.task)?.support
   const tool: Tool = {
@@ -231,8 +239,17 @@ function compile<C>(name: string, facts: ToolFacts, handler: ToolHandler<C>, opt
   }
   if (facts.dedupe !== undefined && typeof facts.dedupe !== 'function') toMilliseconds(facts.dedupe, 'dedupe')
   const timeoutMs = facts.timeout === undefined ? undefined : toMilliseconds(facts.timeout, 'timeout')
-  const buckets = facts.rate === undefined ? undefined : createBuckets({ ...facts.rate, clock })
+  const buckets = facts.rate === undefined ? undefined : createBuckets({ ...facts.rate, clock: clock ?? realClock })
   return { name, tool, facts, input, output, mirrored, timeoutMs, buckets, handler, streams }
+}
+
+/** What several features say, as one; undefined where none says anything. */
+function joined<T extends object>(
+  all: readonly ToolExtension[],
+  say: (extension: ToolExtension) => T | undefined,
+): T | undefined {
+  const said = all.map(say).filter(each => each !== undefined)
+  return said.length === 0 ? undefined : Object.assign({}, ...said)
 }
 
 /** What an author says in so many words stands before what follows from it. */
@@ -285,9 +302,14 @@ function issueText(issues: readonly { readonly path: string; readonly message: s
   return issues.length > 5 ? `${shown.join('; ')}; and ${issues.length - 5} more` : shown.join('; ')
 }
 
-function execute<C>(entry: ToolEntry<C>, exchange: Exchange, options: ToolsOptions<C>): Awaitable<unknown> {
-  const given = entry.handler(exchange.input as never, options.context(exchange))
-  const out = options.stream !== undefined && isGenerator(given) ? options.stream(exchange, given) : given
+function execute<C>(
+  entry: ToolEntry<C>,
+  exchange: Exchange,
+  { context }: ToolsOptions<C>,
+  { stream }: Extended,
+): Awaitable<unknown> {
+  const given = entry.handler(exchange.input as never, context(exchange))
+  const out = stream !== undefined && isGenerator(given) ? stream(exchange, given) : given
   const { withinMs = entry.timeoutMs } = exchange
   if (withinMs === undefined || !isThenable(out)) return out
   return within(Math.min(withinMs, entry.timeoutMs ?? withinMs), entry.name, exchange, out)
@@ -334,10 +356,16 @@ function checkedOutput(entry: ToolEntry<never>, result: CallToolResult, checked:
 }
 
 /** Protocol failures pass; what else a handler throws is the tool's failure, told without its stack. */
-function failed<C>(entry: ToolEntry<C>, exchange: Exchange, error: unknown, options: ToolsOptions<C>): CallToolResult {
+function failed<C>(
+  entry: ToolEntry<C>,
+  exchange: Exchange,
+  error: unknown,
+  options: ToolsOptions<C>,
+  { explain }: Extended,
+): CallToolResult {
   const problem = problemOfThrown(entry.name, exchange, error)
   // One that ends because it was told to has made no mistake.
   if (problem !== error && !failedByStop(exchange, error))
     options.failed(entry.name, error, exchange.caller, problem.correlationId)
-  return failedResult(exchange, problem, options.explain)
+  return failedResult(exchange, problem, explain)
 }

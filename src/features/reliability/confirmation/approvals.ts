@@ -1,12 +1,12 @@
 /** Approvals that are given outside of the call that they are for: by a page, or for many calls at once. */
 import { binding } from '../../../core/call.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { toMilliseconds } from '../../../core/duration.ts'
 import type { Opened } from '../../../core/handle.ts'
 import { problem } from '../../../core/problem.ts'
 import { isNobody } from '../../../engine/owner.ts'
-import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
 import { approvalMs, obligation } from './call.ts'
-import type { Risk } from './messages.ts'
+import type { ApprovedCalls, Risk } from './messages.ts'
 import { pageKind } from './page.ts'
 import { answer, type WaitingCall, waiting } from './queue.ts'
 import type { ConfirmationParts } from './server.ts'
@@ -16,12 +16,6 @@ export interface PendingApproval {
   readonly tool: string
   readonly message: string
   readonly risk: Risk
-}
-
-/** The calls that one approval covers: these, each once, or any, so often. */
-export type ApprovedCalls = ({ readonly calls: readonly Params[] } | { readonly uses: number }) & {
-  /** Default 5 minutes; at most a day. */
-  readonly ttl?: Duration
 }
 
 export interface Approvals {

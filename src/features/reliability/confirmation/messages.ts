@@ -1,7 +1,25 @@
 /** Confirmation on the wire: what a tool says of itself, what a refusal offers, and what a repeated call brings. */
+import type { Duration } from '../../../core/duration.ts'
 import { NS } from '../../../core/namespace.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { port } from '../../../engine/ports.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+
+/** The calls that one approval covers: these, each once, or any, so often. */
+export type ApprovedCalls = ({ readonly calls: readonly Params[] } | { readonly uses: number }) & {
+  /** Default 5 minutes; at most a day. */
+  readonly ttl?: Duration
+}
+
+/** What the context of a call uses of confirmation. */
+export interface ConfirmationPort {
+  /** The user behind a call has agreed to calls of a tool. */
+  allow(exchange: Exchange, tool: string, approved: ApprovedCalls): Promise<void>
+}
+
+/** What the context of a call uses of confirmation. */
+export const confirmationPort = port<ConfirmationPort>('confirmation')
 
 export const confirmationExtension = `${NS}/confirmation`
 

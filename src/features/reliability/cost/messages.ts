@@ -1,7 +1,24 @@
 /** Cost and latency on the wire: what a tool says of itself, what a call may cost at most, and what it did cost. */
 import { NS } from '../../../core/namespace.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { port } from '../../../engine/ports.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import type { Op } from '../../../stores/store.ts'
+import type { CallCost } from './meter.ts'
+
+/** What other features may use of costs. */
+export interface CostPort {
+  /** What a call costs, for its handler. */
+  of(exchange: Exchange): CallCost
+  /** What the user has to agree to pay for each call of a tool, in words; undefined where nothing is. */
+  price(facts: object): string | undefined
+  /** The writes that give back what a step of a unit of work has cost, by the name of the step. */
+  undone(step: string): Promise<readonly Op[]>
+}
+
+/** What other features may use of costs. */
+export const costPort = port<CostPort>('cost')
 
 export const operationalExtension = `${NS}/operational`
 

@@ -3,15 +3,19 @@ import type { Clock } from '../../../core/clock.ts'
 import type { Budgets } from '../../../core/grant/budgets.ts'
 import type { Quota } from '../../../core/grant/quota.ts'
 import type { Trace } from '../../../core/log-trace.ts'
+import { checkOptions } from '../../../core/options.ts'
+import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import { callTool } from '../../mcp/tools/messages.ts'
-import { checkPriced, type Priced, type QuotaFacts } from './facts.ts'
-import { operationalExtension } from './messages.ts'
+import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
+import { type BudgetsControl, budgetsControl, lazyBudgets } from './budgets.ts'
+import { checkPriced, type Priced, pricedMeta, type QuotaFacts, quotaOf } from './facts.ts'
+import { costPort, operationalExtension, unitsText } from './messages.ts'
 import type { CallCost, Meter } from './meter.ts'
 
 /** What an author may say for all tools that have a cost. */
@@ -29,6 +33,76 @@ export interface SharedQuota extends QuotaFacts {
   readonly name: string
 }
 
+/** The options of `createServer` for it. */
+export interface CostServerOptions {
+  /** What holds for all tools with a `cost`. */
+  readonly cost?: CostOptions
+}
+
+/** What it adds to the server of an author. */
+export interface BudgetsApi {
+  /** What callers may spend beside what quotas allow. */
+  readonly budgets: BudgetsControl
+}
+
+/** What it adds to the context of a call. */
+export interface CostContext {
+  /** What this call costs: what was expected, what may be spent, and what was. Of tools with a `cost`. */
+  readonly cost: CallCost
+}
+
+/** The options `cost`, `latency` and `quota` of tools; `server.budgets` and `ctx.cost`. */
+export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
+  name: 'cost',
+  options: { cost: 'object' },
+  context: {
+    get cost() {
+      const exchange = exchangeOf(this)
+      return exchange.engine.ports.get(costPort).of(exchange)
+    },
+  } satisfies CostContext & ThisType<CallContext>,
+  setup: (kit, { cost = {} }) => {
+    checkOptions('cost', cost, { unitLabel: 'string', quota: 'object', quotasFor: 'function' })
+    const { unitLabel, quota, quotasFor } = cost
+    const { clock, trace, began, grants, journal } = kit
+    const budgets = lazyBudgets(grants, journal)
+    const tools = kit.port(toolsPort)
+    const server = costServer({
+      clock,
+      trace,
+      began,
+      budgets,
+      unitLabel,
+      facts: tool => tools.facts<Priced>(tool),
+      quota: quota === undefined ? undefined : quotaOf('all', quota, 'cost.quota'),
+      quotasFor: quotasFor && (caller => quotasFor(caller).map(sharedQuota)),
+    })
+    tools.extend({
+      kinds: { cost: 'object', latency: 'string', quota: 'object' },
+      declare: (tool, facts: Priced) => server.declare(tool, facts),
+      meta: (_, facts: Priced) => pricedMeta(facts, unitLabel),
+    })
+    return {
+      sides: [server.side],
+      provides: provide(costPort, {
+        of: server.of,
+        price: ({ cost: said }: Priced) =>
+          said?.category === 'requires_approval' ? unitsText(said.estimatedUnits, said.unitLabel ?? unitLabel) : undefined,
+        undone: async step => {
+          const [{ refunding }, { store }] = await Promise.all([import('../../../core/grant/refunds.ts'), journal()])
+          return refunding(store, clock, step)
+        },
+      }),
+      server: { budgets: budgetsControl(grants, budgets) },
+    }
+  },
+})
+
+/** No principal has such a key. */
+function sharedQuota({ name, ...facts }: SharedQuota): Quota {
+  return { ...quotaOf(name, facts, 'cost.quotasFor'), owner: `~shared.${encodeURIComponent(name)}` }
+}
+
 export interface CostParts {
   readonly clock: Clock
   readonly trace: Trace
@@ -42,7 +116,7 @@ export interface CostParts {
   readonly began: () => void
 }
 
-export interface CostServer {
+interface CostServer {
   readonly side: Side
   /** A tool is offered that says this of itself. Throws where it makes no sense. */
   declare(tool: string, facts: Priced): void
@@ -50,7 +124,7 @@ export interface CostServer {
   of(exchange: Exchange): CallCost
 }
 
-export function costServer(parts: CostParts): CostServer {
+function costServer(parts: CostParts): CostServer {
   const meters = new WeakMap<Exchange, Meter>()
   let used = false
   let loading: Promise<typeof import('./pay.ts')> | undefined

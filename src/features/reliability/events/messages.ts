@@ -4,12 +4,35 @@
  * nothing is missing.
  */
 import { NS } from '../../../core/namespace.ts'
+import type { JsonSchema } from '../../../core/schema/index.ts'
 import { notification, officialIds, request } from '../../../engine/method.ts'
+import { port } from '../../../engine/ports.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { array, boolean, type Infer, integer, object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'
+import type { Revision } from '../../../revisions/index.ts'
+import type { Op } from '../../../stores/store.ts'
 import type { WireSuggestion } from '../intent/messages.ts'
 
 export { suggestionFrom, wireSuggestion } from '../intent/messages.ts'
+
+/** What other features may use of events. */
+export interface EventsPort {
+  /** Offers an event of the runtime itself. */
+  add(name: string, facts: { readonly description: string; readonly payload: JsonSchema }): void
+  /** The writes that tell one owner, by its key, of something that the runtime itself has done; none where that is not offered. */
+  announcing(name: string, payload: Params, owner: string): Promise<readonly Op[]>
+  /** The writes that take back what a step of a unit of work has told. */
+  undo(place: string): Promise<readonly Op[]>
+  /** Calls back when other events are offered. */
+  onChange(fn: () => void): void
+  /** Rises when other events are offered. */
+  version(): number
+  /** Loads what says what a list says of the events, on a wire. */
+  describing(): Promise<(revision: Revision) => readonly WireEventType[]>
+}
+
+/** What other features may use of events. */
+export const eventsPort = port<EventsPort>('events')
 
 export const eventsExtension = `${NS}/events`
 

@@ -8,7 +8,7 @@ import type { Tool } from '../../mcp/tools/messages.ts'
 import { idempotencyExtension, keyPattern } from '../idempotency/messages.ts'
 import { permissionsExtension } from '../permissions/messages.ts'
 import { idPattern, transactionsExtension } from '../transactions/messages.ts'
-import type { FacadePart } from './facts.ts'
+import type { FacadePart } from './messages.ts'
 
 /** What of a tool decides which of them it gets. */
 export interface DressedTool {

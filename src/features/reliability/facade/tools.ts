@@ -9,7 +9,7 @@ import { getManifest } from '../manifest/messages.ts'
 import { checkPermissions, negotiatePermissions, permissionsExtension } from '../permissions/messages.ts'
 import { recommendServers } from '../recommendations/messages.ts'
 import { beginTransaction, commitTransaction, getTransaction, rollbackTransaction } from '../transactions/messages.ts'
-import type { FacadePart } from './facts.ts'
+import type { FacadePart } from './messages.ts'
 
 /** One method, dressed as a tool. */
 export interface FacadeTool {

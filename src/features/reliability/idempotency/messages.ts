@@ -1,5 +1,7 @@
 /** Idempotency on the wire: a key in the `_meta` of a call, mirrored in a header over HTTP; in the result's what became of it. */
+
 import { NS } from '../../../core/namespace.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
 import { officialIds, request } from '../../../engine/method.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'
 
@@ -50,3 +52,13 @@ export const getKey = request<WireStatus>()({
   extension: idempotencyExtension,
   params: object({ idempotency_key: string }),
 })
+
+/** Whether there is a key at all. Cheap: every call is asked. */
+export function isKeyed(exchange: Exchange): boolean {
+  if (exchange.carried !== undefined && idempotencyExtension in exchange.carried) return true
+  const { meta, caller } = exchange
+  if (meta !== undefined && Object.hasOwn(meta, idempotencyExtension)) return true
+  // Headers of a handshake say nothing of a call.
+  if (caller.carrier !== 'http' || caller.header === undefined) return false
+  return caller.header(keyHeader) !== undefined || caller.header(otherKeyHeader) !== undefined
+}

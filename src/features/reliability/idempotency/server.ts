@@ -3,13 +3,16 @@ import type { Clock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log-trace.ts'
+import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Caller } from '../../../jsonrpc/connection.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { callTool } from '../../mcp/tools/messages.ts'
-import { getKey, idempotencyExtension, keyHeader, otherKeyHeader } from './messages.ts'
+import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
+import { problemPort } from '../problem/messages.ts'
+import { getKey, idempotencyExtension, isKeyed } from './messages.ts'
 import type { ProblemMeta } from './outcome.ts'
 import type { Replays } from './replay.ts'
 
@@ -29,6 +32,37 @@ export interface IdempotencyOptions {
   /** Characters of one result; of a longer one, or one beyond the caller's share, only that it was there is remembered. Default 1 Mi. */
   readonly resultLength?: number
 }
+
+/** The options of `createServer` for it. */
+export interface IdempotencyServerOptions {
+  /** How calls with an idempotency key are remembered. */
+  readonly idempotency?: IdempotencyOptions
+}
+
+/** What it adds to the context of a call. */
+export interface IdempotencyContext {
+  /** The idempotency key of this call, if it has one: whoever does something elsewhere for it may pass it on, or write it down. */
+  readonly idempotencyKey: string | undefined
+}
+
+/** Calls under a key are made once. */
+export const idempotencyFeature = defineServerFeature<IdempotencyServerOptions>({
+  name: 'idempotency',
+  options: { idempotency: 'object' },
+  context: {
+    get idempotencyKey() {
+      return exchangeOf(this).carried?.[idempotencyExtension]
+    },
+  } satisfies IdempotencyContext & ThisType<CallContext>,
+  setup: (kit, { idempotency }) => {
+    const { journal, shared, clock, trace, askMs } = kit
+    const tools = kit.port(toolsPort)
+    const problemMeta: ProblemMeta = (exchange, problem) => kit.port(problemPort).meta(exchange, problem)
+    const dedupe = (tool: string): Dedupe | undefined => tools.facts(tool)?.dedupe
+    const side = idempotencyServer({ ...idempotency, journal, declared: shared, clock, trace, askMs, problemMeta, dedupe })
+    return { sides: [side] }
+  },
+})
 
 export interface IdempotencyParts extends IdempotencyOptions {
   readonly journal: () => Promise<Journal>
@@ -66,16 +100,6 @@ export function idempotencyServer(parts: IdempotencyParts): Side {
     ],
     capabilities: revision => (parts.declared ? declaration(revision, idempotencyExtension) : {}),
   }
-}
-
-/** Whether there is a key at all. Cheap: every call is asked. */
-export function isKeyed(exchange: Exchange): boolean {
-  if (exchange.carried !== undefined && idempotencyExtension in exchange.carried) return true
-  const { meta, caller } = exchange
-  if (meta !== undefined && Object.hasOwn(meta, idempotencyExtension)) return true
-  // Headers of a handshake say nothing of a call.
-  if (caller.carrier !== 'http' || caller.header === undefined) return false
-  return caller.header(keyHeader) !== undefined || caller.header(otherKeyHeader) !== undefined
 }
 
 /** For how long a call without a key is the same as another; undefined where it is one of its own. */

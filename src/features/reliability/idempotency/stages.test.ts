@@ -33,7 +33,8 @@ function serve() {
   }))
   const cache = { ttlMs: 0, cacheScope: 'private' as const }
   const paging = createPaging({ seal: createSeal({ clock: realClock }), pageSize: 10, cache, cursorMs: 1, now: Date.now })
-  const tools = toolsServer({ paging, context: () => ({}), failed: () => {}, explain: problemMeta })
+  const tools = toolsServer({ paging, context: () => ({}), failed: () => {} })
+  tools.extend({ explain: problemMeta })
   let runs = 0
   tools.catalog.add(tools.compile('act', {}, () => `run ${++runs}`))
   const journal = createJournal({ store: memoryStore(), clock: realClock })

@@ -2,12 +2,14 @@
 import type { Clock } from '../../../core/clock.ts'
 import type { Trace } from '../../../core/log-trace.ts'
 import type { Suggestion } from '../../../core/suggestion.ts'
+import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
-import { callTool } from '../../mcp/tools/messages.ts'
-import { intentExtension } from './messages.ts'
+import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
+import { intentExtension, intentIn } from './messages.ts'
 
 /** A call, and what it is for. */
 export interface IntendedCall {
@@ -27,6 +29,34 @@ export interface IntentOptions<C> {
   readonly suggest?: (call: IntendedCall, context: C) => Awaitable<Suggestion | undefined>
 }
 
+/** The options of `createServer` for it. */
+export interface IntentServerOptions<C> {
+  /** What callers say that calls are for, and what they are told of it. Given, clients are told that they may say it. */
+  readonly intent?: IntentOptions<C>
+}
+
+/** What it adds to the context of a call. */
+export interface IntentContext {
+  /** What the caller says the call is for. Somebody else's words: they describe, and permit nothing. */
+  readonly intent: string | undefined
+}
+
+/** What calls are for: `ctx.intent`, and suggestions. */
+export const intentFeature = defineServerFeature<IntentServerOptions<CallContext>>({
+  name: 'intent',
+  options: { intent: 'object' },
+  context: {
+    get intent() {
+      return intentIn(exchangeOf(this).meta)
+    },
+  } satisfies IntentContext & ThisType<CallContext>,
+  setup: (kit, { intent: options }) => {
+    const { context, clock, trace } = kit
+    const offers = (tool: string): boolean => kit.port(toolsPort).catalog.get(tool) !== undefined
+    return { sides: [intentServer({ options, context, clock, trace, offers })] }
+  },
+})
+
 export interface IntentParts<C> {
   /** Undefined: clients are not told that it is heard. */
   readonly options: IntentOptions<C> | undefined
@@ -37,7 +67,7 @@ export interface IntentParts<C> {
   readonly offers: (tool: string) => boolean
 }
 
-export function intentServer<C>(parts: IntentParts<C>): Side {
+function intentServer<C>(parts: IntentParts<C>): Side {
   return {
     layers: [
       {

@@ -1,15 +1,21 @@
 /** Offering the manifest: by a method, as a resource, and by its revision in the handshake. What writes it is loaded when first asked for. */
+import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { CacheHint } from '../../../engine/paging.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
+import type { Caller } from '../../../jsonrpc/connection.ts'
 import type { Revision } from '../../../revisions/index.ts'
-import type { CacheOptions } from '../../mcp/caching/messages.ts'
+import { type CacheOptions, cacheHint } from '../../mcp/caching/messages.ts'
 import { discover, initialize } from '../../mcp/lifecycle/messages.ts'
-import { type ReadResourceResult, readResource } from '../../mcp/resources/messages.ts'
-import type { Tool } from '../../mcp/tools/messages.ts'
+import { type ReadResourceResult, readResource, resourcesPort } from '../../mcp/resources/messages.ts'
+import { subscriptionsPort } from '../../mcp/subscriptions/messages.ts'
+import { type Tool, toolsPort } from '../../mcp/tools/messages.ts'
+import { eventsPort } from '../events/messages.ts'
 import type { Built, DocumentParts, Documents } from './document.ts'
 import { getManifest, manifestExtension, manifestUri, manifestVersion, type WireManifest } from './messages.ts'
+import { paginationMeta } from './pagination.ts'
 import type { AuthMethod, WireRateLimits } from './shape.ts'
 
 /** What an author may say of it. */
@@ -28,6 +34,63 @@ export interface ManifestOptions {
   readonly cache?: CacheOptions
 }
 
+/** The options of `createServer` for it. */
+export interface ManifestServerOptions {
+  /** Tells clients in one document what there is and what is known of it. Default: none. */
+  readonly manifest?: boolean | ManifestOptions
+}
+
+const optionKinds: KindsOf<ManifestOptions> = {
+  auth: 'list',
+  scopes: 'object',
+  homepage: 'string',
+  counters: 'boolean',
+  http: 'boolean',
+  cache: 'object',
+}
+
+const runtime = () => import('./runtime.ts')
+
+/** The manifest of a server: where what it says comes from. The option `pagination` of tools. */
+export const manifestFeature = defineServerFeature<ManifestServerOptions>({
+  name: 'manifest',
+  options: { manifest: 'any' },
+  setup: (kit, { manifest: option }) => {
+    const tools = kit.port(toolsPort)
+    tools.extend({ kinds: { pagination: 'object' }, meta: paginationMeta })
+    if (option === undefined || option === false) return {}
+    const wanted: ManifestOptions = option === true ? {} : option
+    checkOptions('manifest', wanted, optionKinds)
+    const cache = cacheHint(wanted.cache, kit.cache)
+    const { side } = manifestServer({
+      cache,
+      document: async () => (await runtime()).documentOf(kit, wanted, cache, side),
+      filtered: kit.filtered,
+      visible: async exchange => (await runtime()).visibleTools(exchange),
+      counters: wanted.counters === true ? async exchange => (await runtime()).countersOf(kit, exchange) : undefined,
+    })
+    const changed = (): void => kit.port(subscriptionsPort).updated(manifestUri)
+    const read = async (caller: Caller) => (await runtime()).readDocument(kit.engine(), caller)
+    return {
+      sides: [side],
+      ...(wanted.http === true ? { beside: { document: { path: '/capabilities', read } } } : {}),
+      installed: () => {
+        // What reads it stands before every handler.
+        kit.port(resourcesPort).add(manifestUri, listedAs, () => undefined)
+        tools.catalog.onChange(changed)
+        kit.port(eventsPort).onChange(changed)
+      },
+    }
+  },
+})
+
+const listedAs = {
+  name: 'manifest',
+  title: 'Service manifest',
+  description: 'All tools and events of this server, and what is known of each: scopes, confirmation, cost, limits',
+  mimeType: 'application/json',
+}
+
 export interface ManifestParts {
   /** Asked for when it is first written. */
   readonly document: () => Promise<DocumentParts>
@@ -40,13 +103,13 @@ export interface ManifestParts {
   readonly counters: ((exchange: Exchange) => Promise<WireRateLimits>) | undefined
 }
 
-export interface ManifestServer {
+interface ManifestServer {
   readonly side: Side
   /** The manifest for the caller of an exchange, and who may keep it. */
   of(exchange: Exchange): Promise<{ readonly built: Built; readonly manifest: WireManifest; readonly cache: CacheHint }>
 }
 
-export function manifestServer(parts: ManifestParts): ManifestServer {
+function manifestServer(parts: ManifestParts): ManifestServer {
   let documents: Documents | undefined
   const load = async (): Promise<Documents> => {
     if (documents !== undefined) return documents

@@ -4,11 +4,34 @@ import { Problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { type CallToolResult, callTool } from '../../mcp/tools/messages.ts'
-import type { WithMedia } from './facts.ts'
-import { mediaExtension, type WireMedia, type WireWarning } from './messages.ts'
+import { type CallToolResult, callTool, toolsPort } from '../../mcp/tools/messages.ts'
+import { mediaMeta, type WithMedia } from './facts.ts'
+import { mediaExtension, mediaOf, type WireMedia, type WireWarning } from './messages.ts'
+
+/** The option `media` of tools. */
+export const mediaFeature = defineServerFeature<object>({
+  name: 'media',
+  setup: kit => {
+    const { trace, began } = kit
+    const tools = kit.port(toolsPort)
+    const { side, declare } = mediaServer({
+      declares: tool => tools.facts<WithMedia>(tool)?.media !== undefined,
+      tool: tool => {
+        const entry = tools.catalog.get(tool)?.tool
+        const said = mediaOf(entry?._meta)
+        return entry === undefined || said === undefined ? undefined : { media: said, inputSchema: entry.inputSchema }
+      },
+      failed: tools.failed,
+      trace,
+      began,
+    })
+    tools.extend({ kinds: { media: 'object' }, declare: (_, facts: WithMedia) => declare(facts), meta: mediaMeta })
+    return { sides: [side] }
+  },
+})
 
 /** Of a tool what its media are judged by. */
 export interface MediaTool {
@@ -28,13 +51,13 @@ export interface MediaParts {
   readonly began: () => void
 }
 
-export interface MediaServer {
+interface MediaServer {
   readonly side: Side
   /** A tool is offered that says this of itself. */
   declare(facts: WithMedia): void
 }
 
-export function mediaServer(parts: MediaParts): MediaServer {
+function mediaServer(parts: MediaParts): MediaServer {
   let began = false
   const works = () => import('./inspect.ts')
   const toolOf = ({ params }: Exchange): MediaTool | undefined => parts.tool(params['name'] as string)

@@ -1,8 +1,29 @@
 /** Permissions on the wire: asking what would be allowed, and for scopes; the token of what was granted goes in `_meta`. */
 import { NS } from '../../../core/namespace.ts'
+import type { Asker, Exchange } from '../../../engine/exchange.ts'
 import { notification, officialIds, request } from '../../../engine/method.ts'
+import { port } from '../../../engine/ports.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
+
+/** Whether a caller may hear of an event, and why not; `guarded`: by a grant that may end. */
+export interface EventVisibility {
+  readonly refusal: string | undefined
+  readonly guarded: boolean
+}
+
+/** What other features may use of permissions. */
+export interface PermissionsPort {
+  /** Lets a request in by the grant that it presents, where nothing did before. */
+  admit(exchange: Exchange): Promise<void>
+  /** Whether a caller may hear of an event; undefined where its token alone decides. */
+  judgeEvent(asker: Asker, name: string, scopes: readonly string[]): Promise<EventVisibility> | undefined
+  /** How long a grant lasts that nobody uses; undefined where nothing is granted here. */
+  readonly sessionMs: number | undefined
+}
+
+/** What other features may use of permissions. */
+export const permissionsPort = port<PermissionsPort>('permissions')
 
 export const permissionsExtension = `${NS}/permissions`
 

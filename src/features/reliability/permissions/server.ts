@@ -1,23 +1,49 @@
 /** Holding calls to what was granted, and granting it. What that takes is loaded with the first request that needs it. */
 import type { Clock } from '../../../core/clock.ts'
-import type { Duration } from '../../../core/duration.ts'
+import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { Trace } from '../../../core/log-trace.ts'
-import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { checkOptions, type KindsOf } from '../../../core/options.ts'
+import { checkScopes } from '../../../core/scope.ts'
+import type { Asker, Exchange } from '../../../engine/exchange.ts'
+import { declaration, declared } from '../../../engine/extensions.ts'
+import type { Method } from '../../../engine/method.ts'
+import { ownerNamed } from '../../../engine/owner.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide, type ServerKit } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
 import type { Principal } from '../../../jsonrpc/connection.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Store } from '../../../stores/store.ts'
-import { aimingMethods, permits, type Scopes, type Aim as Target, aimOf as targetOf } from '../../mcp/authorization/messages.ts'
+import {
+  type AuthorizationPort,
+  aimingMethods,
+  authorizationPort,
+  type GrantedRights,
+  permits,
+  type Scopes,
+  type Aim as Target,
+  aimOf as targetOf,
+} from '../../mcp/authorization/messages.ts'
+import { listPrompts } from '../../mcp/prompts/messages.ts'
+import { listResources, listResourceTemplates } from '../../mcp/resources/messages.ts'
 import { listen } from '../../mcp/subscriptions/messages.ts'
+import { listTools, type ToolFacts, type ToolsPort, toolsPort } from '../../mcp/tools/messages.ts'
 import { beginTransaction, transactionsExtension } from '../transactions/messages.ts'
 import { lazyEnds, type OnGrantEnd } from './grant-expiry.ts'
 import { type Hears, hidingLayer, type ListedKind } from './hide.ts'
-import { checkPermissions, negotiatePermissions, permissionsExtension, presentedIn } from './messages.ts'
+import {
+  checkPermissions,
+  type EventVisibility,
+  negotiatePermissions,
+  permissionsEnded,
+  permissionsExtension,
+  permissionsPort,
+  presentedIn,
+} from './messages.ts'
 import type { Rights } from './rights.ts'
+import type { SessionFacts, Sessions } from './sessions.ts'
 
 /** What a client asks for. */
 export interface PermissionRequest {
@@ -62,6 +88,161 @@ export interface PermissionsOptions {
   readonly hide?: boolean
 }
 
+/** The options of `createServer` for it. */
+export interface PermissionsServerOptions {
+  /** What callers may be granted beyond what their token says, and for how long. */
+  readonly permissions?: PermissionsOptions
+}
+
+/** What it adds to the server of an author. */
+export interface PermissionsApi {
+  /** What was granted to callers: who holds it, what more they get, and its end. */
+  readonly permissions: PermissionsControl
+}
+
+/** What an author can do about what was granted. */
+export interface PermissionsControl {
+  /** All that a principal holds, by its id; without one what the owner of this process holds, over stdio and in memory. */
+  sessions(principal?: string): Promise<readonly SessionFacts[]>
+  /** Gives more to a session that lives; false where it does not. */
+  extend(session: string, scopes: readonly string[]): Promise<boolean>
+  /** Ends a session now, also for calls that are under way; false where there is none. */
+  revoke(session: string): Promise<boolean>
+}
+
+const optionKinds: KindsOf<PermissionsOptions> = {
+  grant: 'function',
+  elevationUrl: 'function',
+  ttl: 'any',
+  idle: 'any',
+  hide: 'boolean',
+}
+
+/** Scopes that are granted for a while; the option `scopesFor` of tools, and `server.permissions`. */
+export const permissionsFeature = defineServerFeature<PermissionsServerOptions, PermissionsApi>({
+  name: 'permissions',
+  options: { permissions: 'object' },
+  setup: (kit, { permissions = {} }) => {
+    checkOptions('permissions', permissions, optionKinds)
+    const tools = kit.port(toolsPort)
+    const authorization = kit.port(authorizationPort)
+    const server = permissionsServer({
+      ...kit,
+      ...permissions,
+      ...aiming(tools, authorization),
+      offered: () => authorization.declared,
+      lists: listsOf(authorization),
+    })
+    authorization.grantsBy(grantedRights(server, kit))
+    tools.extend({
+      kinds: { scopesFor: 'function' },
+      declare: (_, { scopes, scopesFor }: ScopedFacts) => {
+        if (scopesFor !== undefined) authorization.declare(scopes ?? [], 'a tool')
+      },
+      meta: (_, { scopes }) => (scopes === undefined ? undefined : { [permissionsExtension]: { required_scopes: scopes } }),
+    })
+    return {
+      sides: [server.side],
+      provides: provide(permissionsPort, {
+        admit: exchange => admitByGrant(server, exchange),
+        judgeEvent: (asker, name, scopes) => {
+          const guarded = presentedIn(asker.meta) !== undefined
+          return guarded || permissions.grant !== undefined ? eventVisibility(server, asker, name, scopes, guarded) : undefined
+        },
+        sessionMs: permissions.grant === undefined ? undefined : toMilliseconds(permissions.idle ?? '15m', 'permissions.idle'),
+      }),
+      server: { permissions: controlOf(server) },
+      close: server.close,
+    }
+  },
+})
+
+type ScopedFacts = Scoped & Pick<ToolFacts, 'scopes'>
+
+/** What requests aim at, and what that needs. */
+function aiming(tools: ToolsPort, { needs }: AuthorizationPort): Pick<PermissionsParts, 'guarded' | 'tool'> {
+  const tool = (name: string): Aim | undefined => {
+    const facts = tools.facts<ScopedFacts>(name)
+    return facts === undefined ? undefined : { name, scopes: facts.scopes, scopesFor: facts.scopesFor }
+  }
+  return {
+    tool,
+    guarded: target => {
+      const [kind, name] = target
+      if (kind !== 'tool') {
+        const scopes = needs(target)
+        return scopes === undefined ? undefined : { name, scopes, scopesFor: undefined }
+      }
+      // Every call is asked: what needs nothing is told by one look.
+      const facts = tools.facts<ScopedFacts>(name)
+      return facts?.scopes === undefined && facts?.scopesFor === undefined ? undefined : tool(name)
+    },
+  }
+}
+
+/** The lists of what may have scopes. */
+function listsOf({ needs }: AuthorizationPort): readonly ListedKind[] {
+  const listed = (method: Method, member: string, named: string, kind: Target[0]): ListedKind => ({
+    method: method.name,
+    member,
+    named,
+    scopes: name => needs([kind, name]),
+  })
+  return [
+    listed(listTools, 'tools', 'name', 'tool'),
+    listed(listPrompts, 'prompts', 'name', 'prompt'),
+    listed(listResources, 'resources', 'uri', 'resource'),
+    listed(listResourceTemplates, 'resourceTemplates', 'uriTemplate', 'template'),
+  ]
+}
+
+/** What ends with a grant says so to whoever knows of grants. */
+function grantedRights({ decides, hears, lapses }: PermissionsServer, { engine }: ServerKit): GrantedRights {
+  return {
+    decides,
+    hears,
+    lapses,
+    listens: ({ admission }, ended) =>
+      admission && lapses(admission, reason => ended(reason, { [permissionsExtension]: { ended: reason } })),
+    lapsed: (conversation, uris, reason) => {
+      const { peer } = conversation
+      if (peer !== undefined && declared(peer, permissionsExtension) !== undefined)
+        engine().notify(conversation, permissionsEnded, { reason, uris })
+    },
+  }
+}
+
+function controlOf({ rights }: PermissionsServer): PermissionsControl {
+  const sessions = async (): Promise<Sessions> => (await rights()).sessions
+  return {
+    sessions: async principal => (await sessions()).list(await ownerNamed(principal)),
+    extend: async (session, scopes) => {
+      checkScopes(scopes, 'permissions.extend')
+      return (await sessions()).extend(session, scopes)
+    },
+    revoke: async session => (await sessions()).revoke(session),
+  }
+}
+
+/** What is opened under a grant is, also by a tool that needs none. */
+async function admitByGrant({ rights }: PermissionsServer, exchange: Exchange): Promise<void> {
+  if (exchange.admission === undefined && presentedIn(exchange.meta) !== undefined) await (await rights()).admit(exchange)
+}
+
+/** Whether a caller may hear of an event, by what it was granted. */
+async function eventVisibility(
+  { rights }: PermissionsServer,
+  asker: Asker,
+  name: string,
+  scopes: readonly string[],
+  guarded: boolean,
+): Promise<EventVisibility> {
+  const decision = await (await rights()).judge(asker, { name, scopes, scopesFor: undefined })
+  if (decision.kind === 'allow') return { refusal: undefined, guarded }
+  const why = decision.kind === 'ask' ? 'a grant has an obligation that nothing here meets' : decision.why
+  return { refusal: `The event "${name}" needs the scopes ${scopes.join(' ')}: ${why}`, guarded }
+}
+
 /** The option of a tool. */
 export interface Scoped {
   /** Further scopes that a call with these arguments needs. Where it throws, the call is refused. */
@@ -91,7 +272,7 @@ export interface PermissionsParts extends PermissionsOptions {
   readonly lists: readonly ListedKind[]
 }
 
-export interface PermissionsServer {
+interface PermissionsServer {
   readonly side: Side
   /** Whether this decides on a request, instead of the token alone. */
   decides(exchange: Exchange): boolean
@@ -103,7 +284,7 @@ export interface PermissionsServer {
   close(): void
 }
 
-export function permissionsServer(parts: PermissionsParts): PermissionsServer {
+function permissionsServer(parts: PermissionsParts): PermissionsServer {
   const granting = parts.grant !== undefined
   let loading: Promise<Rights> | undefined
   const rights = (): Promise<Rights> => {

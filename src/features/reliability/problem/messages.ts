@@ -2,7 +2,20 @@
 import { NS } from '../../../core/namespace.ts'
 import type { Category, Problem, ProblemCode } from '../../../core/problem.ts'
 import { factsOf, problemFrom } from '../../../core/problem-facts.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { port } from '../../../engine/ports.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+
+/** What other features may use of problems. */
+export interface ProblemPort {
+  /** What the `_meta` of a failed call's result says of it; undefined for a peer that does not know problems. */
+  meta(exchange: Exchange, problem: Problem): Readonly<Record<string, unknown>> | undefined
+  /** The problem in whatever was thrown. */
+  of(thrown: unknown): Problem
+}
+
+/** What other features may use of problems. */
+export const problemPort = port<ProblemPort>('problem')
 
 export const problemExtension = `${NS}/problem`
 

@@ -1,21 +1,35 @@
 /** Telling problems: to peers that declared the extension as an object, to all others in words and numbers. */
+
 import { Problem, problemText } from '../../../core/problem.ts'
 import { refusalIn } from '../../../core/problem-facts.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { failureOf } from '../../../engine/outcome.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
+import { toolsPort } from '../../mcp/tools/messages.ts'
 import { problemOfFailure } from './failures.ts'
-import { problemErrors, problemExtension, toWire } from './messages.ts'
+import { problemErrors, problemExtension, problemPort, toWire } from './messages.ts'
 
+/** Problems beside the failures of calls and requests. */
+export const problemFeature = defineServerFeature<object>({
+  name: 'problem',
+  setup: kit => {
+    kit.port(toolsPort).extend({ explain: problemMeta })
+    return {
+      sides: [problemServer()],
+      provides: provide(problemPort, { meta: problemMeta, of: problemOfFailure }),
+      engine: { explain: explainFailure, explainTo: explainRefusal },
+    }
+  },
+})
+
+/** Declares the extension and its error codes. */
 export function problemServer(): Side {
-  return {
-    errors: problemErrors,
-    capabilities: revision => declaration(revision, problemExtension),
-  }
+  return { errors: problemErrors, capabilities: revision => declaration(revision, problemExtension) }
 }
 
 /** What the `_meta` of a failed call's result says of it; undefined for a peer that does not know problems. */

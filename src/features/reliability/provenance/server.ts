@@ -4,8 +4,9 @@ import type { Trace } from '../../../core/log-trace.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature } from '../../../engine/server-feature.ts'
 import type { Layer } from '../../../engine/stages.ts'
-import { callTool } from '../../mcp/tools/messages.ts'
+import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { provenanceExtension } from './messages.ts'
 
 /** The option of a tool. */
@@ -13,6 +14,19 @@ export interface Sourced {
   /** Its results say where they come from: the runtime stamps them, and `cite` adds the sources that their author names. */
   readonly provenance?: boolean
 }
+
+/** The option `provenance` of tools. */
+export const provenanceFeature = defineServerFeature<object>({
+  name: 'provenance',
+  setup: kit => {
+    const { name, version, clock, trace, began } = kit
+    const tools = kit.port(toolsPort)
+    const sourced = (tool: string): boolean => tools.facts<Sourced>(tool)?.provenance === true
+    const { side, declare } = provenanceServer({ server: { name, version }, clock, trace, sourced, began })
+    tools.extend({ kinds: { provenance: 'boolean' }, declare: (_, facts: Sourced) => declare(facts) })
+    return { sides: [side] }
+  },
+})
 
 export interface ProvenanceParts {
   readonly server: { readonly name: string; readonly version: string }
@@ -24,13 +38,13 @@ export interface ProvenanceParts {
   readonly began: () => void
 }
 
-export interface ProvenanceServer {
+interface ProvenanceServer {
   readonly side: Side
   /** A tool is offered that says this of itself. */
   declare(facts: Sourced): void
 }
 
-export function provenanceServer(parts: ProvenanceParts): ProvenanceServer {
+function provenanceServer(parts: ProvenanceParts): ProvenanceServer {
   let began = false
   const works = () => import('./stamp.ts')
   const unknown = ({ peer }: Exchange): boolean => declared(peer, provenanceExtension) === undefined

@@ -1,7 +1,17 @@
 /** Recommendations on the wire: which other servers can do what this one cannot. Hints, never a permission to connect. */
 import { NS } from '../../../core/namespace.ts'
 import { officialIds, request } from '../../../engine/method.ts'
+import { port } from '../../../engine/ports.ts'
 import { array, type Infer, integer, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
+
+/** What other features may use of recommendations. */
+export interface RecommendationsPort {
+  /** Those that hold for every wish. */
+  readonly listed: readonly WireRecommendation[]
+}
+
+/** What other features may use of recommendations. */
+export const recommendationsPort = port<RecommendationsPort>('recommendations')
 
 export const recommendationsExtension = `${NS}/recommendations`
 

@@ -3,6 +3,7 @@ import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
@@ -10,6 +11,7 @@ import {
   type Confidence,
   confidences,
   recommendationsExtension,
+  recommendationsPort,
   recommendServers,
   type WireRecommendation,
   type WireRecommended,
@@ -32,19 +34,35 @@ export interface Recommendation {
 /** Finds what fits a wish. */
 export type Recommend = (capability: string) => Awaitable<readonly Recommendation[]>
 
+/** The options of `createServer` for it. */
+export interface RecommendationsServerOptions {
+  /** Other servers that can do what this one cannot: a list, or a function that finds them. */
+  readonly recommendations?: readonly Recommendation[] | Recommend
+}
+
+/** Other servers that a server recommends. */
+export const recommendationsFeature = defineServerFeature<RecommendationsServerOptions>({
+  name: 'recommendations',
+  options: { recommendations: 'any' },
+  setup: (_, { recommendations }) => {
+    const { side, listed } = recommendationsServer(recommendations)
+    return { sides: side === undefined ? [] : [side], provides: provide(recommendationsPort, { listed }) }
+  },
+})
+
 /** The most that one answer holds, and what it holds by default. */
 const most = 100
 const usual = 10
 /** A wish is a few words. */
 const wishLength = 1_000
 
-export interface RecommendationsServer {
+interface RecommendationsServer {
   readonly side: Side | undefined
   /** For the manifest. */
   readonly listed: readonly WireRecommendation[]
 }
 
-export function recommendationsServer(option: readonly Recommendation[] | Recommend | undefined): RecommendationsServer {
+function recommendationsServer(option: readonly Recommendation[] | Recommend | undefined): RecommendationsServer {
   if (option === undefined) return { side: undefined, listed: [] }
   if (typeof option !== 'function' && !Array.isArray(option))
     throw new TypeError('recommendations must be a list, or a function that finds them')

@@ -1,6 +1,18 @@
 /** State on the wire: a sealed token in the `_meta` of a call and of its answer. Whoever keeps it need not be able to read it. */
 import { NS } from '../../../core/namespace.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { port } from '../../../engine/ports.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { CallState } from './call-state.ts'
+
+/** What other features may use of state. */
+export interface StatePort {
+  /** The state of a call. */
+  of(exchange: Exchange): CallState
+}
+
+/** What other features may use of state. */
+export const statePort = port<StatePort>('state')
 
 export const stateExtension = `${NS}/state`
 

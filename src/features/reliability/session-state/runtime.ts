@@ -15,7 +15,7 @@ import type { Draft } from './call-state.ts'
 import { conversationKeeper, type Keeper, storeKeeper } from './keepers.ts'
 import { LargeStates } from './large-states.ts'
 import { type Lifecycle, stateExtension, type WireState } from './messages.ts'
-import type { Keeping, StateParts } from './server.ts'
+import type { Keeping, StateParts } from './parts.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 import {
   firstVersion,

@@ -1,52 +1,90 @@
-/** State that lasts from call to call, for handlers; what keeps it is loaded when one first touches it. */
-import type { Clock } from '../../../core/clock.ts'
-import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { toMilliseconds } from '../../../core/duration.ts'
 import type { Occurrence } from '../../../core/feed/occurrence.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
-import type { Params } from '../../../jsonrpc/message.ts'
-import type { Op, Store } from '../../../stores/store.ts'
 import { askingMethods } from '../../mcp/input-required/messages.ts'
-import { callTool } from '../../mcp/tools/messages.ts'
+import { callTool, type ToolFacts, toolsPort } from '../../mcp/tools/messages.ts'
+import { eventsPort } from '../events/messages.ts'
+import { transactionsPort } from '../transactions/messages.ts'
 import { CallState } from './call-state.ts'
-import { stateExtension, stateIn } from './messages.ts'
+import { type Lifecycle, stateExtension, stateIn, statePort } from './messages.ts'
+import type { Keeping, StateOptions, StateParts } from './parts.ts'
 import type { StateRuntime } from './runtime.ts'
 
 export type { CallState } from './call-state.ts'
 
-export interface StateOptions {
-  /** How long a state lasts that nobody uses. Default 24 hours. */
-  readonly ttl?: Duration
-  /**
-   * Clients can subscribe to what happens to their states: `session_created`, `session_renewed`, `session_expired` and
-   * `session_invalidated`. Default false.
-   */
-  readonly events?: boolean
+/** The options of `createServer` for it. */
+export interface StateServerOptions {
+  /** How long `ctx.state` lasts. */
+  readonly state?: StateOptions
 }
 
-/** What two calls that wrote on the same state come to: a state each, or a refusal for the later one. */
-export type StateRule = 'branch' | 'conflict'
+/** What it adds to the server of an author. */
+export interface StatesApi {
+  /** The sessions of `ctx.state`: what happens to them, and how one is taken back. */
+  readonly states: States
+}
 
-export interface StateParts extends StateOptions {
-  readonly store: () => Promise<Store>
-  /** Whether the store was given, so that others may share it. */
-  readonly shared: boolean
-  readonly seal: Seal
-  /** Which server this is: a token is good for no other. */
-  readonly audience: string
-  readonly clock: Clock
-  readonly trace: Trace
-  /** The writes that tell its owner what happens to a session, where that is offered. */
-  readonly announcing: (name: string, payload: Params, owner: string) => Promise<readonly Op[]>
-  /** The rule of a tool. */
-  readonly rule: (tool: string) => StateRule | undefined
-  /** Whether some tool has one: then clients are told of it. Tokens are given to those who declare them all the same. */
-  readonly used: () => boolean
+/** What it adds to the context of a call. */
+export interface StateContext {
+  /** What lasts from call to call of one conversation, on any replica. Written when the call has succeeded. */
+  readonly state: CallState
+}
+
+/** `ctx.state`; the option `state` of tools, and `server.states`. */
+export const stateFeature = defineServerFeature<StateServerOptions, StatesApi>({
+  name: 'session-state',
+  options: { state: 'object' },
+  context: {
+    get state() {
+      const exchange = exchangeOf(this)
+      return exchange.engine.ports.get(statePort).of(exchange)
+    },
+  } satisfies StateContext & ThisType<CallContext>,
+  setup: (kit, { state = {} }) => {
+    const tools = kit.port(toolsPort)
+    const { side, states, declare, revert, of } = stateServer({
+      ...kit,
+      ...state,
+      audience: kit.name,
+      announcing: (name, payload, owner) => kit.port(eventsPort).announcing(name, payload, owner),
+      rule: tool => tools.facts(tool)?.state,
+      used: () => tools.some('state tools', ({ facts }) => facts.state !== undefined),
+    })
+    tools.extend<ToolFacts>({ declare: (_, facts) => declare(facts.state) })
+    kit.port(transactionsPort).revertBy(revert)
+    return {
+      sides: [side],
+      provides: provide(statePort, { of }),
+      server: { states },
+      installed: () => {
+        if (state.events !== true) return
+        for (const [name, description] of Object.entries(sessionEvents))
+          kit.port(eventsPort).add(name, { description, payload: sessionPayload })
+      },
+    }
+  },
+})
+
+const text = { type: 'string' } as const
+
+const sessionPayload = {
+  type: 'object',
+  properties: { type: text, session_id: text, timestamp: text, reason: text },
+  required: ['type', 'session_id', 'timestamp'],
+} as const
+
+const sessionEvents: Readonly<Record<Lifecycle, string>> = {
+  session_created: 'A session of state of yours began',
+  session_renewed: 'A session of state of yours lasts longer now',
+  session_expired: 'A session of state of yours is over, since nobody used it',
+  session_invalidated: 'A session of state of yours was ended or rolled back: its tokens are good for nothing any more',
 }
 
 /** What an operator can do with the states that are kept. */
@@ -57,7 +95,7 @@ export interface States {
   rollback(session: string, version: number): Promise<void>
 }
 
-export interface StateServer {
+interface StateServer {
   readonly side: Side
   readonly states: States
   /** What a tool says of its state. Throws where it makes no sense; hints at what is missing. */
@@ -68,7 +106,7 @@ export interface StateServer {
   of(exchange: Exchange): CallState
 }
 
-export function stateServer(parts: StateParts): StateServer {
+function stateServer(parts: StateParts): StateServer {
   const ttlMs = toMilliseconds(parts.ttl ?? '24h', 'state.ttl')
   const touched = new WeakMap<Exchange, CallState>()
   let warned = false
@@ -140,9 +178,6 @@ const hint = {
 const needsSecret = {
   hint: 'Without the option secret the states that clients carry are lost when this process ends, and unknown to others',
 }
-
-/** Where the state of a caller is kept. */
-export type Keeping = 'token' | 'conversation' | 'session' | 'principal' | 'call'
 
 function keepingOf({ peer, conversation, caller, meta, route }: Exchange, shared: boolean): Keeping {
   if (stateIn(meta) !== undefined || declared(peer, stateExtension) !== undefined) {

@@ -2,9 +2,30 @@
  * Streaming on the wire: what a progress notification says beyond the core, in its `_meta`, for peers that know it; and the same
  * call made again with a checkpoint, to go on with an operation whose answer got lost. No methods of its own.
  */
+import type { Duration } from '../../../core/duration.ts'
 import { NS } from '../../../core/namespace.ts'
+import type { Progress } from '../../../engine/calls.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { port } from '../../../engine/ports.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+
+/** How far a call has come, and what can be said beyond that to callers that know streaming. */
+export interface ProgressStep extends Progress {
+  /** How long it will still take. Default: judged by how fast it went, where the total is known. */
+  readonly remaining?: Duration
+  /** What there is of the result already. */
+  readonly partial?: Readonly<Record<string, unknown>>
+}
+
+/** What the context of a call uses of streaming. */
+export interface StreamingPort {
+  /** Tells how far a call has come; false where nobody takes it, or `allow` says that it is too much. */
+  progress(exchange: Exchange, step: ProgressStep, allow: () => boolean): boolean
+}
+
+/** What the context of a call uses of streaming. */
+export const streamingPort = port<StreamingPort>('streaming')
 
 export const streamingExtension = `${NS}/streaming`
 

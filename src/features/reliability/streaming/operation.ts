@@ -9,11 +9,11 @@ import { problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { trim } from '../../../stores/ops.ts'
 import type { Op } from '../../../stores/store.ts'
+import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import { hasBackpressureRoom } from './backpressure.ts'
 import { checkpointNotFound } from './checkpoints.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
 import type { Ended } from './outcome.ts'
-import type { Telling } from './server.ts'
 
 /** As it lies in the feed, at the position after its sequence. */
 export interface Chunk {
@@ -32,7 +32,7 @@ export interface OperationParts {
   readonly feed: Feed
   readonly ticket: Ticket
   readonly clock: Clock
-  readonly tell: Telling
+  readonly tell: ProgressPort
   readonly graceMs: number
   /** Characters that are kept. */
   readonly length: number

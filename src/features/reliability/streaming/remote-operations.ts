@@ -11,12 +11,12 @@ import { type Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { put } from '../../../stores/ops.ts'
 import type { Store } from '../../../stores/store.ts'
+import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import { waitForReaders } from './backpressure.ts'
 import { checkpointNotFound } from './checkpoints.ts'
 import { streamingExtension, type WireChunk } from './messages.ts'
 import type { Chunk } from './operation.ts'
 import type { Ended } from './outcome.ts'
-import type { Telling } from './server.ts'
 
 /** More than the largest frame needs. */
 const chunkBytes = 4 * 1024 * 1024
@@ -78,7 +78,7 @@ export interface RemoteOperationParts {
   readonly clock: Clock
   readonly trace: Trace
   readonly graceMs: number
-  readonly tell: Telling
+  readonly tell: ProgressPort
   readonly exchange: Exchange
   readonly id: string
   /** The sequence of the first chunk that is wanted. */

@@ -9,6 +9,7 @@ import { accountOf } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { isInputRequired } from '../../mcp/input-required/messages.ts'
+import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import type { CallToolResult } from '../../mcp/tools/messages.ts'
 import { waitForReaders } from './backpressure.ts'
 import { type Bound, type Checkpoints, checkpointNotFound, createCheckpoints } from './checkpoints.ts'
@@ -19,7 +20,7 @@ import { resumeIn, streamingExtension } from './messages.ts'
 import { Operation } from './operation.ts'
 import { endedWith, failedWith, give } from './outcome.ts'
 import { feedOf, followRemote, listenForRemote } from './remote-operations.ts'
-import type { Hearers, StreamingParts, Telling } from './server.ts'
+import type { Hearers, StreamingParts } from './server.ts'
 
 export interface StreamingRuntime {
   /** Around every call of a tool that streams, and every call that goes on with one. */
@@ -236,7 +237,7 @@ function withoutRoom(error: unknown): undefined {
 }
 
 /** For callers that cannot come back: chunks for those who know them, else plain progress in words. */
-function plainSink(tell: Telling, exchange: Exchange, knows: boolean): Sink {
+function plainSink(tell: ProgressPort, exchange: Exchange, knows: boolean): Sink {
   const id = operationId(exchange)
   let sequence = 0
   const chunk = (more: Params): boolean =>

@@ -8,14 +8,17 @@ import type { Seal } from '../../../core/handle.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import type { Trace } from '../../../core/log-trace.ts'
 import type { Progress } from '../../../engine/calls.ts'
+import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
-import type { Params } from '../../../jsonrpc/message.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
-import { callTool } from '../../mcp/tools/messages.ts'
+import { type ProgressPort, progressPort } from '../../mcp/progress/messages.ts'
+import { ratesPort } from '../../mcp/rates/messages.ts'
+import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
 import { operationId } from './facts.ts'
-import { streamingExtension, type WireProgress } from './messages.ts'
+import { type ProgressStep, streamingExtension, streamingPort, type WireProgress } from './messages.ts'
 import type { StreamingRuntime } from './runtime.ts'
 
 /** What an author may say of it. */
@@ -30,15 +33,48 @@ export interface StreamingOptions {
   readonly operations?: number
 }
 
-/** How a caller is told something before its answer: by progress, if it asked for that. */
-export interface Telling {
-  /** Whether it asked. */
-  asked(exchange: Exchange): boolean
-  /** How far the call has come; `meta` goes along. */
-  progress(exchange: Exchange, step: Progress, allow: () => boolean, meta?: () => Params): boolean
-  /** Something else, which must not get lost unless it is `spare`. False: nobody takes it. */
-  along(exchange: Exchange, more: { readonly message?: string; readonly _meta?: Params }, spare?: boolean): boolean
+/** The options of `createServer` for it. */
+export interface StreamingServerOptions {
+  /** How calls of tools that stream are kept for callers that were cut off. */
+  readonly streaming?: StreamingOptions
 }
+
+/** What it adds to the context of a call. */
+export interface ProgressContext {
+  /** Tells the caller how far the work has come, if it asked to know. */
+  progress(progress: number, more?: Omit<ProgressStep, 'progress'>): void
+}
+
+/** Tools whose handlers are generators; `ctx.progress`. */
+export const streamingFeature = defineServerFeature<StreamingServerOptions>({
+  name: 'streaming',
+  options: { streaming: 'object' },
+  context: {
+    progress(progress, more = {}) {
+      const exchange = exchangeOf(this)
+      const { ports } = exchange.engine
+      ports.get(streamingPort).progress(exchange, { progress, ...more }, () => ports.get(ratesPort).progress(exchange))
+    },
+  } satisfies ProgressContext & ThisType<CallContext>,
+  setup: (kit, { streaming = {} }) => {
+    const tools = kit.port(toolsPort)
+    const used = (): boolean => tools.some('streaming tools', ({ streams }) => streams)
+    const { side, stream, progress, close } = streamingServer({
+      ...kit,
+      ...streaming,
+      audience: kit.name,
+      tell: kit.port(progressPort),
+      reply: content => tools.reply({ content }),
+      used,
+      streams: tool => used() && tools.catalog.get(tool)?.streams === true,
+    })
+    tools.extend({
+      stream,
+      meta: (_name, _facts, _schemas, streams) => (streams ? { [streamingExtension]: { supports_streaming: true } } : undefined),
+    })
+    return { sides: [side], provides: provide(streamingPort, { progress }), close }
+  },
+})
 
 export interface StreamingParts extends StreamingOptions {
   readonly journal: () => Promise<Journal>
@@ -51,7 +87,7 @@ export interface StreamingParts extends StreamingOptions {
   readonly trace: Trace
   /** How long a call that has asked its caller something may wait for the answer. */
   readonly askMs: number
-  readonly tell: Telling
+  readonly tell: ProgressPort
   /** The result that is made of content blocks. */
   readonly reply: (content: readonly ContentBlock[]) => unknown
   /** Whether a tool is one that streams. */
@@ -60,15 +96,7 @@ export interface StreamingParts extends StreamingOptions {
   readonly used: () => boolean
 }
 
-/** How far a call has come, and what can be said beyond that to callers that know streaming. */
-export interface ProgressStep extends Progress {
-  /** How long it will still take. Default: judged by how fast it went, where the total is known. */
-  readonly remaining?: Duration
-  /** What there is of the result already. */
-  readonly partial?: Readonly<Record<string, unknown>>
-}
-
-export interface StreamingServer {
+interface StreamingServer {
   readonly side: Side
   /** Runs a generator to its end: each yield is a chunk; gives what the result is made of. */
   stream(exchange: Exchange, generator: AsyncGenerator): Promise<unknown>
@@ -79,7 +107,7 @@ export interface StreamingServer {
 /** Who hears now what a call says: another one, where its caller was cut off and has come back. */
 export type Hearers = WeakMap<Exchange, () => Exchange | undefined>
 
-export function streamingServer(parts: StreamingParts): StreamingServer {
+function streamingServer(parts: StreamingParts): StreamingServer {
   const graceMs = toMilliseconds(parts.grace ?? '30s', 'streaming.grace')
   const keepMs = toMilliseconds(parts.keep ?? '5m', 'streaming.keep')
   const hearers: Hearers = new WeakMap()

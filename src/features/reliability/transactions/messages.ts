@@ -1,12 +1,24 @@
 /** Transactions on the wire: begun, committed and rolled back by methods of their own; a call takes part by naming one in its `_meta`. */
+
+import type { UndoneParts } from '../../../core/journal/rollback.ts'
 import { NS } from '../../../core/namespace.ts'
 import { officialIds, request } from '../../../engine/method.ts'
+import { port } from '../../../engine/ports.ts'
 import { boolean, integer, object, optional, string } from '../../../jsonrpc/shape.ts'
 
 /** Names a step among all of its owner: as calls that go on carry it, and as what belongs to it is kept. */
 export function stepName(order: number, transaction: string): string {
   return `${order} ${transaction}`
 }
+
+/** What other features may use of transactions. */
+export interface TransactionsPort {
+  /** How what a step wrote beside its effect is taken back, of what this feature wrote. */
+  revertBy(revert: (wrote: unknown) => Promise<UndoneParts>): void
+}
+
+/** What other features may use of transactions. */
+export const transactionsPort = port<TransactionsPort>('transactions')
 
 export const transactionsExtension = `${NS}/transactions`
 

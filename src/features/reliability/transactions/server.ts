@@ -13,15 +13,21 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
 import type { GatedHandler, Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Op } from '../../../stores/store.ts'
-import { callTool } from '../../mcp/tools/messages.ts'
+import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
+import { costPort } from '../cost/messages.ts'
+import { eventsPort } from '../events/messages.ts'
+import { problemPort } from '../problem/messages.ts'
 import {
   beginTransaction,
   commitTransaction,
   getTransaction,
   rollbackTransaction,
+  stepName,
   transactionsExtension,
+  transactionsPort,
   type WireRolledBack,
   type WireUndo,
 } from './messages.ts'
@@ -52,6 +58,80 @@ export interface TransactionsOptions {
   readonly events?: boolean
 }
 
+/** The options of `createServer` for it. */
+export interface TransactionsServerOptions {
+  /** How transactions are kept. There are some as soon as a tool has an `undo`. */
+  readonly transactions?: TransactionsOptions
+}
+
+/** What it adds to the server of an author. */
+export interface TransactionsApi {
+  /** What has become of transactions that somebody should look at. */
+  readonly transactions: TransactionsControl
+}
+
+/** What an author can ask of the transactions of his server. */
+export interface TransactionsControl {
+  /** Those that could not be taken back whole, as long as they are remembered, and those that are being taken back. */
+  stuck(): Promise<readonly StuckTransaction[]>
+}
+
+/** The event of a transaction that was rolled back, whoever did that. */
+const rolledBackEvent = 'transaction_rolled_back'
+
+/** The option `undo` of tools; `server.transactions`. */
+export const transactionsFeature = defineServerFeature<TransactionsServerOptions, TransactionsApi>({
+  name: 'transactions',
+  options: { transactions: 'object' },
+  setup: (kit, { transactions = {} }) => {
+    const tools = kit.port(toolsPort)
+    const reverts: ((wrote: unknown) => Promise<UndoneParts>)[] = []
+    const { side, undoable, stuck, close } = transactionsServer({
+      ...kit,
+      ...transactions,
+      revert: async wrote => {
+        const [first = { ops: [] }, ...others] = await Promise.all(reverts.map(revert => revert(wrote)))
+        return { ...first, ops: [...first.ops, ...others.flatMap(({ ops }) => ops)] }
+      },
+      offers: tool => tools.catalog.get(tool) !== undefined,
+      problemOf: thrown => kit.port(problemPort).of(thrown),
+      rolledBack: (owner, { id, status, reason }) => {
+        const payload = { transaction_id: id, status, ...(reason === undefined ? {} : { reason }) }
+        return kit.port(eventsPort).announcing(rolledBackEvent, payload, owner)
+      },
+      undone: async (owner, step, unit) => {
+        const place = `${owner}/${unit.id}/${unit.begunAt}/${step.order}`
+        const [refunds, told] = await Promise.all([
+          kit.port(costPort).undone(`${owner}/${stepName(step.order, unit.id)}`),
+          kit.port(eventsPort).undo(place),
+        ])
+        return [...refunds, ...told]
+      },
+    })
+    tools.extend({ kinds: { undo: 'object' }, meta: (name, { undo }: { readonly undo?: unknown }) => undoable(name, undo) })
+    return {
+      sides: [side],
+      provides: provide(transactionsPort, { revertBy: revert => void reverts.push(revert) }),
+      server: { transactions: { stuck } },
+      installed: () => {
+        if (transactions.events === true) kit.port(eventsPort).add(rolledBackEvent, rolledBackFacts)
+      },
+      close,
+    }
+  },
+})
+
+const text = { type: 'string' } as const
+
+const rolledBackFacts = {
+  description: 'A transaction of yours was rolled back: because you said so, because nobody touched it, or because a right ended',
+  payload: {
+    type: 'object',
+    properties: { transaction_id: text, status: text, reason: text },
+    required: ['transaction_id', 'status'],
+  },
+} as const
+
 export interface TransactionsParts extends TransactionsOptions {
   readonly journal: () => Promise<Journal>
   /** Others may have left something in the store that has to be ended here. */
@@ -71,7 +151,7 @@ export interface TransactionsParts extends TransactionsOptions {
   readonly undone?: (owner: string, step: Step, unit: Unit) => Promise<readonly Op[]>
 }
 
-export interface TransactionsServer {
+interface TransactionsServer {
   readonly side: Side
   /** What a list of tools says of a tool that has an undo: with the first such tool there are transactions. */
   undoable(name: string, undo: unknown): Readonly<Record<string, unknown>> | undefined
@@ -82,7 +162,7 @@ export interface TransactionsServer {
 /** After a start, time for the tools to be registered. */
 const startMs = 500
 
-export function transactionsServer(parts: TransactionsParts): TransactionsServer {
+function transactionsServer(parts: TransactionsParts): TransactionsServer {
   const times = {
     timeoutMs: toMilliseconds(parts.timeout ?? '5m', 'transactions.timeout'),
     maxTimeoutMs: toMilliseconds(parts.maxTimeout ?? '1h', 'transactions.maxTimeout'),

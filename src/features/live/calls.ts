@@ -1,22 +1,22 @@
 /** Calls of tools that belong to feature sets: refused while their set is off, given what the host keeps, and reporting what they made of it. */
-import type { Trace } from '../core/log-trace.ts'
-import type { Exchange } from '../engine/exchange.ts'
-import type { Side } from '../engine/plan.ts'
-import { type Checkpoints, givenWith, reported } from '../features/live/checkpoints/server.ts'
-import { liveErrorTexts } from '../features/live/feature-sets/messages.ts'
-import type { LiveCaller } from '../features/live/hosts/messages.ts'
-import type { Scopes } from '../features/live/scopes/server.ts'
-import { isInputRequired } from '../features/mcp/input-required/messages.ts'
-import { callTool, listTools, type Tool } from '../features/mcp/tools/messages.ts'
-import type { CallState, CallWorks } from '../features/reliability/session-state/call-state.ts'
-import { firstVersion } from '../features/reliability/session-state/version.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { isRecord } from '../jsonrpc/message.ts'
-import type { Context } from './context.ts'
-import type { LiveTools } from './live.ts'
-import type { LiveContext } from './live-context.ts'
-import type { LiveRuntime } from './live-runtime.ts'
-import type { Sets } from './live-sets.ts'
+import type { Trace } from '../../core/log-trace.ts'
+import { type CallContext, exchangeOf } from '../../engine/context.ts'
+import type { Exchange } from '../../engine/exchange.ts'
+import type { Side } from '../../engine/plan.ts'
+import { McpError } from '../../jsonrpc/error.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { isInputRequired } from '../mcp/input-required/messages.ts'
+import { callTool, listTools, type Tool } from '../mcp/tools/messages.ts'
+import type { CallState, CallWorks } from '../reliability/session-state/call-state.ts'
+import { firstVersion } from '../reliability/session-state/version.ts'
+import { type Checkpoints, givenWith, reported } from './checkpoints/server.ts'
+import type { LiveCallContext } from './context.ts'
+import { liveErrorTexts } from './feature-sets/messages.ts'
+import type { LiveCaller } from './hosts/messages.ts'
+import type { LiveRuntime } from './runtime.ts'
+import type { Scopes } from './scopes/server.ts'
+import type { LiveTools } from './server.ts'
+import type { Sets } from './sets.ts'
 
 export interface LiveCallsParts {
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
@@ -31,7 +31,7 @@ export interface LiveCallsParts {
 export interface LiveCalls {
   readonly side: Side
   belongs(tool: string, set: string): void
-  context(set: string, context: Context): LiveContext
+  context(set: string, context: CallContext): LiveCallContext
 }
 
 export function liveCalls(parts: LiveCallsParts): LiveCalls {
@@ -103,12 +103,12 @@ function warn({ sets, trace }: LiveCallsParts, set: string, tool: string, asked:
 function contextOf(
   parts: LiveCallsParts,
   set: string,
-  context: Context,
+  context: CallContext,
   saved: WeakMap<Exchange, string>,
   asked: WeakSet<Exchange>,
-): LiveContext {
+): LiveCallContext {
   const { sets, scopes, runtime, tools } = parts
-  const exchange = tools.exchange(context)
+  const exchange = exchangeOf(context)
   const caller = parts.caller(exchange)
   let state: CallState | undefined
   return tools.context(context, {
@@ -138,7 +138,7 @@ function contextOf(
 
 /** What the host keeps comes with the call and goes with its result: nothing is remembered of it here. */
 async function stateWorks(checkpoints: Checkpoints, set: string): Promise<CallWorks> {
-  const { patched } = await import('../core/state/patch.ts')
+  const { patched } = await import('../../core/state/patch.ts')
   return {
     patched,
     open: async exchange => ({ value: checkpoints.open(exchange, set), version: firstVersion(), keeper: undefined }),

@@ -1,11 +1,11 @@
 /** The outbox of a server: opened with the first set that pushes or has a channel, and shown to plain hosts as a resource. */
-import { toMilliseconds } from '../core/duration.ts'
-import type { ChannelMessage, ChannelSent } from '../features/live/channels/handlers.ts'
-import { channelEventId } from '../features/live/channels/messages.ts'
-import { EventStore } from '../features/live/push-events/event-store.ts'
-import { Outbox, type OutboxOptions } from '../features/live/push-events/outbox.ts'
-import { type Outgoing, outgoing, type Pushed, type PushInput } from '../features/live/push-events/server.ts'
-import type { LiveParts } from './live.ts'
+import { toMilliseconds } from '../../core/duration.ts'
+import type { ChannelMessage, ChannelSent } from './channels/handlers.ts'
+import { channelEventId } from './channels/messages.ts'
+import { EventStore } from './push-events/event-store.ts'
+import { Outbox, type OutboxOptions } from './push-events/outbox.ts'
+import { type Outgoing, outgoing, type Pushed, type PushInput } from './push-events/server.ts'
+import type { LiveParts } from './server.ts'
 
 export const pendingUri = 'live://events/pending'
 

@@ -1,13 +1,13 @@
 /** The feature sets of a server as its author has described them, and what follows from that for hosts. */
-import type { Catalog } from '../core/catalog.ts'
-import { problem } from '../core/problem.ts'
-import type { ChannelHandlers } from '../features/live/channels/handlers.ts'
-import type { RollbackHandler, StatefulSet } from '../features/live/checkpoints/server.ts'
-import type { Position } from '../features/live/context-hooks/messages.ts'
-import type { AfterHook, BeforeHook, HookedSet } from '../features/live/context-hooks/server.ts'
-import type { OfferedSet } from '../features/live/feature-sets/declaration.ts'
-import type { LiveUse } from '../features/live/feature-sets/messages.ts'
+import type { Catalog } from '../../core/catalog.ts'
+import { problem } from '../../core/problem.ts'
+import type { ChannelHandlers } from './channels/handlers.ts'
+import type { RollbackHandler, StatefulSet } from './checkpoints/server.ts'
+import type { Position } from './context-hooks/messages.ts'
+import type { AfterHook, BeforeHook, HookedSet } from './context-hooks/server.ts'
 import type { FeatureSetOptions } from './feature-set.ts'
+import type { OfferedSet } from './feature-sets/declaration.ts'
+import type { LiveUse } from './feature-sets/messages.ts'
 
 interface SetRecord extends HookedSet, StatefulSet {
   readonly options: FeatureSetOptions

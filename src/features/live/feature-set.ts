@@ -1,5 +1,4 @@
 /** A feature set of MCP Live as its author has it: what it is, does by itself, and hears from hosts. */
-import type { Schema } from '../core/schema/index.ts'
 import type {
   AcknowledgeHandler,
   ChannelMessage,
@@ -10,18 +9,14 @@ import type {
   PublishHandler,
   StreamHandler,
   TypingHandler,
-} from '../features/live/channels/handlers.ts'
-import type { RollbackHandler } from '../features/live/checkpoints/server.ts'
-import type { Position } from '../features/live/context-hooks/messages.ts'
-import type { AfterHook, BeforeHook } from '../features/live/context-hooks/server.ts'
-import type { LiveUse } from '../features/live/feature-sets/messages.ts'
-import type { Inference, InferInput } from '../features/live/inference/server.ts'
-import type { ModelInfo } from '../features/live/model-info/messages.ts'
-import type { Pushed, PushInput } from '../features/live/push-events/server.ts'
-import type { Awaitable } from '../jsonrpc/message.ts'
-import type { Arguments, Returned, Streamed, ToolOptions } from './api.ts'
-import type { LiveContext } from './live-context.ts'
-import type { Registration } from './registration.ts'
+} from './channels/handlers.ts'
+import type { RollbackHandler } from './checkpoints/server.ts'
+import type { Position } from './context-hooks/messages.ts'
+import type { AfterHook, BeforeHook } from './context-hooks/server.ts'
+import type { LiveUse } from './feature-sets/messages.ts'
+import type { Inference, InferInput } from './inference/server.ts'
+import type { ModelInfo } from './model-info/messages.ts'
+import type { Pushed, PushInput } from './push-events/server.ts'
 
 export interface FeatureSetOptions {
   /** For whoever decides whether to switch it on. */
@@ -47,24 +42,20 @@ export interface Channel {
   remove(): void
 }
 
-/** A feature set that is offered. */
-export interface FeatureSet {
+/** A feature set that is offered; `T` is how a tool is added to it. */
+export interface FeatureSetOf<T> {
   readonly name: string
   /**
    * Adds to the context of a turn before the model sees it. Must not wait for `infer`.
    * @example memory.beforeInference(({ userMessage }) => ({ content: `Known: ${recall(userMessage)}` }))
    */
-  beforeInference(hook: BeforeHook, options?: { readonly positions?: readonly Position[] }): FeatureSet
+  beforeInference(hook: BeforeHook, options?: { readonly positions?: readonly Position[] }): FeatureSetOf<T>
   /** Hears what came of a turn; a blocking hook may change the reply. */
-  afterInference(hook: AfterHook, options?: { readonly blocking?: boolean }): FeatureSet
+  afterInference(hook: AfterHook, options?: { readonly blocking?: boolean }): FeatureSetOf<T>
   /** Goes back to a checkpoint that its tools have reported, where the server keeps the state. */
-  onRollback(handler: RollbackHandler): FeatureSet
+  onRollback(handler: RollbackHandler): FeatureSetOf<T>
   /** A tool that belongs to the set. */
-  tool<I extends Schema, O extends Schema>(
-    name: string,
-    options: ToolOptions<I, O>,
-    handler: (args: Arguments<I>, context: LiveContext) => Awaitable<Returned<O>> | Streamed<O>,
-  ): Registration<ToolOptions<I, O>>
+  readonly tool: T
   /**
    * A channel in which people write, and in which hosts may answer.
    * @example const general = chat.channel('discord:general', { label: '#general' })
@@ -74,21 +65,21 @@ export interface FeatureSet {
    * Posts what a host publishes in a channel of the set.
    * @example chat.onPublish(({ channelId, text }) => discord.post(channelId, text))
    */
-  onPublish(handler: PublishHandler): FeatureSet
+  onPublish(handler: PublishHandler): FeatureSetOf<T>
   /**
    * Shows answers while they are written. They are published when they count: the same text goes to `onPublish` only where the handler
    * gives no id under which it has posted it.
    * @example chat.onStream(async stream => { for await (const piece of stream) await preview(stream.channelId, piece) })
    */
-  onStream(handler: StreamHandler): FeatureSet
+  onStream(handler: StreamHandler): FeatureSetOf<T>
   /** Shows that an answer is being worked on. */
-  onTyping(handler: TypingHandler): FeatureSet
+  onTyping(handler: TypingHandler): FeatureSetOf<T>
   /** Shows that a host has taken a message in. */
-  onAcknowledge(handler: AcknowledgeHandler): FeatureSet
+  onAcknowledge(handler: AcknowledgeHandler): FeatureSetOf<T>
   /** Opens a channel for a host, or refuses with a reason: `{ refused: 'Members only' }`. Without it all that are offered are open. */
-  onOpen(handler: OpenHandler): FeatureSet
+  onOpen(handler: OpenHandler): FeatureSetOf<T>
   /** Closes one, or refuses. */
-  onClose(handler: CloseHandler): FeatureSet
+  onClose(handler: CloseHandler): FeatureSetOf<T>
   /** Tells the host of something that may be worth a thought. Resolves when it is as lasting as the server's store. */
   push(event: PushInput): Promise<Pushed>
   /**

@@ -1,14 +1,18 @@
 /** Token buckets of callers: of what they ask per user, else per network; of what they are told per connection. A refusal names the limit and the wait. */
-import { type Buckets, createBuckets } from '../core/bucket.ts'
-import type { Clock } from '../core/clock.ts'
-import { counted } from '../core/occupancy.ts'
-import type { Exchange } from '../engine/exchange.ts'
-import type { Side } from '../engine/plan.ts'
-import { callTool } from '../features/mcp/tools/messages.ts'
-import { tellLimit, tellWait } from '../features/reliability/cost/headers.ts'
-import { isKeyed } from '../features/reliability/idempotency/server.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { isRecord } from '../jsonrpc/message.ts'
+import { type Buckets, createBuckets } from '../../../core/bucket.ts'
+import type { Clock } from '../../../core/clock.ts'
+import { counted } from '../../../core/occupancy.ts'
+import { checkOptions } from '../../../core/options.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Side } from '../../../engine/plan.ts'
+import { defineServerFeature, provide } from '../../../engine/server-feature.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { type RatesPort, ratesPort } from '../../mcp/rates/messages.ts'
+import { callTool, toolsPort } from '../../mcp/tools/messages.ts'
+import { isKeyed } from '../idempotency/messages.ts'
+import { tellLimit, tellWait } from './headers.ts'
 
 export interface Rate {
   /** How many in a second, in the long run. */
@@ -28,6 +32,7 @@ export interface RateOptions {
   readonly progress?: Rate | false
 }
 
+/** What holds where the author said nothing. */
 export const defaultRates = {
   calls: { perSecond: 1_000, burst: 2_000 },
   completions: { perSecond: 50, burst: 100 },
@@ -35,23 +40,43 @@ export const defaultRates = {
   progress: { perSecond: 200, burst: 400 },
 } satisfies RateOptions
 
-export interface Rates {
+/** The options of `createServer` for it. */
+export interface RatesServerOptions {
+  readonly limits?: { readonly rates?: RateOptions | false }
+}
+
+/** How often callers may do what. */
+export const ratesFeature = defineServerFeature<RatesServerOptions>({
+  name: 'rates',
+  setup: (kit, { limits: { rates: given = {} } = {} }) => {
+    if (given !== false) checkRates(given)
+    const tools = kit.port(toolsPort)
+    const rates = createRates(given, kit.clock, tool => tools.facts(tool)?.dedupe !== undefined)
+    tools.extend({ admit: rates.call })
+    return { sides: [rates.side], provides: provide(ratesPort, rates) }
+  },
+})
+
+function checkRates(rates: RateOptions): void {
+  if (!isRecord(rates)) throw new TypeError('limits.rates must be an object, or false for none')
+  for (const [name, rate] of Object.entries(rates)) {
+    if (!Object.hasOwn(defaultRates, name))
+      throw new TypeError(`limits.rates has no "${clip(name)}". There are ${Object.keys(defaultRates).join(', ')}`)
+    if (rate === undefined || rate === false) continue
+    if (!isRecord(rate)) throw new TypeError(`limits.rates.${name} must be { perSecond, burst }, or false for none`)
+    checkOptions(`limits.rates.${name}`, rate, { perSecond: 'number', burst: 'number' })
+  }
+}
+
+interface Rates extends RatesPort {
   /** Throws a refusal that says how long to wait. `own` is a limit of the target itself. */
   call(exchange: Exchange, own?: Buckets): void
   /** Counts calls that might have been repetitions, once it is clear that they are made. */
   readonly side: Side
-  completion(exchange: Exchange): void
-  /** How many calls a caller may make in a minute, in the long run. Undefined: no limit holds for all. */
-  readonly callsPerMinute: number | undefined
-  /** How many calls a caller may make at once now, and after how long as many as ever. */
-  callsLeft(exchange: Exchange): { readonly tokens: number; readonly fullInMs: number } | undefined
-  /** False: too much, leave it out. */
-  log(exchange: Exchange): boolean
-  progress(exchange: Exchange): boolean
 }
 
 /** `dedupes`: whether equal calls of a tool are one, also without a key. */
-export function createRates(options: RateOptions | false, clock: Clock, dedupes: (tool: string) => boolean): Rates {
+function createRates(options: RateOptions | false, clock: Clock, dedupes: (tool: string) => boolean): Rates {
   const buckets = (name: keyof RateOptions): Buckets | undefined => {
     const rate = options !== false && (options[name] ?? defaultRates[name])
     return rate === false ? undefined : createBuckets({ ...rate, clock })

@@ -1,6 +1,6 @@
 /** Which hooks are at work: nothing may be inferred on their way (MCP Live 0.2 §10.7), so what wants to waits until they are done. */
-import type { Clock } from '../core/clock.ts'
-import { type Problem, problem } from '../core/problem.ts'
+import type { Clock } from '../../core/clock.ts'
+import { type Problem, problem } from '../../core/problem.ts'
 
 export interface HookWatch {
   /** `of`: whose hook it is. */

@@ -1,26 +1,22 @@
 /** `server.featureSet`: MCP Live for authors. Only what must be there at once is here; the rest is loaded with the first set. */
-import type { Clock } from '../core/clock.ts'
-import type { Duration } from '../core/duration.ts'
-import type { Trace } from '../core/log-trace.ts'
-import { NS } from '../core/namespace.ts'
-import { checkOptions, type KindsOf } from '../core/options.ts'
-import type { Engine } from '../engine/engine.ts'
-import type { Exchange } from '../engine/exchange.ts'
-import type { Side } from '../engine/plan.ts'
-import type { ChannelHandlers } from '../features/live/channels/handlers.ts'
-import type { Inference, InferInput } from '../features/live/inference/server.ts'
-import { elicitYes } from '../features/mcp/elicitation/server.ts'
-import { CallState, type CallWorks } from '../features/reliability/session-state/call-state.ts'
-import type { Door } from '../jsonrpc/connection.ts'
-import { clip } from '../jsonrpc/limits.ts'
-import type { Awaitable } from '../jsonrpc/message.ts'
-import type { Store } from '../stores/store.ts'
-import type { FetchHandler } from '../transports/http/fetch.ts'
-import type { Server } from './api.ts'
-import { Context } from './context.ts'
-import type { FeatureSet, FeatureSetOptions } from './feature-set.ts'
-import { type CallLive, LiveContext } from './live-context.ts'
-import type { LiveRuntime } from './live-runtime.ts'
+import type { Duration } from '../../core/duration.ts'
+import { NS } from '../../core/namespace.ts'
+import { checkOptions, type KindsOf } from '../../core/options.ts'
+import type { CallContext } from '../../engine/context.ts'
+import type { Exchange } from '../../engine/exchange.ts'
+import { defineServerFeature, type Registration, type ServerKit } from '../../engine/server-feature.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Awaitable } from '../../jsonrpc/message.ts'
+import { elicitYes } from '../mcp/elicitation/server.ts'
+import { resourcesPort } from '../mcp/resources/messages.ts'
+import { subscriptionsPort } from '../mcp/subscriptions/messages.ts'
+import { type ToolFacts, toolsPort } from '../mcp/tools/messages.ts'
+import { CallState, type CallWorks } from '../reliability/session-state/call-state.ts'
+import type { ChannelHandlers } from './channels/handlers.ts'
+import { type CallLive, LiveCallContext } from './context.ts'
+import type { FeatureSetOf, FeatureSetOptions } from './feature-set.ts'
+import type { Inference, InferInput } from './inference/server.ts'
+import type { LiveRuntime } from './runtime.ts'
 
 export interface LiveOptions {
   /** How many events may wait for a host. Default 10,000. */
@@ -31,48 +27,72 @@ export interface LiveOptions {
   readonly featureSets?: 'object' | 'array' | 'auto'
 }
 
-export interface LiveParts {
+/** The options of `createServer` for it. */
+export interface LiveServerOptions {
+  /** What holds for all feature sets of MCP Live. There are some with the first `server.featureSet`. */
+  readonly live?: LiveOptions
+}
+
+/** What it adds to the server of an author; `F` is a feature set as its author has it. */
+export interface LiveApi<F> {
+  /**
+   * Offers a feature set of MCP Live: what a host may switch on and off as a whole. Hosts that know nothing of MCP Live see its tools.
+   * @example const memory = server.featureSet('memory.retrieval', { description: 'Finds memories' }); memory.beforeInference(turn => recall(turn))
+   */
+  featureSet(name: string, options: FeatureSetOptions): F
+}
+
+/** What the runtime is made of. */
+export interface LiveParts extends ServerKit {
   readonly options: LiveOptions | undefined
-  readonly clock: Clock
-  readonly trace: Trace
-  readonly engine: () => Engine
-  readonly store: () => Promise<Store>
-  readonly shared: boolean
-  readonly askMs: number
-  readonly tool: Server['tool']
   readonly resource: (
     uri: string,
     facts: { name: string; title: string; description: string; mimeType: string },
-    handler: (variables: unknown, context: Context) => Awaitable<string>,
+    handler: (variables: never, context: CallContext) => Awaitable<string>,
   ) => unknown
   readonly updated: (uri: string) => void
-  readonly add: (side: Side) => void
 }
+
+/** MCP Live: `server.featureSet`. */
+export const liveFeature = defineServerFeature<LiveServerOptions, LiveApi<FeatureSet>>({
+  name: 'live',
+  options: { live: 'object' },
+  setup: (kit, { live: options }) => {
+    if (options !== undefined)
+      checkOptions('live', options, { outbox: 'number', keep: 'any', featureSets: 'string' } satisfies KindsOf<LiveOptions>)
+    const { loading, featureSet, close } = serverLive({
+      ...kit,
+      options,
+      resource: kit.port(resourcesPort).add,
+      updated: kit.port(subscriptionsPort).updated,
+    })
+    return { server: { featureSet }, loading, stop: close }
+  },
+})
 
 /** What every server has loaded, for what is loaded later: it must not be loaded twice, nor be made a file of its own for it. */
 export interface LiveTools {
-  context(context: Context, live: CallLive): LiveContext
-  exchange(context: Context): Exchange
+  context(context: CallContext, live: CallLive): LiveCallContext
   state(exchange: Exchange, runtime: () => Promise<CallWorks>): CallState
   /** Asks the user yes or no. */
   confirm(exchange: Exchange, message: string, key: string): Promise<boolean>
 }
 
 const tools: LiveTools = {
-  context: (context, live) => new LiveContext(Context.parts(context), live),
-  exchange: context => Context.parts(context)[0],
+  context: (context, live) => new LiveCallContext(context, live),
   state: (exchange, runtime) => new CallState(exchange, true, runtime),
   confirm: (exchange, message, key) => elicitYes(exchange, { message, key }),
 }
 
-export interface ServerLive {
-  featureSet(name: string, options: FeatureSetOptions): FeatureSet
+interface ServerLive extends LiveApi<FeatureSet> {
   /** What has to be waited for before anybody is let in; undefined where there is nothing. */
   loading(): Promise<unknown> | undefined
-  door(engine: Engine): Door
-  gated(face: FetchHandler): FetchHandler
   close(): Promise<void>
 }
+
+/** Before the types of an author's view are known. */
+type FeatureSet = FeatureSetOf<AddTool>
+type AddTool = (name: string, options: ToolFacts, handler: AnyTool) => Registration<ToolFacts>
 
 const kinds: KindsOf<FeatureSetOptions> = {
   description: 'string',
@@ -82,17 +102,13 @@ const kinds: KindsOf<FeatureSetOptions> = {
   hostState: 'boolean',
 }
 
-export function checkLive(options: LiveOptions): void {
-  checkOptions('live', options, { outbox: 'number', keep: 'any', featureSets: 'string' } satisfies KindsOf<LiveOptions>)
-}
-
-export function serverLive(parts: LiveParts): ServerLive {
+function serverLive(parts: LiveParts): ServerLive {
   const names = new Set<string>()
   const channels = new Set<string>()
   let runtime: LiveRuntime | undefined
   let loading: Promise<LiveRuntime> | undefined
   const load = (): Promise<LiveRuntime> => {
-    loading ??= import('./live-runtime.ts').then(({ createLiveRuntime }) => {
+    loading ??= import('./runtime.ts').then(({ createLiveRuntime }) => {
       runtime = createLiveRuntime(parts, tools)
       return runtime
     })
@@ -111,24 +127,6 @@ export function serverLive(parts: LiveParts): ServerLive {
       names.add(name)
       later(live => live.add(name, options))
       return handleOf(name, parts, { channels, load, later, runtime: () => runtime, forget: () => names.delete(name) })
-    },
-    door: engine => {
-      const waiting = pending()
-      if (waiting === undefined) return engine
-      return {
-        accept: connection => void waiting.then(() => engine.accept(connection)),
-        deliver: (text, caller, reply) => void waiting.then(() => engine.deliver(text, caller, reply)),
-        listen: async (caller, lane) => {
-          await waiting
-          await engine.listen(caller, lane)
-        },
-        leave: (caller, reply) => void waiting.then(() => engine.leave(caller, reply)),
-        refusalData: (caller, refusal) => engine.refusalData(caller, refusal),
-      }
-    },
-    gated: face => (request, info) => {
-      const waiting = pending()
-      return waiting === undefined ? face(request, info) : waiting.then(() => face(request, info))
     },
     close: async () => (await loading)?.close(),
   }
@@ -166,7 +164,7 @@ interface Loading {
   readonly forget: () => void
 }
 
-type AnyTool = (args: never, context: LiveContext) => unknown
+type AnyTool = (args: never, context: LiveCallContext) => Awaitable<unknown>
 
 function handleOf(name: string, parts: LiveParts, { channels, load, later, runtime, forget }: Loading): FeatureSet {
   const onChannels = (handlers: ChannelHandlers): FeatureSet => {
@@ -189,7 +187,7 @@ function handleOf(name: string, parts: LiveParts, { channels, load, later, runti
     },
     tool: (tool, options, handler) => {
       const meta = { ...options.meta, [`${NS}/live`]: { featureSet: name } }
-      const registered = parts.tool(tool, { ...options, meta }, bound(name, handler as AnyTool, runtime, load) as never)
+      const registered = parts.port(toolsPort).add<ToolFacts>(tool, { ...options, meta }, bound(name, handler, runtime, load))
       later(live => live.tool(name, tool))
       return {
         ...registered,
@@ -231,11 +229,11 @@ function handleOf(name: string, parts: LiveParts, { channels, load, later, runti
 function bound(set: string, handler: AnyTool, runtime: () => LiveRuntime | undefined, load: () => Promise<LiveRuntime>) {
   const generates = Object.prototype.toString.call(handler) === '[object AsyncGeneratorFunction]'
   if (generates)
-    return async function* (args: never, context: Context) {
+    return async function* (args: never, context: CallContext) {
       const live = runtime() ?? (await load())
       return yield* handler(args, live.context(set, context)) as AsyncGenerator<unknown, unknown, void>
     }
-  return (args: never, context: Context) => {
+  return (args: never, context: CallContext) => {
     const live = runtime()
     return live === undefined
       ? load().then(loaded => handler(args, loaded.context(set, context)))

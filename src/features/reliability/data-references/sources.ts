@@ -1,18 +1,18 @@
 /** What references are made of, where they are kept, and the way to those of others. Loaded when first used. */
-import type { Outbound } from '../core/outbound.ts'
-import { isRecord } from '../jsonrpc/message.ts'
-import type { Blobs } from '../stores/blobs.ts'
-import type { ReferenceSource } from './references.ts'
+import type { Outbound } from '../../../core/outbound.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import type { Blobs } from '../../../stores/blobs.ts'
+import type { ReferenceSource } from './context.ts'
 
 export async function blobsOf(blobs: string | Blobs | undefined): Promise<Blobs> {
   if (typeof blobs === 'object') return blobs
-  if (blobs === undefined) return (await import('../stores/memory-blobs.ts')).memoryBlobs()
-  return (await import('../stores/directory-blobs.ts')).directoryBlobs({ path: blobs })
+  if (blobs === undefined) return (await import('../../../stores/memory-blobs.ts')).memoryBlobs()
+  return (await import('../../../stores/directory-blobs.ts')).directoryBlobs({ path: blobs })
 }
 
 /** Each origin was named by the operator; this machine itself is meant only where it was named so. */
 export async function reachOf({ hostname }: URL, allow: readonly string[] = []): Promise<Outbound> {
-  const { createOutbound } = await import('../transports/outbound/outbound.ts')
+  const { createOutbound } = await import('../../../transports/outbound/outbound.ts')
   const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
   return createOutbound({ loopback, allow, stream: true, timeout: '30s', maxBytes: Number.POSITIVE_INFINITY, maxRedirects: 0 })
 }

@@ -1,0 +1,98 @@
+/**
+ * What an author's handler gets beside its arguments: one small object per call, whose parts are made when touched. There is one class
+ * for a whole process; features add their members to its prototype once, when they are loaded, so a call pays nothing for them.
+ */
+import { type Problem, type ProblemCode, type ProblemMore, problem } from '../core/problem.ts'
+import type { Principal } from '../jsonrpc/connection.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+import { type Capabilities, envelopeKeys, type Implementation, type RevisionId } from '../revisions/index.ts'
+import { type Exchange, release } from './exchange.ts'
+
+/** The author's view of a call. */
+export class CallContext {
+  readonly #exchange: Exchange
+
+  constructor(exchange: Exchange) {
+    this.#exchange = exchange
+  }
+
+  /** The request that a context is about: for features and rooms above, not for authors. */
+  static exchangeOf(context: CallContext): Exchange {
+    return context.#exchange
+  }
+
+  /** Aborted when the caller cancels or goes away. */
+  get signal(): AbortSignal {
+    return this.#exchange.signal
+  }
+
+  /** Who calls, where the carrier knows it. */
+  get principal(): Principal | undefined {
+    return this.#exchange.caller.principal
+  }
+
+  /** The wire of this call. */
+  get revision(): RevisionId {
+    return this.#exchange.peer.revision.id
+  }
+
+  /** What the caller says of itself. Never a ground for trust. */
+  get client(): { readonly info: Implementation | undefined; readonly capabilities: Capabilities } {
+    const { info, capabilities } = this.#exchange.peer
+    return { info, capabilities }
+  }
+
+  /** The request's `_meta` without what belongs to the envelope; trace context is in it. */
+  get meta(): Readonly<Record<string, unknown>> {
+    return Object.fromEntries(Object.entries(this.#exchange.meta ?? {}).filter(([key]) => !envelopeKeys.has(key)))
+  }
+
+  /** Whether the caller declared a capability, by its path: `elicitation.url`, `sampling.tools`, `extensions.vendor/name`. */
+  supports(path: string): boolean {
+    const [head, rest] = splitPath(path)
+    const found = property(this.#exchange.peer.capabilities, head)
+    const value = rest === undefined ? found : property(found, rest)
+    return value !== undefined && value !== false
+  }
+
+  /** Does something at most once per call, however often the handler is entered for it: the result must be JSON. */
+  once<T>(key: string, fn: () => Awaitable<T>): Promise<T> {
+    return this.#exchange.once(key, fn)
+  }
+
+  /** Lets the caller's connection go while the work goes on; it comes back for the answer. False where the wire has no such thing. */
+  release(retryMs = 1000): boolean {
+    return release(this.#exchange, retryMs)
+  }
+
+  /** A refusal with a category and a way out: `throw ctx.problem(…)`. */
+  problem(code: ProblemCode, message: string, more?: ProblemMore): Problem {
+    return problem(code, message, more)
+  }
+}
+
+/** The request that a context is about. */
+export const { exchangeOf } = CallContext
+
+/** Adds the members of a feature to every context. */
+export function addToContext(members: object): void {
+  Object.defineProperties(CallContext.prototype, Object.getOwnPropertyDescriptors(members))
+}
+
+/** A question that its handler never awaits must not end the process when it is put off, or its client goes away. */
+export function held<T>(question: Promise<T>): Promise<T> {
+  question.catch(() => undefined)
+  return question
+}
+
+/** Extension names hold dots themselves, so only the first one divides. */
+function splitPath(path: string): [string, string | undefined] {
+  const at = path.indexOf('.')
+  return at === -1 ? [path, undefined] : [path.slice(0, at), path.slice(at + 1)]
+}
+
+function property(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, unknown>)[name]
+    : undefined
+}

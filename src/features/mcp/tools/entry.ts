@@ -1,0 +1,112 @@
+/** What an author says of a tool, one registered tool, and what other features add to tools. */
+import type { Buckets } from '../../../core/bucket.ts'
+import type { Catalog } from '../../../core/catalog.ts'
+import type { Duration } from '../../../core/duration.ts'
+import type { Kind } from '../../../core/options.ts'
+import type { Problem } from '../../../core/problem.ts'
+import type { Compiled, Schema } from '../../../core/schema/index.ts'
+import type { CallContext } from '../../../engine/context.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import type { Registration } from '../../../engine/server-feature.ts'
+import type { Caller } from '../../../jsonrpc/connection.ts'
+import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
+import type { Icon } from '../../../revisions/index.ts'
+import type { TaskFacts } from '../tasks/messages.ts'
+import type { Explain } from './failed.ts'
+import type { MirroredParam } from './headers.ts'
+import type { CallToolResult, TaskSupport, Tool, ToolAnnotations } from './messages.ts'
+import type { Reply, ReplyParts } from './result.ts'
+
+export interface ToolFacts {
+  /** The name that people are shown. Default: the name of the tool. */
+  readonly title?: string
+  /** What it does and when to use it: the model chooses by it. */
+  readonly description?: string
+  /** The arguments, by a schema. */
+  readonly input?: Schema
+  /** The structured result, by a schema. */
+  readonly output?: Schema
+  /** What it does to the world: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`. */
+  readonly annotations?: ToolAnnotations
+  /** Pictures that clients may show beside its name. */
+  readonly icons?: readonly Icon[]
+  /** Scopes that a caller's token must have, beyond those that every request needs. */
+  readonly scopes?: readonly string[]
+  /** Whether a call may or must run in the background, and how. Default: it must not. */
+  readonly task?: TaskSupport | TaskFacts
+  /** How long one call may take. Default: as long as the caller waits. */
+  readonly timeout?: Duration
+  /** Done twice it has the same effect as done once, so that a call whose outcome is unknown may be made again. */
+  readonly idempotent?: boolean
+  /**
+   * A call without an idempotency key that is the same as one of its caller's that ended less than this ago is a repetition of it:
+   * it gets that one's outcome. A function says it for one call; undefined: each is a call of its own, as by default.
+   */
+  readonly dedupe?: Duration | ((args: Params, caller: Caller) => Duration | undefined)
+  /**
+   * What becomes of two calls that wrote on the same state: a state each (`branch`, the default), or a refusal for the later one
+   * (`conflict`). Said here, a call whose state is no longer good is refused before it does anything.
+   */
+  readonly state?: 'branch' | 'conflict'
+  /** How often one caller may call this tool, instead of the server's common limit. */
+  readonly rate?: { readonly perSecond: number; readonly burst?: number }
+  /** Members of `_meta` that are listed with it. */
+  readonly meta?: Readonly<Record<string, unknown>>
+}
+
+export type ToolHandler<C> = (args: never, context: C) => Awaitable<unknown>
+
+/** One registered tool, compiled. */
+export interface ToolEntry<C = unknown> {
+  readonly name: string
+  readonly tool: Tool
+  readonly facts: ToolFacts
+  readonly input: Compiled | undefined
+  readonly output: Compiled | undefined
+  readonly mirrored: readonly MirroredParam[]
+  readonly timeoutMs: number | undefined
+  readonly buckets: Buckets | undefined
+  readonly handler: ToolHandler<C>
+  /** Its handler yields parts of its result while it works. */
+  readonly streams: boolean
+}
+
+export type ToolSchemas = Pick<Tool, 'inputSchema' | 'outputSchema'>
+
+/** What another feature adds to tools; `F` are the options that it lets an author give to a tool. */
+export interface ToolExtension<F extends object = ToolFacts> {
+  /** There will be tools: clients are told so before the first one is there. */
+  readonly expected?: boolean
+  /** The kinds of the options that it lets an author give to a tool. */
+  readonly kinds?: Readonly<Record<string, Kind>>
+  /** Told of each tool that is offered, before it is. Throws where what was said makes no sense. */
+  declare?(name: string, facts: F): void
+  /** Goes into the tool's `_meta`. Throws where what was said makes no sense. */
+  meta?(name: string, facts: F, schemas: ToolSchemas, streams: boolean): Readonly<Record<string, unknown>> | undefined
+  /** Hints that follow from it. */
+  annotations?(facts: F): ToolAnnotations | undefined
+  /** Refuses, by throwing, a caller that calls too often; `own` is the tool's own limit. */
+  admit?(exchange: Exchange, own: Buckets | undefined): void
+  /** Runs a handler that yields parts of its result, and gives what it comes to. */
+  stream?(exchange: Exchange, generator: AsyncGenerator): Promise<unknown>
+  /** What a failed call's result says of the problem beside its words. */
+  readonly explain?: Explain
+}
+
+/** What other features may use of the tools of a server. */
+export interface ToolsPort {
+  readonly catalog: Catalog<ToolEntry<CallContext>>
+  /** What the author said of a tool: each feature reads the options that are its own. */
+  facts<F extends object = ToolFacts>(tool: string): F | undefined
+  /** Whether any tool is so. Remembered under `name` until the tools change. */
+  some(name: string, test: (entry: ToolEntry<CallContext>) => boolean): boolean
+  extend<F extends object = ToolFacts>(extension: ToolExtension<F>): void
+  /** A tool that is in the list, and is answered before its handler. */
+  compile(name: string, facts: ToolFacts): ToolEntry<CallContext>
+  /** Offers a tool. */
+  add<F extends ToolFacts>(name: string, facts: F, handler: ToolHandler<never>): Registration<F>
+  /** Spells out a result for a tool of a feature; `own`: its `_meta` is the runtime's word, not an author's. */
+  reply(parts: ReplyParts, own?: boolean): Reply
+  /** The result of a call that failed for this reason. */
+  failed(exchange: Exchange, problem: Problem): CallToolResult
+}

@@ -1,0 +1,162 @@
+/** References on a server: where contents lie, where they are served, and the way to those of others. Without the option there are none. */
+import { checkOptions, type KindsOf } from '../../../core/options.ts'
+import { type CallContext, exchangeOf } from '../../../engine/context.ts'
+import type { Exchange } from '../../../engine/exchange.ts'
+import { port } from '../../../engine/ports.ts'
+import { defineServerFeature, provide, type ServerKit } from '../../../engine/server-feature.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { type ContentBlock, wholeBlock } from '../../mcp/content/messages.ts'
+import { resourcesPort } from '../../mcp/resources/messages.ts'
+import { toolsPort } from '../../mcp/tools/messages.ts'
+import { permissionsPort } from '../permissions/messages.ts'
+import { transactionsPort } from '../transactions/messages.ts'
+import { type ImporterFacts, type ImportHandler, importerOf } from './importer.ts'
+import { importTool } from './messages.ts'
+import {
+  type Imported,
+  type ImportOptions,
+  type ReferenceOptions,
+  type ReferencesOptions,
+  type ReferencesServer,
+  referencesServer,
+} from './server.ts'
+
+/** What a reference can be made of. A file by its path; what comes in pieces is never held whole. */
+export type ReferenceSource =
+  | string
+  | Uint8Array
+  | ReadableStream<Uint8Array>
+  | AsyncIterable<Uint8Array>
+  | Blob
+  | { readonly file: string }
+
+/** The options of `createServer` for it. */
+export interface ReferencesServerOptions {
+  /**
+   * Lets handlers give contents by reference (`ctx.reference`) and take those of other servers (`ctx.importReference`). Contents are served
+   * beside the endpoint to whoever has their signed address. Default: off.
+   */
+  readonly references?: boolean | ReferencesOptions
+}
+
+/** What it adds to the server of an author. */
+export interface ImporterApi<C, O extends ImporterFacts> {
+  /**
+   * Offers the tool `import_from_ref`, by which this server takes over what others have given by reference. The handler gets what
+   * was fetched and checked; it is let go afterwards.
+   * @example server.importer({}, async data => ({ rows: await load(await data.open()) }))
+   */
+  importer(options: O, handler: ImportHandler<C>): { remove(): void }
+}
+
+/** What it adds to the context of a call. */
+export interface ReferencesContext {
+  /**
+   * Keeps a content, and gives the block that refers to it: what it holds travels by its signed address, not through the model.
+   * Callers that know no references get small contents whole, and larger ones as a resource to be read.
+   * @example return ctx.reference({ file: path }, { mime: 'text/csv', name: 'sales.csv' })
+   */
+  reference(source: ReferenceSource, options?: ReferenceOptions): Promise<ContentBlock>
+  /**
+   * Fetches what another server has given by reference, from the origins in `references.from` alone. All of it is here and was
+   * checked, its size and its digest, before it can be read.
+   * @example await using data = await ctx.importReference(reference); for await (const chunk of await data.open()) …
+   */
+  importReference(reference: unknown, options?: ImportOptions): Promise<Imported>
+}
+
+/** What the context of a call uses; there is none where references are off. */
+const referencesPort = port<{ readonly server: ReferencesServer }>('references')
+
+const sources = () => import('./sources.ts')
+
+/** Contents by reference: `ctx.reference`, `ctx.importReference` and `server.importer`. */
+export const referencesFeature = defineServerFeature<ReferencesServerOptions, ImporterApi<CallContext, ImporterFacts>>({
+  name: 'data-references',
+  options: { references: 'any' },
+  context: {
+    async reference(source, options = {}) {
+      const exchange = exchangeOf(this)
+      const server = serverOf(exchange)
+      const open = await (await sources()).streamOf(source)
+      // Returned alone it must not become text, for its address is nothing for models.
+      return wholeBlock(await server.make(exchange, open, options))
+    },
+    async importReference(reference, options = {}) {
+      const exchange = exchangeOf(this)
+      return serverOf(exchange).take(exchange, reference, options)
+    },
+  } satisfies ReferencesContext & ThisType<CallContext>,
+  setup: (kit, { references }) => {
+    const importer: ImporterApi<CallContext, ImporterFacts>['importer'] = (given, handler) => {
+      const { facts, handler: run } = importerOf(kit, given, handler)
+      return kit.port(toolsPort).add(importTool, facts, run)
+    }
+    if (references === undefined || references === false) return { server: { importer } }
+    let listening: string | undefined
+    const server = opened(kit, checked(references), () => listening)
+    kit.port(transactionsPort).revertBy(server.revert)
+    return {
+      sides: [server.side],
+      provides: provide(referencesPort, { server }),
+      server: { importer },
+      beside: { downloads: { path: '/references/', open: server.serve } },
+      // Those who have no address read them like resources; what reads them stands before the handler.
+      installed: () => void kit.port(resourcesPort).add('ref:{id}', listedAs, () => undefined),
+      listens: where => {
+        listening ??= where
+      },
+      close: server.close,
+    }
+  },
+})
+
+const listedAs = { name: 'references', title: 'Data references', description: 'Contents that tools have given by reference' }
+
+function serverOf({ engine }: Exchange): ReferencesServer {
+  const found = engine.ports.find(referencesPort)
+  if (found !== undefined) return found.server
+  throw new TypeError('References are off. Turn them on with the option references: createServer({ …, references: true })')
+}
+
+function opened(
+  kit: ServerKit,
+  { url, blobs, ...wanted }: ReferencesOptions,
+  listening: () => string | undefined,
+): ReferencesServer {
+  return referencesServer({
+    ...kit,
+    ...wanted,
+    server: kit.name,
+    admit: exchange => kit.port(permissionsPort).admit(exchange),
+    blobs: async () => (await sources()).blobsOf(blobs),
+    url: () => url ?? listening(),
+    reach: async to => (await sources()).reachOf(to, wanted.allow),
+    frameBytes: kit.limits.frameBytes,
+  })
+}
+
+const kinds: KindsOf<ReferencesOptions> = {
+  url: 'string',
+  blobs: 'any',
+  ttl: 'any',
+  maxBytes: 'number',
+  most: 'number',
+  totalBytes: 'number',
+  transfers: 'number',
+  inlineBytes: 'number',
+  from: 'list',
+  allow: 'list',
+}
+
+function checked(references: true | ReferencesOptions): ReferencesOptions {
+  if (references === true) return {}
+  checkOptions('references', references, kinds)
+  const { url, from = [], blobs } = references
+  for (const each of [...from, ...(url === undefined ? [] : [url])])
+    if (!(typeof each === 'string' && /^https?:\/\//.test(each) && URL.canParse(each)))
+      throw new TypeError(`references: "${clip(String(each))}" is no http or https address`)
+  if (blobs !== undefined && typeof blobs !== 'string' && typeof blobs.put !== 'function')
+    throw new TypeError('references.blobs must be the path of a folder, or blobs: something with put, get, delete')
+  return references
+}
