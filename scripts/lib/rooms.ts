@@ -46,7 +46,7 @@ export const PACKAGES: ReadonlyMap<string, { portable: boolean }> = new Map([
 ])
 
 /** The files that load what only the user can name; nowhere else may the name of a module be computed. */
-export const LOADERS: ReadonlySet<string> = new Set(['src/cli/serving/load.ts'])
+export const LOADERS: ReadonlySet<string> = new Set(['src/cli/serving/code.ts'])
 
 /** Names under which things are put away instead of placed. */
 export const DRAWERS = /^(utils?|helpers?|types|misc|common-utils|shared)$/

@@ -1,9 +1,12 @@
 /** Arguments of a call as they are typed: `key=value` words that become what the schema of the tool wants. */
 
+import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
+import { nearest } from '../core/nearest.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { CliError } from './exit.ts'
-import { nearest } from './nearest.ts'
+import { CliError } from './errors.ts'
+import type { Io } from './io.ts'
 import { propertiesOf, requiredOf, resolved, typeText } from './signature.ts'
 
 type Schema = Readonly<Record<string, unknown>>
@@ -198,4 +201,41 @@ export function json(name: string, text: string): unknown {
     const why = error instanceof Error ? error.message : String(error)
     throw new CliError(1, `${clip(name)} is no JSON: ${why}`, `Names and texts stand in ", all of it in ': '{"name": "value"}'`)
   }
+}
+
+/** What is whole comes first, and words change it. */
+export async function givenArguments(
+  words: readonly string[],
+  whole: string | undefined,
+  io: Io,
+  read: (pairs: readonly string[], known: Values) => Values,
+): Promise<Values> {
+  let known: Values = whole === undefined ? {} : objectOf('--json', whole)
+  const pairs: string[] = []
+  for (const word of words) {
+    if (word === '-') known = { ...known, ...objectOf('Standard input', await fromInput(io)) }
+    else if (word.startsWith('@')) known = { ...known, ...objectOf(word, await fromFile(word.slice(1))) }
+    else pairs.push(word)
+  }
+  return read(pairs, known)
+}
+
+function fromInput({ input }: Io): Promise<string> {
+  if (input.isTTY === true)
+    throw new CliError(1, '- reads standard input, which is a terminal', 'Pipe JSON into it, or write key=value')
+  return text(input)
+}
+
+async function fromFile(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw new CliError(1, `The file ${clip(path)} cannot be read`, 'Correct the path', { cause: error })
+  }
+}
+
+function objectOf(name: string, source: string): Values {
+  const value = json(name, source)
+  if (isRecord(value)) return { ...value }
+  throw new CliError(1, `${clip(name)} is no JSON object`, `Write {"key": "value"}`)
 }

@@ -1,6 +1,6 @@
 /** What a verb reads from and writes to. Results go to `output`, everything else to `errors`, so that a pipe gets results only. */
 import type { Readable, Writable } from 'node:stream'
-import { wantsColours } from './terminal/paint.ts'
+import { wantsColours } from './terminal/text.ts'
 
 export interface Io {
   readonly input: Readable & { readonly isTTY?: boolean | undefined }
@@ -60,4 +60,11 @@ function interrupted(process: Process): AbortSignal {
   process.once('SIGINT', stop(130))
   process.once('SIGTERM', stop(143))
   return abort.signal
+}
+
+export function untilInterrupted(signal: AbortSignal): Promise<void> {
+  return new Promise(done => {
+    if (signal.aborted) return done()
+    signal.addEventListener('abort', () => done(), { once: true })
+  })
 }

@@ -5,8 +5,8 @@ import { eventsExtension } from '../features/reliability/events/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { revisionById } from '../revisions/index.ts'
-import { errorWords } from './failures.ts'
 import { Interrupted } from './io.ts'
+import { errorWords } from './server-errors.ts'
 
 export const kinds = ['tools', 'resources', 'templates', 'prompts', 'events'] as const
 export type Kind = (typeof kinds)[number]
@@ -26,6 +26,13 @@ export interface FailedList {
   readonly message: string
   /** The server declares it, and does not know the method: it has none. */
   readonly unknown: boolean
+}
+
+/** All that an iteration gives; lists of servers are bounded by the client. */
+export async function gather<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
 }
 
 export interface Listed {
@@ -74,7 +81,7 @@ export async function listsOf(client: Client, missing: ReadonlySet<string>, want
   const asks = wanted.filter(kind => wanted.length === 1 || declares(client, kind))
   const gathered = await Promise.all(
     asks.map(async kind => {
-      const { items, error } = await gather<unknown>(listOf(client, kind))
+      const { items, error } = await gatherPartly<unknown>(listOf(client, kind))
       const unknown = missing.has(method[kind]) || isUnknownMethod(error, client)
       return { kind, items, error: unknown ? undefined : error, unknown }
     }),
@@ -125,7 +132,7 @@ interface Gathered<T> {
 }
 
 /** All that an iteration gives until it ends or fails. Lists of servers are bounded by the client. */
-async function gather<T>(list: AsyncIterable<T>): Promise<Gathered<T>> {
+async function gatherPartly<T>(list: AsyncIterable<T>): Promise<Gathered<T>> {
   const items: T[] = []
   try {
     for await (const item of list) items.push(item)

@@ -1,6 +1,6 @@
 /** The `vivarium` command: runs one command line, and tells what went wrong in one line. */
 import { readFileSync } from 'node:fs'
-import { failureJson, failureOf, failureText } from './exit.ts'
+import { failureJson, failureOf, failureText } from './errors.ts'
 import { Interrupted, processIo } from './io.ts'
 import { run } from './program.ts'
 

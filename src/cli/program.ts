@@ -3,7 +3,7 @@
  * the verb that was asked for is loaded, so that `--version` and `--help` cost nothing.
  */
 import { Command, CommanderError, Option } from 'commander'
-import { CliError } from './exit.ts'
+import { CliError } from './errors.ts'
 import type { Io } from './io.ts'
 import { groups, type VerbEntry, verbs } from './verbs.ts'
 
@@ -209,7 +209,7 @@ function misspelt({ message }: CommanderError): string {
 
 async function noVerb(word: string): Promise<CliError> {
   // Loaded with much that a good command line does not need.
-  const { nearest } = await import('./nearest.ts')
+  const { nearest } = await import('../core/nearest.ts')
   const near = nearest(
     word,
     verbs.map(({ name }) => name),

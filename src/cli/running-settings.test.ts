@@ -3,7 +3,7 @@ import type { Why } from '../core/why.ts'
 import { readConfig } from '../host/config/read.ts'
 import { createHost } from '../host/create.ts'
 import { scripted } from '../host/models/scripted.ts'
-import { RunningSettings } from './running-settings.ts'
+import { RunningSettings } from './host-settings.ts'
 
 const file = '/config/mcp.json'
 const budget = { name: 'daily', counts: 'requests', most: 5, per: '1d' }

@@ -1,6 +1,6 @@
 /** A JSON Schema as a line that people read: `add(a: number, b?: number = 1) → { sum: number }`. */
 import { isRecord } from '../jsonrpc/message.ts'
-import { brief } from './terminal/paint.ts'
+import { brief } from './terminal/text.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 

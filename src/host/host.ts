@@ -12,8 +12,8 @@ import type { HostFoundation } from './foundation.ts'
 import { type Inbox, type InboxEntry, RunLater } from './inbox/options.ts'
 import type { Conversation } from './loop/conversation.ts'
 import type { ConversationFacts } from './loop/conversation-log.ts'
-import type { AnswerOps, OnWords } from './loop/run-turn.ts'
-import type { OfferedPrompt } from './loop/slash.ts'
+import type { AnswerOps, OnAnswerText } from './loop/run-turn.ts'
+import type { OfferedPrompt } from './loop/user-input.ts'
 import type { HostOptions, HostSettings } from './options.ts'
 import type { Policy } from './policy/policy.ts'
 import type { HeldTool } from './servers/pins.ts'
@@ -185,7 +185,7 @@ export class Host {
     const last = events.at(-1) ?? event
     const answered: AnswerOps = (text, turn) => answers.ops(server, last, id, text, turn)
     const answering = signals.answering(server, last, { conversation: id, inferenceId, attempt })
-    const heard: OnWords = (delta, turn) => answering.heard(delta, turn)
+    const heard: OnAnswerText = (delta, turn) => answering.heard(delta, turn)
     const delivery = { server, event, events: [...around, ...events], through, inferenceId, begin, done, answered, heard }
     try {
       const { answer } = await this.conversation(id).deliver(delivery, signal)

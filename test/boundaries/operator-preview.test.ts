@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { changesIn, cutIn } from '../../src/cli/gateway/changes.ts'
-import { shownJson, shownText } from '../../src/cli/gateway/foreign-text.ts'
+import { changesIn, cutIn, shownJson, shownText } from '../../src/cli/gateway/approval-text.ts'
 import { connect } from '../../src/client/index.ts'
 import { refusalOf } from '../../src/features/reliability/confirmation/queue-limits.ts'
 import type { GatewayOptions } from '../../src/gateway/index.ts'

@@ -3,9 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { readContent } from '../../src/features/live/dialects/content.ts'
 import type { ContentBlock } from '../../src/features/mcp/content/messages.ts'
 import type { LiveBlock, ModelMessage, ModelRequest } from '../../src/host/index.ts'
-import { resultBlocks } from '../../src/host/loop/blocks.ts'
-import { eventMessage } from '../../src/host/loop/event-message.ts'
-import { fromServer, withOwnWords } from '../../src/host/loop/foreign.ts'
+import { eventMessage, quoteExceptHostText, quoteFromServer, resultBlocks } from '../../src/host/loop/model-content.ts'
 import { readQuotes } from '../../src/host/models/quoted.ts'
 import { type ScriptStep, scripted } from '../../src/host/models/scripted.ts'
 import type { HostOptions } from '../../src/host/options.ts'
@@ -245,7 +243,11 @@ describe('whatever a block holds', () => {
       fc.property(fc.array(block, { maxLength: 4 }), content => {
         const kept = JSON.parse(JSON.stringify(resultBlocks(content as unknown as readonly ContentBlock[], undefined)))
         holds(
-          withOwnWords('tool-result', { server: 'news', tool: 'look' }, kept.length === 0 ? [{ type: 'text', text: '' }] : kept),
+          quoteExceptHostText(
+            'tool-result',
+            { server: 'news', tool: 'look' },
+            kept.length === 0 ? [{ type: 'text', text: '' }] : kept,
+          ),
         )
       }),
     )
@@ -254,13 +256,13 @@ describe('whatever a block holds', () => {
   test('blocks that nobody has checked are quoted too', () => {
     fc.assert(
       fc.property(fc.array(block, { maxLength: 4 }), blocks =>
-        holds(fromServer('context', { server: 'news' }, blocks as unknown as readonly LiveBlock[])),
+        holds(quoteFromServer('context', { server: 'news' }, blocks as unknown as readonly LiveBlock[])),
       ),
     )
   })
 
   test('a picture that is no picture is not handed on: neither a type that is a sentence nor data that is an address', () => {
-    const shown = fromServer('event', { server: 'news' }, [
+    const shown = quoteFromServer('event', { server: 'news' }, [
       { type: 'image', data: 'https://evil.example/x.png', mimeType: 'image/png' },
       { type: 'image', data: 'aGk=', mimeType: `image/png, and ${order}` },
       { type: 'audio', data: 'aGk=', mimeType: 'audio/wav; codecs=1' },

@@ -1,7 +1,7 @@
 /** A yes counts for what was shown, whole and in the host's own words, and for nothing that took its place meanwhile. */
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { allow } from '../../src/cli/terminal/commands/allow.ts'
+import { allow } from '../../src/cli/terminal/commands/policy.ts'
 import { createQuestions } from '../../src/cli/terminal/questions.ts'
 import { Reader } from '../../src/cli/terminal/reader.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'

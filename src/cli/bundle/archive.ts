@@ -1,8 +1,11 @@
 /** The zip of a bundle: the same bytes for the same files, whenever and wherever it is made. */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { lstatSync, readFileSync } from 'node:fs'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { type Zippable, zipSync } from 'fflate'
-import { checkedEntry } from './names.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { CliError } from '../errors.ts'
+import { checkedEntry } from './package-facts.ts'
 
 export interface Archive {
   readonly bytes: Uint8Array
@@ -23,4 +26,33 @@ export function archiveOf(files: ReadonlyMap<string, string>, manifest: string):
   }
   const bytes = zipSync(entries, { level: 9 })
   return { bytes, sha256: createHash('sha256').update(bytes).digest('hex'), files: Object.keys(entries).length }
+}
+
+/** Where a link leads does not matter: it is there, and whoever put it there chose where it leads. */
+export function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
+export function alreadyThere(path: string): CliError {
+  return new CliError(1, `There is a file ${clip(path, 200)} already`, 'Name another one, or replace it with --force')
+}
+
+/** Replaced as a whole: of a link the link, not what it leads to. */
+export async function writeNewFile(path: string, data: string | Uint8Array, force: boolean): Promise<void> {
+  if (force) {
+    const beside = `${path}.${process.pid}.new`
+    try {
+      await writeFile(beside, data, { flag: 'wx' })
+      await rename(beside, path)
+    } catch (error) {
+      await rm(beside, { force: true })
+      throw error
+    }
+    return
+  }
+  try {
+    await writeFile(path, data, { flag: 'wx' })
+  } catch (error) {
+    throw error instanceof Error && 'code' in error && error.code === 'EEXIST' ? alreadyThere(path) : error
+  }
 }

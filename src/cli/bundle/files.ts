@@ -2,15 +2,13 @@
  * Which files go into a bundle: those that package.json lists, else those that the entry imports; and the packages it needs at
  * runtime. What looks like a secret is refused, whoever lists it, and no link is followed out of the package.
  */
-import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
-import { join, sep } from 'node:path'
+import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import { clip } from '../../jsonrpc/limits.ts'
-import { CliError } from '../exit.ts'
-import { dependenciesOf } from './dependencies.ts'
-import type { PackageFacts } from './facts.ts'
-import { importedFiles } from './imports.ts'
-import { patternOf, wantedBy } from './patterns.ts'
-import { looksSecret } from './secrets.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { CliError } from '../errors.ts'
+import { looksSecret, patternOf, wantedBy } from './file-patterns.ts'
+import { isPackageName, type PackageFacts } from './package-facts.ts'
 
 const mostFiles = 20_000
 const mostBytes = 256 * 1024 * 1024
@@ -128,4 +126,112 @@ function ignoredIn(root: string): (path: string) => boolean {
   // A name without a slash is meant wherever it stands.
   return path =>
     patterns.some(({ inside, anywhere }) => inside.test(path) || (anywhere && inside.test(path.split('/').at(-1) ?? '')))
+}
+
+/** `import … from`, `export … from`, `import '…'`, `import('…')`, `require('…')`, `new URL('…', import.meta.url)`. */
+const specifiers = [
+  /(?:^|[\s;}])(?:import|export)\s*(?:[\w*\s{},$]*?\bfrom\s*)?(["'])([^"'\n]+)\1/g,
+  /\b(?:import|require)\s*\(\s*(["'`])([^"'`\n$]+)\1/g,
+  /\bnew\s+URL\s*\(\s*(["'`])(\.[^"'`\n$]*)\1\s*,\s*import\.meta\.url/g,
+]
+const endings = ['', '.js', '.mjs', '.cjs', '.json', '.node', '/index.js', '/index.cjs']
+
+/** Paths with slashes, seen from the root; the entry is the first. */
+export function importedFiles(root: string, entry: string): readonly string[] {
+  const found = new Set<string>([entry])
+  for (const path of found) {
+    if (!/\.[cm]?js$/.test(path)) continue
+    for (const specifier of specifiersIn(readFileSync(join(root, path), 'utf8'))) {
+      const file = fileAt(resolve(root, dirname(path), specifier))
+      if (file === undefined) continue
+      const inside = relative(root, file).split('\\').join('/')
+      if (inside.startsWith('../'))
+        throw new CliError(
+          1,
+          `${clip(path)} imports ${clip(specifier)}, which lies outside of the package`,
+          'Put it into the package, or make a dependency of it',
+        )
+      found.add(inside)
+    }
+  }
+  return [...found]
+}
+
+/** Only those that name a file: packages are dependencies. */
+function specifiersIn(text: string): readonly string[] {
+  return specifiers
+    .flatMap(pattern => [...text.matchAll(pattern)].map(([, , name = '']) => name))
+    .filter(name => /^\.\.?\//.test(name))
+}
+
+/** As Node would find it, and without what only looks like an import: a word in a comment leads to no file. */
+function fileAt(path: string): string | undefined {
+  return endings.map(ending => `${path}${ending}`).find(file => existsSync(file) && statSync(file).isFile())
+}
+
+export interface Dependency {
+  /** Its place below `node_modules`. */
+  readonly name: string
+  readonly folder: string
+  /** Whether a path inside it belongs to the package. */
+  takes(path: string): boolean
+}
+
+export function dependenciesOf({ root, dependencies }: PackageFacts): readonly Dependency[] {
+  const found = new Map<string, Dependency>()
+  const open = dependencies.map(name => ({ name, from: root, needed: true }))
+  for (let next = open.shift(); next !== undefined; next = open.shift()) {
+    const { name, from, needed } = next
+    if (!isPackageName(name))
+      throw new CliError(
+        1,
+        `The dependency "${clip(name)}" has a name that npm does not take`,
+        'Correct "dependencies" in package.json',
+      )
+    const folder = installed(name, from)
+    if (folder === undefined) {
+      if (needed) throw new CliError(1, `The dependency ${clip(name)} is not installed`, 'Run npm install')
+      continue
+    }
+    const place = nested(name, folder, root)
+    if (found.has(place)) continue
+    const said: unknown = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    const of = isRecord(said) ? said : {}
+    found.set(place, { name: place, folder, takes: filesOf(name, folder, of['files']) })
+    const needs = isRecord(of['dependencies']) ? Object.keys(of['dependencies']) : []
+    const wishes = isRecord(of['optionalDependencies']) ? Object.keys(of['optionalDependencies']) : []
+    for (const each of [...needs, ...wishes]) open.push({ name: each, from: folder, needed: !wishes.includes(each) })
+  }
+  return [...found.values()]
+}
+
+/** What npm has unpacked is the package. A link leads to a folder that somebody works in, of which only what it publishes counts. */
+function filesOf(name: string, folder: string, files: unknown): (path: string) => boolean {
+  if (folder.split(sep).includes('node_modules')) return () => true
+  if (!Array.isArray(files))
+    throw new CliError(
+      1,
+      `The dependency ${clip(name)} is a link to ${clip(folder, 200)}, whose package.json lists no files`,
+      'Add "files" to that package.json, or install the package itself',
+    )
+  return wantedBy([...files.filter(word => typeof word === 'string'), 'package.json', 'LICENSE*'])
+}
+
+function installed(name: string, from: string): string | undefined {
+  for (let at = from; ; at = dirname(at)) {
+    const place = join(at, 'node_modules', name)
+    if (existsSync(join(place, 'package.json'))) return realpathSync(place)
+    if (dirname(at) === at) return undefined
+  }
+}
+
+/** A package within another stays there, because it is another version. */
+function nested(name: string, folder: string, root: string): string {
+  const inside = join(realpathSync(root), 'node_modules')
+  return folder.startsWith(`${inside}${sep}`)
+    ? folder
+        .slice(inside.length + 1)
+        .split('\\')
+        .join('/')
+    : name
 }

@@ -1,15 +1,15 @@
 /** `vivarium completions`: a script that a shell reads once, and that asks this command for words after that. */
 import { connect } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { knownOffers, type Offers, offersOf, rememberOffers, type Seen } from '../completing/offers-book.ts'
+import { knownOffers, type Offers, offersOf, rememberOffers, type Seen } from '../completing/offer-cache.ts'
 import { propose } from '../completing/propose.ts'
 import { filesMark, scripts, shells } from '../completing/scripts.ts'
-import { lineOf } from '../completing/word.ts'
 import { optionsFor, targetFor } from '../connecting.ts'
-import { CliError } from '../exit.ts'
+import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { listsOf } from '../lists.ts'
 import type { Verb } from '../program.ts'
+import { lineOf } from '../shell-words.ts'
 import { resolveTarget } from '../target.ts'
 
 export const completions: Verb = {

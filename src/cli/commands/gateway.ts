@@ -1,12 +1,10 @@
 /** `vivarium gateway`: one endpoint in front of many servers, as a file says; with `--check` what that file comes to. */
 import type { Gateway, GatewayConfig } from '../../gateway/index.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
-import { CliError } from '../exit.ts'
+import { CliError } from '../errors.ts'
 import { declareOperating } from '../gateway/operating.ts'
-import { startQuietly } from '../gateway/quiet-start.ts'
-import { tellingTo } from '../gateway/telling.ts'
-import { untilInterrupted } from '../interrupted.ts'
-import type { Io } from '../io.ts'
+import { startQuietly, tellingTo } from '../gateway/serve.ts'
+import { type Io, untilInterrupted } from '../io.ts'
 import { portOf } from '../port.ts'
 import { printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
@@ -59,7 +57,7 @@ async function run({ words: [file = ''], options }: Call<GatewayOptions>, io: Io
     throw new CliError(1, error instanceof Error ? error.message : String(error), 'Give the path of a YAML or JSON file')
   })
   const serves = options.signIn === undefined && options.approve === undefined
-  const { asServed } = await import('../gateway/serving.ts')
+  const { asServed } = await import('../gateway/config.ts')
   const config = serves ? asServed(read, options) : read
   if (options.check === true) {
     const { checkGateway } = await import('../gateway/check.ts')
@@ -67,7 +65,7 @@ async function run({ words: [file = ''], options }: Call<GatewayOptions>, io: Io
   }
   refuse(config)
   if (options.signIn !== undefined) {
-    const { signIn } = await import('../gateway/sign-in.ts')
+    const { signIn } = await import('../gateway/launches.ts')
     return signIn(config, options.signIn, io)
   }
   if (options.approve !== undefined) {

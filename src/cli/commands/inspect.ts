@@ -2,14 +2,12 @@
 import { durationText } from '../../core/duration.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
-import { factsOf, liveFacts, overhearing, type ServerFacts, saysLive } from '../facts.ts'
-import { errorWords } from '../failures.ts'
 import type { Io } from '../io.ts'
-import { type Printer, printerOf, widthOf, wrapped } from '../print.ts'
+import { type Printer, printerOf, whileWaiting, widthOf, wrapped } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
-import { whileWaiting } from '../progress.ts'
-import { brief } from '../terminal/paint.ts'
-import { say, type Words } from '../terminal/text.ts'
+import { errorWords } from '../server-errors.ts'
+import { factsOf, liveFacts, overhearing, type ServerFacts, saysLive } from '../server-facts.ts'
+import { brief, say, type Words } from '../terminal/text.ts'
 import { exitFor, tellFailed } from './list.ts'
 
 interface InspectOptions extends ConnectingOptions {

@@ -1,18 +1,16 @@
 /** `vivarium list`: what a server offers, a line each that reads like a signature. */
 import type { EventType, Prompt, Resource, Tool } from '../../client/index.ts'
-import { rememberOffers } from '../completing/offers-book.ts'
+import { nearest } from '../../core/nearest.ts'
+import { rememberOffers } from '../completing/offer-cache.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
-import { CliError } from '../exit.ts'
-import type { FailedFact } from '../facts.ts'
+import { CliError } from '../errors.ts'
 import { type Kind, kinds, type Lists, listsOf } from '../lists.ts'
-import { nearest } from '../nearest.ts'
-import { type Printer, printerOf, widthOf, wrapped } from '../print.ts'
+import { type Printer, printerOf, whileWaiting, widthOf, wrapped } from '../print.ts'
 import type { Verb } from '../program.ts'
-import { whileWaiting } from '../progress.ts'
+import type { FailedFact } from '../server-facts.ts'
 import { signature, typeText } from '../signature.ts'
 import { splitTarget } from '../target.ts'
-import { brief } from '../terminal/paint.ts'
-import { joined, say, type TerminalText, type Words } from '../terminal/text.ts'
+import { brief, joined, say, type TerminalText, type Words } from '../terminal/text.ts'
 
 export const list: Verb = {
   name: 'list',

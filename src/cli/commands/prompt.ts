@@ -1,19 +1,17 @@
 /** `vivarium prompt`: a prompt with its arguments filled in, as a model would get it. */
 import type { Client } from '../../client/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { readArguments } from '../arguments.ts'
-import { type AskOptions, askOptions, createAsks } from '../asks.ts'
+import { givenArguments, readArguments } from '../arguments.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { blockText } from '../content.ts'
-import { CliError } from '../exit.ts'
-import { offering, orMeant } from '../failures.ts'
-import { gather } from '../gather.ts'
-import { givenArguments } from '../given.ts'
+import { CliError } from '../errors.ts'
+import { gather } from '../lists.ts'
 import { printerOf } from '../print.ts'
 import type { Verb } from '../program.ts'
-import { listCommand } from '../shell.ts'
-import { brief } from '../terminal/paint.ts'
-import { say } from '../terminal/text.ts'
+import { offering, orMeant } from '../server-errors.ts'
+import { type AskOptions, askOptions, createAsks } from '../server-questions.ts'
+import { listCommand } from '../shell-words.ts'
+import { brief, say } from '../terminal/text.ts'
 
 interface PromptOptions extends ConnectingOptions, AskOptions {
   readonly json?: string

@@ -2,14 +2,13 @@
 import type { Client } from '../../client/index.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { contentsText, saveContents } from '../content.ts'
-import { CliError } from '../exit.ts'
-import { offering, orMeant } from '../failures.ts'
-import { gather } from '../gather.ts'
-import { printerOf } from '../print.ts'
+import { CliError } from '../errors.ts'
+import { gather } from '../lists.ts'
+import { printerOf, whileWaiting } from '../print.ts'
 import type { Verb } from '../program.ts'
-import { whileWaiting } from '../progress.ts'
-import { listCommand } from '../shell.ts'
-import { brief } from '../terminal/paint.ts'
+import { offering, orMeant } from '../server-errors.ts'
+import { listCommand } from '../shell-words.ts'
+import { brief } from '../terminal/text.ts'
 
 interface ReadOptions extends ConnectingOptions {
   readonly output?: string

@@ -2,17 +2,16 @@
 import { lstatSync } from 'node:fs'
 import { clip } from '../../jsonrpc/limits.ts'
 import { startRecording } from '../../testing/index.ts'
-import { headersOf } from '../credentials.ts'
-import { CliError, failureOf } from '../exit.ts'
-import { untilInterrupted } from '../interrupted.ts'
-import type { Io } from '../io.ts'
-import { isThere } from '../new-file.ts'
+import { isThere } from '../bundle/archive.ts'
+import { headersOf } from '../connecting.ts'
+import { CliError, failureOf } from '../errors.ts'
+import { type Io, untilInterrupted } from '../io.ts'
 import { portOf } from '../port.ts'
 import { printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { resolveTarget, splitTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
-import { type TrustOption, trustOption } from '../trust/ask.ts'
+import { type TrustOption, trustOption } from '../trust/consent.ts'
 
 interface RecordOptions extends TrustOption {
   readonly out: string

@@ -1,17 +1,15 @@
 /** `vivarium replay`: a tape sent again, with what differs; or a tape as a server, with what goes wrong. */
 import { clip, echo } from '../../jsonrpc/limits.ts'
 import { openTape, replayTape, serveTape, type Tape, type TapeDifference } from '../../testing/index.ts'
-import { milliseconds } from '../connecting.ts'
-import { headersOf } from '../credentials.ts'
-import { CliError } from '../exit.ts'
-import { untilInterrupted } from '../interrupted.ts'
-import type { Io } from '../io.ts'
+import { headersOf, milliseconds } from '../connecting.ts'
+import { CliError } from '../errors.ts'
+import { type Io, untilInterrupted } from '../io.ts'
 import { portOf } from '../port.ts'
 import { type Printer, printerOf } from '../print.ts'
 import type { Call, Verb } from '../program.ts'
 import { resolveTarget } from '../target.ts'
 import { say } from '../terminal/text.ts'
-import { type TrustOption, trustOption } from '../trust/ask.ts'
+import { type TrustOption, trustOption } from '../trust/consent.ts'
 
 interface ReplayOptions extends TrustOption {
   readonly against?: string

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { serverFile, trial } from '../../../test/cli/trial.ts'
 import { connect } from '../../client/index.ts'
-import { gather } from '../gather.ts'
+import { gather } from '../lists.ts'
 import { addressesAt } from '../serving/http.ts'
 
 function change(folder: string, from: string, to: string): void {

@@ -2,7 +2,7 @@
 import cluster from 'node:cluster'
 import { durationText } from '../../core/duration.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { CliError } from '../exit.ts'
+import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { portOf } from '../port.ts'
 import { printerOf } from '../print.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Result } from '../../conformance/index.ts'
-import { CliError } from '../exit.ts'
+import { CliError } from '../errors.ts'
 import { judgeCaller, refuseUnheard } from './test-callers.ts'
 
 const quiet = { signal: new AbortController().signal, onResult: () => {} }

@@ -9,7 +9,7 @@ import {
   type RevisionId,
 } from '../../conformance/index.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { CliError } from '../exit.ts'
+import { CliError } from '../errors.ts'
 
 export interface CallerOptions {
   readonly client?: string

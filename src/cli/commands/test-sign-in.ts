@@ -1,7 +1,7 @@
 /** A token for a server that wants one: of a sign-in that was made before, or of one in the browser where somebody can be asked. */
 import { connect } from '../../client/index.ts'
 import type { Target } from '../../client/target.ts'
-import { authorizationOf } from '../credentials.ts'
+import { authorizationOf } from '../connecting.ts'
 import type { Io } from '../io.ts'
 
 const patienceMs = 300_000

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createServer } from '../../server/index.ts'
 import { nodeHandler } from '../../server/node-handler.ts'
-import type { CliError } from '../exit.ts'
+import type { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { run } from '../program.ts'
 

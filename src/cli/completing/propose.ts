@@ -1,11 +1,12 @@
 /** What can stand at the end of a command line: verbs, options and their values, targets, and what a target offers. */
+
+import { placesOf, readSource, sourcesOf } from '../configured-servers.ts'
 import type { Io } from '../io.ts'
 import { kinds } from '../lists.ts'
 import { type OptionShape, shapeOf, type VerbShape } from '../program.ts'
-import { placesOf, readSource, sourcesOf } from '../sources.ts'
+import { harmlessWords, type Word } from '../shell-words.ts'
 import { verbs } from '../verbs.ts'
-import type { Offer, Offers } from './offers-book.ts'
-import { harmlessWords, type Word } from './word.ts'
+import type { Offer, Offers } from './offer-cache.ts'
 
 export interface Proposal {
   readonly words: readonly Word[]

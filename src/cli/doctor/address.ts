@@ -2,7 +2,7 @@
 import { durationText } from '../../core/duration.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { brief } from '../terminal/paint.ts'
+import { brief } from '../terminal/text.ts'
 import { type Finding, fail, warn } from './finding.ts'
 
 export interface Probing {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { networkIn } from '../packages.ts'
-import { addressIn } from '../serves-http.ts'
+import { addressIn } from '../http-detection.ts'
+import { networkIn } from '../target.ts'
 import { clueIn } from './clues.ts'
 import { examineStart } from './program.ts'
 

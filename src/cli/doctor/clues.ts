@@ -1,7 +1,7 @@
 /** What programs say when they fail, and what helps against it. */
 import { isAbsolute } from 'node:path'
 import { clip } from '../../jsonrpc/limits.ts'
-import { brief } from '../terminal/paint.ts'
+import { brief } from '../terminal/text.ts'
 import { type Finding, fail } from './finding.ts'
 
 /** What is known of the program that failed. */

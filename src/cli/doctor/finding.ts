@@ -1,5 +1,11 @@
 /** What was found out about a server: fine, odd or wrong, and what to do about it. */
-import type { Exit } from '../exit.ts'
+
+import { durationText } from '../../core/duration.ts'
+import type { Exit } from '../errors.ts'
+import type { Io } from '../io.ts'
+import { aside } from '../print.ts'
+import { Screen } from '../terminal/screen.ts'
+import { brief } from '../terminal/text.ts'
 
 export interface Finding {
   readonly level: 'ok' | 'warn' | 'fail'
@@ -25,4 +31,67 @@ export const fail = (check: string, message: string, fix: string, exit: Exit = 1
 export function exitOf(findings: readonly Finding[]): number {
   const failed = findings.find(({ level }) => level === 'fail')
   return failed === undefined ? 0 : (failed.exit ?? 1)
+}
+
+/** One of those that are waited for. */
+export interface Wait {
+  readonly name: string
+  readonly limitMs: number
+  /** What it said last, where it said something. */
+  said(): string | undefined
+}
+
+/** Who waits longer than this wants to know for what. */
+const tellMs = 3_000
+
+export class Waits {
+  readonly #screen: Screen
+  readonly #drawn: boolean
+  readonly #quiet: boolean
+  readonly #errors: Io['errors']
+  readonly #under: Wait[] = []
+  #stop: () => void = () => {}
+
+  constructor({ errors, env }: Pick<Io, 'errors' | 'env'>, quiet: boolean) {
+    this.#screen = new Screen({ output: errors, env })
+    this.#errors = errors
+    this.#quiet = quiet
+    this.#drawn = errors.isTTY === true && env['TERM'] !== 'dumb'
+  }
+
+  /** What is returned ends the waiting. */
+  add(wait: Wait): () => void {
+    this.#under.push(wait)
+    this.#draw()
+    const timer = setTimeout(() => this.#tell(wait), tellMs)
+    return () => {
+      clearTimeout(timer)
+      this.#under.splice(this.#under.indexOf(wait), 1)
+      this.#draw()
+    }
+  }
+
+  /** Makes room for lines; the rest is drawn again with the next change. */
+  aside(write: () => void): void {
+    this.#stop()
+    write()
+    this.#draw()
+  }
+
+  #draw(): void {
+    this.#stop()
+    if (this.#quiet || this.#under.length === 0) return
+    this.#stop = this.#screen.work(`waiting for ${brief(this.#under.map(({ name }) => name).join(', '), 80)}`)
+  }
+
+  #tell(wait: Wait): void {
+    if (this.#quiet) return
+    const { name, limitMs } = wait
+    const said = wait.said()
+    const last = said === undefined ? 'it has said nothing yet' : `it said "${brief(said, 100)}"`
+    const text = `${name} does not answer yet: ${last}. Waiting up to ${durationText(limitMs)}`
+    if (!this.#drawn) return aside({ errors: this.#errors }, text)
+    this.#stop()
+    this.#stop = this.#screen.work(text)
+  }
 }

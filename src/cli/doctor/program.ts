@@ -5,7 +5,7 @@ import { basename, delimiter, isAbsolute, join, resolve } from 'node:path'
 import type { Command } from '../../client/target.ts'
 import { durationText } from '../../core/duration.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { brief } from '../terminal/paint.ts'
+import { brief } from '../terminal/text.ts'
 import { clueIn, type Suspect } from './clues.ts'
 import { type Finding, fail, ok, warn } from './finding.ts'
 

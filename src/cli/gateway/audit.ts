@@ -8,7 +8,7 @@ import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import { say, type TerminalText } from '../terminal/text.ts'
-import { neededStore } from './store.ts'
+import { neededStore } from './config.ts'
 
 export interface AuditOptions {
   readonly since: number

@@ -1,5 +1,7 @@
 /** What the file of a gateway comes to: which servers are there, under which names they are seen, what rules say, what is wrong. */
 
+import type { Command } from '../../client/target.ts'
+import type { Why } from '../../core/why.ts'
 import { optionsOf } from '../../gateway/config/load.ts'
 import { openGateway } from '../../gateway/create.ts'
 import type { Gateway, GatewayConfig, OfferedName, UpstreamStatus } from '../../gateway/index.ts'
@@ -11,7 +13,6 @@ import { faultText } from '../../host/config/read.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import { say, type TerminalText } from '../terminal/text.ts'
-import { checkJson, type Found, remedyOf, targetText } from './check-json.ts'
 import { heldLaunches } from './launches.ts'
 
 type Config = GatewayConfig<TrustSettings>
@@ -102,4 +103,53 @@ function nameLine({ kind, name, own, do: effect, rule, listed }: Offered, paint:
   const judged =
     effect === undefined ? '' : `  ${effect}${rule === 'otherwise' ? '' : ` by ${rule}`}${listed === false ? ', not listed' : ''}`
   return say`${paint.dim(kind)} ${name}${as}${judged}`
+}
+
+/** What was found where the file is without mistakes. */
+export interface Found<Name extends OfferedName> {
+  readonly servers: readonly UpstreamStatus[]
+  readonly names: readonly Name[]
+  /** Names of rules that are about no tool there is; none where a server is down, whose tools nobody knows then. */
+  readonly idle: readonly string[]
+}
+
+export function checkJson<Name extends OfferedName>(config: GatewayConfig<unknown>, found: Found<Name> | undefined): unknown {
+  const { file, faults, servers } = config
+  return {
+    file,
+    faults: faults.map(faultOf),
+    ...(found !== undefined && {
+      servers: found.servers.map(server => statusOf(server, targetText(servers.get(server.name)?.target))),
+      names: found.names,
+      idle: found.idle,
+    }),
+  }
+}
+
+function statusOf({ name, status, why, revision, tools, resources, prompts, left }: UpstreamStatus, target: string) {
+  return {
+    name,
+    target,
+    status,
+    ...(revision !== undefined && { revision }),
+    ...(why !== undefined && { why: { code: why.code, rule: why.rule, message: why.message, fix: remedyOf(why) } }),
+    tools,
+    resources,
+    prompts,
+    left: left.map(({ code, rule, message, fix }) => ({ code, rule, message, fix })),
+  }
+}
+
+/** Nothing is tried again here. */
+export function remedyOf({ code, fix }: Why): string {
+  return code === 'SERVER_DOWN' ? 'Correct its entry, or start it' : fix
+}
+
+/** An address, or a command with its words. */
+export function targetText(target: Command | string | undefined): string {
+  return typeof target === 'string' ? target : [target?.command, ...(target?.args ?? [])].join(' ')
+}
+
+function faultOf({ file, line, server, why: { rule, message, fix } }: GatewayConfig<unknown>['faults'][number]) {
+  return { file, line, ...(server !== undefined && { server }), rule, message, fix }
 }

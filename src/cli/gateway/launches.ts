@@ -1,16 +1,22 @@
 /** Servers of a gateway's file whose command or address is not the one that its store knows as right. */
 import { createInterface } from 'node:readline/promises'
+import { cli } from '../../auth/client/index.ts'
+import { userStorage, userTokens } from '../../auth/client/user-storage.ts'
+import { connect } from '../../client/index.ts'
 import type { GatewayConfig, LaunchChange } from '../../gateway/index.ts'
 import { type HeldLaunch, Launches } from '../../gateway/trust/launches.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
+import { authOf } from '../../gateway/upstreams/auth.ts'
+import { signInWith } from '../../gateway/upstreams/credentials.ts'
 import { approveBy } from '../../gateway/upstreams/entry.ts'
+import { clip } from '../../jsonrpc/limits.ts'
 import type { Store } from '../../stores/store.ts'
-import { CliError } from '../exit.ts'
+import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { printerOf } from '../print.ts'
-import { shownText } from './foreign-text.ts'
-import { serverNamed } from './named.ts'
-import { storeIn } from './store.ts'
+import { unreachable } from '../server-errors.ts'
+import { shownText } from './approval-text.ts'
+import { serverNamed, storeIn } from './config.ts'
 
 type Config = GatewayConfig<TrustSettings>
 
@@ -93,4 +99,26 @@ async function within(config: Config, work: (launches: Launches) => Promise<void
     launches.close()
     await store.close()
   }
+}
+
+export async function signIn(config: GatewayConfig<unknown>, name: string, io: Io): Promise<number> {
+  const server = serverNamed(config, name)
+  const auth = server.auth === undefined ? undefined : authOf(server.auth)
+  if (typeof server.target !== 'string' || auth?.signIn !== true)
+    throw new CliError(1, `The entry of ${clip(name)} does not say that somebody signs in for it`, 'Add to it: auth: sign-in')
+  if (!io.interactive) throw new CliError(3, 'There is no terminal to sign in from', 'Run it in a terminal on the same account')
+  const authorization = await signInWith(auth, userStorage(io.env), cli())
+  try {
+    const { headers } = server
+    const client = await connect(server.target, {
+      auth: authorization,
+      signal: io.signal,
+      ...(headers !== undefined && { headers }),
+    })
+    await client.close()
+  } catch (error) {
+    throw unreachable(error, server.target)
+  }
+  printerOf(io).line(`Signed in at ${server.target}. The tokens are kept, encrypted, in ${userTokens(io.env)}`)
+  return 0
 }

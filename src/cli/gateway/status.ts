@@ -2,12 +2,11 @@
 import type { GatewayConfig } from '../../gateway/index.ts'
 import { operatorHeader, readOperatorKey } from '../../gateway/ops/operator-key.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { CliError } from '../exit.ts'
+import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { printerOf } from '../print.ts'
-import { brief } from '../terminal/paint.ts'
-import { say } from '../terminal/text.ts'
-import { storeIn } from './store.ts'
+import { brief, say } from '../terminal/text.ts'
+import { storeIn } from './config.ts'
 
 const waitMs = 5_000
 

@@ -9,11 +9,10 @@ import { dirname, resolve } from 'node:path'
 import { oauth } from '../../auth/resource/options.ts'
 import type { Auth } from '../../server/auth.ts'
 import type { Listening } from '../../transports/http/listening.ts'
-import { CliError } from '../exit.ts'
+import { CliError } from '../errors.ts'
 import type { Io } from '../io.ts'
-import { selfCommand } from '../self.ts'
-import { loadServer } from './load.ts'
-import { watchCode } from './watch.ts'
+import { selfCommand } from '../own-package.ts'
+import { loadServer, watchCode } from './code.ts'
 
 export interface HttpPlace {
   readonly port: number

@@ -2,12 +2,15 @@
  * Serving a file over standard input and output. Watched, it runs in a child, and its successor is told how the conversation began:
  * the client keeps its session, hears that the lists may have changed, and gets from the old child what it had asked of it.
  */
+
+import { type ChildProcess, spawn } from 'node:child_process'
 import { dirname, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { isRecord } from '../../jsonrpc/message.ts'
 import { claimStdout } from '../../transports/stdio/stdout.ts'
 import type { Io } from '../io.ts'
-import { loadServer } from './load.ts'
-import { Relay } from './relay.ts'
-import { watchCode } from './watch.ts'
+import { selfCommand } from '../own-package.ts'
+import { loadServer, watchCode } from './code.ts'
 
 /** Serves one client until it goes. What the file writes while it is loaded is none of the protocol. */
 export async function serveStdio(file: string): Promise<number> {
@@ -34,5 +37,153 @@ export async function watchStdio(file: string, io: Io, say: (text: string) => vo
     return 0
   } finally {
     watching.close()
+  }
+}
+
+interface Behind {
+  readonly child: ChildProcess
+  /** Ids of the client's requests that it has not answered yet. */
+  readonly pending: Set<unknown>
+  /** It gets no more requests. */
+  leaving: boolean
+  /** Its answer to a handshake that the client has had already. */
+  swallow: unknown
+  onSwallowed: () => void
+}
+
+type Frame = Readonly<Record<string, unknown>>
+
+/** How long one that goes may take over what it was asked. */
+const patienceMs = 10_000
+const listChanges = ['tools', 'prompts', 'resources']
+
+export class Relay {
+  readonly #file: string
+  readonly #io: Io
+  readonly #over = Promise.withResolvers<void>()
+  /** Which process asked the client something, by the id of its question. */
+  readonly #asked = new Map<unknown, Behind>()
+  #current: Behind | undefined = undefined
+  /** What opened the session: the request and, behind it, the notification. */
+  #opening: readonly string[] = []
+  #declared: Frame = {}
+
+  constructor(file: string, io: Io) {
+    this.#file = file
+    this.#io = io
+  }
+
+  /** Resolves when the client has gone and the last process with it. */
+  get over(): Promise<void> {
+    return this.#over.promise
+  }
+
+  async begin(): Promise<boolean> {
+    this.#current = await this.#start()
+    if (this.#current === undefined) return false
+    const lines = createInterface({ input: this.#io.input, terminal: false })
+    lines.on('line', line => this.#fromClient(line))
+    lines.on('close', () => this.#current?.child.stdin?.end())
+    return true
+  }
+
+  /** Gives what came of it, in a few words. */
+  async reload(): Promise<string> {
+    const next = await this.#start()
+    const before = this.#current
+    if (next === undefined) return 'it does not start, so the one before goes on'
+    await this.#introduce(next)
+    this.#current = next
+    if (before !== undefined) this.#leave(before)
+    if (this.#opening.length > 0) this.#tellChanges()
+    return 'reloaded'
+  }
+
+  /** The new one learns who it speaks with; its answer says what the client knows already. */
+  async #introduce(next: Behind): Promise<void> {
+    const [first, ...rest] = this.#opening
+    if (first === undefined) return
+    const answered = new Promise<void>(resolve => {
+      next.onSwallowed = resolve
+    })
+    next.swallow = frameOf(first)?.['id']
+    next.child.stdin?.write(`${first}\n`)
+    await Promise.race([answered, new Promise(resolve => next.child.once('exit', resolve))])
+    for (const line of rest) next.child.stdin?.write(`${line}\n`)
+  }
+
+  #tellChanges(): void {
+    for (const list of listChanges) {
+      const said = this.#declared[list]
+      if (isRecord(said) && said['listChanged'] === true)
+        this.#io.output.write(`${JSON.stringify({ jsonrpc: '2.0', method: `notifications/${list}/list_changed` })}\n`)
+    }
+  }
+
+  #start(): Promise<Behind | undefined> {
+    const { command, args } = selfCommand(['serve', this.#file, '--stdio'])
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit', 'ipc'], env: { ...this.#io.env } })
+    const behind: Behind = { child, pending: new Set(), leaving: false, swallow: undefined, onSwallowed: () => {} }
+    child.stdin?.on('error', () => {})
+    if (child.stdout !== null)
+      createInterface({ input: child.stdout, terminal: false }).on('line', line => this.#fromServer(behind, line))
+    child.once('exit', () => {
+      if (behind === this.#current) this.#over.resolve()
+    })
+    return new Promise(resolve => {
+      child.once('message', () => resolve(behind))
+      child.once('exit', () => resolve(undefined))
+    })
+  }
+
+  #fromClient(line: string): void {
+    const frame = frameOf(line)
+    const { id, method } = frame ?? {}
+    if (method === 'initialize') this.#opening = [line]
+    else if (method === 'notifications/initialized') this.#opening = [...this.#opening.slice(0, 1), line]
+    const asker = method === undefined ? this.#asked.get(id) : undefined
+    this.#asked.delete(id)
+    const to = asker ?? this.#current
+    if (method !== undefined && id !== undefined) to?.pending.add(id)
+    to?.child.stdin?.write(`${line}\n`)
+  }
+
+  #fromServer(behind: Behind, line: string): void {
+    const frame = frameOf(line)
+    const { id, method } = frame ?? {}
+    if (method !== undefined && id !== undefined) this.#asked.set(id, behind)
+    if (method === undefined && id !== undefined) {
+      if (behind.swallow !== undefined && behind.swallow === id) {
+        behind.swallow = undefined
+        behind.onSwallowed()
+        return
+      }
+      behind.pending.delete(id)
+      this.#learn(frame)
+    }
+    this.#io.output.write(`${line}\n`)
+    if (behind.leaving && behind.pending.size === 0) behind.child.stdin?.end()
+  }
+
+  /** What the client was told at the opening: of which lists it hears when they change. */
+  #learn(frame: Frame | undefined): void {
+    const result = frame?.['result']
+    if (isRecord(result) && isRecord(result['capabilities'])) this.#declared = result['capabilities']
+  }
+
+  #leave(behind: Behind): void {
+    behind.leaving = true
+    if (behind.pending.size === 0) behind.child.stdin?.end()
+    const timer = setTimeout(() => behind.child.kill('SIGKILL'), patienceMs)
+    behind.child.once('exit', () => clearTimeout(timer))
+  }
+}
+
+function frameOf(line: string): Frame | undefined {
+  try {
+    const value: unknown = JSON.parse(line)
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
   }
 }

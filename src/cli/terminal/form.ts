@@ -1,11 +1,10 @@
 /** A form of a server, filled in field by field. */
 import type { ElicitResult, ElicitValue } from '../../features/mcp/elicitation/messages.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { brief } from './paint.ts'
-import type { ShownQuestion } from './question-queue.ts'
+import type { ShownQuestion } from './questions.ts'
 import type { Reader } from './reader.ts'
 import type { Screen } from './screen.ts'
-import { escaped, foreignMark, say } from './text.ts'
+import { brief, escaped, foreignMark, say } from './text.ts'
 
 type Field = Readonly<Record<string, unknown>>
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createInterrupts } from './interrupts.ts'
+import { createInterrupts } from './reader.ts'
 
 function interrupts(open: { question?: boolean; typed?: boolean; turn?: boolean }) {
   const done: string[] = []

@@ -2,17 +2,17 @@
  * Questions to the user: may a server do this, what does it want to know, may it use the model. Where nobody sits before the
  * terminal the answer is no, and a line says so; nothing ever waits for a pipe. There is one question on the screen at a time.
  */
+
+import { unlessAborted } from '../../core/abort.ts'
 import type { ElicitResult } from '../../features/mcp/elicitation/messages.ts'
 import type { OnServerQuestion, ServerQuestion } from '../../host/loop/answers/elicitation.ts'
 import type { OnSampleReview } from '../../host/loop/answers/sampling.ts'
 import type { ApprovalAnswer, ApprovalQuestion, OnApproval } from '../../host/policy/question.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { fillForm } from './form.ts'
-import { brief } from './paint.ts'
-import { QuestionQueue, type ShownQuestion } from './question-queue.ts'
 import type { Reader } from './reader.ts'
 import type { Screen } from './screen.ts'
-import { foreign, foreignMark, say } from './text.ts'
+import { brief, escaped, foreign, foreignMark, say } from './text.ts'
 import { spanText } from './words.ts'
 
 export interface Questions {
@@ -227,4 +227,46 @@ async function letterOf(screen: Screen, reader: Reader, prompt: string, signal: 
   const said = (await reader.ask(prompt, signal))?.trim().toLowerCase()
   if (said === undefined && signal.aborted) screen.line(say`   ${screen.paint.dim('Nobody waits for the answer any more.')}`)
   return said ?? ''
+}
+
+/** Behind it there is room for the choices, on a line of most terminals. */
+const topicLength = 36
+
+/** A question while it is on the screen. */
+export interface ShownQuestion {
+  readonly number: number
+  /** The beginning of its prompt: the number, what it is about, and how many others wait. */
+  label(about: string): string
+}
+
+export class QuestionQueue {
+  #asked = 0
+  #waiting = 0
+  #last: Promise<unknown> = Promise.resolve()
+
+  /** Shows a question once those before it are over. Where its asker gives up while it waits, it is `unanswered` and never shown. */
+  async ask<T>(signal: AbortSignal, unanswered: () => T, show: (question: ShownQuestion) => Promise<T>): Promise<T> {
+    const before = this.#last
+    const over = Promise.withResolvers<void>()
+    this.#last = Promise.all([before, over.promise])
+    this.#waiting++
+    try {
+      await unlessAborted(before, signal).catch(() => undefined)
+      this.#waiting--
+      return signal.aborted ? unanswered() : await show(this.#next())
+    } finally {
+      over.resolve()
+    }
+  }
+
+  #next(): ShownQuestion {
+    const number = ++this.#asked
+    return {
+      number,
+      label: about => {
+        const others = this.#waiting === 0 ? '' : ` (${this.#waiting} more ${this.#waiting === 1 ? 'waits' : 'wait'})`
+        return `   ${number}. ${brief(escaped(about), topicLength)}${others}: `
+      },
+    }
+  }
 }

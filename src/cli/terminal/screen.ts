@@ -3,8 +3,7 @@
  * nothing to show. On outputs that are no terminal only lines are written.
  */
 import { type Clock, realClock } from '../../core/clock.ts'
-import { type Paint, painter, wantsColours } from './paint.ts'
-import { drawn, escaped, foreign, foreignMark, type Words } from './text.ts'
+import { drawn, escaped, foreign, foreignMark, type Paint, painter, type Words, wantsColours } from './text.ts'
 
 export interface Output {
   write(text: string): unknown

@@ -1,7 +1,7 @@
 /** What the commands of a terminal work on. */
 import type { Host } from '../../host/host.ts'
-import type { Attachment } from '../../host/loop/attach.ts'
 import type { Conversation } from '../../host/loop/conversation.ts'
+import type { Attachment } from '../../host/loop/user-input.ts'
 import type { Questions } from './questions.ts'
 import type { Screen } from './screen.ts'
 

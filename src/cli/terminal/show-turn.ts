@@ -1,12 +1,10 @@
 /** A turn while it runs: who woke it, what each hook put in, what is called and what came of it, the answer, and the price. */
 import type { Host } from '../../host/host.ts'
-import type { TurnPart } from '../../host/loop/parts.ts'
 import type { PlannedCall } from '../../host/loop/records.ts'
-import type { Turn } from '../../host/loop/turn.ts'
+import type { Turn, TurnPart } from '../../host/loop/turn.ts'
 import { textIn } from '../../host/models/model.ts'
-import { brief } from './paint.ts'
 import type { Screen } from './screen.ts'
-import { foreignMark, say, type Words } from './text.ts'
+import { brief, foreignMark, say, type Words } from './text.ts'
 import { costLine, turnTopic, whyLines } from './words.ts'
 
 /** Resolves when the turn is over, whatever became of it. */

@@ -2,9 +2,8 @@
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import type { Turn } from '../../host/loop/turn.ts'
 import { serverLine } from './commands/servers.ts'
-import { brief } from './paint.ts'
 import type { Session } from './session.ts'
-import { say } from './text.ts'
+import { brief, say } from './text.ts'
 import { turnName, turnTopic, whyLines } from './words.ts'
 
 export interface WelcomeOptions {

@@ -2,8 +2,7 @@
 import type { Why } from '../../core/why.ts'
 import type { Noted } from '../../host/audit/note.ts'
 import type { Turn } from '../../host/loop/turn.ts'
-import { brief, type Paint } from './paint.ts'
-import { say, type TerminalText } from './text.ts'
+import { brief, type Paint, say, type TerminalText } from './text.ts'
 
 /** Turns are counted from 1 by people. */
 export function turnName(turn: Pick<Turn, 'seq'>): string {

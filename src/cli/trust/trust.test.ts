@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createHost } from '../../host/create.ts'
-import { decide } from './decide.ts'
-import { fileToUse } from './file-to-use.ts'
+import { fileToUse } from './config-file.ts'
+import { decide } from './consent.ts'
 
 function world() {
   const folder = mkdtempSync(join(tmpdir(), 'vivarium-trust-'))

@@ -11,8 +11,8 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { put, remove } from '../../stores/ops.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import type { Note } from '../audit/note.ts'
-import { publishTool } from '../loop/publish-tool.ts'
-import type { TurnRecord } from '../loop/turn-record.ts'
+import { publishToolName } from '../loop/host-tools.ts'
+import type { TurnRecord } from '../loop/records.ts'
 import type { HostServer } from '../servers/server.ts'
 
 interface Waiting {
@@ -134,7 +134,7 @@ export class ChannelAnswers {
 /** Whether the model has published in the channel by the host's own tool. */
 export function hasPosted({ calls, outcomes }: TurnRecord, server: string, channelId: string): boolean {
   return calls.some(({ server: of, tool, arguments: args, n }) => {
-    const done = of === undefined && tool === publishTool && outcomes.get(n)?.status === 'done'
+    const done = of === undefined && tool === publishToolName && outcomes.get(n)?.status === 'done'
     return done && isRecord(args) && args['server'] === server && args['channel'] === channelId
   })
 }

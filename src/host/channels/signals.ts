@@ -2,7 +2,6 @@
  * What a channel is told around an answer, where its server shows such things: that a message was taken in, that somebody works on an
  * answer, and the words as they come. None of it is an answer, and nothing depends on it: that is published when the turn counts.
  */
-
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { type Why, why } from '../../core/why.ts'
 import type { ChannelStream } from '../../features/live/channels/outgoing.ts'
@@ -10,7 +9,7 @@ import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { messageOf } from '../../stores/store.ts'
 import type { Note } from '../audit/note.ts'
-import type { TurnRecord } from '../loop/turn-record.ts'
+import type { TurnRecord } from '../loop/records.ts'
 import type { HostServer } from '../servers/server.ts'
 import { hasPosted } from './answers.ts'
 

@@ -6,19 +6,19 @@ import { problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/why.ts'
 import type { After } from '../../features/live/context-hooks/client.ts'
 import type { AfterInference } from '../../features/live/context-hooks/messages.ts'
-import { absent, type HookParts, type HookReport, type HookServer, runHook } from './hook-run.ts'
+import { type HookParts, type HookReport, type HookServer, missingHooks, runHook } from './hooks.ts'
 
 /** What one hook made of an answer. */
-export interface Change {
+export interface AnswerChange {
   readonly server: string
   readonly featureSet: string
   readonly before: string
   readonly after: string
 }
 
-export interface Chained {
+interface AfterHooksResult {
   readonly text: string
-  readonly changes: readonly Change[]
+  readonly changes: readonly AnswerChange[]
   readonly reports: readonly HookReport[]
   /** The answer must not be shown. */
   readonly stopped: Why | undefined
@@ -35,9 +35,9 @@ export async function afterHooks(
   servers: readonly HookServer[],
   params: AfterInference,
   signal: AbortSignal,
-): Promise<Chained> {
+): Promise<AfterHooksResult> {
   let text = params.assistantMessage
-  const changes: Change[] = []
+  const changes: AnswerChange[] = []
   const reports: HookReport[] = []
   const asked: HookServer[] = []
   for (const server of servers) {
@@ -54,7 +54,7 @@ export async function afterHooks(
     changes.push({ server: name, featureSet: value.featureSet, before: text, after: value.modifiedResponse })
     text = value.modifiedResponse
   }
-  const [missing, ...more] = absent(parts, params, asked, 'after')
+  const [missing, ...more] = missingHooks(parts, params, asked, 'after')
   if (missing !== undefined)
     return { text, changes, reports: [...reports, missing, ...more], stopped: withheld(missing.server, missing.why) }
   tell(parts, servers, { ...params, assistantMessage: text })

@@ -8,10 +8,10 @@ import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { BeforeInference, Injection, Position } from '../../features/live/context-hooks/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { blocksTokens } from '../models/tokens.ts'
-import { absent, type HookParts, type HookReport, type HookServer, runHook } from './hook-run.ts'
+import { type HookParts, type HookReport, type HookServer, missingHooks, runHook } from './hooks.ts'
 
 /** Something that a server put into a prompt. */
-export interface Injected {
+export interface InjectedContext {
   readonly server: string
   readonly featureSet: string
   readonly namespace: string
@@ -21,9 +21,9 @@ export interface Injected {
   readonly tokens: number
 }
 
-export interface Waterfall {
+interface BeforeHooksResult {
   /** In the order in which they stand in the prompt, within each position. */
-  readonly injected: readonly Injected[]
+  readonly injected: readonly InjectedContext[]
   readonly reports: readonly HookReport[]
   /** A hook that must not fail has failed: there is to be no inference. */
   readonly stopped: Why | undefined
@@ -41,14 +41,14 @@ export async function beforeHooks(
   servers: readonly HookServer[],
   params: BeforeInference,
   signal: AbortSignal,
-): Promise<Waterfall> {
+): Promise<BeforeHooksResult> {
   const asked = servers.filter(({ live }) => live?.hooks.before === true)
   const answers = await Promise.all(
     asked.map(({ name, live }) =>
       runHook(parts, name, 'before', params, signal, async inner => live?.beforeInference(params, { signal: inner })),
     ),
   )
-  const missing = absent(parts, params, asked, 'before')
+  const missing = missingHooks(parts, params, asked, 'before')
   const stopped = [...answers.filter(({ closed }) => closed).map(({ report }) => report), ...missing][0]?.why
   const reports = [...answers.map(({ report }) => report), ...missing]
   const offered = answers.flatMap(({ value, report: { server } }) => {
@@ -57,8 +57,8 @@ export async function beforeHooks(
       reports.push(dropped(parts, params, server, featureSet, tooMany(server, injections.length)))
     return injections.slice(0, mostInjections).map(injection => ({ server, featureSet, injection }))
   })
-  const injected: Injected[] = []
-  const room = new Room(parts)
+  const injected: InjectedContext[] = []
+  const room = new InjectionQuota(parts)
   for (const { server, featureSet, injection } of inOrder(asked, offered)) {
     const refusal = room.refuses(server, injection)
     const verdict = refusal === undefined ? await allowed(parts, server, featureSet, injection) : { why: refusal }
@@ -92,7 +92,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-function entry(server: string, featureSet: string, { namespace, position, content }: Injection): Injected {
+function entry(server: string, featureSet: string, { namespace, position, content }: Injection): InjectedContext {
   return { server, featureSet, namespace, position, content, tokens: blocksTokens(content) }
 }
 
@@ -123,7 +123,7 @@ function dropped(parts: HookParts, params: BeforeInference, server: string, feat
 }
 
 /** How much is taken, and from whom. */
-class Room {
+class InjectionQuota {
   readonly #parts: HookParts
   readonly #servers = new Map<string, { length: number; blocks: number }>()
   #all = 0

@@ -12,22 +12,18 @@ import { classify } from '../../features/reliability/problem/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import type { Sent } from '../state/book.ts'
-import { own, resultBlocks, text } from './blocks.ts'
-import { TimeIsUp, within } from './deadline.ts'
-import { hostTool } from './host-tools.ts'
-import type { KeyedQueue } from './keyed-queue.ts'
+import { DeadlineExceeded, withDeadline } from './deadline.ts'
+import { hostToolNamed } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
-import { type Made, TakenBack } from './made.ts'
-import { permission, whyOf } from './permit.ts'
+import { shortenResult } from './long-results.ts'
+import { hostText, resultBlocks, textBlock } from './model-content.ts'
+import { askPermission, whyOf } from './permission.ts'
 import type { LoopAudit, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
 import type { CallOutcome, PlannedCall } from './records.ts'
-import type { Refusals } from './refusals.ts'
-import { shorten } from './results.ts'
-import type { StateSet, StateSets } from './state-sets.ts'
-import type { StateUpdates } from './state-updates.ts'
-import { type CallingTurn, changedSince, toolAsked } from './tool-question.ts'
-import { isOff, type Toolbox, type ToolEntry } from './toolbox.ts'
-import { callInTransaction, isUndoable } from './undoable-calls.ts'
+import type { DeclinedQuestions, StateUpdates } from './running-calls.ts'
+import type { KeyedQueue, StateSet, StateSets } from './state-sets.ts'
+import { type CallingTurn, isToolDisabled, type Toolbox, type ToolboxEntry, toolChangedSince, toolRequest } from './toolbox.ts'
+import { CallRolledBack, callInTransaction, isUndoable, type MadeCall, transactionIdOf } from './undoable-calls.ts'
 
 /** The rule of what the tool itself refused or failed at. */
 const toolRule = 'tool'
@@ -42,7 +38,7 @@ export interface CallParts extends CallingTurn {
   readonly servers: readonly LoopServer[]
   readonly toolbox: Toolbox
   readonly lines: KeyedQueue
-  readonly refusals: Refusals
+  readonly refusals: DeclinedQuestions
   readonly stateSets: StateSets
   readonly stateUpdates: StateUpdates
   readonly inferenceId: string
@@ -50,7 +46,7 @@ export interface CallParts extends CallingTurn {
   readonly onProgress: (n: number, progress: { readonly progress: number; readonly message?: string }) => void
 }
 
-export interface Called {
+interface Called {
   readonly outcome: CallOutcome
   /** To be written with it. */
   readonly ops: readonly Op[]
@@ -63,14 +59,14 @@ export async function makeCall(parts: CallParts, call: PlannedCall, signal: Abor
     finish(parts, call, { ...outcome, n: call.n, ms: parts.clock.now() - began })
   try {
     if (call.server !== undefined) return ended(await onServer(parts, call, call.server, signal))
-    const ours = hostTool(call.tool)
+    const ours = hostToolNamed(call.tool)
     if (ours === undefined) return ended(failed('failed', unknownTool(parts, call)))
     const { store, conversation, begunBy, limits, policy, servers } = parts
     let rule = 'a tool of the host itself'
     const permitted = (by: string | undefined): void => {
       rule = by ?? rule
     }
-    const content = await within(parts.clock, limits.callMs, signal, inner =>
+    const content = await withDeadline(parts.clock, limits.callMs, signal, inner =>
       ours.run(call.arguments, { store, conversation, begunBy, limits, policy, servers, permitted, signal: inner }),
     )
     return ended({ status: 'done', content, rule })
@@ -88,17 +84,17 @@ async function onServer(
   const entry = parts.toolbox.of(name, call.tool)
   const server = parts.servers.find(one => one.name === name)
   if (entry === undefined || server?.client === undefined) return failed('failed', down(name))
-  if (isOff(server, entry)) return failed('refused', switchedOff(name, call))
+  if (isToolDisabled(server, entry)) return failed('refused', switchedOff(name, call))
   const { client } = server
-  const asked = await toolAsked(call, name, entry.definition, parts)
-  const given = await permission(parts.policy, asked)
-  const said = given.why ?? (given.asked ? await changedSince(server, asked) : undefined)
+  const asked = await toolRequest(call, name, entry.definition, parts)
+  const given = await askPermission(parts.policy, asked)
+  const said = given.why ?? (given.asked ? await toolChangedSince(server, asked) : undefined)
   if (said !== undefined) return failed('refused', said)
   // The set may have gone off while the question was open.
-  if (given.asked && isOff(server, entry)) return failed('refused', switchedOff(name, call))
+  if (given.asked && isToolDisabled(server, entry)) return failed('refused', switchedOff(name, call))
   const leaves = [parts.policy.enter?.(asked), parts.onVisit?.(name, parts.inferenceId)]
   const options = optionsFor(parts, server, call, signal)
-  const send = (sent: CallToolOptions): Promise<Made> =>
+  const send = (sent: CallToolOptions): Promise<MadeCall> =>
     isUndoable(entry.definition) ? callInTransaction(client, call, sent) : plainly(client, call, sent)
   const refused = parts.refusals.begin(name)
   const reported = server.live === undefined ? undefined : parts.stateUpdates.begin(name, parts.inferenceId)
@@ -137,11 +133,11 @@ function optionsFor(parts: CallParts, server: LoopServer, call: PlannedCall, sig
 function onState(
   parts: CallParts,
   server: LoopServer,
-  entry: ToolEntry,
+  entry: ToolboxEntry,
   call: PlannedCall,
   set: StateSet,
   options: CallToolOptions,
-  send: (options: CallToolOptions) => Promise<Made>,
+  send: (options: CallToolOptions) => Promise<MadeCall>,
 ): Promise<Omit<CallOutcome, 'n' | 'ms'>> {
   const { lines, state, stateSets } = parts
   return lines.inLine(`${server.name}\u0000${set.name}`, async () => {
@@ -169,11 +165,11 @@ function onState(
   })
 }
 
-async function plainly(client: Client, call: PlannedCall, options: CallToolOptions): Promise<Made> {
+async function plainly(client: Client, call: PlannedCall, options: CallToolOptions): Promise<MadeCall> {
   return { result: await client.callTool(call.tool, call.arguments, options) }
 }
 
-function told({ result, compensation }: Made): Omit<CallOutcome, 'n' | 'ms'> {
+function told({ result, compensation }: MadeCall): Omit<CallOutcome, 'n' | 'ms'> {
   const content = resultBlocks(result.content, result.structured)
   const spent = result.cost?.units
   const common = { content, ...(spent !== undefined && { units: spent }) }
@@ -186,19 +182,19 @@ function told({ result, compensation }: Made): Omit<CallOutcome, 'n' | 'ms'> {
 
 /** Where the line broke or time was up, nobody knows whether it was done. */
 function fate(parts: CallParts, call: PlannedCall, error: unknown): Omit<CallOutcome, 'n' | 'ms'> {
-  const back = error instanceof TakenBack
+  const back = error instanceof CallRolledBack
   const cause = back
     ? error.problem
-    : error instanceof TimeIsUp
+    : error instanceof DeadlineExceeded
       ? problem('OPERATION_TIMEOUT', 'It took too long')
       : classify(error)
   const declined =
     cause.code === 'CONFIRMATION_DECLINED' || cause.code === 'CONFIRMATION_REQUIRED' || cause.code === 'PERMISSION_DENIED'
-  if (declined) return failed('refused', whyOf(cause, 'confirmation'), text)
-  if (back) return { ...failed('failed', whyOf(cause, toolRule), text), rolledBack: true }
+  if (declined) return failed('refused', whyOf(cause, 'confirmation'), textBlock)
+  if (back) return { ...failed('failed', whyOf(cause, toolRule), textBlock), rolledBack: true }
   const doubtful = call.server !== undefined && !call.readOnly && (isAborted(error) || cause.category === 'transient')
   const said = whyOf(cause, cause.code === 'OPERATION_TIMEOUT' ? `limits.callMs ${parts.limits.callMs}` : toolRule)
-  return failed(doubtful ? 'unknown' : 'failed', said, text)
+  return failed(doubtful ? 'unknown' : 'failed', said, textBlock)
 }
 
 function isAborted(error: unknown): boolean {
@@ -206,14 +202,14 @@ function isAborted(error: unknown): boolean {
 }
 
 /** `words`: whose they are. What a server said of a failure is its own, as a result is. */
-function failed(status: 'failed' | 'refused' | 'unknown', said: Why, words = own): Omit<CallOutcome, 'n' | 'ms'> {
+function failed(status: 'failed' | 'refused' | 'unknown', said: Why, words = hostText): Omit<CallOutcome, 'n' | 'ms'> {
   const lead = status === 'unknown' ? 'Nobody knows whether this was done.' : status === 'refused' ? 'This was not done.' : ''
-  const content = [...(lead === '' ? [] : [own(lead)]), words(`${said.message}. ${said.fix}`)]
+  const content = [...(lead === '' ? [] : [hostText(lead)]), words(`${said.message}. ${said.fix}`)]
   return { status, content, why: said }
 }
 
 function finish(parts: CallParts, call: PlannedCall, outcome: CallOutcome): Called {
-  const short = shorten(outcome.content, parts.conversation, call.key, parts.limits)
+  const short = shortenResult(outcome.content, parts.conversation, call.key, parts.limits)
   const { status, ms } = outcome
   const note = parts.audit.ops({
     server: call.server ?? '',
@@ -273,7 +269,7 @@ interface LateParts {
 function lateState(
   { state, stateSets, audit, inferenceId, conversation }: LateParts,
   server: LoopServer,
-  entry: ToolEntry,
+  entry: ToolboxEntry,
   set: StateSet,
   sent: Sent,
 ): (report: StateReport) => void {
@@ -286,4 +282,56 @@ function lateState(
       error => audit.note({ ...about, outcome: 'failure', why: whyOf(classify(error), 'state') }),
     )
   }
+}
+
+export async function resumeCall(parts: CallParts, call: PlannedCall, signal: AbortSignal): Promise<Called> {
+  const entry = call.server === undefined ? undefined : parts.toolbox.of(call.server, call.tool)
+  const client = parts.servers.find(({ name }) => name === call.server)?.client
+  if (call.server === undefined || call.readOnly) return makeCall(parts, call, signal)
+  if (entry === undefined || client === undefined) return { outcome: unknown(call), ops: [] }
+  if (isUndoable(entry.definition)) {
+    // Asked first: a transaction of that name can be begun only once.
+    const report = await client.transactionStatus(transactionIdOf(call), { signal }).catch(() => undefined)
+    if (report?.status === 'committed') return { outcome: lostResult(call), ops: [] }
+    return { outcome: report?.status === 'rolled_back' ? takenBack(call) : unknown(call), ops: [] }
+  }
+  if (entry.definition.annotations?.idempotentHint === true) return makeCall(parts, call, signal)
+  // A server that can tell how a call under a key stands also does it only once.
+  const known = await client.callStatus(call.key, { signal }).catch(() => undefined)
+  return known === undefined ? { outcome: unknown(call), ops: [] } : makeCall(parts, call, signal)
+}
+
+function unknown({ n, tool, server = '' }: PlannedCall): CallOutcome {
+  const said = why(
+    'OUTCOME_UNKNOWN',
+    'interrupted',
+    `The host was stopped while ${tool} ran, and ${server} cannot tell whether it was done`,
+    'Look at what is there before you try again',
+  )
+  return {
+    n,
+    status: 'unknown',
+    content: [hostText(`Nobody knows whether this was done. ${said.message}. ${said.fix}`)],
+    why: said,
+    ms: 0,
+  }
+}
+
+function lostResult({ n, tool }: PlannedCall): CallOutcome {
+  return {
+    n,
+    status: 'done',
+    content: [hostText(`${tool} was done; what it answered was lost when the host was stopped`)],
+    ms: 0,
+  }
+}
+
+function takenBack({ n, tool }: PlannedCall): CallOutcome {
+  const said = why(
+    'TAKEN_BACK',
+    'interrupted',
+    `${tool} was taken back by its server, because the host was stopped amid it`,
+    'Call it again',
+  )
+  return { n, status: 'failed', content: [hostText(`${said.message}. ${said.fix}`)], why: said, ms: 0, rolledBack: true }
 }

@@ -2,13 +2,13 @@
  * A conversation on a store: one log to which records are only ever added. Each append names the position it must get, so that of two
  * processes that believe to hold the same conversation one finds out before it has said anything.
  */
+
+import { hash } from 'node:crypto'
 import { problem } from '../../core/problem.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { append, put } from '../../stores/ops.ts'
 import { type Op, type Store, storeLimits } from '../../stores/store.ts'
-import { conversationKey } from './conversation-key.ts'
-import type { LogRecord } from './records.ts'
-import { applyRecord, newTurn, type TurnRecord } from './turn-record.ts'
+import { applyRecord, type LogRecord, newTurn, type TurnRecord } from './records.ts'
 
 /** What is listed of a conversation. */
 export interface ConversationFacts {
@@ -130,4 +130,14 @@ export async function listConversations(store: Store): Promise<readonly Conversa
     after = page.at(-1)?.key
     if (page.length < storeLimits.page) return found
   }
+}
+
+/** Leaves room for what stands beside it. */
+const most = 600
+
+/** Short names stay readable; of long ones and those that are no text there is a digest, which no short name can look like. */
+export function conversationKey(id: string): string {
+  const encoded = encodeURIComponent(id.toWellFormed())
+  if (encoded.length > most || !id.isWellFormed()) return `~${hash('sha256', JSON.stringify(id), 'base64url')}`
+  return encoded.startsWith('~') ? `%7E${encoded.slice(1)}` : encoded
 }

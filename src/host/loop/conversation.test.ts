@@ -8,7 +8,7 @@ import { put } from '../../stores/ops.ts'
 import type { ModelRequest } from '../models/model.ts'
 import { offline } from '../models/offline.ts'
 import { scripted } from '../models/scripted.ts'
-import type { TurnPart } from './parts.ts'
+import type { TurnPart } from './turn.ts'
 
 const worlds: World[] = []
 afterEach(async () => {

@@ -7,25 +7,32 @@ import { classify } from '../../features/reliability/problem/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Op } from '../../stores/store.ts'
 import { budgetRefusal } from '../budgets/budgets.ts'
-import { type Attachment, type SendOptions, whatWasSaid } from './attach.ts'
 import { ConversationLog } from './conversation-log.ts'
-import { TimeIsUp, within } from './deadline.ts'
-import { answerOf, cancelled, cancelledCode, ended, isAbort, told, tooLong } from './ended-turn.ts'
-import { eventMessage } from './event-message.ts'
+import { DeadlineExceeded, withDeadline } from './deadline.ts'
 import { moneyFor } from './generate.ts'
-import type { LoopParts } from './loop-parts.ts'
-import { PartBuffer } from './parts.ts'
-import { whyOf } from './permit.ts'
-import type { LogRecord } from './records.ts'
-import { type AnswerOps, type OnWords, runTurn } from './run-turn.ts'
-import { completeCommand } from './slash.ts'
-import { type Answer, Turn, type TurnStatus } from './turn.ts'
-import type { TurnRecord } from './turn-record.ts'
-import { hasLeft, undoTurn } from './undo.ts'
-import { type UndoReport, type UndoStep, undoReport } from './undo-report.ts'
+import { eventMessage } from './model-content.ts'
+import { whyOf } from './permission.ts'
+import type { LoopParts } from './ports.ts'
+import { type LogRecord, type TurnRecord, type UndoReport, type UndoStep, undoReport } from './records.ts'
+import { type AnswerOps, type OnAnswerText, runTurn } from './run-turn.ts'
+import {
+  answerOfEnded,
+  answerOfRecord,
+  cancelledCode,
+  isAbort,
+  PartBuffer,
+  partsOfRecord,
+  Turn,
+  type TurnAnswer,
+  type TurnStatus,
+  turnCancelled,
+  turnTooLong,
+} from './turn.ts'
+import { isPartlyUndone, undoTurn } from './undo.ts'
+import { type Attachment, completeCommand, readUserInput, type SendOptions } from './user-input.ts'
 
 /** An event of a server that is to become a turn. */
-export interface PushedTurn {
+interface PushedTurn {
   readonly server: string
   readonly event: PushEvent
   /** All that were gathered, the first one included; default that one alone. */
@@ -40,7 +47,7 @@ export interface PushedTurn {
   /** What is to be written with the answer, once it is known. */
   readonly answered?: AnswerOps
   /** Told of each word that may be shown as it comes. */
-  readonly heard?: OnWords
+  readonly heard?: OnAnswerText
 }
 
 /** How long a turn that was stopped may take to come to rest. */
@@ -51,7 +58,7 @@ interface Start {
   readonly again: boolean
   readonly done: readonly Op[]
   readonly answered?: AnswerOps | undefined
-  readonly heard?: OnWords | undefined
+  readonly heard?: OnAnswerText | undefined
   readonly signal: AbortSignal | undefined
   readonly attach?: readonly Attachment[]
 }
@@ -59,7 +66,7 @@ interface Start {
 interface Running {
   readonly stop: AbortController
   readonly buffer: PartBuffer
-  readonly done: Promise<Answer>
+  readonly done: Promise<TurnAnswer>
   begun: boolean
 }
 
@@ -90,7 +97,7 @@ export class Conversation {
     options.signal?.throwIfAborted()
     this.#closing.throwIfAborted()
     this.#checkQueue()
-    const { text, messages, ops } = await whatWasSaid(this.#parts, this.id, input, options)
+    const { text, messages, ops } = await readUserInput(this.#parts, this.id, input, options)
     const record = await this.#accept({ inferenceId: `inf_${this.#parts.newId()}`, from: { kind: 'user' }, text, messages }, ops)
     return this.#start(record, { again: false, done: [], signal: options.signal, attach: options.attach ?? [] })
   }
@@ -208,7 +215,7 @@ export class Conversation {
     record: TurnRecord,
     how: Pick<Start, 'again' | 'done' | 'answered' | 'heard'>,
     { stop, buffer }: Pick<Running, 'stop' | 'buffer'>,
-  ): Promise<Answer> {
+  ): Promise<TurnAnswer> {
     const running = this.#running.get(record.seq)
     if (running !== undefined) running.begun = true
     const { clock, limits, models } = this.#parts
@@ -219,15 +226,15 @@ export class Conversation {
       const emit = buffer.push.bind(buffer)
       const run = (inner: AbortSignal) =>
         runTurn(this.#parts, { log, turn: record, model: models[0], ...how, emit, signal: inner })
-      await within(clock, limits.turnMs, signal, run, graceMs)
-      return answerOf(record)
+      await withDeadline(clock, limits.turnMs, signal, run, graceMs)
+      return answerOfRecord(record)
     } catch (error) {
       const [status, cause] = this.#fate(record, error)
       const said = whyOf(cause, 'turn')
       if (status !== 'interrupted')
         await log.append(
           () => [{ type: 'ended', seq: record.seq, status, why: said, at: clock.now() }],
-          [...(status === 'cancelled' ? how.done : []), ...this.#ended(record, status, said)],
+          [...(status === 'cancelled' ? how.done : []), ...this.#answerOfEnded(record, status, said)],
         )
       buffer.push({ type: 'ended', status, why: said })
       throw cause
@@ -236,13 +243,13 @@ export class Conversation {
 
   /** An event is tried again by its inbox, and a host that stops goes on later: for both the turn stays open. */
   #fate(record: TurnRecord, error: unknown): ['failed' | 'cancelled' | 'interrupted', Problem] {
-    const cause = error instanceof TimeIsUp ? tooLong(this.#parts.limits.turnMs) : classify(error)
+    const cause = error instanceof DeadlineExceeded ? turnTooLong(this.#parts.limits.turnMs) : classify(error)
     if (cause.code === cancelledCode) return ['cancelled', cause]
     if (this.#closing.aborted || (record.from.kind === 'event' && !neverEnough(cause))) return ['interrupted', cause]
-    return isAbort(error) ? ['cancelled', cancelled('The caller gave up')] : ['failed', cause]
+    return isAbort(error) ? ['cancelled', turnCancelled('The caller gave up')] : ['failed', cause]
   }
 
-  #ended({ inferenceId, from }: TurnRecord, status: 'failed' | 'cancelled', said: Why): readonly Op[] {
+  #answerOfEnded({ inferenceId, from }: TurnRecord, status: 'failed' | 'cancelled', said: Why): readonly Op[] {
     return this.#parts.audit.ops({
       server: from.kind === 'event' ? from.server : '',
       ...(from.kind === 'event' && { featureSet: from.featureSet, eventId: from.eventId }),
@@ -257,16 +264,16 @@ export class Conversation {
 
   #handle(record: TurnRecord): Turn {
     const running = this.#running.get(record.seq)
-    const done = running?.done ?? ended(record)
+    const done = running?.done ?? answerOfEnded(record)
     // Whoever does not ask for the answer need not hear that there is none.
     done.catch(() => undefined)
     return new Turn(record, {
       conversation: this.id,
-      parts: running?.buffer ?? told(record),
+      parts: running?.buffer ?? partsOfRecord(record),
       done,
       status: () => this.#status(record),
       money: usage => moneyFor(this.#parts.models[0], usage.inputTokens, usage.outputTokens).money,
-      cancel: reason => this.#running.get(record.seq)?.stop.abort(cancelled(reason)),
+      cancel: reason => this.#running.get(record.seq)?.stop.abort(turnCancelled(reason)),
       undo: () => this.#undo(record),
     })
   }
@@ -282,7 +289,7 @@ export class Conversation {
   /** In line with the turns: nothing is said while something is taken back. */
   #undo(record: TurnRecord): Promise<UndoReport> {
     if (!record.undone)
-      for (const [seq, { stop }] of this.#running) if (seq >= record.seq) stop.abort(cancelled('It is being undone'))
+      for (const [seq, { stop }] of this.#running) if (seq >= record.seq) stop.abort(turnCancelled('It is being undone'))
     const undone = this.#tail.then(() => this.#undoNow(record))
     this.#tail = undone.catch(() => undefined)
     return undone
@@ -292,7 +299,7 @@ export class Conversation {
     const log = await this.#open()
     const { clock, policy, state, audit, limits } = this.#parts
     const again = record.undone
-    const concerned = again ? log.turns.filter(hasLeft) : log.chain
+    const concerned = again ? log.turns.filter(isPartlyUndone) : log.chain
     const turns = concerned.filter(({ seq }) => seq >= record.seq).toReversed()
     const servers = this.#parts.servers()
     const keep = async (step: UndoStep): Promise<void> => void (await log.append(() => [{ type: 'undo', seq: step.seq, step }]))

@@ -3,7 +3,7 @@ import { unlessAborted } from '../../core/abort.ts'
 import type { Clock } from '../../core/clock.ts'
 
 /** Why a wait was given up when its time was over. */
-export class TimeIsUp extends Error {
+export class DeadlineExceeded extends Error {
   override readonly name = 'TimeIsUp'
 }
 
@@ -11,7 +11,7 @@ export class TimeIsUp extends Error {
  * Runs `work` with a signal that aborts after `ms`, or with the given one. Rejects with `TimeIsUp` in the first case. `graceMs`: how
  * long work that was told to stop may take to do so; what it does until then has happened before this rejects.
  */
-export async function within<T>(
+export async function withDeadline<T>(
   clock: Clock,
   ms: number,
   signal: AbortSignal,
@@ -19,7 +19,7 @@ export async function within<T>(
   graceMs = 0,
 ): Promise<T> {
   const over = new AbortController()
-  const cancel = clock.setTimeout(() => over.abort(new TimeIsUp(`It took longer than ${ms} ms`)), ms, true)
+  const cancel = clock.setTimeout(() => over.abort(new DeadlineExceeded(`It took longer than ${ms} ms`)), ms, true)
   const either = AbortSignal.any([signal, over.signal])
   const working = work(either)
   try {

@@ -4,7 +4,7 @@ import { Problem, problem } from '../../core/problem.ts'
 import type { Model, ModelFinish, ModelRequest, ModelUsage, ToolUse } from '../models/model.ts'
 import { estimateTokens, requestTokens } from '../models/tokens.ts'
 import { pauseFor } from '../models/waiting.ts'
-import { isWhy, refused } from './permit.ts'
+import { deniedProblem, isWhy } from './permission.ts'
 import type { LoopBudgets, LoopPayer } from './ports.ts'
 
 export interface Generation {
@@ -17,7 +17,7 @@ export interface Generation {
   readonly settled: Promise<unknown>
 }
 
-export interface GenerateParts {
+interface GenerateParts {
   readonly clock: Clock
   readonly budgets: LoopBudgets
   readonly retries: number
@@ -69,7 +69,7 @@ async function once(
     requests: 1,
     ...moneyFor(model, asked, most),
   })
-  if (isWhy(reserved)) throw refused(reserved)
+  if (isWhy(reserved)) throw deniedProblem(reserved)
   let [text, usage]: [string, ModelUsage | undefined] = ['', undefined]
   const uses: ToolUse[] = []
   let end: { readonly finishReason: ModelFinish; readonly model?: string } | undefined

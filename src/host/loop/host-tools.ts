@@ -7,14 +7,13 @@ import { messageOf, type Store } from '../../stores/store.ts'
 import type { BegunBy } from '../begun-by.ts'
 import type { ModelTool } from '../models/model.ts'
 import { fairLists } from '../servers/fair-lists.ts'
-import { contentsBlock, own, text } from './blocks.ts'
 import type { LoopLimits } from './limits.ts'
-import { permit } from './permit.ts'
+import { readKeptResult } from './long-results.ts'
+import { hostText, resourceBlock, textBlock } from './model-content.ts'
+import { requirePermission } from './permission.ts'
 import type { LoopPolicy, LoopServer } from './ports.ts'
-import { publishHostTool } from './publish-tool.ts'
-import { readResult } from './results.ts'
 
-export interface HostToolContext {
+interface HostToolContext {
   readonly store: Store
   readonly conversation: string
   readonly begunBy: BegunBy
@@ -26,7 +25,7 @@ export interface HostToolContext {
   readonly signal: AbortSignal
 }
 
-export interface HostTool {
+interface HostTool {
   readonly tool: ModelTool
   /** Whether there is something that it could be used for. Default: always. */
   shown?(servers: readonly LoopServer[]): boolean
@@ -54,10 +53,10 @@ const readResultTool: HostTool = {
     const id = textArgument(args, 'id')
     const offset = countArgument(args, 'offset', 0)
     const length = Math.min(countArgument(args, 'length', limits.resultLength), limits.resultLength)
-    const found = await readResult(store, conversation, id, offset, length)
+    const found = await readKeptResult(store, conversation, id, offset, length)
     if (found === undefined) throw problem('RESOURCE_NOT_FOUND', `There is no kept result ${clip(id)} in this conversation`)
     const rest = found.end < found.of ? `[characters ${offset} to ${found.end} of ${found.of}]` : '[the end]'
-    return [text(found.text), own(rest)]
+    return [textBlock(found.text), hostText(rest)]
   },
 }
 
@@ -72,7 +71,7 @@ const listResourcesTool: HostTool = {
     const asked = servers.filter(({ name }) => typeof only !== 'string' || only === name)
     const lists = fairLists(await Promise.all(asked.map(server => resourceLines(server, signal))), listed)
     const lines = lists.flat()
-    return [lines.length === 0 ? own('There are no resources.') : text(lines.join('\n'))]
+    return [lines.length === 0 ? hostText('There are no resources.') : textBlock(lines.join('\n'))]
   },
 }
 
@@ -105,7 +104,7 @@ const readResourceTool: HostTool = {
   run: async (args, { servers, policy, begunBy, conversation, permitted, signal }) => {
     const [name, uri] = [textArgument(args, 'server'), textArgument(args, 'uri')]
     const turn = { begunBy, conversation }
-    await permit(permitted, policy, {
+    await requirePermission(permitted, policy, {
       kind: 'tool',
       server: name,
       tool: 'resources/read',
@@ -113,17 +112,11 @@ const readResourceTool: HostTool = {
       readOnly: true,
       ...turn,
     })
-    return (await readContents(servers, name, uri, signal)).map(contentsBlock)
+    return (await readServerResource(servers, name, uri, signal)).map(resourceBlock)
   },
 }
 
-export const hostTools: readonly HostTool[] = [readResultTool, listResourcesTool, readResourceTool, publishHostTool]
-
-export function hostTool(name: string): HostTool | undefined {
-  return hostTools.find(({ tool }) => tool.name === name)
-}
-
-export async function readContents(
+export async function readServerResource(
   servers: readonly LoopServer[],
   name: string,
   uri: string,
@@ -148,4 +141,49 @@ function countArgument(args: Readonly<Record<string, unknown>>, name: string, st
   const value = args[name] ?? standard
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
   throw problem('INVALID_INPUT', `${name} must be a whole number of at least 0`)
+}
+
+export const publishToolName = 'publish_to_channel'
+/** Channels that an error names. */
+const named = 20
+
+const publishHostTool: HostTool = {
+  tool: {
+    name: publishToolName,
+    description:
+      'Writes a message in a channel of a server. Your answer to a message of a channel is posted there by itself: use this for other channels, or to post there yourself instead.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        server: { type: 'string' },
+        channel: { type: 'string', description: 'The id of the channel' },
+        text: { type: 'string' },
+      },
+      required: ['server', 'channel', 'text'],
+    },
+  },
+  shown: servers => servers.some(({ live }) => live !== undefined && live.channels.size > 0),
+  run: async (args, { servers, policy, begunBy, conversation, permitted, signal }) => {
+    const { server, channel, text } = args
+    if (typeof server !== 'string' || typeof channel !== 'string' || typeof text !== 'string' || text === '')
+      throw problem('INVALID_INPUT', 'server, channel and text must be texts', { suggestion: 'Give all three' })
+    const live = servers.find(({ name }) => name === server)?.live
+    if (live?.channels.has(channel) !== true) throw unknownChannel(servers, server, channel)
+    const payload = { channel, text }
+    await requirePermission(permitted, policy, { kind: 'tool', server, tool: 'channels/publish', payload, begunBy, conversation })
+    await live.publish(channel, [{ type: 'text', text }], { conversationId: conversation, signal })
+    return [hostText(`Published in ${clip(channel)}.`)]
+  },
+}
+
+function unknownChannel(servers: readonly LoopServer[], server: string, channel: string): Error {
+  const all = servers.flatMap(({ name, live }) => [...(live?.channels.keys() ?? [])].map(id => `${name} ${id}`))
+  const known = all.length === 0 ? 'There are no channels now' : `There are ${clip(all.slice(0, named).join(', '), 1_000)}`
+  return problem('RESOURCE_NOT_FOUND', `${clip(server)} has no channel ${clip(channel)}`, { suggestion: known })
+}
+
+export const hostTools: readonly HostTool[] = [readResultTool, listResourcesTool, readResourceTool, publishHostTool]
+
+export function hostToolNamed(name: string): HostTool | undefined {
+  return hostTools.find(({ tool }) => tool.name === name)
 }

@@ -4,20 +4,16 @@ import { problem } from '../../core/problem.ts'
 import type { Store } from '../../stores/store.ts'
 import type { Model } from '../models/model.ts'
 import { type Answers, type AnswersOptions, createAnswers } from './answers/answers.ts'
-import { createBreaker } from './breaker.ts'
 import { Conversation } from './conversation.ts'
 import { type ConversationFacts, listConversations } from './conversation-log.ts'
-import type { ServerHooks } from './hook-settings.ts'
+import { createBreaker, type ServerHooks } from './hooks.ts'
 import { hostTools } from './host-tools.ts'
-import { createKeyedQueue } from './keyed-queue.ts'
 import { type LoopLimits, loopLimits } from './limits.ts'
-import type { LoopParts, OnTurn } from './loop-parts.ts'
-import type { LoopAudit, LoopBudgets, LoopPolicy, LoopServer, LoopState, OnVisit } from './ports.ts'
-import { createRefusals } from './refusals.ts'
-import { type OfferedPrompt, offeredPrompts } from './slash.ts'
-import { StateSets } from './state-sets.ts'
-import { createStateUpdates, type StateUpdates } from './state-updates.ts'
+import type { LoopAudit, LoopBudgets, LoopParts, LoopPolicy, LoopServer, LoopState, OnTurn, OnVisit } from './ports.ts'
+import { createDeclinedQuestions, createStateUpdates, type StateUpdates } from './running-calls.ts'
+import { createKeyedQueue, StateSets } from './state-sets.ts'
 import { ToolNames } from './tool-names.ts'
+import { type OfferedPrompt, offeredPrompts } from './user-input.ts'
 
 export interface LoopOptions extends AnswersOptions {
   readonly store: Store
@@ -114,7 +110,7 @@ function partsOf(options: LoopOptions): LoopParts {
     hooks: { clock, limits, settings, policy, audit, breaker: createBreaker(clock), onVisit: options.onVisit },
     onVisit: options.onVisit,
     lines: createKeyedQueue(),
-    refusals: createRefusals(),
+    refusals: createDeclinedQuestions(),
     stateSets: new StateSets(audit),
     stateUpdates: createStateUpdates(),
     names: new ToolNames(

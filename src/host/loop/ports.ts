@@ -1,15 +1,24 @@
 /** What the loop needs of the rest of the host, and no more: servers, policy, state, budgets, audit. */
 import type { Client } from '../../client/client.ts'
 import type { LiveConnection } from '../../client/live-handlers.ts'
+import type { Clock } from '../../core/clock.ts'
 import type { Why } from '../../core/why.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
-import type { Op } from '../../stores/store.ts'
+import type { Op, Store } from '../../stores/store.ts'
 import type { BegunBy } from '../begun-by.ts'
+import type { Model } from '../models/model.ts'
 import type { StateBook } from '../state/book.ts'
+import type { HookParts } from './hooks.ts'
+import type { LoopLimits } from './limits.ts'
+import type { DeclinedQuestions, StateUpdates } from './running-calls.ts'
+import type { KeyedQueue, StateSets } from './state-sets.ts'
+import type { ToolNames } from './tool-names.ts'
+import type { Turn } from './turn.ts'
+import type { Attachment } from './user-input.ts'
 
 /** A tool as it was pinned. */
-export interface LoopTool {
+interface LoopTool {
   readonly tool: Tool
   /** The feature set that it belongs to, where there is one. */
   readonly featureSet?: string | undefined
@@ -28,7 +37,7 @@ export interface LoopServer {
   tools(): Promise<readonly LoopTool[]>
 }
 
-export interface LoopAsked {
+export interface LoopRequest {
   readonly kind: 'infer' | 'tool' | 'sample' | 'elicit' | 'roots' | 'inject'
   readonly server: string
   readonly featureSet?: string
@@ -53,13 +62,13 @@ export type LoopVerdict =
   | { readonly do: 'coalesce'; readonly key: string; readonly withinMs: number; readonly rule: string }
 
 export interface LoopPolicy {
-  decide(asked: LoopAsked): Promise<LoopVerdict>
+  decide(asked: LoopRequest): Promise<LoopVerdict>
   approve(
-    asked: LoopAsked,
+    asked: LoopRequest,
     verdict: LoopVerdict & { readonly do: 'ask' },
   ): Promise<{ readonly yes: boolean; readonly why?: Why; readonly rule?: string }>
   /** Says that it begins; what is returned says that it ended. */
-  enter?(asked: LoopAsked): () => void
+  enter?(asked: LoopRequest): () => void
   /** What a call acts on, by the host's own reading of its arguments; never the server's word. */
   scopesOf?(server: string, tool: string, args: unknown): readonly Scope[] | undefined
 }
@@ -70,13 +79,13 @@ export type OnVisit = (server: string, inferenceId: string) => () => void
 /** The book of states, as far as the loop writes in it. */
 export type LoopState = Pick<StateBook, 'before' | 'record' | 'rollback'>
 
-export interface Spent {
+interface Spent {
   readonly tokens?: number
   readonly money?: number
   readonly requests?: number
 }
 
-export interface LoopReservation {
+interface LoopReservation {
   settle(actual: Omit<Spent, 'requests'> & { readonly requests?: 0 | 1 }): Promise<unknown> | unknown
 }
 
@@ -111,4 +120,34 @@ export interface LoopNote {
 export interface LoopAudit {
   note(note: LoopNote): Promise<unknown> | unknown
   ops(note: LoopNote): readonly Op[]
+}
+
+/** Told of each turn when it begins, and with what; of turns that servers' events began nothing was said. */
+export type OnTurn = (turn: Turn, said: { readonly attach: readonly Attachment[]; readonly resumed: boolean }) => void
+
+export interface LoopParts {
+  readonly store: Store
+  readonly clock: Clock
+  /** The first is used unless something chooses another. */
+  readonly models: readonly [Model, ...Model[]]
+  /** All that there are now, in the order of the configuration. */
+  readonly servers: () => readonly LoopServer[]
+  readonly policy: LoopPolicy
+  readonly state: LoopState
+  readonly budgets: LoopBudgets
+  readonly audit: LoopAudit
+  readonly limits: LoopLimits
+  readonly hooks: HookParts
+  readonly lines: KeyedQueue
+  readonly refusals: DeclinedQuestions
+  readonly stateSets: StateSets
+  readonly stateUpdates: StateUpdates
+  /** The names of tools, as models see them. */
+  readonly names: ToolNames
+  /** What the model is told first of all. */
+  readonly system: string
+  readonly newId: () => string
+  readonly onVisit: OnVisit | undefined
+  /** Told of each turn when it begins. */
+  readonly onTurn: OnTurn | undefined
 }

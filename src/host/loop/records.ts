@@ -3,11 +3,10 @@ import type { Why } from '../../core/why.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { BegunBy } from '../begun-by.ts'
 import type { ModelMessage, ModelUsage, ToolUse } from '../models/model.ts'
-import type { Change } from './after-hooks.ts'
-import type { HookReport } from './hook-run.ts'
+import type { AnswerChange } from './after-hooks.ts'
+import type { HookReport } from './hooks.ts'
 import type { PromptSnapshot } from './prompt.ts'
-import type { StateUpdate } from './state-updates.ts'
-import type { UndoStep } from './undo-report.ts'
+import type { StateUpdate } from './running-calls.ts'
 
 /** Who began a turn. */
 export type TurnSource = BegunBy
@@ -36,7 +35,7 @@ export interface PlannedCall {
   readonly readOnly: boolean
 }
 
-export type CallStatus = 'done' | 'failed' | 'refused' | 'unknown'
+type CallStatus = 'done' | 'failed' | 'refused' | 'unknown'
 
 /** What came of a call. */
 export interface CallOutcome {
@@ -67,7 +66,7 @@ export interface CallOutcome {
   readonly reference?: string
 }
 
-export type TurnEnd = 'done' | 'failed' | 'cancelled'
+type TurnEnd = 'done' | 'failed' | 'cancelled'
 
 export type LogRecord =
   | {
@@ -100,7 +99,7 @@ export type LogRecord =
       readonly finishReason: string
       readonly usage: ModelUsage
       readonly model: string
-      readonly changes: readonly Change[]
+      readonly changes: readonly AnswerChange[]
       readonly hooks: readonly HookReport[]
       readonly at: number
     }
@@ -113,3 +112,126 @@ export type LogRecord =
     }
   | { readonly type: 'undo'; readonly seq: number; readonly step: UndoStep }
   | { readonly type: 'undone'; readonly seqs: readonly number[]; readonly at: number }
+
+interface RecordedStep {
+  readonly content: readonly (LiveBlock | ToolUse)[]
+  readonly calls: readonly PlannedCall[]
+}
+
+export interface TurnRecord {
+  readonly seq: number
+  readonly index: number
+  readonly inferenceId: string
+  readonly key: string
+  readonly from: TurnSource
+  readonly text: string | null
+  readonly messages: readonly ModelMessage[]
+  readonly at: number
+  readonly steps: RecordedStep[]
+  readonly calls: PlannedCall[]
+  /** By the number of the call. */
+  readonly outcomes: Map<number, CallOutcome>
+  readonly hooks: HookReport[]
+  readonly undoSteps: UndoStep[]
+  changes: readonly AnswerChange[]
+  prompt: PromptSnapshot | undefined
+  answer: string | undefined
+  model: string | undefined
+  finishReason: string | undefined
+  usage: ModelUsage
+  inferences: number
+  /** Undefined: it runs, waits, or was interrupted. */
+  end: TurnEnd | undefined
+  why: Why | undefined
+  undone: boolean
+}
+
+export function newTurn(record: LogRecord & { type: 'turn' }): TurnRecord {
+  const { type: _, ...facts } = record
+  return {
+    ...facts,
+    steps: [],
+    calls: [],
+    outcomes: new Map(),
+    hooks: [],
+    undoSteps: [],
+    changes: [],
+    prompt: undefined,
+    answer: undefined,
+    model: undefined,
+    finishReason: undefined,
+    usage: { inputTokens: 0, outputTokens: 0 },
+    inferences: 0,
+    end: undefined,
+    why: undefined,
+    undone: false,
+  }
+}
+
+/** What a record says of its turn. */
+export function applyRecord(turn: TurnRecord, record: LogRecord): void {
+  switch (record.type) {
+    case 'prompt':
+      turn.prompt = record.prompt
+      turn.hooks.push(...record.hooks)
+      break
+    case 'step':
+      turn.steps.push({ content: record.content, calls: record.calls })
+      turn.calls.push(...record.calls)
+      addUsage(turn, record.usage)
+      break
+    case 'result':
+      turn.outcomes.set(record.outcome.n, record.outcome)
+      break
+    case 'answer':
+      addUsage(turn, record.usage)
+      Object.assign(turn, { end: 'done', answer: record.text, model: record.model, finishReason: record.finishReason })
+      turn.changes = record.changes
+      turn.hooks.push(...record.hooks)
+      break
+    case 'ended':
+      turn.end = record.status
+      turn.why = record.why
+      break
+    case 'undo':
+      turn.undoSteps.push(record.step)
+      break
+    default:
+      break
+  }
+}
+
+function addUsage(turn: TurnRecord, { inputTokens, outputTokens }: ModelUsage): void {
+  turn.inferences += 1
+  turn.usage = { inputTokens: turn.usage.inputTokens + inputTokens, outputTokens: turn.usage.outputTokens + outputTokens }
+}
+
+export interface UndoStep {
+  /** The turn it belongs to. */
+  readonly seq: number
+  /** The call, or undefined where it is about a whole state. */
+  readonly call?: number
+  readonly server?: string
+  readonly tool?: string
+  readonly featureSet?: string
+  /** `nothing`: there was nothing to undo. `stays`: it could not be undone, and `why` says why. */
+  readonly outcome: 'undone' | 'nothing' | 'stays'
+  /** By what: the server's own transaction, a call that takes it back, or its state set back. */
+  readonly by?: 'transaction' | 'compensation' | 'rollback'
+  /** Why there was nothing to undo: what the user, or a rule, said no to. */
+  readonly declined?: string
+  readonly why?: Why
+}
+
+export interface UndoReport {
+  /** Whether all effects that the host knows of are gone. */
+  readonly complete: boolean
+  /** The turns that are no longer part of the conversation, the latest first. */
+  readonly turns: readonly number[]
+  /** In the order in which they were done: the last effect first. */
+  readonly steps: readonly UndoStep[]
+}
+
+export function undoReport(turns: readonly number[], steps: readonly UndoStep[]): UndoReport {
+  return { complete: steps.every(({ outcome }) => outcome !== 'stays'), turns, steps }
+}

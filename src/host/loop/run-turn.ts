@@ -8,26 +8,22 @@ import type { Op } from '../../stores/store.ts'
 import { usersTurns } from '../budgets/limits.ts'
 import type { Model, ToolUse } from '../models/model.ts'
 import { afterHooks, holdsAnswers } from './after-hooks.ts'
-import { beforeHooks, type Injected } from './before-hooks.ts'
-import { type CallParts, makeCall } from './calls.ts'
+import { beforeHooks, type InjectedContext } from './before-hooks.ts'
+import { type CallParts, makeCall, resumeCall } from './calls.ts'
 import type { ConversationLog } from './conversation-log.ts'
 import { type Generation, generate } from './generate.ts'
-import type { LoopParts } from './loop-parts.ts'
-import type { TurnPart } from './parts.ts'
-import { refused } from './permit.ts'
-import type { LoopServer } from './ports.ts'
-import { composePrompt, type Prompt } from './prompt.ts'
-import type { LogRecord, PlannedCall } from './records.ts'
-import { resumeCall } from './resume.ts'
-import { isReadOnly } from './tool-question.ts'
-import { openToolbox, type Toolbox } from './toolbox.ts'
-import type { TurnRecord } from './turn-record.ts'
+import { deniedProblem } from './permission.ts'
+import type { LoopParts, LoopServer } from './ports.ts'
+import { type ComposedPrompt, composePrompt } from './prompt.ts'
+import type { LogRecord, PlannedCall, TurnRecord } from './records.ts'
+import { isReadOnly, openToolbox, type Toolbox } from './toolbox.ts'
+import type { TurnPart } from './turn.ts'
 
 export type AnswerOps = (text: string, turn: TurnRecord) => readonly Op[]
 
-export type OnWords = (delta: string, turn: TurnRecord) => void
+export type OnAnswerText = (delta: string, turn: TurnRecord) => void
 
-export interface TurnRun {
+interface TurnRun {
   readonly log: ConversationLog
   readonly turn: TurnRecord
   readonly model: Model
@@ -38,7 +34,7 @@ export interface TurnRun {
   /** The same of what depends on the answer. */
   readonly answered?: AnswerOps | undefined
   /** Told of each word that may be shown as it comes. */
-  readonly heard?: OnWords | undefined
+  readonly heard?: OnAnswerText | undefined
   readonly emit: (part: TurnPart) => void
   readonly signal: AbortSignal
 }
@@ -94,7 +90,7 @@ async function converse(parts: LoopParts, run: TurnRun, stage: Stage): Promise<v
     if (said.uses.length === 0) return answer(parts, run, stage, said, held)
     const planned = plan(turn, stage.toolbox, said.uses)
     const { toolCalls } = parts.limits
-    if (turn.calls.length + planned.length > toolCalls) throw refused(tooMany('toolCalls', toolCalls, 'tool calls'))
+    if (turn.calls.length + planned.length > toolCalls) throw deniedProblem(tooMany('toolCalls', toolCalls, 'tool calls'))
     const step: LogRecord = { type: 'step', seq: turn.seq, content: contentOf(said), calls: planned, usage: said.usage }
     await Promise.all([log.append(() => [...stage.pending.splice(0), step]), said.settled])
     await callAll(parts, run, stage.calls, planned)
@@ -126,8 +122,8 @@ function hookParams({ log, turn, model, again }: TurnRun): BeforeInference {
 }
 
 interface Shaped {
-  readonly prompt: Prompt
-  readonly injected: readonly Injected[]
+  readonly prompt: ComposedPrompt
+  readonly injected: readonly InjectedContext[]
   readonly record: LogRecord
 }
 
@@ -144,7 +140,7 @@ async function shapePrompt(
   const waterfall = await beforeHooks(parts.hooks, servers, asked, signal)
   const { reports, stopped } = waterfall
   for (const report of reports) run.emit({ type: 'hook', report })
-  if (stopped !== undefined) throw refused(stopped)
+  if (stopped !== undefined) throw deniedProblem(stopped)
   const injected = last === undefined ? waterfall.injected : standing(servers, last.injected, waterfall.injected)
   const { system, limits } = parts
   const earlier = log.before(turn, limits.historyTurns)
@@ -163,7 +159,11 @@ async function shapePrompt(
 }
 
 /** What a server said before the turn's first inference stands until it says something else, or its set may add nothing any more. */
-function standing(servers: readonly LoopServer[], before: readonly Injected[], now: readonly Injected[]): readonly Injected[] {
+function standing(
+  servers: readonly LoopServer[],
+  before: readonly InjectedContext[],
+  now: readonly InjectedContext[],
+): readonly InjectedContext[] {
   return servers.flatMap(({ name, live }) => {
     const fresh = now.filter(({ server }) => server === name)
     if (fresh.length > 0 || live?.hooks.before !== true) return fresh
@@ -230,8 +230,8 @@ async function settle(
 
 function checkBounds({ limits }: LoopParts, turn: TurnRecord): void {
   const { inputTokens, outputTokens } = turn.usage
-  if (turn.inferences >= limits.steps) throw refused(tooMany('steps', limits.steps, 'answers of the model'))
-  if (inputTokens + outputTokens >= limits.turnTokens) throw refused(tooMany('turnTokens', limits.turnTokens, 'tokens'))
+  if (turn.inferences >= limits.steps) throw deniedProblem(tooMany('steps', limits.steps, 'answers of the model'))
+  if (inputTokens + outputTokens >= limits.turnTokens) throw deniedProblem(tooMany('turnTokens', limits.turnTokens, 'tokens'))
 }
 
 function tooMany(limit: string, most: number, what: string): Why {
@@ -255,7 +255,7 @@ async function answer(
   const params: AfterInference = { ...asked, assistantMessage: said.text, usage: totalUsage(turn, usage) }
   const { text, changes, reports, stopped } = await afterHooks(parts.hooks, servers, params, signal)
   for (const report of reports) emit({ type: 'hook', report })
-  if (stopped !== undefined) throw refused(stopped)
+  if (stopped !== undefined) throw deniedProblem(stopped)
   const { seq, inferenceId, from } = turn
   const note = parts.audit.ops({
     server: from.kind === 'event' ? from.server : '',

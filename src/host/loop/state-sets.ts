@@ -7,7 +7,7 @@ import { why } from '../../core/why.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { LoopAudit, LoopServer } from './ports.ts'
-import type { ToolEntry } from './toolbox.ts'
+import type { ToolboxEntry } from './toolbox.ts'
 
 export interface StateSet {
   readonly name: string
@@ -15,7 +15,7 @@ export interface StateSet {
   readonly declared: boolean
 }
 
-type Named = Pick<ToolEntry, 'tool' | 'featureSet' | 'stateSet'>
+type Named = Pick<ToolboxEntry, 'tool' | 'featureSet' | 'stateSet'>
 
 /** Tools of one connection whose sets are remembered. */
 const mostTools = 1_000
@@ -69,4 +69,26 @@ function isStateful({ live }: LoopServer, featureSet: string): boolean {
   const facts = live?.featureSets.get(featureSet)
   if (live === undefined || facts === undefined) return false
   return facts.hostState === true || facts.rollback === true || live.dialect.label === '0.4' || live.dialect.label === '0.5'
+}
+
+/** Work that must not overlap, in line by a key. */
+export interface KeyedQueue {
+  /** Runs when all that came before under this key has ended, well or not. */
+  inLine<T>(key: string, work: () => Promise<T>): Promise<T>
+}
+
+export function createKeyedQueue(): KeyedQueue {
+  const tails = new Map<string, Promise<unknown>>()
+  return {
+    inLine: (key, work) => {
+      const before = tails.get(key) ?? Promise.resolve()
+      const mine = before.then(work, work)
+      tails.set(key, mine)
+      const leave = (): void => {
+        if (tails.get(key) === mine) tails.delete(key)
+      }
+      mine.then(leave, leave)
+      return mine
+    },
+  }
 }

@@ -8,7 +8,7 @@ import { put, remove } from '../../stores/ops.ts'
 import type { Op, Store } from '../../stores/store.ts'
 import { assignNames, type Names } from '../servers/names.ts'
 
-export interface OfferedTool {
+interface OfferedTool {
   readonly server: string
   readonly tool: string
 }

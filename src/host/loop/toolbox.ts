@@ -1,16 +1,21 @@
 /** The tools of a turn: those of all servers that are up, and the host's own, each under one name. */
+
+import { digest } from '../../core/digest.ts'
+import { type Why, why } from '../../core/why.ts'
 import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Params } from '../../jsonrpc/message.ts'
+import type { BegunBy } from '../begun-by.ts'
 import type { ModelTool } from '../models/model.ts'
-import { toolFromServer } from './foreign.ts'
 import { hostTools } from './host-tools.ts'
 import type { LoopLimits } from './limits.ts'
-import type { LoopServer } from './ports.ts'
+import { quoteTool } from './model-content.ts'
+import type { LoopRequest, LoopServer } from './ports.ts'
+import type { PlannedCall } from './records.ts'
 import type { ToolNames } from './tool-names.ts'
 
-export interface ToolEntry {
+export interface ToolboxEntry {
   readonly server: string
   readonly tool: string
   readonly featureSet: string | undefined
@@ -25,27 +30,27 @@ export interface Toolbox {
   /** As the model is told of them. */
   readonly tools: readonly ModelTool[]
   /** Undefined: it is the host's, or there is none. */
-  find(name: string): ToolEntry | undefined
+  find(name: string): ToolboxEntry | undefined
   /** A tool of this very server, whatever the model calls it. */
-  of(server: string, tool: string): ToolEntry | undefined
+  of(server: string, tool: string): ToolboxEntry | undefined
 }
 
 /** Servers whose tools cannot be read are left out: one that is broken harms no other. */
 export async function openToolbox(servers: readonly LoopServer[], limits: LoopLimits, names: ToolNames): Promise<Toolbox> {
   const lists = await Promise.all(
-    servers.map(async (server): Promise<readonly ToolEntry[]> => {
+    servers.map(async (server): Promise<readonly ToolboxEntry[]> => {
       if (server.client === undefined) return []
       const listed = await server.tools().catch(() => [])
       return listed
         .map(({ tool, featureSet, assigned, stateSet }) => {
           return { server: server.name, tool: tool.name, featureSet, assigned, stateSet, definition: tool }
         })
-        .filter(entry => !isOff(server, entry))
+        .filter(entry => !isToolDisabled(server, entry))
     }),
   )
   const offered = lists.flat().slice(0, limits.tools)
   const given = await names.of(offered)
-  const known = new Map<string, ToolEntry>()
+  const known = new Map<string, ToolboxEntry>()
   for (const entry of offered) {
     const name = given.get(entry.server)?.get(entry.tool)
     // Of two tools of one name that one server lists, only the first can be meant by it.
@@ -62,13 +67,69 @@ export async function openToolbox(servers: readonly LoopServer[], limits: LoopLi
 }
 
 /** Whether a tool says, or is said in the config, to belong to a feature set that is not enabled. What is only guessed does not count. */
-export function isOff({ live }: LoopServer, { definition, assigned }: Pick<ToolEntry, 'definition' | 'assigned'>): boolean {
+export function isToolDisabled(
+  { live }: LoopServer,
+  { definition, assigned }: Pick<ToolboxEntry, 'definition' | 'assigned'>,
+): boolean {
   const said = [toolSetOf(definition as unknown as Params, new Map()), assigned]
   return said.some(name => name !== undefined && live?.featureSets.get(name)?.enabled === false)
 }
 
-function modelTool(name: string, { server, definition }: ToolEntry): ModelTool {
+function modelTool(name: string, { server, definition }: ToolboxEntry): ModelTool {
   const { description, title } = definition
   const said = clip(description ?? title ?? '', 2_000)
-  return toolFromServer(name, server, { description: said, inputSchema: definition.inputSchema })
+  return quoteTool(name, server, { description: said, inputSchema: definition.inputSchema })
+}
+
+/** The turn that a call belongs to. */
+export interface CallingTurn {
+  readonly conversation: string
+  readonly inferenceId?: string
+  readonly begunBy: BegunBy
+}
+
+/**
+ * Whether a tool says of itself that it changes nothing. It is its server's word, and one that stays the same: a definition that says
+ * otherwise later is held until somebody approves it.
+ */
+export function isReadOnly({ annotations }: Tool): boolean {
+  return annotations?.readOnlyHint === true && annotations.destructiveHint !== true
+}
+
+export async function toolRequest(call: PlannedCall, server: string, tool: Tool, turn: CallingTurn): Promise<LoopRequest> {
+  const { featureSet, arguments: payload } = call
+  return {
+    kind: 'tool',
+    server,
+    tool: call.tool,
+    ...(featureSet !== undefined && { featureSet }),
+    payload,
+    definition: await definitionOf(tool),
+    readOnly: isReadOnly(tool),
+    begunBy: turn.begunBy,
+    conversation: turn.conversation,
+    ...(turn.inferenceId !== undefined && { inferenceId: turn.inferenceId }),
+  }
+}
+
+/** Definitions do not change, and the same ones come back with every call. */
+const digests = new WeakMap<Tool, Promise<string>>()
+
+function definitionOf(tool: Tool): Promise<string> {
+  const known = digests.get(tool) ?? digest(tool)
+  digests.set(tool, known)
+  return known
+}
+
+/** Why a call that was approved is not made after all: while the question was open the tool became another one, or went away. */
+export async function toolChangedSince(server: LoopServer, { tool, definition }: LoopRequest): Promise<Why | undefined> {
+  const listed = await server.tools().catch(() => [])
+  const now = listed.find(each => each.tool.name === tool)?.tool
+  if (now !== undefined && (await definitionOf(now)) === definition) return undefined
+  return why(
+    'TOOL_CHANGED',
+    'approval',
+    `The definition of the tool ${clip(tool ?? '')} of ${clip(server.name)} changed while the question was open. The call was not made`,
+    'Call it again: it is then asked about as it is now',
+  )
 }

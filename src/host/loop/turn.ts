@@ -1,22 +1,22 @@
 /** A turn of a conversation, as its owner holds it: what it shows, what it did, what it cost, and the way back. */
-import type { Why } from '../../core/why.ts'
-import type { ModelUsage } from '../models/model.ts'
-import type { Change } from './after-hooks.ts'
-import type { HookReport } from './hook-run.ts'
-import type { TurnPart } from './parts.ts'
-import type { PromptSnapshot } from './prompt.ts'
-import type { CallOutcome, PlannedCall, TurnSource } from './records.ts'
-import type { TurnRecord } from './turn-record.ts'
-import type { UndoReport } from './undo-report.ts'
 
-export interface Answer {
+import { type Problem, problem } from '../../core/problem.ts'
+import { type Why, why } from '../../core/why.ts'
+import type { ModelUsage } from '../models/model.ts'
+import type { AnswerChange } from './after-hooks.ts'
+import type { HookReport } from './hooks.ts'
+import { problemOf } from './permission.ts'
+import type { PromptSnapshot } from './prompt.ts'
+import type { CallOutcome, PlannedCall, TurnRecord, TurnSource, UndoReport } from './records.ts'
+
+export interface TurnAnswer {
   readonly text: string
   readonly finishReason: string
   /** The one that really answered. */
   readonly model: string
   readonly usage: ModelUsage
   /** What hooks made of it, in their order. */
-  readonly changes: readonly Change[]
+  readonly changes: readonly AnswerChange[]
 }
 
 export type TurnStatus = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled' | 'interrupted' | 'undone'
@@ -37,10 +37,10 @@ export interface TurnCost extends ModelUsage {
   readonly money: number | undefined
 }
 
-export interface TurnParts {
+interface TurnParts {
   readonly conversation: string
   readonly parts: AsyncIterable<TurnPart>
-  readonly done: Promise<Answer>
+  readonly done: Promise<TurnAnswer>
   readonly status: () => TurnStatus
   readonly money: (usage: ModelUsage) => number | undefined
   readonly cancel: (reason?: string) => void
@@ -51,7 +51,7 @@ export class Turn implements AsyncIterable<TurnPart> {
   readonly #record: TurnRecord
   readonly #parts: TurnParts
   /** The answer; rejects with a Problem when there is none. */
-  readonly done: Promise<Answer>
+  readonly done: Promise<TurnAnswer>
 
   constructor(record: TurnRecord, parts: TurnParts) {
     this.#record = record
@@ -133,5 +133,103 @@ export class Turn implements AsyncIterable<TurnPart> {
    */
   undo(): Promise<UndoReport> {
     return this.#parts.undo()
+  }
+}
+
+/** Why a turn that its owner stopped has ended. */
+export const cancelledCode = 'TURN_CANCELLED'
+
+/** What a turn that ended well came to. */
+export function answerOfRecord({ answer = '', finishReason = 'end_turn', model = '', usage, changes }: TurnRecord): TurnAnswer {
+  return { text: answer, finishReason, model, usage, changes }
+}
+
+/** Of a turn that runs no more. */
+export function answerOfEnded(record: TurnRecord): Promise<TurnAnswer> {
+  if (record.end === 'done') return Promise.resolve(answerOfRecord(record))
+  const said = record.why ?? why('TURN_INTERRUPTED', 'host', 'The host was stopped amid this turn', 'Resume the conversation')
+  return Promise.reject(problemOf(said))
+}
+
+/** Its parts, as far as they can be told afterwards. */
+export function partsOfRecord(record: TurnRecord): PartBuffer {
+  const buffer = new PartBuffer()
+  for (const report of record.hooks) buffer.push({ type: 'hook', report })
+  if (record.prompt !== undefined) buffer.push({ type: 'prompt', prompt: record.prompt })
+  for (const call of record.calls) {
+    buffer.push({ type: 'call', call })
+    const outcome = record.outcomes.get(call.n)
+    if (outcome !== undefined) buffer.push({ type: 'result', call, outcome })
+  }
+  if (record.answer !== undefined) {
+    buffer.push({ type: 'text', delta: record.answer })
+    buffer.push({ type: 'answer', text: record.answer, changes: record.changes })
+  } else if (record.why !== undefined && record.end !== 'done' && record.end !== undefined)
+    buffer.push({ type: 'ended', status: record.end, why: record.why })
+  buffer.close()
+  return buffer
+}
+
+/** Somebody stopped it. */
+export function turnCancelled(reason = 'It was stopped'): Problem {
+  return problem(cancelledCode, reason, { suggestion: 'Send it again, or undo what it did' })
+}
+
+export function turnTooLong(ms: number): Problem {
+  const said = why(
+    'TURN_TOO_LONG',
+    'limits.turnMs',
+    `The turn took longer than ${ms} ms`,
+    'Ask for less at once, or raise limits.turnMs',
+  )
+  return problemOf(said, 'OPERATION_TIMEOUT')
+}
+
+/** Whoever started it gave up. */
+export function isAbort(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError')
+}
+
+export type TurnPart =
+  | { readonly type: 'hook'; readonly report: HookReport }
+  | { readonly type: 'prompt'; readonly prompt: PromptSnapshot }
+  /** Words of the answer. While a hook may still change them there are none before it has looked. */
+  | { readonly type: 'text'; readonly delta: string }
+  | { readonly type: 'call'; readonly call: PlannedCall }
+  | { readonly type: 'progress'; readonly n: number; readonly progress: number; readonly message?: string }
+  | { readonly type: 'result'; readonly call: PlannedCall; readonly outcome: CallOutcome }
+  | { readonly type: 'answer'; readonly text: string; readonly changes: readonly AnswerChange[] }
+  | { readonly type: 'ended'; readonly status: 'failed' | 'cancelled' | 'interrupted'; readonly why: Why }
+
+export class PartBuffer implements AsyncIterable<TurnPart> {
+  readonly #parts: TurnPart[] = []
+  #waiting: (() => void)[] = []
+  #closed = false
+
+  push(part: TurnPart): void {
+    this.#parts.push(part)
+    this.#wake()
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#wake()
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<TurnPart, void, undefined> {
+    for (let at = 0; ; ) {
+      const part = this.#parts[at]
+      if (part !== undefined) {
+        at++
+        yield part
+      } else if (this.#closed) return
+      else await new Promise<void>(wake => this.#waiting.push(wake))
+    }
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const wake of waiting) wake()
   }
 }

@@ -7,12 +7,10 @@ import { quoted, type Why, why } from '../../core/why.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { LoopLimits } from './limits.ts'
-import { permission, whyOf } from './permit.ts'
+import { askPermission, whyOf } from './permission.ts'
 import type { LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
-import type { Compensation, PlannedCall } from './records.ts'
-import type { TurnRecord } from './turn-record.ts'
-import type { UndoStep } from './undo-report.ts'
-import { type Place, placeKey, reportedStates, setBack, setOf, updatesOf } from './undo-states.ts'
+import type { Compensation, PlannedCall, TurnRecord, UndoStep } from './records.ts'
+import type { StateUpdate } from './running-calls.ts'
 
 export interface UndoParts {
   readonly clock: Clock
@@ -29,7 +27,7 @@ export interface UndoParts {
 }
 
 /** Whether something of an undone turn stays, as far as was found out when it was last tried. */
-export function hasLeft({ undone, undoSteps }: TurnRecord): boolean {
+export function isPartlyUndone({ undone, undoSteps }: TurnRecord): boolean {
   const last = new Map(undoSteps.map(step => [stepKey(step), step.outcome]))
   return undone && [...last.values()].includes('stays')
 }
@@ -114,11 +112,11 @@ async function undoByUpdates(
 function backAt(
   { state, later }: UndoParts,
   turn: TurnRecord,
-  place: Place,
+  place: StateRef,
   states: Map<string, Promise<Why | undefined>>,
 ): Promise<Why | undefined> {
-  const back = states.get(placeKey(place)) ?? setBack(state, turn, place, later)
-  states.set(placeKey(place), back)
+  const back = states.get(stateKey(place)) ?? setBack(state, turn, place, later)
+  states.set(stateKey(place), back)
   return back
 }
 
@@ -135,7 +133,7 @@ async function compensate(parts: UndoParts, turn: TurnRecord, call: PlannedCall,
   // The user takes it back, whoever began the turn.
   const turnFacts = { conversation: parts.conversation, begunBy: { kind: 'user' } } as const
   const asked = { kind: 'tool', server, tool: way.tool, payload: way.parameters, ...turnFacts } as const
-  const given = await permission(parts.policy, asked)
+  const given = await askPermission(parts.policy, asked)
   if (given.why !== undefined) return { outcome: 'stays', why: given.why }
   try {
     const result = await client.callTool(way.tool, way.parameters, {
@@ -187,4 +185,95 @@ function noWay({ server = '', tool }: PlannedCall, way: Compensation | undefined
       ? `${server} does not say how ${tool} is undone`
       : `${server} says that ${way.tool} undoes ${tool}, but not with what`
   return why('NO_WAY_BACK', 'undo.compensation', said, `Undo ${tool} by hand`)
+}
+
+/** A feature set of a server. */
+interface StateRef {
+  readonly server: string
+  readonly featureSet: string
+}
+
+interface StateChange extends StateRef {
+  readonly before: string | null
+  readonly after: string
+  readonly shared: boolean
+}
+
+/** Those that servers reported beside results, the last one first. What a result says of the same checkpoint is not told twice. */
+function reportedStates(turn: TurnRecord): readonly StateRef[] {
+  const found = new Map<string, StateRef>()
+  for (const call of turn.calls) {
+    for (const { featureSet } of updatesOf(turn, call)) {
+      const place = { server: call.server ?? '', featureSet }
+      found.set(stateKey(place), place)
+    }
+  }
+  return [...found.values()].toReversed()
+}
+
+/** What a server reported while it was called, but for what its result says itself. */
+function updatesOf(turn: TurnRecord, call: PlannedCall): readonly StateUpdate[] {
+  const { state, updates = [] } = turn.outcomes.get(call.n) ?? {}
+  if (state === undefined) return updates
+  return updates.filter(({ featureSet, after }) => featureSet !== setOf(turn, call) && after !== state.after)
+}
+
+/** Whose state a call has changed. */
+function setOf(turn: TurnRecord, { n, featureSet }: PlannedCall): string | undefined {
+  return turn.outcomes.get(n)?.state?.featureSet ?? featureSet
+}
+
+function stateKey({ server, featureSet }: StateRef): string {
+  return `${server}\u0000${featureSet}`
+}
+
+/** Undefined: it is as it was. `later`: turns that came after it and count. A state that they have changed holds their effects, too. */
+async function setBack(
+  state: LoopState,
+  turn: TurnRecord,
+  place: StateRef,
+  later: readonly TurnRecord[],
+): Promise<Why | undefined> {
+  const { server, featureSet } = place
+  const other = later.find(one => changesAt(one, place).length > 0)
+  if (other !== undefined) {
+    const said = `Turn ${other.seq} changed ${featureSet} of ${server} since`
+    return why('STATE_IN_USE', 'undo.rollback', said, `Undo turn ${other.seq} first`)
+  }
+  const changes = changesAt(turn, place)
+  if (changes.some(({ shared }) => shared)) return sharedState(place)
+  try {
+    const { success, why: said } = await state.rollback(server, featureSet, earliest(changes))
+    if (success) return undefined
+    const fix = `Set ${featureSet} of ${server} back by hand`
+    return said ?? why('ROLLBACK_REFUSED', 'undo.rollback', `${server} did not go back`, fix)
+  } catch (error) {
+    return whyOf(classify(error), 'undo.rollback')
+  }
+}
+
+/** What a turn changed there, in the order of its calls. */
+function changesAt(turn: TurnRecord, { server, featureSet }: StateRef): readonly StateChange[] {
+  return turn.calls
+    .filter(call => call.server === server)
+    .flatMap(call => {
+      const { state, updates = [] } = turn.outcomes.get(call.n) ?? {}
+      const own: readonly StateUpdate[] = state === undefined ? [] : [{ ...state, featureSet: setOf(turn, call) ?? '' }]
+      return [...own, ...updates].map(({ before, shared, ...change }): StateChange => {
+        return { ...change, server, before: before ?? null, shared: shared === true }
+      })
+    })
+    .filter(change => change.featureSet === featureSet)
+}
+
+/** Where it was before the first of them; null: there was no state yet. Calls that ran at once are not in the order of their numbers. */
+function earliest(changes: readonly StateChange[]): string | null {
+  const first = changes.find(({ before }) => !changes.some(({ after }) => after === before))
+  return (first ?? changes[0])?.before ?? null
+}
+
+function sharedState({ server, featureSet }: StateRef): Why {
+  const [set, of] = [clip(featureSet), clip(server)]
+  const said = `${of} changed ${set} while it was called by several turns: nobody knows which of them that belongs to`
+  return why('STATE_SHARED', 'undo.rollback', said, `Look at ${set} of ${of}, and set it back by hand`)
 }

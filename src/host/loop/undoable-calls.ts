@@ -5,11 +5,11 @@
 import type { Client } from '../../client/client.ts'
 import type { ToolOutcome } from '../../client/outcome.ts'
 import type { CallToolOptions } from '../../client/tool-calls.ts'
+import type { Problem } from '../../core/problem.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import { transactionsExtension } from '../../features/reliability/transactions/messages.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Made, TakenBack } from './made.ts'
 import type { Compensation, PlannedCall } from './records.ts'
 
 export function isUndoable({ _meta }: Tool): boolean {
@@ -18,18 +18,18 @@ export function isUndoable({ _meta }: Tool): boolean {
 }
 
 /** The name of the transaction of a call: known before it begins, so that another process can ask how it ended. */
-export function transactionOf(call: PlannedCall): string {
+export function transactionIdOf(call: PlannedCall): string {
   return `turn-${call.key}`
 }
 
-export async function callInTransaction(client: Client, call: PlannedCall, options: CallToolOptions): Promise<Made> {
-  const tx = await client.transaction({ id: transactionOf(call), description: `Turn of a conversation: ${call.tool}` })
+export async function callInTransaction(client: Client, call: PlannedCall, options: CallToolOptions): Promise<MadeCall> {
+  const tx = await client.transaction({ id: transactionIdOf(call), description: `Turn of a conversation: ${call.tool}` })
   let result: ToolOutcome
   try {
     result = await tx.callTool(call.tool, call.arguments, options)
   } catch (error) {
     const report = await tx.rollback('The call did not end well').catch(() => undefined)
-    if (report?.status === 'rolled_back') throw new TakenBack(classify(error))
+    if (report?.status === 'rolled_back') throw new CallRolledBack(classify(error))
     throw error
   }
   if (result.isError) {
@@ -45,4 +45,20 @@ function compensationIn({ meta }: ToolOutcome): Compensation | undefined {
   const said = isRecord(step) ? step['compensation'] : undefined
   if (!isRecord(said) || typeof said['tool'] !== 'string') return undefined
   return { tool: said['tool'], ...(isRecord(said['parameters']) && { parameters: said['parameters'] }) }
+}
+
+export interface MadeCall {
+  readonly result: ToolOutcome
+  readonly compensation?: Compensation | undefined
+}
+
+/** The server has taken a call back whose end was not known. */
+export class CallRolledBack extends Error {
+  override readonly name = 'TakenBack'
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    super(problem.message, { cause: problem })
+    this.problem = problem
+  }
 }

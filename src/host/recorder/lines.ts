@@ -3,7 +3,7 @@ import { readJsonLines } from '../../core/json-lines.ts'
 import type { Why } from '../../core/why.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import type { Carrier } from '../../jsonrpc/connection.ts'
-import type { Attachment } from '../loop/attach.ts'
+import type { Attachment } from '../loop/user-input.ts'
 import type { ModelPart, ModelRequest } from '../models/model.ts'
 
 /** What a turn came to, without what differs from run to run. */

@@ -1,7 +1,7 @@
 /** The options of a loop whose session is recorded: the same ones, overheard. */
 import type { Clock } from '../../core/clock.ts'
 import type { LoopOptions } from '../loop/loop.ts'
-import type { OnTurn } from '../loop/loop-parts.ts'
+import type { OnTurn } from '../loop/ports.ts'
 import type { Model } from '../models/model.ts'
 import { openRecorder, type Recorder } from './record.ts'
 

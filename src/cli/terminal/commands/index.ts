@@ -1,18 +1,33 @@
 /** The commands of the terminal, in the order in which `/help` shows them. */
 import type { Command } from '../session.ts'
-import { allow } from './allow.ts'
-import { audit } from './audit.ts'
-import { budgets } from './budgets.ts'
-import { cost } from './cost.ts'
-import { help } from './help.ts'
-import { inbox } from './inbox.ts'
-import { prompts } from './prompts.ts'
-import { quit } from './quit.ts'
-import { attach, resources } from './resources.ts'
-import { servers } from './servers.ts'
-import { state } from './state.ts'
-import { undo } from './undo.ts'
-import { why } from './why.ts'
+import { say } from '../text.ts'
+import { audit, inbox } from './inbox.ts'
+import { allow, budgets } from './policy.ts'
+import { attach, prompts, resources, servers } from './servers.ts'
+import { cost, state, undo, why } from './turns.ts'
+
+function help(commands: () => readonly Command[]): Command {
+  return {
+    name: 'help',
+    about: 'what can be typed',
+    run: async ({ screen }) => {
+      const { paint } = screen
+      screen.line(` Type to talk. What begins with a slash is a command, or a prompt of a server; // sends a slash.`)
+      const rows = commands().map(({ name, takes = '', about }) => [`/${name} ${takes}`, about] as const)
+      const width = Math.max(...rows.map(([typed]) => typed.length))
+      for (const [typed, about] of rows) screen.line(say` ${paint.name(typed.padEnd(width))} ${paint.dim(about)}`)
+      screen.line(say` ${paint.dim('Ctrl-C stops what runs, twice ends; Ctrl-D ends. Tab completes.')}`)
+      return undefined
+    },
+  }
+}
+
+const quit: Command = {
+  name: 'quit',
+  aliases: ['exit', 'q', 'bye'],
+  about: 'ends; all is there again at the next start',
+  run: async () => true,
+}
 
 const all: readonly Command[] = [
   help(() => all),

@@ -1,8 +1,9 @@
 /** `/servers`: who is there, what they may do, and what they last complained about. */
+
+import { fairLists } from '../../../host/servers/fair-lists.ts'
 import type { HostServer } from '../../../host/servers/server.ts'
-import { brief, type Paint } from '../paint.ts'
 import type { Command, Session } from '../session.ts'
-import { say, type TerminalText } from '../text.ts'
+import { brief, type Paint, say, type TerminalText } from '../text.ts'
 import { whyLines } from '../words.ts'
 
 export const servers: Command = {
@@ -52,4 +53,100 @@ export function serverLine(paint: Paint, { name, status, live, client }: HostSer
   const speaks =
     live === undefined ? (client === undefined ? status : `MCP ${client.revision}`) : `MCP Live ${live.dialect.label}`
   return say`${dot} ${paint.name(name.padEnd(10))} ${paint.dim(speaks)}`
+}
+
+const listed = 200
+
+export const resources: Command = {
+  name: 'resources',
+  aliases: ['resource'],
+  takes: '[SERVER]',
+  about: 'what can be read and attached',
+  run: async (session, rest) => {
+    const { screen } = session
+    const found = await allResources(session, rest)
+    if (found.length === 0) screen.line(' No server has resources now.')
+    const { paint } = screen
+    for (const { server, uri, about } of found)
+      screen.line(say` ${paint.name(server.padEnd(10))} ${paint.plain(uri)} ${paint.dim(brief(about, 80))}`)
+    return undefined
+  },
+}
+
+export const attach: Command = {
+  name: 'attach',
+  takes: 'URI',
+  about: 'puts a resource beside your next message',
+  run: async (session, rest) => {
+    const { screen, attached } = session
+    const { paint } = screen
+    if (rest === '') {
+      for (const { server, uri } of attached) screen.line(say` ${paint.name(server)} ${paint.plain(uri)}`)
+      if (attached.length === 0) screen.line(' Nothing is attached. Write /attach URI; /resources lists them.')
+      return undefined
+    }
+    const [uri = '', named] = rest.split(/\s+/)
+    const server = named ?? (await allResources(session, '')).find(each => each.uri === uri)?.server ?? byScheme(session, uri)
+    if (server === undefined)
+      screen.line(say` No server lists ${paint.plain(brief(uri))}. Write /attach URI SERVER if it has it all the same.`)
+    else {
+      attached.push({ server, uri })
+      screen.line(say` ${paint.plain(uri)} of ${paint.name(server)} goes beside your next message.`)
+    }
+    return undefined
+  },
+}
+
+interface Found {
+  readonly server: string
+  readonly uri: string
+  readonly about: string
+  readonly template: boolean
+}
+
+/** Those that can be read as they are, then the patterns of others. */
+export async function allResources({ host }: Pick<Session, 'host'>, only: string): Promise<readonly Found[]> {
+  const lists: Found[][] = []
+  for (const { name, client } of host.servers) {
+    if (client?.capabilities['resources'] === undefined || (only !== '' && name !== only)) continue
+    const found: Found[] = []
+    lists.push(found)
+    try {
+      for await (const { uri, name: title, description } of client.resources()) {
+        if (found.length >= listed) break
+        found.push({ server: name, uri, about: description ?? title, template: false })
+      }
+      for await (const { uriTemplate, name: title, description } of client.resourceTemplates()) {
+        if (found.length >= listed) break
+        found.push({ server: name, uri: uriTemplate, about: description ?? title, template: true })
+      }
+    } catch (error) {
+      found.push({ server: name, uri: '(cannot be listed)', about: error instanceof Error ? error.message : '', template: true })
+    }
+  }
+  return fairLists(lists, listed).flat()
+}
+
+/** The only server whose name is the scheme, for addresses that a template covers. */
+function byScheme({ host }: Session, uri: string): string | undefined {
+  const scheme = uri.slice(0, Math.max(0, uri.indexOf(':')))
+  return host.servers.find(({ name }) => scheme !== '' && (name === scheme || name === `${scheme}s`))?.name
+}
+
+export const prompts: Command = {
+  name: 'prompts',
+  aliases: ['prompt'],
+  about: 'what servers offer as /name arguments',
+  run: async ({ host, screen }) => {
+    const { paint } = screen
+    const offered = await host.prompts()
+    if (offered.length === 0) screen.line(' No server offers prompts.')
+    for (const { command, server, prompt } of offered) {
+      const takes = (prompt.arguments ?? []).map(({ name, required }) => (required === true ? name : `[${name}]`)).join(' ')
+      screen.line(
+        say` ${paint.name(`/${command} ${takes}`.padEnd(30))} ${paint.dim(brief(`${prompt.description ?? ''} (${server})`, 100))}`,
+      )
+    }
+    return undefined
+  },
 }

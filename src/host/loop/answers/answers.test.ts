@@ -8,7 +8,7 @@ import { createServer, type Server } from '../../../server/index.ts'
 import type { ModelRequest } from '../../models/model.ts'
 import { scripted } from '../../models/scripted.ts'
 import { requestTokens } from '../../models/tokens.ts'
-import type { LoopAsked, LoopBudgets, LoopPolicy } from '../ports.ts'
+import type { LoopBudgets, LoopPolicy, LoopRequest } from '../ports.ts'
 import type { SampleReview } from './sampling.ts'
 
 const worlds: World[] = []
@@ -24,7 +24,7 @@ async function world(options: WorldOptions): Promise<World> {
 
 const denied: Why = { code: 'DENIED', rule: 'rule-7', message: 'Not for this server', fix: 'Allow it' }
 
-function deciding(kind: LoopAsked['kind'], what: 'deny' | 'ask', yes = false): LoopPolicy {
+function deciding(kind: LoopRequest['kind'], what: 'deny' | 'ask', yes = false): LoopPolicy {
   return {
     decide: async asked => {
       if (asked.kind !== kind) return { do: 'allow', rule: 'rest' }

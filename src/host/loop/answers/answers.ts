@@ -3,11 +3,10 @@ import type { LiveHandlers } from '../../../client/live-handlers.ts'
 import type { OnElicit, OnQuestionRefused } from '../../../features/mcp/elicitation/client.ts'
 import type { Root } from '../../../features/mcp/roots/messages.ts'
 import type { OnSample } from '../../../features/mcp/sampling/client.ts'
-import type { LoopParts } from '../loop-parts.ts'
-import { permission } from '../permit.ts'
+import { askPermission, outcomeNoter } from '../permission.ts'
+import type { LoopParts } from '../ports.ts'
 import { elicitationFor, type OnServerQuestion, refusedPagesOf } from './elicitation.ts'
 import { inferenceFor } from './inference.ts'
-import { noted } from './refuse.ts'
 import { type OnSampleReview, samplingFor } from './sampling.ts'
 
 export interface AnswersOptions {
@@ -22,7 +21,7 @@ export interface AnswersOptions {
 }
 
 /** Options of a connection. */
-export interface ServerAnswers {
+interface ServerAnswers {
   readonly onSample: OnSample
   readonly sampleTools: true
   readonly onElicit?: OnElicit
@@ -65,7 +64,7 @@ function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
   let roots = first
   return {
     rootsFor: server => async () => {
-      const told = noted(parts, { server, kind: 'roots', began: parts.clock.now() })
+      const told = outcomeNoter(parts, { server, kind: 'roots', began: parts.clock.now() })
       // Others may be set while somebody is asked: the answer is about these.
       const asked = roots
       // That there are none is no secret.
@@ -73,7 +72,7 @@ function rootsBook(parts: LoopParts, first: readonly Root[]): RootsBook {
         told('success', undefined, 'roots: none are set')
         return []
       }
-      const { why: said, rule } = await permission(parts.policy, { kind: 'roots', server, payload: { roots: asked } })
+      const { why: said, rule } = await askPermission(parts.policy, { kind: 'roots', server, payload: { roots: asked } })
       told(said === undefined ? 'success' : 'refused', said, rule)
       return said === undefined ? asked : []
     },

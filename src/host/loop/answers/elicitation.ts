@@ -2,8 +2,8 @@
 import type { OnElicit, OnQuestionRefused, Question } from '../../../features/mcp/elicitation/client.ts'
 import type { ElicitResult } from '../../../features/mcp/elicitation/messages.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
-import type { LoopParts } from '../loop-parts.ts'
-import { noted } from './refuse.ts'
+import { outcomeNoter } from '../permission.ts'
+import type { LoopParts } from '../ports.ts'
 
 /** A question, and who asks. Of a page, where it leads: the part of an address that cannot be dressed up. */
 export type ServerQuestion = Question & { readonly server: string; readonly domain?: string }
@@ -12,7 +12,7 @@ export type OnServerQuestion = (question: ServerQuestion, context: { readonly si
 
 export function elicitationFor(parts: LoopParts, server: string, ask: OnServerQuestion): OnElicit {
   return async (question, { signal }) => {
-    const told = noted(parts, { server, kind: 'elicit', began: parts.clock.now() })
+    const told = outcomeNoter(parts, { server, kind: 'elicit', began: parts.clock.now() })
     const say = (answer: ElicitResult): ElicitResult => {
       parts.refusals.answered(server, question.message, isYes(answer))
       return answer
@@ -34,7 +34,7 @@ export function elicitationFor(parts: LoopParts, server: string, ask: OnServerQu
 /** A page that the client shows to nobody is noted all the same. */
 export function refusedPagesOf(parts: LoopParts, server: string): OnQuestionRefused {
   return ({ message }) => {
-    noted(parts, { server, kind: 'elicit', began: parts.clock.now() })('refused', unfit(server))
+    outcomeNoter(parts, { server, kind: 'elicit', began: parts.clock.now() })('refused', unfit(server))
     parts.refusals.answered(server, message, false)
   }
 }

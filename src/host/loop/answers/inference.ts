@@ -7,26 +7,23 @@ import { type Why, why } from '../../../core/why.ts'
 import type { FinishReason, InferenceRequest } from '../../../features/live/inference/messages.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { ModelFinish, ModelMessage, ModelRequest } from '../../models/model.ts'
-import { fromServer } from '../foreign.ts'
 import { generate } from '../generate.ts'
-import type { LoopParts } from '../loop-parts.ts'
-import { permission } from '../permit.ts'
-import type { LoopAsked } from '../ports.ts'
-import { modelNamed } from './choose-model.ts'
-import { noted, refuse } from './refuse.ts'
-import { answerWords, requestSystem } from './sampling-messages.ts'
+import { quoteFromServer } from '../model-content.ts'
+import { askPermission, outcomeNoter, refusalError } from '../permission.ts'
+import type { LoopParts, LoopRequest } from '../ports.ts'
+import { assistantBlocks, modelNamed, requestSystem } from './sampling.ts'
 
 /** Which model answers whom: by `server/set`, `server`, or `set`. */
-export type Routes = ReadonlyMap<string, string>
+type Routes = ReadonlyMap<string, string>
 
 export function inferenceFor(parts: LoopParts, server: string, routes: Routes): LiveHandlers['onInfer'] {
   return async (request, { signal, chunk }) => {
     const { featureSet, conversationId, stream } = request
     const about = { server, featureSet, kind: 'infer', began: parts.clock.now() }
-    const told = noted(parts, { ...about, ...(conversationId !== undefined && { conversation: conversationId }) })
-    const wish: LoopAsked = { kind: 'infer', server, featureSet, payload: request }
-    const { why: said, rule } = await permission(parts.policy, wish)
-    if (said !== undefined) throw refuse(told, said)
+    const told = outcomeNoter(parts, { ...about, ...(conversationId !== undefined && { conversation: conversationId }) })
+    const wish: LoopRequest = { kind: 'infer', server, featureSet, payload: request }
+    const { why: said, rule } = await askPermission(parts.policy, wish)
+    if (said !== undefined) throw refusalError(told, said)
     const leave = parts.policy.enter?.(wish)
     const model = modelNamed(parts.models, routes.get(`${server}/${featureSet}`) ?? routes.get(server) ?? routes.get(featureSet))
     try {
@@ -41,7 +38,7 @@ export function inferenceFor(parts: LoopParts, server: string, routes: Routes): 
       // Nobody waits for it any more, but it may have cost something.
       if (signal.aborted) told('failure', cancelled(server))
       signal.throwIfAborted()
-      throw refuse(told, error)
+      throw refusalError(told, error)
     } finally {
       leave?.()
     }
@@ -53,8 +50,8 @@ function modelRequest({ messages, preferences }: InferenceRequest, most: number,
   const rest = messages
     .filter(({ role }) => role !== 'system')
     .map(({ role, content }): ModelMessage => {
-      if (role === 'assistant') return { role, content: answerWords(content) }
-      return { role: 'user', content: fromServer('server-request', { server }, content) }
+      if (role === 'assistant') return { role, content: assistantBlocks(content) }
+      return { role: 'user', content: quoteFromServer('server-request', { server }, content) }
     })
   const { maxTokens, temperature } = preferences
   return {

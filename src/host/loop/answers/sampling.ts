@@ -3,16 +3,18 @@
  * and the answer), or refused; the server's budget pays.
  */
 import { type Why, why } from '../../../core/why.ts'
+import type { LiveBlock } from '../../../features/live/content/messages.ts'
+import type { ContentBlock } from '../../../features/mcp/content/messages.ts'
 import type { OnSample } from '../../../features/mcp/sampling/client.ts'
-import type { SamplingParams, SamplingResult } from '../../../features/mcp/sampling/messages.ts'
+import type { SamplingBlock, SamplingMessage, SamplingParams, SamplingResult } from '../../../features/mcp/sampling/messages.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
-import { generate } from '../generate.ts'
-import type { LoopParts } from '../loop-parts.ts'
-import type { LoopAsked, LoopVerdict } from '../ports.ts'
-import { chooseModel } from './choose-model.ts'
-import { noted, refuse } from './refuse.ts'
-import { requestOf, resultOf } from './sampling-messages.ts'
+import type { Model, ModelMessage, ModelRequest, ModelToolResult, ToolUse } from '../../models/model.ts'
+import { withoutMarks } from '../../models/quoted.ts'
+import { type Generation, generate } from '../generate.ts'
+import { blocksOf, quoteFromServer, quoteTool, textBlock } from '../model-content.ts'
+import { outcomeNoter, refusalError } from '../permission.ts'
+import type { LoopParts, LoopRequest, LoopVerdict } from '../ports.ts'
 
 /** What the user is shown, before a model is asked and before the server gets its answer. */
 export type SampleReview =
@@ -39,21 +41,21 @@ export type OnSampleReview = (review: SampleReview, context: { readonly signal: 
 const kind = 'sampling-refused'
 
 /** Sampling belongs to no feature set; its budget goes by this name. */
-export const samplingSet = 'sampling'
+const samplingSet = 'sampling'
 
 export function samplingFor(parts: LoopParts, server: string, review: OnSampleReview | undefined): OnSample {
   return async (params, { signal }) => {
-    const told = noted(parts, { server, kind: 'sample', began: parts.clock.now() })
-    const asked: LoopAsked = { kind: 'sample', server, payload: params }
+    const told = outcomeNoter(parts, { server, kind: 'sample', began: parts.clock.now() })
+    const asked: LoopRequest = { kind: 'sample', server, payload: params }
     const verdict = await parts.policy.decide(asked)
-    if (verdict.do === 'deny' || verdict.do === 'hold') throw refuse(told, verdict.why, kind)
+    if (verdict.do === 'deny' || verdict.do === 'hold') throw refusalError(told, verdict.why, kind)
     let { rule } = verdict
     const show = async (shown: SampleReview): Promise<SampleReviewed> => {
       if (verdict.do !== 'ask') return { yes: true }
       const said = review === undefined ? await plainYes(parts, asked, verdict, shown) : await review(shown, { signal })
       if (review !== undefined) rule = `the user, when asked by ${verdict.rule}`
       if (said.yes) return said
-      throw refuse(told, said.why ?? declined(server, verdict.rule), kind)
+      throw refusalError(told, said.why ?? declined(server, verdict.rule), kind)
     }
     const leave = parts.policy.enter?.(asked)
     try {
@@ -61,7 +63,7 @@ export function samplingFor(parts: LoopParts, server: string, review: OnSampleRe
       told('success', undefined, rule)
       return result
     } catch (error) {
-      throw error instanceof McpError ? error : refuse(told, error, kind)
+      throw error instanceof McpError ? error : refusalError(told, error, kind)
     } finally {
       leave?.()
     }
@@ -88,7 +90,7 @@ async function sample(
 /** Without somebody who reads and changes it, the policy's own question is asked, once. */
 async function plainYes(
   { policy }: LoopParts,
-  asked: LoopAsked,
+  asked: LoopRequest,
   verdict: LoopVerdict & { readonly do: 'ask' },
   { stage }: SampleReview,
 ): Promise<SampleReviewed> {
@@ -97,4 +99,94 @@ async function plainYes(
 
 function declined(server: string, rule: string): Why {
   return why('SAMPLE_DECLINED', rule, `The user declined sampling for ${server}`, 'Agree when asked, or allow it in the policy')
+}
+
+/** What makes the model know whose request it answers. The answer goes to that server, and nobody acts on it here. */
+const requested = 'A server, not the user, wrote what stands between <server-request> marks. Answer it, for that server alone.'
+
+/** The server's instructions, in its own words, below those of the host. */
+export function requestSystem(server: string, words: readonly LiveBlock[]): readonly LiveBlock[] {
+  return [
+    textBlock(requested),
+    ...(words.length === 0 ? [] : quoteFromServer('server-request', { server, role: 'system' }, words)),
+  ]
+}
+
+function requestOf(params: SamplingParams, most: number, server: string): ModelRequest {
+  const { systemPrompt, temperature, stopSequences, tools = [], toolChoice } = params
+  return {
+    system: requestSystem(server, systemPrompt === undefined ? [] : [textBlock(systemPrompt)]),
+    messages: params.messages.map(message => messageOf(message, server)),
+    tools: toolChoice?.mode === 'none' ? [] : tools.map(tool => quoteTool(tool.name, server, tool)),
+    maxTokens: Math.max(1, Math.min(params.maxTokens, most)),
+    ...(temperature !== undefined && { temperature }),
+    ...(stopSequences !== undefined && { stop: stopSequences }),
+  }
+}
+
+function messageOf({ role, content }: SamplingMessage, server: string): ModelMessage {
+  const blocks: readonly SamplingBlock[] = Array.isArray(content) ? content : [content as SamplingBlock]
+  const results = blocks.flatMap((block): readonly ModelToolResult[] =>
+    block.type === 'tool_result'
+      ? [{ id: block.toolUseId, content: resultFrom(server, block.content), isError: block.isError === true }]
+      : [],
+  )
+  if (results.length > 0) return { role: 'tool', results }
+  if (role === 'assistant') return { role, content: blocks.flatMap(block => assistantBlock(block)) }
+  return { role: 'user', content: quoteFromServer('server-request', { server }, plainBlocks(blocks)) }
+}
+
+function resultFrom(server: string, content: readonly ContentBlock[]): readonly LiveBlock[] {
+  return quoteFromServer('tool-result', { server }, content.flatMap(blocksOf))
+}
+
+function plainBlocks(blocks: readonly SamplingBlock[]): readonly LiveBlock[] {
+  return blocks.flatMap(block => (isPlain(block) ? blocksOf(block) : []))
+}
+
+function assistantBlock(block: SamplingBlock): readonly (LiveBlock | ToolUse)[] {
+  if (block.type === 'tool_use') return [{ type: 'tool_use', id: block.id, name: block.name, arguments: block.input }]
+  return isPlain(block) ? assistantBlocks(blocksOf(block)) : []
+}
+
+/** What the server says that the model answered before: as an answer, and without marks, or the model would go on to write them. */
+export function assistantBlocks(blocks: readonly LiveBlock[]): readonly LiveBlock[] {
+  return blocks.map(block => textBlock(block.type === 'text' ? withoutMarks(block.text) : `[${block.type}]`))
+}
+
+function isPlain(block: SamplingBlock): block is Extract<SamplingBlock, { type: 'text' | 'image' | 'audio' }> {
+  return block.type === 'text' || block.type === 'image' || block.type === 'audio'
+}
+
+const reasons = { end_turn: 'endTurn', max_tokens: 'maxTokens', stop_sequence: 'stopSequence', tool_use: 'toolUse' } as const
+
+function resultOf({ text: words, uses, model, finishReason }: Generation): SamplingResult {
+  const said = { type: 'text' as const, text: words }
+  const calls = uses.map(({ id, name, arguments: input }) => ({ type: 'tool_use' as const, id, name, input }))
+  const content = calls.length === 0 ? said : words === '' ? calls : [said, ...calls]
+  return { role: 'assistant', content, model, stopReason: reasons[finishReason] }
+}
+
+type Models = readonly [Model, ...Model[]]
+
+/** Hints are parts of names, the first that fits wins; priorities weigh what is known of each model. */
+function chooseModel(models: Models, preferences: SamplingParams['modelPreferences'] = {}): Model {
+  for (const { name } of preferences.hints ?? []) {
+    const wanted = typeof name === 'string' ? name.toLowerCase() : ''
+    const found =
+      wanted === '' ? undefined : models.find(({ info }) => `${info.vendor}/${info.id}`.toLowerCase().includes(wanted))
+    if (found !== undefined) return found
+  }
+  const { costPriority = 0, speedPriority = 0, intelligencePriority = 0 } = preferences
+  if (costPriority === 0 && speedPriority === 0 && intelligencePriority === 0) return models[0]
+  const score = ({ traits = {} }: Model): number =>
+    costPriority * (traits.cost ?? 0.5) +
+    speedPriority * (traits.speed ?? 0.5) +
+    intelligencePriority * (traits.intelligence ?? 0.5)
+  return models.reduce((best, model) => (score(model) > score(best) ? model : best), models[0])
+}
+
+/** By name; the first model where there is no such one. */
+export function modelNamed(models: Models, id: string | undefined): Model {
+  return models.find(({ info }) => info.id === id) ?? models[0]
 }

@@ -1,0 +1,162 @@
+/** The manifest of an MCPB bundle (manifest version 0.3): what it is, how it is started, what it offers, what the user has to give. */
+
+import { isSecretName } from '../../core/redact.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { CliError } from '../errors.ts'
+import type { OfferFacts, PackageFacts } from './package-facts.ts'
+
+export const manifestVersion = '0.3'
+
+export interface ManifestInput {
+  readonly facts: PackageFacts
+  readonly offer: OfferFacts
+  readonly variables: readonly Variable[]
+  /** Behind `node`: files of the bundle are named from `${__dirname}` on. */
+  readonly args: readonly string[]
+}
+
+export function manifestOf({ facts, offer, variables, args }: ManifestInput): Record<string, unknown> {
+  const { author, description } = facts
+  if (author === undefined) throw new CliError(1, 'package.json names no author, and a bundle must', 'Add it: "author": "…"')
+  if (description === undefined)
+    throw new CliError(1, 'package.json has no description, and a bundle must', 'Add it: "description": "…"')
+  return defined({
+    manifest_version: manifestVersion,
+    name: facts.name,
+    display_name: offer.title,
+    version: facts.version,
+    description,
+    author,
+    repository: facts.repository === undefined ? undefined : { type: 'git', url: facts.repository },
+    homepage: facts.homepage,
+    support: facts.support,
+    server: {
+      type: 'node',
+      entry_point: facts.entry,
+      mcp_config: defined({ command: 'node', args, env: environment(variables) }),
+    },
+    tools: offer.tools.length === 0 ? undefined : offer.tools,
+    prompts: offer.prompts.length === 0 ? undefined : offer.prompts,
+    prompts_generated: offer.morePrompts ? true : undefined,
+    keywords: facts.keywords.length === 0 ? undefined : facts.keywords,
+    license: facts.license,
+    compatibility: facts.node === undefined ? undefined : { runtimes: { node: facts.node } },
+    user_config: userConfig(variables),
+  })
+}
+
+function environment(variables: readonly Variable[]): Record<string, string> | undefined {
+  if (variables.length === 0) return undefined
+  return Object.fromEntries(variables.map(({ name }) => [name, `\${user_config.${name.toLowerCase()}}`]))
+}
+
+function userConfig(variables: readonly Variable[]): Record<string, unknown> | undefined {
+  if (variables.length === 0) return undefined
+  const entries = variables.map(({ name, about, secret }) => [
+    name.toLowerCase(),
+    { type: 'string', title: name, description: about, required: true, ...(secret && { sensitive: true }) },
+  ])
+  return Object.fromEntries(entries)
+}
+
+function defined(members: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
+}
+
+export const serverSchema = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json'
+
+export interface ServerJsonInput {
+  readonly facts: PackageFacts
+  readonly offer: OfferFacts
+  readonly variables: readonly Variable[]
+  /** Addresses at which it is served. */
+  readonly remotes: readonly string[]
+  /** The bundle, where it can be fetched. */
+  readonly bundle: { readonly url: string; readonly sha256: string } | undefined
+}
+
+const namePattern = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/
+/** The registry takes no more. */
+const descriptionLength = 100
+
+export function serverJson({ facts, offer, variables, remotes, bundle }: ServerJsonInput): Record<string, unknown> {
+  const { mcpName, description, version, repository, homepage } = facts
+  if (mcpName === undefined || !namePattern.test(mcpName) || mcpName.length > 200)
+    throw new CliError(
+      1,
+      mcpName === undefined
+        ? 'package.json has no mcpName, by which the registry knows the server'
+        : `The mcpName ${clip(mcpName)} is none`,
+      'Add it: "mcpName": "io.github.you/notes"',
+    )
+  if (description === undefined) throw new CliError(1, 'package.json has no description', 'Add it: "description": "…"')
+  const packages = packagesOf(facts, variables, bundle)
+  if (packages.length === 0 && remotes.length === 0)
+    throw new CliError(
+      1,
+      `${clip(facts.name)} can be had nowhere: its package is private or has no "bin", and neither --remote nor --mcpb-url is given`,
+      'Give package.json a "bin", or the address where it is served: --remote https://host/mcp',
+    )
+  return {
+    $schema: serverSchema,
+    name: mcpName,
+    ...(offer.title !== undefined && { title: offer.title.slice(0, 100) }),
+    description: shortened(description),
+    ...(repository !== undefined && { repository: { url: repository, source: sourceOf(repository) } }),
+    version,
+    ...(homepage !== undefined && { websiteUrl: homepage }),
+    ...(packages.length > 0 && { packages }),
+    ...(remotes.length > 0 && { remotes: remotes.map(url => ({ type: 'streamable-http', url })) }),
+  }
+}
+
+function packagesOf(
+  facts: PackageFacts,
+  variables: readonly Variable[],
+  bundle: ServerJsonInput['bundle'],
+): Record<string, unknown>[] {
+  const common = {
+    transport: { type: 'stdio' },
+    ...(variables.length > 0 && {
+      environmentVariables: variables.map(({ name, about, secret }) => ({
+        name,
+        description: about,
+        isRequired: true,
+        ...(secret && { isSecret: true }),
+      })),
+    }),
+  }
+  const npm =
+    facts.isPrivate || !facts.hasCommand
+      ? []
+      : [{ registryType: 'npm', identifier: facts.name, version: facts.version, runtimeHint: 'npx', ...common }]
+  const mcpb =
+    bundle === undefined
+      ? []
+      : [{ registryType: 'mcpb', identifier: bundle.url, version: facts.version, fileSha256: bundle.sha256, ...common }]
+  return [...npm, ...mcpb]
+}
+
+/** At a word's end, where there is one. */
+function shortened(text: string): string {
+  if (text.length <= descriptionLength) return text
+  const cut = text.slice(0, descriptionLength - 1)
+  return `${cut.slice(0, Math.max(cut.lastIndexOf(' '), descriptionLength / 2)).trimEnd()}…`
+}
+
+function sourceOf(url: string): string {
+  const { hostname } = new URL(url)
+  return /(^|\.)github\.com$/.test(hostname) ? 'github' : /(^|\.)gitlab\.com$/.test(hostname) ? 'gitlab' : hostname
+}
+
+export interface Variable {
+  readonly name: string
+  readonly about: string
+  readonly secret: boolean
+}
+
+export function variableOf(word: string): Variable {
+  const [, name = '', about] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(word) ?? []
+  if (name === '') throw new TypeError(`${clip(word)} is no variable: write NAME, or NAME=what it is`)
+  return { name, about: about ?? `The value of ${name}`, secret: isSecretName(name) || /key|pass|auth/i.test(name) }
+}

@@ -1,0 +1,207 @@
+/** What is known of a server that is to be published: its package says who makes it, the server itself what it offers. */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import type { Client } from '../../client/index.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { CliError } from '../errors.ts'
+
+export interface PackageFacts {
+  /** The folder of package.json. */
+  readonly root: string
+  /** The server's file, seen from there. */
+  readonly entry: string
+  readonly name: string
+  readonly version: string
+  readonly description: string | undefined
+  readonly author: { readonly name: string; readonly email?: string; readonly url?: string } | undefined
+  readonly license: string | undefined
+  readonly homepage: string | undefined
+  readonly support: string | undefined
+  readonly repository: string | undefined
+  readonly keywords: readonly string[]
+  /** Its name in the registry of servers, by the member that npm packages prove it with. */
+  readonly mcpName: string | undefined
+  readonly isPrivate: boolean
+  readonly hasCommand: boolean
+  /** It has a script that builds it. */
+  readonly builds: boolean
+  readonly node: string | undefined
+  readonly files: readonly string[] | undefined
+  readonly dependencies: readonly string[]
+}
+
+export interface OfferFacts {
+  readonly title: string | undefined
+  readonly tools: readonly { readonly name: string; readonly description?: string }[]
+  readonly prompts: readonly OfferedPrompt[]
+  /** Some prompts could not be written down without a call. */
+  readonly morePrompts: boolean
+}
+
+export interface OfferedPrompt {
+  readonly name: string
+  readonly description?: string
+  readonly arguments?: readonly string[]
+  readonly text: string
+}
+
+/** Reads the package.json above the file. */
+export function packageFacts(file: string): PackageFacts {
+  const path = resolve(file)
+  const root = rootOf(dirname(path))
+  if (!existsSync(path)) throw missing(file, root)
+  if (root === undefined) throw new CliError(1, `No package.json is above ${clip(file)}`, 'Make one: npm init')
+  const of = packageIn(root)
+  const { engines, bugs, files, keywords, dependencies } = of
+  return {
+    root,
+    entry: relative(root, path).split('\\').join('/'),
+    name: checkedName(needed(of['name'], 'name')),
+    version: checkedVersion(needed(of['version'], 'version')),
+    description: text(of['description']),
+    author: authorOf(of['author']),
+    license: text(of['license']),
+    homepage: text(of['homepage']),
+    support: text(isRecord(bugs) ? bugs['url'] : bugs),
+    repository: repositoryOf(of['repository']),
+    keywords: Array.isArray(keywords) ? keywords.filter(word => typeof word === 'string') : [],
+    mcpName: text(of['mcpName']),
+    isPrivate: of['private'] === true,
+    hasCommand: of['bin'] !== undefined,
+    builds: isRecord(of['scripts']) && of['scripts']['build'] !== undefined,
+    node: text(isRecord(engines) ? engines['node'] : undefined),
+    files: Array.isArray(files) ? files.filter(word => typeof word === 'string') : undefined,
+    dependencies: isRecord(dependencies) ? Object.keys(dependencies) : [],
+  }
+}
+
+/** The file that the package of this folder names, for whoever names none. */
+export function mainFile(): string {
+  const root = rootOf(process.cwd())
+  const { main } = root === undefined ? {} : packageIn(root)
+  if (root === undefined || typeof main !== 'string')
+    throw new CliError(1, 'No server is named', 'Name its file, or write it as "main" in package.json')
+  return relative('.', join(root, main))
+}
+
+function packageIn(root: string): Readonly<Record<string, unknown>> {
+  const said = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as unknown
+  return isRecord(said) ? said : {}
+}
+
+function missing(file: string, root: string | undefined): CliError {
+  const { scripts } = root === undefined ? {} : packageIn(root)
+  const builds = isRecord(scripts) && scripts['build'] !== undefined && /\.[cm]?js$/.test(file)
+  return new CliError(1, `There is no file ${clip(file)}`, builds ? 'Make it: npm run build' : 'Name the file of the server')
+}
+
+/** Asks the server, as any client would. */
+export async function offerFacts(mcp: Client): Promise<OfferFacts> {
+  const tools: { name: string; description?: string }[] = []
+  for await (const { name, description } of mcp.tools()) tools.push({ name, ...(description !== undefined && { description }) })
+  const prompts: OfferedPrompt[] = []
+  let morePrompts = false
+  for await (const prompt of mcp.prompts()) {
+    const names = (prompt.arguments ?? []).map(({ name }) => name)
+    const words = await promptText(mcp, prompt.name, names)
+    if (words === undefined) morePrompts = true
+    else
+      prompts.push({
+        name: prompt.name,
+        text: words,
+        ...(prompt.description !== undefined && { description: prompt.description }),
+        ...(names.length > 0 && { arguments: names }),
+      })
+  }
+  return { title: mcp.server?.title, tools, prompts, morePrompts }
+}
+
+/** Filled in with the placeholders of the bundle; a prompt that minds is one that is made at runtime. */
+async function promptText(mcp: Client, name: string, args: readonly string[]): Promise<string | undefined> {
+  try {
+    const { messages } = await mcp.getPrompt(name, Object.fromEntries(args.map(arg => [arg, `\${arguments.${arg}}`])))
+    const texts = messages.map(({ content }) =>
+      isRecord(content) && content['type'] === 'text' ? text(content['text']) : undefined,
+    )
+    return texts.every(each => each !== undefined) ? texts.join('\n\n') : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function rootOf(folder: string): string | undefined {
+  for (let at = folder; ; at = dirname(at)) {
+    if (existsSync(join(at, 'package.json'))) return at
+    if (dirname(at) === at) return undefined
+  }
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function needed(value: unknown, member: string): string {
+  const found = text(value)
+  if (found === undefined) throw new CliError(1, `package.json has no ${member}`, `Add it: "${member}": "…"`)
+  return found
+}
+
+/** `Name <mail> (url)`, or an object. */
+function authorOf(value: unknown): PackageFacts['author'] {
+  if (isRecord(value)) {
+    const [name, email, url] = [text(value['name']), text(value['email']), text(value['url'])]
+    return name === undefined ? undefined : { name, ...(email !== undefined && { email }), ...(url !== undefined && { url }) }
+  }
+  const [, name = '', email, url] = /^([^<(]*)(?:<([^>]*)>)?\s*(?:\(([^)]*)\))?$/.exec(text(value) ?? '') ?? []
+  if (name.trim() === '') return undefined
+  return { name: name.trim(), ...(email !== undefined && { email }), ...(url !== undefined && { url }) }
+}
+
+/** As an address that a browser opens: `git+https://…/x.git`, `github:owner/x`, `owner/x`. */
+function repositoryOf(value: unknown): string | undefined {
+  const said = text(isRecord(value) ? value['url'] : value)
+  if (said === undefined) return undefined
+  const short = /^(?:github:)?([\w.-]+\/[\w.-]+)$/.exec(said)?.[1]
+  const url =
+    short === undefined ? said.replace(/^git\+/, '').replace(/^(git|ssh):\/\/(git@)?/, 'https://') : `https://github.com/${short}`
+  return URL.canParse(url) && /^https?:/.test(url) ? url.replace(/\.git$/, '') : undefined
+}
+
+/** As npm takes them: a name, or a scope and a name. No dot at the beginning, so no `..`. */
+const packageName = /^(@[a-z0-9~_-][a-z0-9._~-]*\/)?[a-z0-9~_-][a-z0-9._~-]*$/i
+/** https://semver.org, without a limit on what its parts mean. */
+const version = /^\d{1,16}\.\d{1,16}\.\d{1,16}(-[0-9a-z-]+(\.[0-9a-z-]+)*)?(\+[0-9a-z-]+(\.[0-9a-z-]+)*)?$/i
+
+const longest = 214
+
+export function isPackageName(name: string): boolean {
+  return name.length <= longest && packageName.test(name)
+}
+
+export function checkedName(name: string): string {
+  if (isPackageName(name)) return name
+  throw new CliError(
+    1,
+    `package.json has the name "${clip(name)}", which npm does not take`,
+    'Write "name": "notes", or "@you/notes"',
+  )
+}
+
+export function checkedVersion(text: string): string {
+  if (text.length <= 128 && version.test(text)) return text
+  throw new CliError(1, `package.json has the version "${clip(text)}", which is none`, 'Write "version": "1.2.3"')
+}
+
+/** The file of a bundle, where no other is named. */
+export function bundleName(facts: { readonly name: string; readonly version: string }): string {
+  return `${facts.name.replace(/^@/, '').replaceAll('/', '-')}-${facts.version}.mcpb`
+}
+
+/** A path inside an archive: relative, with slashes, and without a step upwards. Whoever unpacks it must stay in one folder. */
+export function checkedEntry(path: string): string {
+  const parts = path.split('/')
+  const fine = parts.every(part => part !== '' && part !== '.' && part !== '..') && !/[\\\p{Cc}\p{Cf}]|^[a-z]:/iu.test(path)
+  if (fine) return path
+  throw new CliError(1, `"${clip(path)}" cannot be the path of a file in a bundle`, 'Rename the file')
+}

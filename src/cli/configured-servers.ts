@@ -1,0 +1,271 @@
+/** Where the programs on this machine keep their servers, and what is found there. Nothing is read before a name is asked for. */
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join, relative, resolve } from 'node:path'
+import { folderIn } from '../auth/client/user-folder.ts'
+import { nearest } from '../core/nearest.ts'
+import { quoted } from '../core/why.ts'
+import type { Placed } from '../host/config/jsonc.ts'
+import { type ConfiguredServer, type HostConfig, type ParsedConfig, parseConfig } from '../host/config/read.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { CliError } from './errors.ts'
+import { shellWord } from './shell-words.ts'
+import type { Resolved } from './target.ts'
+import { type FileToUse, fileToUse } from './trust/config-file.ts'
+
+/** One file of one program. */
+export interface Source {
+  /** As it is addressed: `cursor:name`. */
+  readonly name: string
+  readonly file: string
+  /** It lies in the folder one works in, and whoever made that folder wrote it. */
+  readonly inFolder?: true
+  /** The part of the file that holds servers, as `mcpServers`. Default: the file as it is. */
+  readonly part?: (root: Placed) => Placed | undefined
+}
+
+export interface Places {
+  readonly cwd: string
+  readonly home: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly platform: NodeJS.Platform
+}
+
+export function placesOf(env: Places['env']): Places {
+  return { cwd: process.cwd(), home: homedir(), env, platform: process.platform }
+}
+
+/** The nearest first: the folder one works in, then the user's own files. */
+export function sourcesOf(places: Places): readonly Source[] {
+  const all = everySource(places)
+  // Who works in the home has one file for both, and it is the user's own.
+  const own = (file: string): boolean => all.some(each => each.file === file && each.inFolder === undefined)
+  return all
+    .filter(({ file, part }, at) => all.findIndex(each => each.file === file && each.part === part) === at)
+    .map(({ inFolder, ...source }) => (inFolder === undefined || own(source.file) ? source : { ...source, inFolder }))
+}
+
+function everySource(places: Places): readonly Source[] {
+  const { cwd, home, env } = places
+  const settings = settingsFolder(places)
+  const code = join(settings, 'Code', 'User')
+  const claude = join(folderIn(env, 'CLAUDE_CONFIG_DIR') ?? home, '.claude.json')
+  const goose = places.platform === 'win32' ? join(settings, 'Block', 'goose', 'config') : join(home, '.config', 'goose')
+  return [
+    { name: 'project', file: join(cwd, '.mcp.json'), inFolder: true },
+    { name: 'vscode', file: join(cwd, '.vscode', 'mcp.json'), inFolder: true },
+    { name: 'cursor', file: join(cwd, '.cursor', 'mcp.json'), inFolder: true },
+    { name: 'gemini', file: join(cwd, '.gemini', 'settings.json'), inFolder: true },
+    { name: 'claude-code', file: claude, part: root => root.members?.get('projects')?.members?.get(cwd) },
+    { name: 'claude-code', file: claude },
+    { name: 'claude-desktop', file: join(settings, 'Claude', 'claude_desktop_config.json') },
+    { name: 'vscode', file: join(code, 'mcp.json') },
+    { name: 'cursor', file: join(home, '.cursor', 'mcp.json') },
+    {
+      name: 'cline',
+      file: join(code, 'globalStorage', 'saoudrizwan.claude-dev', 'settings', 'cline_mcp_settings.json'),
+    },
+    { name: 'gemini', file: join(home, '.gemini', 'settings.json') },
+    { name: 'goose', file: join(goose, 'config.yaml'), part: gooseServers },
+    { name: 'windsurf', file: join(home, '.codeium', 'windsurf', 'mcp_config.json') },
+  ]
+}
+
+/** What a source holds, not used yet; undefined where its file is not there, or says nothing of servers. */
+export async function readSource(source: Source, { env, home }: Places): Promise<FileToUse | undefined> {
+  const { file, inFolder } = source
+  const text = textOf(file)
+  if (text === undefined) return undefined
+  const parsed = partOf(await parseConfig(text, file), source)
+  return parsed === undefined ? undefined : fileToUse({ file, text, parsed, env, home, own: inFolder === undefined })
+}
+
+/** One file that was named, not used yet. What kind it is shows by what it holds, and whose by where it lies. */
+export async function readNamed(file: string, places: Places): Promise<FileToUse> {
+  const path = resolve(places.cwd, file)
+  const text = readFileSync(path, 'utf8')
+  const parsed = await parseConfig(text, path)
+  const { root } = parsed
+  const servers = root?.members?.has('extensions') === true && !namesServers(root) ? gooseServers(root) : root
+  const own = sourcesOf(places).some(each => each.file === path && each.inFolder === undefined)
+  return fileToUse({ file, text, parsed: { ...parsed, root: servers }, env: places.env, home: places.home, own })
+}
+
+function partOf(parsed: ParsedConfig, { part }: Source): ParsedConfig | undefined {
+  const { root, faults } = parsed
+  if (root === undefined || faults.length > 0) return parsed
+  const wanted = part === undefined ? root : part(root)
+  return wanted !== undefined && namesServers(wanted) ? { root: wanted, faults } : undefined
+}
+
+function namesServers({ members }: Placed): boolean {
+  return members?.has('mcpServers') === true || members?.has('servers') === true
+}
+
+/** goose has `extensions`, with words of its own; those that run inside it are no servers. */
+function gooseServers(root: Placed): Placed | undefined {
+  const found = root.members?.get('extensions')
+  if (found?.members === undefined) return undefined
+  const servers = [...found.members].filter(([, { members }]) => ['cmd', 'uri'].some(name => members?.has(name)))
+  return objectOf(root.line, [
+    [
+      'mcpServers',
+      objectOf(
+        found.line,
+        servers.map(([name, entry]) => [name, gooseEntry(entry)]),
+      ),
+    ],
+  ])
+}
+
+const gooseWords: ReadonlyMap<string, string> = new Map([
+  ['cmd', 'command'],
+  ['uri', 'url'],
+  ['envs', 'env'],
+])
+
+function gooseEntry(entry: Placed): Placed {
+  const members = [...(entry.members ?? [])].flatMap(([name, value]): [string, Placed][] => {
+    if (name === 'enabled') return [['disabled', { line: value.line, value: value.value === false }]]
+    // In seconds there.
+    if (name === 'timeout') return typeof value.value === 'number' ? [[name, { ...value, value: value.value * 1000 }]] : []
+    return [[gooseWords.get(name) ?? name, value]]
+  })
+  return objectOf(entry.line, members)
+}
+
+function objectOf(line: number, entries: readonly (readonly [string, Placed])[]): Placed {
+  return { line, members: new Map(entries), value: Object.fromEntries(entries.map(([name, { value }]) => [name, value])) }
+}
+
+function settingsFolder({ home, env, platform }: Places): string {
+  if (platform === 'darwin') return join(home, 'Library', 'Application Support')
+  if (platform === 'win32') return folderIn(env, 'APPDATA') ?? join(home, 'AppData', 'Roaming')
+  return folderIn(env, 'XDG_CONFIG_HOME') ?? join(home, '.config')
+}
+
+function textOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+interface Candidate {
+  readonly source: string
+  readonly file: FileToUse
+}
+
+/** Fills in the variables of a file that may be used; throws for any other. */
+export type UseFile = (file: FileToUse) => Promise<HostConfig>
+
+/** Undefined: no file knows the name. Throws where several know it differently, and where the one that does has a mistake. */
+export async function findNamed(
+  word: string,
+  places: Places,
+  file: string | undefined,
+  use: UseFile,
+): Promise<Resolved | undefined> {
+  const [, source, own] = /^([a-z-]+):(.+)$/.exec(word) ?? []
+  if (file !== undefined) {
+    const named = await readFileNamed(file, places)
+    const again = `${shellWord(clip(word))} --config ${shellWord(clip(file, 200))}`
+    const found = pick(word, [{ source: file, file: named }], places)
+    return found === undefined ? fail(word, file, named.written) : resolved(found, word, again, await use(found.file))
+  }
+  const all = await candidates(places)
+  const exact = pick(word, all, places)
+  if (exact !== undefined) return resolved(exact, word, shellWord(clip(word)), await use(exact.file))
+  if (source === undefined || own === undefined) return undefined
+  const found = pick(
+    own,
+    all.filter(candidate => candidate.source === source),
+    places,
+  )
+  return found && resolved(found, own, shellWord(clip(word)), await use(found.file))
+}
+
+async function candidates(places: Places): Promise<readonly Candidate[]> {
+  const found: Candidate[] = []
+  for (const each of sourcesOf(places)) {
+    const file = await readSource(each, places)
+    if (file !== undefined) found.push({ source: each.name, file })
+  }
+  return found
+}
+
+/** The servers of all config files, by name. */
+export async function knownNames(places: Places): Promise<readonly string[]> {
+  const all = await candidates(places)
+  return [...new Set(all.flatMap(({ file: { written } }) => [...written.servers.keys(), ...written.refused.keys()]))]
+}
+
+async function readFileNamed(file: string, places: Places): Promise<FileToUse> {
+  try {
+    return await readNamed(file, places)
+  } catch (error) {
+    throw new CliError(1, `The config ${clip(file)} cannot be read`, 'Correct the path', { cause: error })
+  }
+}
+
+function fail(word: string, file: string, { servers, faults }: HostConfig): never {
+  const [fault] = faults
+  if (servers.size === 0 && fault !== undefined)
+    throw new CliError(1, `${clip(file)}:${fault.line}: ${fault.why.message}`, fault.why.fix)
+  const near = nearest(word, [...servers.keys()])
+  throw new CliError(
+    1,
+    `${clip(file)} has no server ${quoted(word)}`,
+    near.length > 0
+      ? `Did you mean ${near.map(each => clip(each)).join(' or ')}?`
+      : `It has ${[...servers.keys()].map(each => clip(each)).join(', ')}`,
+  )
+}
+
+/** The nearest file that knows the name, by what is written there: nothing is filled in for those that are not used. */
+function pick(name: string, found: readonly Candidate[], places: Places): Candidate | undefined {
+  const knowing = found.filter(({ file: { written } }) => written.servers.has(name) || written.refused.has(name))
+  const different = new Set(knowing.map(({ file }) => file.written.servers.get(name)?.digest))
+  if (different.size > 1) throw ambiguous(name, knowing, places)
+  return knowing[0]
+}
+
+/** Two files of one program cannot be told apart by its name: there the file is named. */
+function ambiguous(name: string, knowing: readonly Candidate[], { cwd }: Places): CliError {
+  const sources = knowing.map(({ source }) => source)
+  const ways = knowing.map(({ source, file: { file } }) =>
+    sources.indexOf(source) === sources.lastIndexOf(source)
+      ? `${source}:${name}`
+      : `${name} --config ${relative(cwd, file).startsWith('..') ? file : relative(cwd, file)}`,
+  )
+  return new CliError(1, `Several programs have another server called ${quoted(name)}`, `Say which: ${ways.join(' · ')}`)
+}
+
+/** `again` is how it is named again. */
+function resolved({ source }: Candidate, name: string, again: string, config: HostConfig): Resolved {
+  const server = config.servers.get(name)
+  if (server !== undefined) return targetOf(server, source, again, config.file)
+  const why = config.refused.get(name)
+  throw new CliError(1, `${config.file}: ${why?.message}`, why?.fix)
+}
+
+function targetOf(
+  { name, target, headers, timeoutMs, startTimeoutMs }: ConfiguredServer,
+  source: string,
+  again: string,
+  file: string,
+): Resolved {
+  return {
+    folder: dirname(resolve(file)),
+    label: `${clip(name)} (${clip(source)})`,
+    again,
+    target,
+    options: {
+      ...(headers !== undefined && { headers }),
+      ...(timeoutMs !== undefined && { timeout: timeoutMs }),
+      ...(startTimeoutMs !== undefined && { startTimeout: startTimeoutMs }),
+    },
+    close: async () => {},
+  }
+}

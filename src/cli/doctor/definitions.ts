@@ -1,0 +1,165 @@
+/** What is wrong with what a server offers, though it can be reached: schemas, names, sizes. */
+
+import { readFileSync } from 'node:fs'
+import type { Tool } from '../../client/index.ts'
+import { compilePeerSchema } from '../../core/schema/peer.ts'
+import { UnsupportedSchema } from '../../core/schema/schema.ts'
+import type { ConfigFault, HostConfig } from '../../host/config/read.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import type { Lists } from '../lists.ts'
+import { brief } from '../terminal/text.ts'
+import { type Finding, fail, warn } from './finding.ts'
+
+/** What models' interfaces take. */
+const longestName = 64
+const mostTools = 128
+/** Of all definitions together: they are sent with every question. */
+const manyTokens = 20_000
+const charsPerToken = 4
+
+export function examineOffers({ tools = [], resources = [] }: Lists): readonly Finding[] {
+  return [
+    ...tools.flatMap(examineTool),
+    ...twice(
+      'tool name',
+      tools.map(({ name }) => name),
+    ),
+    ...twice(
+      'resource',
+      resources.map(({ uri }) => uri),
+    ),
+    ...examineSize(tools),
+    ...resources
+      .filter(({ uri }) => typeof uri !== 'string' || !/^[a-z][a-z0-9+.-]*:/i.test(uri))
+      .map(({ uri }) => warn('resource', `${clip(String(uri))} is no URI`, 'Begin it with a scheme: note://…')),
+  ]
+}
+
+function examineTool(tool: Tool): readonly Finding[] {
+  const { name, description, inputSchema, outputSchema } = tool
+  const found: Finding[] = []
+  const shown = clip(String(name))
+  if (typeof name !== 'string' || name === '') return [fail('name', 'A tool has no name', 'Name it')]
+  if (name.length > longestName)
+    found.push(
+      warn(
+        'name',
+        `${shown} has ${name.length} characters`,
+        `Keep names within ${longestName}: models refuse longer ones, and clients put the server's name before it`,
+      ),
+    )
+  if (!/^[A-Za-z0-9_.-]+$/.test(name))
+    found.push(warn('name', `${shown} has characters beyond A-Z a-z 0-9 _ - .`, 'Rename it: models refuse others'))
+  else if (name.includes('.')) found.push(warn('name', `${shown} has a dot`, 'Some models refuse it: use _ or -'))
+  if (description === undefined || description.trim() === '')
+    found.push(
+      warn('description', `${shown} has no description`, 'Say in a sentence what it does: a model knows nothing else of it'),
+    )
+  found.push(...examineSchema(`the input of ${shown}`, inputSchema, true))
+  if (outputSchema !== undefined) found.push(...examineSchema(`the output of ${shown}`, outputSchema, false))
+  return found
+}
+
+function examineSchema(what: string, schema: unknown, input: boolean): readonly Finding[] {
+  if (!isRecord(schema)) return [fail('schema', `${what} has no schema`, 'Give {"type": "object"}')]
+  if (input && schema['type'] !== 'object')
+    return [fail('schema', `${what} has the type ${clip(JSON.stringify(schema['type']) ?? 'none')}`, 'It must be "object"')]
+  try {
+    const { unchecked } = compilePeerSchema(schema)
+    const found = unchecked.map(each => warn('schema', `${what}: ${brief(each, 160)}`, 'Say it more simply: it is not checked'))
+    const lone = input ? ['anyOf', 'oneOf', 'allOf'].find(word => word in schema) : undefined
+    return lone === undefined
+      ? found
+      : [...found, warn('schema', `${what} has ${lone} at its top`, 'Some models refuse that: put it into a property')]
+  } catch (error) {
+    const said = `${what}: ${brief(error instanceof Error ? error.message : String(error), 200)}`
+    // Calls work all the same: what is beyond the limits is not checked.
+    if (error instanceof UnsupportedSchema)
+      return [warn('schema', said, 'Make it smaller: clients that bound schemas do not check by it, and models pay for it')]
+    return [fail('schema', said, 'Correct the schema')]
+  }
+}
+
+function twice(what: string, names: readonly string[]): readonly Finding[] {
+  const doubled = new Set(names.filter((name, at) => names.indexOf(name) !== at))
+  return [...doubled].map(name =>
+    fail('name', `The ${what} ${clip(String(name))} stands twice in the list`, 'Rename one of them'),
+  )
+}
+
+function examineSize(tools: readonly Tool[]): readonly Finding[] {
+  const tokens = Math.round(JSON.stringify(tools).length / charsPerToken)
+  return [
+    ...(tools.length > mostTools
+      ? [warn('size', `There are ${tools.length} tools`, `Most models take at most ${mostTools}`)]
+      : []),
+    ...(tokens > manyTokens
+      ? [warn('size', `The tools take about ${tokens} tokens of every question`, 'Shorten descriptions and schemas')]
+      : []),
+  ]
+}
+
+/** Names that several servers of one config have: clients must prefix them, and some do not. */
+export function examineCollisions(servers: ReadonlyMap<string, readonly string[]>): readonly Finding[] {
+  const owners = new Map<string, string[]>()
+  for (const [server, names] of servers)
+    for (const name of new Set(names)) owners.set(name, [...(owners.get(name) ?? []), server])
+  return [...owners]
+    .filter(([, all]) => all.length > 1)
+    .map(([name, all]) =>
+      warn(
+        'collision',
+        `The tool ${clip(name)} is offered by ${all.map(each => clip(each)).join(', ')}`,
+        'Clients that do not prefix names call only one of them; vivarium gateway keeps them apart',
+      ),
+    )
+}
+
+/** Mistakes that are no single server's. */
+export function examineFile(config: HostConfig, path: string): readonly Finding[] {
+  const general = config.faults
+    .filter(({ server }) => server === undefined)
+    .map(fault => fail('config', `line ${fault.line}: ${fault.why.message}`, fixOf(fault)))
+  return [...general, ...(general.length === 0 ? strictly(path) : [])]
+}
+
+function fixOf({ why: { message, fix } }: ConfigFault): string {
+  if (/invalid escape/.test(message)) return 'A backslash stands twice in JSON: "C:\\\\Users\\\\…"; or write /'
+  if (/comma expected/.test(message)) return 'Put one between this member and the one before it'
+  return fix
+}
+
+/** Comments and commas at an end are fine for editors; other programs do not start a single server of such a file. */
+function strictly(path: string): readonly Finding[] {
+  if (/\.(ya?ml|jsonc)$/i.test(path)) return []
+  const text = textOf(path)
+  try {
+    JSON.parse(text)
+    return []
+  } catch {
+    const bare = withoutStrings(text)
+    const comma = /,(?=\s*[}\]])/.exec(bare)
+    const comment = /\/\/|\/\*/.exec(bare)
+    const [at, what] =
+      comment !== null && (comma === null || comment.index < comma.index)
+        ? [comment.index, 'a comment']
+        : [comma?.index ?? 0, 'a comma behind the last member']
+    const line = text.slice(0, at).split('\n').length
+    const message = `line ${line}: there is ${what}, which JSON does not have`
+    return [warn('config', message, 'Remove it: some clients take it, others read none of the file (Claude Desktop, for one)')]
+  }
+}
+
+/** The same length, with every text emptied, so that only the signs of JSON are left. */
+function withoutStrings(text: string): string {
+  return text.replace(/"(?:[^"\\\n]|\\.)*"/g, found => `"${' '.repeat(found.length - 2)}"`)
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return '{}'
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * What a config file says of the host itself, in its member `host`, beside the servers: policy, roots, hooks, budgets. What is inside
+ * them is checked by those whose it is; a name that nobody knows is a mistake.
+ */
+import { existsSync, realpathSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { type Why, why } from '../core/why.ts'
+import { expand } from '../host/config/expand.ts'
+import { type ParsedConfig, parseConfig } from '../host/config/read.ts'
+import type { Host } from '../host/host.ts'
+import type { HostOptions, HostSettings } from '../host/options.ts'
+import type { Extractor, Extractors } from '../host/policy/scopes/extract.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import { messageOf } from '../stores/store.ts'
+
+export interface Settings {
+  readonly host: Pick<HostOptions, 'policy' | 'hooks' | 'budgets' | 'extract' | 'roots' | 'system' | 'remember'>
+  /** Folders that servers may know of, as paths. */
+  readonly roots: readonly string[]
+  /** Lines worth trying, for whoever is here for the first time. */
+  readonly examples: readonly string[]
+  /** The section as it is written, to be compared with another one. */
+  readonly written: Readonly<Record<string, unknown>>
+}
+
+const known = new Set(['policy', 'hooks', 'budgets', 'extract', 'roots', 'system', 'remember', 'try'])
+
+/** `parsed`: the file as it was shown to whoever agreed to it; nobody reads it a second time. Throws a TypeError that names the member. */
+export function readSettings(
+  { root, faults }: ParsedConfig,
+  file: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Settings {
+  const [fault] = faults
+  if (fault !== undefined) throw new TypeError(`${file}:${fault.line}: ${fault.message}`)
+  const section = isRecord(root?.value) ? root.value['host'] : undefined
+  if (section === undefined) return { host: {}, roots: [], examples: [], written: {} }
+  if (!isRecord(section)) throw new TypeError(`${file}: "host" is no object`)
+  for (const [name, value] of Object.entries(section)) check(file, name, value)
+  const { try: examples, roots: folders, extract, ...host } = section
+  const around = { env, folder: dirname(resolve(file)), home: homedir() }
+  const place: Place = (path, member) => {
+    const expanded = expand(path, around)
+    if ('why' in expanded) throw new TypeError(`${file}: host.${member}: ${expanded.why.message}. ${expanded.why.fix}`)
+    return resolve(around.folder, expanded.text)
+  }
+  const roots = texts(folders).map(path => place(path, 'roots'))
+  return {
+    host: {
+      // What each of them holds is looked at by the host when it is opened.
+      ...(host as Settings['host']),
+      ...(roots.length > 0 && { roots: roots.map(path => ({ uri: pathToFileURL(path).href })) }),
+      ...(isRecord(extract) && { extract: extractorsOf(file, extract, place) }),
+    },
+    roots,
+    examples: texts(examples),
+    written: section,
+  }
+}
+
+type Place = (path: string, member: string) => string
+
+/**
+ * Beside the names of arguments: `{ "path": "name", "in": "folder" }`, an argument that is a path, relative to a folder. What the call acts
+ * on is the place where it leads, or the folder where it is left out. `with` stands beside the path in the payload: a server that asks
+ * for exactly this scope finds it on the call, and nobody is asked twice.
+ */
+function extractorsOf(file: string, written: Members, place: Place): Extractors {
+  const read = Object.entries(written).map(([tools, value]): [string, Extractor] => {
+    if (typeof value === 'string') return [tools, value]
+    if (Array.isArray(value)) return [tools, texts(value)]
+    const { path, in: folder, with: beside = {} } = isRecord(value) ? value : {}
+    if (typeof path !== 'string' || typeof folder !== 'string' || !isRecord(beside))
+      throw new TypeError(`${file}: host.extract.${tools} must name an argument, several, or be { "path": "…", "in": "…" }`)
+    return [tools, pathIn(place(folder, 'extract'), path, beside)]
+  })
+  return Object.fromEntries(read)
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+function pathIn(folder: string, name: string, beside: Members): Extractor {
+  return args => {
+    const given = args[name] ?? '.'
+    const path = typeof given === 'string' ? canonical(resolve(folder, given)) : undefined
+    return path === undefined ? undefined : { label: path, payload: { path, ...beside } }
+  }
+}
+
+/** Without links. Of what is not there yet, its folder counts; undefined where that is not there either. */
+function canonical(path: string): string | undefined {
+  try {
+    return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path))
+  } catch {
+    return undefined
+  }
+}
+
+const lists = new Set(['budgets', 'roots', 'try'])
+const words = new Set(['system', 'remember'])
+
+function check(file: string, name: string, value: unknown): void {
+  if (!known.has(name)) throw new TypeError(`${file}: host.${name} is not known; there are ${[...known].join(', ')}`)
+  const fits = lists.has(name) ? Array.isArray(value) : words.has(name) ? typeof value === 'string' : isRecord(value)
+  const kind = lists.has(name) ? 'a list' : words.has(name) ? 'a text' : 'an object'
+  if (!fits) throw new TypeError(`${file}: host.${name} must be ${kind}`)
+}
+
+function texts(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter(item => typeof item === 'string') : []
+}
+
+export interface RunningSettingsOptions {
+  /** The section as it was when the host was made. */
+  readonly written: Settings['written']
+  readonly file: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly told: (what: Why) => void
+}
+
+type OnConfig = NonNullable<HostOptions['onConfig']>
+
+/** What a running host takes. */
+const applied = ['policy', 'budgets', 'roots'] as const satisfies readonly (keyof HostSettings)[]
+
+export class RunningSettings {
+  /** Undefined until it is made. */
+  host: Host | undefined = undefined
+  readonly #options: RunningSettingsOptions
+  #now: Settings['written']
+
+  constructor(options: RunningSettingsOptions) {
+    this.#options = options
+    this.#now = options.written
+  }
+
+  /** Asks whoever decides about the file first; applies what it says of the host if the answer is yes. */
+  after(agreed: OnConfig): OnConfig {
+    return async (config, text) => (await agreed(config, text)) ?? this.#apply(text)
+  }
+
+  async #apply(text: string): Promise<Why | undefined> {
+    const { file, env, told } = this.#options
+    if (this.host === undefined) return undefined
+    try {
+      const { host, written } = readSettings(await parseConfig(text, file), file, env)
+      const before = this.#now
+      const members = new Set([...Object.keys(before), ...Object.keys(written)])
+      const changed = [...members].filter(name => JSON.stringify(before[name]) !== JSON.stringify(written[name]))
+      const next = Object.fromEntries(
+        applied.filter(name => changed.includes(name)).map(name => [name, host[name] ?? empty[name]]),
+      )
+      if (Object.keys(next).length > 0) await this.host.update(next)
+      this.#now = written
+      for (const name of changed) if (!(name in next)) told(later(name))
+      return undefined
+    } catch (error) {
+      return why('CONFIG_INVALID', 'config.host', messageOf(error), 'Correct the member "host"; all stays as it is until then')
+    }
+  }
+}
+
+/** For a member that is gone. */
+const empty = { policy: {}, budgets: [], roots: [] } as const satisfies HostSettings
+
+function later(name: string): Why {
+  return why(
+    'RESTART_NEEDED',
+    `host.${name}`,
+    `host.${name} has changed, and counts from the next start`,
+    'Start the host anew to use it',
+  )
+}

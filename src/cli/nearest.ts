@@ -1,2 +1,0 @@
-/** Which words somebody may have meant, for the verbs. */
-export { nearest } from '../core/nearest.ts'

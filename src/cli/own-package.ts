@@ -1,0 +1,43 @@
+/** This command as a program to start: from the source as well as from what it is built to. */
+import { existsSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Command } from '../client/target.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+
+/** Bundled, this file is part of a chunk beside the folder of the command. */
+const places = ['./main.ts', './main.js', '../cli/main.js'].map(path => fileURLToPath(new URL(path, import.meta.url)))
+
+/** @example selfCommand(['serve', 'server.ts', '--stdio']) */
+export function selfCommand(args: readonly string[]): Command & { readonly args: readonly string[] } {
+  const main = places.find(existsSync)
+  if (main === undefined) throw new Error(`The vivarium command is not where it was built: ${places.join(', ')}`)
+  return { command: process.execPath, args: [main, ...args] }
+}
+
+/** The folder of this package. */
+export function packageRoot(): string {
+  let at = dirname(selfCommand([]).args[0] ?? '')
+  while (!existsSync(join(at, 'package.json')) && dirname(at) !== at) at = dirname(at)
+  return at
+}
+
+/**
+ * The tarball or folder, or an address such as `git+https://…`, by which the package above asks for the one at `root`; a clone is
+ * named by its folder. Undefined: it is from the registry.
+ */
+export function installedFrom(root: string): string | undefined {
+  if (basename(dirname(root)) !== 'node_modules') return `file:${root}`
+  const home = dirname(dirname(root))
+  const spec = dependencyIn(join(home, 'package.json'), basename(root))
+  if (spec === undefined || !/^[a-z+]+:/.test(spec)) return undefined
+  return spec.startsWith('file:') ? `file:${resolve(home, spec.slice('file:'.length))}` : spec
+}
+
+function dependencyIn(file: string, name: string): string | undefined {
+  if (!existsSync(file)) return undefined
+  const said: unknown = JSON.parse(readFileSync(file, 'utf8'))
+  const lists = isRecord(said) ? [said['dependencies'], said['devDependencies']] : []
+  const found = lists.map(list => (isRecord(list) ? list[name] : undefined)).find(spec => typeof spec === 'string')
+  return found as string | undefined
+}

@@ -1,0 +1,134 @@
+/** What failed between us and a server, as an exit code and the one thing to do about it. */
+import { AuthorizationError } from '../auth/client/failure.ts'
+import { nearest } from '../core/nearest.ts'
+import { Problem } from '../core/problem.ts'
+import { ConnectionError } from '../jsonrpc/connection.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import { CliError } from './errors.ts'
+import { ServesHttp } from './http-detection.ts'
+import { Interrupted } from './io.ts'
+import { brief } from './terminal/text.ts'
+
+const signIn = 'Run it in a terminal to sign in with the browser, or give --bearer-env NAME or --header'
+const secure = 'Use its https address, or do not sign in: --no-auth'
+
+/** Whatever was thrown while speaking with a server, and what that said on standard error. What is told already stays as it is. */
+export function unreachable(error: unknown, label: string, said: readonly string[] = [], again = label): unknown {
+  if (error instanceof CliError || error instanceof Interrupted) return error
+  if (error instanceof ServesHttp)
+    return new CliError(
+      4,
+      `${label} serves HTTP at ${clip(error.url)}, and says nothing on its standard output`,
+      `Start it by itself and name its address, or give it the argument with which it speaks on stdio`,
+      { cause: error },
+    )
+  const needs = authorizationIn(error)
+  if (needs !== undefined)
+    return new CliError(3, `${label} wants to know who calls: ${needs.message}`, isAddress(needs) ? secure : signIn, {
+      cause: error,
+    })
+  if (error instanceof ConnectionError) return unserved(error, label, said) ?? connectionFailure(error, again)
+  if (error instanceof Problem) return new CliError(exitOf(error), error.message, remedyOf(error, again), { cause: error })
+  if (isTimeout(error)) {
+    const words = said.length === 0 ? '' : `. On standard error it said: "${brief(said.join(' '), 300)}"`
+    const fix = `Wait longer with --timeout 2m, or look: vivarium doctor ${again}`
+    return new CliError(4, `${label} did not answer in time${words}`, fix, { cause: error })
+  }
+  return error instanceof McpError ? new CliError(1, told(error), undefined, { cause: error }) : error
+}
+
+/** A server that does not know the method has nothing of the kind: that is what one wants to hear. */
+export async function offering<T>(kind: 'prompts' | 'resources', label: string, asked: Promise<T>): Promise<T> {
+  try {
+    return await asked
+  } catch (error) {
+    if (!(error instanceof McpError) || error.code !== -32601) throw error
+    throw new CliError(1, `${label} offers no ${kind}`, undefined, { cause: error })
+  }
+}
+
+/** What was refused, told with what may have been meant where the server has nothing of that name. */
+export async function orMeant(
+  error: unknown,
+  what: 'prompt' | 'resource',
+  name: string,
+  known: () => Promise<readonly string[]>,
+): Promise<never> {
+  // Older servers have a number of their own for resources that are not there.
+  if (!(error instanceof McpError) || (error.code !== -32602 && error.code !== -32002)) throw error
+  const names = await known().catch((): readonly string[] => [])
+  if (names.length === 0 || names.includes(name)) throw error
+  const near = nearest(name, names).map(each => clip(each))
+  const fix = near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `It has ${brief(names.join(', '), 300)}`
+  throw new CliError(1, `The server has no ${what} ${clip(name)}`, fix, { cause: error })
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof McpError ? error.kind === 'timeout' : error instanceof Error && error.name === 'TimeoutError'
+}
+
+/** What failed, in a line, for whoever goes on all the same. */
+export function errorWords(error: unknown): string {
+  if (error instanceof McpError) return told(error)
+  return error instanceof Error ? error.message : String(error)
+}
+
+function told({ message, data, code }: McpError): string {
+  const more = typeof data === 'string' ? `: ${data}` : ''
+  return code === undefined ? message : `The server refuses: ${message}${more} (${code})`
+}
+
+/** What kept credentials from being had, or that there were none. */
+function authorizationIn(error: unknown): Error | undefined {
+  if (error instanceof AuthorizationError) return error
+  if (!(error instanceof ConnectionError)) return undefined
+  if (error.kind === 'unauthorized') return error.cause instanceof Error ? error.cause : error
+  return error.status === 401 || error.status === 403 ? error : undefined
+}
+
+function isAddress(error: Error): boolean {
+  return error instanceof AuthorizationError && error.rule === 'address'
+}
+
+/** Options of the library are none of the command. */
+function remedyOf({ suggestion }: Problem, again: string): string | undefined {
+  if (suggestion?.includes('give connect the option') !== true) return suggestion
+  return `vivarium doctor ${again} says more; a tape that is served speaks only the revisions that it has: try --revision`
+}
+
+function exitOf({ category, code }: Problem): 1 | 3 | 4 {
+  if (category === 'auth_required') return code === 'CONFIRMATION_REQUIRED' ? 1 : 3
+  return category === 'transient' ? 4 : 1
+}
+
+/** A file that cannot be served says why on standard error, as `serve` would have told it; or Node does. */
+function unserved(error: ConnectionError, label: string, said: readonly string[]): CliError | undefined {
+  const at = said.findLastIndex(line => line.startsWith('vivarium: '))
+  if (at !== -1) {
+    const message = brief(said[at]?.slice('vivarium: '.length) ?? '', 600)
+    const [, fix] = /^\s*→ (.+)$/.exec(said[at + 1] ?? '') ?? []
+    return new CliError(1, message, fix === undefined ? undefined : brief(fix, 300), { cause: error })
+  }
+  const [, name] = /Cannot find package '([^']+)'/.exec(said.join('\n')) ?? []
+  if (name === undefined) return undefined
+  return new CliError(
+    1,
+    `${label} cannot be loaded: the package ${brief(name, 80)} is not installed`,
+    `npm install ${brief(name, 80)}`,
+    {
+      cause: error,
+    },
+  )
+}
+
+function connectionFailure(error: ConnectionError, again: string): CliError {
+  // A program that has nothing to serve ends by itself, and well.
+  const fix = /exit code 0\b/.test(error.message)
+    ? 'A file exports its server: export const server = createServer({ … }); a program serves on its standard input until that ends'
+    : `vivarium doctor ${again} says why`
+  const status = error.status === undefined ? '' : ` (HTTP ${error.status})`
+  return new CliError(4, `${error.message}${error.message.includes(String(error.status)) ? '' : status}`, fix, {
+    cause: error,
+  })
+}

@@ -1,0 +1,194 @@
+/** The turn that a command is about: the last one, or the one with a number. */
+
+import type { PromptSection } from '../../../host/loop/prompt.ts'
+import type { UndoStep } from '../../../host/loop/records.ts'
+import type { Turn } from '../../../host/loop/turn.ts'
+import type { TreeNode } from '../../../host/state/book.ts'
+import type { Command, Session } from '../session.ts'
+import { brief, say } from '../text.ts'
+import { costLine, noteLines, timeText, turnName, turnTopic, whyLines } from '../words.ts'
+
+/** Undefined where there is none; that is said already. */
+export async function chosenTurn({ conversation, screen }: Session, rest: string): Promise<Turn | undefined> {
+  const turns = await conversation.turns()
+  const wanted = rest.replace(/^#/, '')
+  const found = wanted === '' ? turns.at(-1) : turns.find(({ seq }) => String(seq + 1) === wanted)
+  if (found !== undefined) return found
+  if (turns.length === 0) screen.line(' Nothing was said yet.')
+  else
+    screen.line(
+      say` There is no turn ${screen.paint.plain(brief(wanted, 20))}: ${turns
+        .map(({ seq }) => seq + 1)
+        .slice(-20)
+        .join(', ')} are there.`,
+    )
+  return undefined
+}
+
+export const why: Command = {
+  name: 'why',
+  takes: '[TURN | EVENT | INFERENCE]',
+  about: 'what happened and by which rule; without an id of the last turn',
+  run: async (session, rest) => {
+    const { host, screen } = session
+    const turn = rest === '' || /^#?\d+$/.test(rest) ? await chosenTurn(session, rest) : undefined
+    if (turn === undefined && (rest === '' || /^#?\d+$/.test(rest))) return undefined
+    const id = turn?.inferenceId ?? rest
+    if (turn !== undefined)
+      screen.line(say` ${screen.paint.bold(turnName(turn))} ${screen.paint.dim(`${turnTopic(turn)}, ${turn.status}, ${id}`)}`)
+    const { notes, joined } = await host.explain(id)
+    if (notes.length === 0) showUnknown(session, id)
+    for (const noted of notes) for (const line of noteLines(screen.paint, noted)) screen.line(say` ${line}`)
+    const others = joined.filter(other => other !== id)
+    if (others.length > 0)
+      screen.line(say` ${screen.paint.dim(`belongs to ${others.map(other => brief(other, 60)).join(', ')}`)}`)
+    return undefined
+  },
+}
+
+function showUnknown({ screen }: Session, id: string): void {
+  screen.line(say` Nothing is noted under ${screen.paint.plain(brief(id))}. /inbox and /audit show ids.`)
+}
+
+export const cost: Command = {
+  name: 'cost',
+  takes: '[TURN]',
+  about: 'what each part of the prompt cost, and what was spent in all',
+  run: async (session, rest) => {
+    const turn = await chosenTurn(session, rest)
+    if (turn === undefined) return undefined
+    showTurnCost(session, turn)
+    await showTotalCost(session)
+    return undefined
+  },
+}
+
+function showTurnCost({ screen }: Session, turn: Turn): void {
+  const { paint } = screen
+  screen.line(say` ${paint.bold(costLine(turn))}`)
+  for (const section of turn.prompt?.sections ?? []) {
+    const changed = section.changed === true ? paint.warn(' changed: what the provider had cached is lost from here') : ''
+    screen.line(say`   ${String(section.tokens).padStart(7)} ${paint.plain(sectionName(section))}${changed}`)
+  }
+  const leftOut = turn.prompt?.leftOut ?? 0
+  if (leftOut > 0) screen.line(say`   ${paint.warn(`${leftOut} earlier turns found no room`)}`)
+}
+
+function sectionName({ from, featureSet, namespace, position }: PromptSection): string {
+  if (namespace === undefined) return from
+  return `${from}/${featureSet ?? ''} (${[namespace, position ?? ''].join(', ')})`
+}
+
+async function showTotalCost({ screen, conversation, host }: Session): Promise<void> {
+  const { paint } = screen
+  const costs = (await conversation.turns()).map(turn => turn.cost)
+  const sum = (pick: (one: Turn['cost']) => number): number => costs.reduce((total, one) => total + pick(one), 0)
+  const money = sum(one => one.money ?? 0)
+  screen.line(
+    say` ${paint.bold(`all ${costs.length} turns`)} ${paint.plain(`${sum(one => one.inputTokens)} + ${sum(one => one.outputTokens)} tokens${money > 0 ? `, ${money.toFixed(4)} $` : ''}`)}`,
+  )
+  for (const { server, featureSet, tokens, requests } of await host.spent())
+    screen.line(
+      say`   ${paint.name(server === 'host' ? 'you' : `${server}/${featureSet}`)} ${paint.dim(`asked the model ${requests === 1 ? 'once' : `${requests} times`}, ${Math.round(tokens)} tokens`)}`,
+    )
+}
+
+export const undo: Command = {
+  name: 'undo',
+  takes: '[TURN]',
+  about: 'takes back the last turn, or one and all after it',
+  run: async (session, rest) => {
+    const { screen } = session
+    const { paint } = screen
+    const turn = await chosenTurn(session, rest)
+    if (turn === undefined) return undefined
+    const stop = screen.work('undoing')
+    const { complete, turns, steps } = await turn.undo().finally(stop)
+    const more = turns.length > 1 ? ` and the ${turns.length - 1} after it` : ''
+    const are = turns.length > 1 ? 'are' : 'is'
+    const idle = steps.length > 0 && steps.every(({ outcome }) => outcome === 'nothing')
+    const whole = complete
+      ? paint.good(`${are} undone${idle ? '; nothing had been done' : ''}`)
+      : paint.warn(`${are} undone, but some of it stays`)
+    screen.line(say` ${paint.bold(turnName(turn))} ${paint.dim(`${turnTopic(turn)}${more}`)} ${whole}`)
+    for (const step of steps) showUndoStep(session, step)
+    return undefined
+  },
+}
+
+const byWords = {
+  transaction: 'by its transaction',
+  compensation: 'by a call that takes it back',
+  rollback: 'by setting its state back',
+}
+
+function showUndoStep({ screen }: Session, { server = 'host', tool, featureSet, outcome, by, declined, why }: UndoStep): void {
+  const { paint } = screen
+  const what = [server, tool ?? featureSet ?? ''].filter(text => text !== '').join('.')
+  const mark =
+    outcome === 'undone' ? paint.good('✓ undone ') : outcome === 'stays' ? paint.bad('✗ stays  ') : paint.dim('· nothing')
+  const how = by !== undefined ? byWords[by] : declined !== undefined ? `was not done: ${brief(declined, 100)}` : ''
+  screen.line(say`   ${mark} ${paint.name(what)} ${paint.dim(how)}`)
+  if (why !== undefined) for (const line of whyLines(paint, why)) screen.line(say`   ${line}`)
+}
+
+const shown = 15
+
+export const state: Command = {
+  name: 'state',
+  takes: '[SET [CHECKPOINT]]',
+  about: 'checkpoints of feature sets, their content and differences',
+  run: async (session, rest) => {
+    const { host, screen } = session
+    const [set = '', checkpoint] = rest.split(/\s+/)
+    const sets = (await host.state.sets()).filter(({ server, featureSet }) => set === '' || set === featureSet || set === server)
+    if (sets.length === 0)
+      screen.line(
+        set === '' ? ' No server has left a state yet.' : say` No set ${screen.paint.plain(brief(set))} has left a state.`,
+      )
+    for (const { server, featureSet } of sets) {
+      const tree = await host.state.tree(server, featureSet)
+      screen.line(
+        say` ${screen.paint.name(`${server}/${featureSet}`)} ${screen.paint.dim(`${tree.length} checkpoint${tree.length === 1 ? '' : 's'}`)}`,
+      )
+      if (checkpoint !== undefined) await showDifference(session, server, featureSet, tree, checkpoint)
+      else await showTree(session, server, featureSet, tree)
+    }
+    return undefined
+  },
+}
+
+async function showTree({ host, screen }: Session, server: string, set: string, tree: readonly TreeNode[]): Promise<void> {
+  const { paint } = screen
+  for (const { checkpoint, parent, at, state: kept, current } of tree.slice(-shown)) {
+    const mark = current ? paint.good('▶') : ' '
+    const from = parent === null ? 'the first' : `after ${brief(parent, 24)}`
+    screen.line(
+      say`  ${mark} ${paint.plain(brief(checkpoint, 40))} ${paint.dim(`${timeText(at)} ${from}${kept === 'kept' ? '' : `, ${kept}`}`)}`,
+    )
+  }
+  const head = tree.find(({ current }) => current)
+  if (head === undefined) screen.line(say`    ${paint.dim('as before the first: the next call carries no state')}`)
+  if (head?.state !== 'kept') return
+  const content = await host.state.at(server, set, head.checkpoint)
+  screen.line(say`    ${paint.dim(brief(JSON.stringify(content), 400))}`)
+}
+
+async function showDifference(
+  { host, screen }: Session,
+  server: string,
+  set: string,
+  tree: readonly TreeNode[],
+  wanted: string,
+): Promise<void> {
+  const { paint } = screen
+  const node =
+    tree.find(({ checkpoint }) => checkpoint === wanted) ?? tree.find(({ checkpoint }) => checkpoint.startsWith(wanted))
+  if (node === undefined) return screen.line(say`   There is no checkpoint ${paint.plain(brief(wanted))}.`)
+  if (node.state !== 'kept') return screen.line('   Its content lies with the server.')
+  const parent = tree.find(({ checkpoint }) => checkpoint === node.parent)
+  if (parent?.state !== 'kept')
+    return screen.line(say`   ${paint.plain(brief(JSON.stringify(await host.state.at(server, set, node.checkpoint)), 2_000))}`)
+  for (const step of await host.state.diff(server, set, parent.checkpoint, node.checkpoint))
+    screen.line(say`   ${paint.plain(brief(JSON.stringify(step), 300))}`)
+}

@@ -1,0 +1,104 @@
+/** Asking the policy, and the user where it says so. */
+import { durationText } from '../../core/duration.ts'
+import { Problem, problem } from '../../core/problem.ts'
+import { type Why, why } from '../../core/why.ts'
+import { classify } from '../../features/reliability/problem/client.ts'
+import { McpError } from '../../jsonrpc/error.ts'
+import type { LoopNote, LoopParts, LoopPolicy, LoopRequest } from './ports.ts'
+
+interface Permission {
+  /** Undefined: it may be done. */
+  readonly why: Why | undefined
+  /** The rule, grant or approval that allows it. */
+  readonly rule?: string
+  /** Somebody had to be asked: things may have changed since. */
+  readonly asked: boolean
+}
+
+export async function askPermission(policy: LoopPolicy, asked: LoopRequest): Promise<Permission> {
+  const verdict = await policy.decide(asked)
+  if (verdict.do === 'deny' || verdict.do === 'hold') return { why: verdict.why, asked: false }
+  if (verdict.do !== 'ask') return { why: undefined, rule: verdict.rule, asked: false }
+  const { yes, why: said, rule: approval } = await policy.approve(asked, verdict)
+  const { rule } = verdict
+  const no = said ?? why('NOT_APPROVED', rule, 'The user did not agree', `Agree when asked, or allow it in the policy (${rule})`)
+  return yes ? { why: undefined, rule: approval ?? rule, asked: true } : { why: no, asked: true }
+}
+
+/** Throws where it may not be done; else says by which rule it may. */
+export async function requirePermission(
+  permitted: (rule: string | undefined) => void,
+  policy: LoopPolicy,
+  asked: LoopRequest,
+): Promise<void> {
+  const { why: said, rule } = await askPermission(policy, asked)
+  if (said !== undefined) throw deniedProblem(said)
+  permitted(rule)
+}
+
+/** The same, as what is thrown. */
+export function deniedProblem(said: Why): Problem {
+  return problemOf(said, 'PERMISSION_DENIED')
+}
+
+/** The reasons of problems that were made here. What a server writes into its own problem is no reason of the host's. */
+const reasons = new WeakMap<Problem, Why>()
+
+/** A reason as a problem, by which it is known again. */
+export function problemOf(said: Why, code = said.code): Problem {
+  const made = problem(code, said.message, { suggestion: said.fix, details: { why: said } })
+  reasons.set(made, said)
+  return made
+}
+
+/** The reason that the host itself gave; undefined where it gave none. */
+function reasonOf(error: unknown): Why | undefined {
+  return error instanceof Problem ? reasons.get(error) : undefined
+}
+
+/** Why a failure came about, for those who did not write it as one. */
+export function whyOf(error: Problem, rule: string): Why {
+  const told = reasonOf(error)
+  if (told !== undefined) return told
+  const wait = error.retryAfter === undefined ? '' : ` Wait ${durationText(error.retryAfter)}.`
+  return why(error.code, rule, error.message, `${error.suggestion ?? 'Look into the audit'}${wait}`)
+}
+
+export function isWhy(value: unknown): value is Why {
+  return typeof value === 'object' && value !== null && 'code' in value && 'rule' in value && 'fix' in value && 'message' in value
+}
+
+/** `rule`: what allowed it. */
+type Tell = (outcome: LoopNote['outcome'], said?: Why, rule?: string) => void
+
+export function outcomeNoter(
+  { audit, clock }: Pick<LoopParts, 'audit' | 'clock'>,
+  {
+    began,
+    ...about
+  }: Pick<LoopNote, 'server' | 'featureSet' | 'inferenceId' | 'conversation' | 'kind'> & { readonly began: number },
+): Tell {
+  return (outcome, said, rule) =>
+    void audit.note({
+      ...about,
+      outcome,
+      ms: clock.now() - began,
+      ...(said && { why: said }),
+      ...(rule !== undefined && { rule }),
+    })
+}
+
+/** What is thrown at a server whose wish is not granted, or failed. */
+export function refusalError(tell: Tell, cause: unknown, kind = 'invalid-request'): McpError {
+  if (isWhy(cause)) {
+    tell('refused', cause)
+    return new McpError(kind, cause.message, { data: cause })
+  }
+  const known = classify(cause)
+  const said = whyOf(known, 'model')
+  const byRule = reasonOf(cause) !== undefined
+  const late = known.code === 'OPERATION_TIMEOUT' ? 'timeout' : 'failure'
+  tell(byRule ? 'refused' : late, said)
+  const wait = known.retryAfter === undefined ? {} : { retryAfterMs: known.retryAfter }
+  return new McpError(byRule ? kind : 'internal', said.message, { data: { ...said, ...wait }, cause })
+}
