@@ -1,7 +1,6 @@
 /** What servers give, for people: text as it is, everything else by what it is and how large. */
 import { writeFile } from 'node:fs/promises'
-import type { Client } from '../client/index.ts'
-import { dataReference } from '../client/index.ts'
+import { type Client, dataReference } from '../client/index.ts'
 import type { ContentBlock, ResourceContents } from '../features/mcp/content/messages.ts'
 import { CliError } from './exit.ts'
 import { type Printer, sizeText } from './print.ts'

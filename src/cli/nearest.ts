@@ -1,2 +1,2 @@
 /** Which words somebody may have meant, for the verbs. */
-export { nearest } from '../core/nearest.ts'
+export { nearest } from '../core/suggestion.ts'

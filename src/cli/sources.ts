@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { folderIn } from '../auth/client/user-folder.ts'
+import { folderIn } from '../auth/client/user-storage.ts'
 import type { Placed } from '../host/config/jsonc.ts'
 import { type ParsedConfig, parseConfig } from '../host/config/read.ts'
 import { type FileToUse, fileToUse } from './trust/file-to-use.ts'

@@ -6,7 +6,7 @@ import type { Grants } from '../core/grant/grants.ts'
 import type { Quota } from '../core/grant/quota.ts'
 import type { Journal } from '../core/journal/journal.ts'
 import type { Step, Unit } from '../core/journal/unit.ts'
-import type { Trace } from '../core/log-trace.ts'
+import type { Trace } from '../core/log.ts'
 import { checkOptions } from '../core/options.ts'
 import { ownerKey } from '../core/owner.ts'
 import { type Confirmable, type ConfirmFacts, confirmFacts, messageOf } from '../features/reliability/confirmation/facts.ts'
@@ -80,7 +80,7 @@ export function costsOf({ cost = {} }: ServerOptions, wiring: CostWiring): Costs
       revoke: async (budget, principal) => (await grants()).revoke(await ownerNamed(principal), budget),
     },
     undone: async (owner, step, unit) => {
-      const [{ refunding }, { store }] = await Promise.all([import('../core/grant/refunds.ts'), journal()])
+      const [{ refunding }, { store }] = await Promise.all([import('../core/grant/quota.ts'), journal()])
       return refunding(store, clock, `${owner}/${stepName(step.order, unit.id)}`)
     },
   }

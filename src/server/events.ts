@@ -2,7 +2,7 @@
 
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import type { Clock } from '../core/clock.ts'
-import type { Trace } from '../core/log-trace.ts'
+import type { Trace } from '../core/log.ts'
 import type { InferInput, Schema } from '../core/schema/index.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Asker, UnitStep } from '../engine/exchange.ts'

@@ -1,11 +1,11 @@
 /** `server.featureSet`: MCP Live for authors. Only what must be there at once is here; the rest is loaded with the first set. */
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
-import type { Trace } from '../core/log-trace.ts'
-import { NS } from '../core/namespace.ts'
+import type { Trace } from '../core/log.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Exchange } from '../engine/exchange.ts'
+import { NS } from '../engine/method.ts'
 import type { Side } from '../engine/plan.ts'
 import type { ChannelHandlers } from '../features/live/channels/handlers.ts'
 import type { Inference, InferInput } from '../features/live/inference/server.ts'

@@ -13,7 +13,7 @@ import {
   referencesServer,
 } from '../features/reliability/data-references/server.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import type { Downloads } from '../transports/http/download.ts'
+import type { Downloads } from '../transports/http/document.ts'
 import type { ServerOptions } from './options.ts'
 
 /** What a reference can be made of. A file by its path; what comes in pieces is never held whole. */

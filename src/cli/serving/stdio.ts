@@ -3,7 +3,7 @@
  * the client keeps its session, hears that the lists may have changed, and gets from the old child what it had asked of it.
  */
 import { dirname, resolve } from 'node:path'
-import { claimStdout } from '../../transports/stdio/stdout.ts'
+import { claimStdout } from '../../transports/stdio/server.ts'
 import type { Io } from '../io.ts'
 import { loadServer } from './load.ts'
 import { Relay } from './relay.ts'

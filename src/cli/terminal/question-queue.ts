@@ -2,7 +2,7 @@
  * Questions come one at a time: the next one is not shown before the one on the screen is answered or given up, so that a line that is
  * typed is the answer to what is shown. Each has a number, which its prompt repeats.
  */
-import { unlessAborted } from '../../core/abort.ts'
+import { unlessAborted } from '../../core/deadlines.ts'
 import { brief } from './paint.ts'
 import { escaped } from './text.ts'
 

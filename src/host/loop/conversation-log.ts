@@ -4,8 +4,7 @@
  */
 import { problem } from '../../core/problem.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { append, put } from '../../stores/ops.ts'
-import { type Op, type Store, storeLimits } from '../../stores/store.ts'
+import { append, type Op, put, type Store, storeLimits } from '../../stores/store.ts'
 import { conversationKey } from './conversation-key.ts'
 import type { LogRecord } from './records.ts'
 import { applyRecord, newTurn, type TurnRecord } from './turn-record.ts'

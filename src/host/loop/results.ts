@@ -4,8 +4,7 @@
  */
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { put } from '../../stores/ops.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { type Op, put, type Store } from '../../stores/store.ts'
 import { own, text } from './blocks.ts'
 import { conversationKey } from './conversation-key.ts'
 import type { LoopLimits } from './limits.ts'

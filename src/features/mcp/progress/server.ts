@@ -1,8 +1,7 @@
 /** Telling the caller how far its call has come, if it asked to know. */
 import type { Progress } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { Id, Params } from '../../../jsonrpc/message.ts'
-import { isId, isRecord } from '../../../jsonrpc/message.ts'
+import { type Id, isId, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { progress } from './messages.ts'
 
 /** Highest value told so far per exchange: progress must rise. */

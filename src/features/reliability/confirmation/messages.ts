@@ -1,5 +1,5 @@
 /** Confirmation on the wire: what a tool says of itself, what a refusal offers, and what a repeated call brings. */
-import { NS } from '../../../core/namespace.ts'
+import { NS } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 

@@ -1,5 +1,5 @@
 /** Cost and latency on the wire: what a tool says of itself, what a call may cost at most, and what it did cost. */
-import { NS } from '../../../core/namespace.ts'
+import { NS } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 

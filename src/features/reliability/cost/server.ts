@@ -2,7 +2,7 @@
 import type { Clock } from '../../../core/clock.ts'
 import type { Budgets } from '../../../core/grant/budgets.ts'
 import type { Quota } from '../../../core/grant/quota.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'

@@ -1,6 +1,5 @@
 /** Permissions on the wire: asking what would be allowed, and for scopes; the token of what was granted goes in `_meta`. */
-import { NS } from '../../../core/namespace.ts'
-import { notification, officialIds, request } from '../../../engine/method.ts'
+import { NS, notification, officialIds, request } from '../../../engine/method.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 

@@ -1,7 +1,7 @@
 /** Problems on the wire: an object in a result's `_meta` under the extension's id, or the data of an error. */
-import { NS } from '../../../core/namespace.ts'
-import type { Category, Problem, ProblemCode } from '../../../core/problem.ts'
-import { factsOf, problemFrom } from '../../../core/problem-facts.ts'
+
+import { type Category, factsOf, type Problem, type ProblemCode, problemFrom } from '../../../core/problem.ts'
+import { NS } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 
 export const problemExtension = `${NS}/problem`

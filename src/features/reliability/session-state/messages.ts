@@ -1,5 +1,5 @@
 /** State on the wire: a sealed token in the `_meta` of a call and of its answer. Whoever keeps it need not be able to read it. */
-import { NS } from '../../../core/namespace.ts'
+import { NS } from '../../../engine/method.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 
 export const stateExtension = `${NS}/state`

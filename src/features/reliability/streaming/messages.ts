@@ -2,7 +2,7 @@
  * Streaming on the wire: what a progress notification says beyond the core, in its `_meta`, for peers that know it; and the same
  * call made again with a checkpoint, to go on with an operation whose answer got lost. No methods of its own.
  */
-import { NS } from '../../../core/namespace.ts'
+import { NS } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 

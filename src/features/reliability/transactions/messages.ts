@@ -1,6 +1,5 @@
 /** Transactions on the wire: begun, committed and rolled back by methods of their own; a call takes part by naming one in its `_meta`. */
-import { NS } from '../../../core/namespace.ts'
-import { officialIds, request } from '../../../engine/method.ts'
+import { NS, officialIds, request } from '../../../engine/method.ts'
 import { boolean, integer, object, optional, string } from '../../../jsonrpc/shape.ts'
 
 /** Names a step among all of its owner: as calls that go on carry it, and as what belongs to it is kept. */
