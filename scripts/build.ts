@@ -23,15 +23,15 @@ const dist = join(root, 'dist')
 const groups = [
   {
     name: 'common',
-    test: /src\/(jsonrpc|revisions)\/|src\/engine\/(?!(shared-sessions|process-mailbox|internal-calls|own-handler)\.ts)|src\/core\/(?!(journal|state|grant|feed|audit)\/|(sniff|base64|sha256|call|share|spending|json-lines|lifetime)\.ts|schema\/(ajv|interpreter|json-equal|peer|bounded|linear|wording|unique|walk|size|meter))|(mcp|reliability)\/[a-z-]+\/(messages|headers|(?<!tasks\/)receiver|facts|read)\.ts|reliability\/idempotency\/server\.ts|stores\/store\.ts|mcp\/(progress\/|tasks\/(current|declared))|http\/names\.ts|src\/(auth\/resource\/options|server\/(auth|documents|streams))\.ts/,
+    test: /src\/(jsonrpc|revisions)\/|src\/engine\/(?!(shared-sessions|internal-calls)\.ts)|src\/core\/(?!(journal|state|grant|feed|audit)\/|(sniff|sha256|call|share|spending|json-lines)\.ts|schema\/(ajv|interpreter|json-equal|peer|bounded|linear|walk))|(mcp|reliability)\/[a-z-]+\/(messages|headers|(?<!tasks\/)receiver|facts|read)\.ts|reliability\/idempotency\/server\.ts|stores\/store\.ts|mcp\/(progress\/|tasks\/(current|declared))|http\/names\.ts|src\/(auth\/resource\/options|server\/(auth|documents|streams))\.ts/,
     priority: 2,
   },
   {
     name: 'records',
-    test: /src\/engine\/(shared-sessions|process-mailbox|internal-calls|own-handler)\.ts|src\/core\/(audit\/|(sha256|call|share|spending|json-lines|lifetime|schema\/json-equal)\.ts)|mcp\/tasks\/(result|view|receiver)\.ts|stores\/ops\.ts/,
+    test: /src\/engine\/(shared-sessions|internal-calls)\.ts|src\/core\/(audit\/|(sha256|call|share|spending|json-lines|schema\/json-equal)\.ts)|mcp\/tasks\/(result|view|receiver)\.ts/,
     priority: 1,
   },
-  { name: 'stdio', test: /src\/transports\/(framing|stdio\/(server|stdout))/, priority: 1 },
+  { name: 'stdio', test: /src\/transports\/(framing|stdio\/server)/, priority: 1 },
   { name: 'http', test: /src\/transports\/http\/(?!client|fetch|listen|linger|node|names|scripted)/, priority: 1 },
   { name: 'http-node', test: /src\/transports\/(http\/(listen|linger|node)|sse\/server)/, priority: 1 },
 ]

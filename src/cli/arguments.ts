@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
-import { nearest } from '../core/nearest.ts'
+import { nearest } from '../core/suggestion.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { CliError } from './errors.ts'

@@ -209,7 +209,7 @@ function misspelt({ message }: CommanderError): string {
 
 async function noVerb(word: string): Promise<CliError> {
   // Loaded with much that a good command line does not need.
-  const { nearest } = await import('../core/nearest.ts')
+  const { nearest } = await import('../core/suggestion.ts')
   const near = nearest(
     word,
     verbs.map(({ name }) => name),

@@ -1,7 +1,7 @@
 /** What failed between us and a server, as an exit code and the one thing to do about it. */
 import { AuthorizationError } from '../auth/client/failure.ts'
-import { nearest } from '../core/nearest.ts'
 import { Problem } from '../core/problem.ts'
+import { nearest } from '../core/suggestion.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'

@@ -2,8 +2,9 @@
  * Completions while somebody types. Rapid questions about the same argument become one: only the last is sent, once typing
  * has paused, and all who asked get its answer. Answers are kept for a moment, for whoever types back and forth.
  */
-import { unlessAborted } from '../core/abort.ts'
+
 import type { Cancel, Clock } from '../core/clock.ts'
+import { unlessAborted } from '../core/deadlines.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import type { Completion, CompletionResult } from '../features/mcp/completion/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'

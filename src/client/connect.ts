@@ -1,8 +1,9 @@
 /** `connect`: makes a client of the features' client sides and opens it, whatever the server speaks. */
-import { unlessAborted } from '../core/abort.ts'
+
 import { type Clock, realClock } from '../core/clock.ts'
+import { unlessAborted } from '../core/deadlines.ts'
 import { toMilliseconds } from '../core/duration.ts'
-import { checkLogOption, logFrom, type Trace, traceInto } from '../core/log-trace.ts'
+import { checkLogOption, logFrom, type Trace, traceInto } from '../core/log.ts'
 import { secretValues } from '../core/redact.ts'
 import { version } from '../core/version.ts'
 import { Engine } from '../engine/engine.ts'

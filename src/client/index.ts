@@ -25,8 +25,7 @@ export {
   workloadIdentity,
 } from '../auth/client/index.ts'
 export type { Artifact, Provenance, Stamp } from '../core/artifact.ts'
-export { createLog, type Level, type Log, type LogOptions, type Severity } from '../core/log.ts'
-export type { LogOption } from '../core/log-trace.ts'
+export { createLog, type Level, type Log, type LogOption, type LogOptions, type Severity } from '../core/log.ts'
 export { type Outbound, OutboundError, type OutboundRequest } from '../core/outbound.ts'
 export { type Category, Problem } from '../core/problem.ts'
 export { jsonSchema } from '../core/schema/index.ts'

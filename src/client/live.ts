@@ -2,7 +2,7 @@
  * The host's end of one connection to a server that may be live: what it declares, how the conversation opens, and who answers what the
  * server sends by itself. Loaded only where `connect` is given `live`.
  */
-import { unlessAborted } from '../core/abort.ts'
+import { unlessAborted } from '../core/deadlines.ts'
 import { quoted, type Why, why } from '../core/why.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import { declared } from '../engine/extensions.ts'

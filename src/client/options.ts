@@ -2,7 +2,7 @@
 import type { Authorization } from '../auth/client/index.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
-import type { LogOption } from '../core/log-trace.ts'
+import type { LogOption } from '../core/log.ts'
 import type { Limits } from '../engine/limits.ts'
 import type { OnElicit, OnQuestionRefused } from '../features/mcp/elicitation/client.ts'
 import type { LogMessage } from '../features/mcp/logging/client.ts'

@@ -1,12 +1,10 @@
 /** The sagas of one store, as one process works on them: their log, who is alive, and how they are taken back. */
 import { type Clock, realClock } from '../core/clock.ts'
 import { type Duration, toMilliseconds } from '../core/duration.ts'
-import { compensationKey } from '../core/journal/compensation-key.ts'
 import { abandon, isIdle, listed, type RollbackOptions, rollback, stuck } from '../core/journal/rollback.ts'
 import { Runners } from '../core/journal/runners.ts'
-import { isEnded, type Step, unfinishedKey } from '../core/journal/unit.ts'
+import { compensationKey, isEnded, type Step, type Undone, unfinishedKey } from '../core/journal/unit.ts'
 import { type UnitReport, Units } from '../core/journal/units.ts'
-import type { Undone } from '../core/journal/unwind.ts'
 import { type Problem, problem } from '../core/problem.ts'
 import { classify } from '../features/reliability/problem/client.ts'
 import { clip } from '../jsonrpc/limits.ts'

@@ -2,7 +2,7 @@
  * The live link to one server: opens it, sends calls through middleware, and mends it when a session is lost.
  * What is remembered of the server (revision, capabilities) is read through here, because mending may change it.
  */
-import { unlessAborted } from '../core/abort.ts'
+import { unlessAborted } from '../core/deadlines.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Method } from '../engine/method.ts'

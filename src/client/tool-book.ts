@@ -6,7 +6,7 @@ import type { CallToolResult, Tool } from '../features/mcp/tools/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip, echo } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { pruned } from '../jsonrpc/prune.ts'
+import { pruned } from '../jsonrpc/parse.ts'
 
 /** A schema is compiled when first needed; null: it is of no use. */
 interface Known {

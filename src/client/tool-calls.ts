@@ -1,6 +1,6 @@
 /** Calling a tool: headers that mirror arguments, questions that come back, tasks that take long, and a checked result. */
 import type { Schema } from '../core/schema/index.ts'
-import { fewElements } from '../core/schema/size.ts'
+import { fewElements } from '../core/schema/walk.ts'
 import type { Progress, SendOptions } from '../engine/calls.ts'
 import { type Answerers, drive, isFinal } from '../features/mcp/input-required/client.ts'
 import type { InputRequest } from '../features/mcp/input-required/messages.ts'

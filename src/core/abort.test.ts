@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { unlessAborted } from './abort.ts'
+import { unlessAborted } from './deadlines.ts'
 
 describe('unlessAborted', () => {
   it('gives what the promise gives, and leaves no listener behind', async () => {

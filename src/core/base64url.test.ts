@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { fromBase64Url, toBase64, toBase64Url } from './base64url.ts'
+import { fromBase64Url, toBase64, toBase64Url } from './base64.ts'
 
 it('bytes come back as they were, and the text is what Node writes', () => {
   fc.assert(

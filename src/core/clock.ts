@@ -1,4 +1,4 @@
-/** Time as something given, so that tests move it by hand and nothing sleeps. */
+/** Time and chance as something given, so that tests move the clock by hand, repeat a seed, and nothing sleeps. */
 
 /** Takes a timer back. */
 export interface Cancel {
@@ -33,4 +33,15 @@ export const realClock: Clock = {
 /** Timers are plain numbers on some runtimes, and those never keep anything alive. */
 function isHeld(timer: unknown): timer is { ref(): void; unref(): void } {
   return typeof timer === 'object' && timer !== null && 'unref' in timer && 'ref' in timer
+}
+
+/** Numbers from 0 up to 1, the same for the same seed: mulberry32, which is small, quick and the same everywhere. */
+export function seeded(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
 }

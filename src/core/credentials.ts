@@ -1,3 +1,6 @@
+import type { Principal } from '../jsonrpc/connection.ts'
+import type { Awaitable } from '../jsonrpc/message.ts'
+
 /**
  * What carriers with headers ask for when a server wants to know who calls. Implemented by the room that knows OAuth; a
  * carrier knows only that a refused request did not run, and may therefore be sent again with better credentials.
@@ -30,4 +33,42 @@ export interface Credentials {
 /** The refusal can be met: credentials are missing or too old (401), or allow too little (403 with a challenge). */
 export function wantsCredentials(status: number, challenge: string | null | undefined): boolean {
   return status === 401 || (status === 403 && typeof challenge === 'string' && /insufficient_scope/i.test(challenge))
+}
+
+// The contract between carriers, which see what a request brings, and whoever can tell what that proves.
+
+/** Reads a request header by its lower-case name. */
+export type HeaderReader = (name: string) => string | undefined
+
+/** What a carrier knows of a request beyond its headers. */
+export interface Entrance {
+  /** Path and query as they came, or the whole address. */
+  readonly url: string
+  /** Whether a header came more than once: of some only the first is shown. */
+  repeats(name: string): boolean
+  /** The network address from which it came, where that is known. */
+  readonly address?: string | undefined
+}
+
+/** A refusal at the door, as HTTP has it. */
+export interface Denial {
+  readonly status: number
+  readonly message: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface Authorizer {
+  /** Who calls, or why nobody gets in. An answer that is known already comes at once. */
+  identify(header: HeaderReader, entrance: Entrance): Awaitable<Principal | Denial | undefined>
+  /** Headers of an HTTP refusal that asks for more scopes than the caller has. */
+  challenge(principal: Principal | undefined, scopes: readonly string[]): Readonly<Record<string, string>>
+  /** The public JSON document at this path, for whoever wants to know where authorization is had (RFC 9728). */
+  document(path: string): string | undefined
+  /** Grows each time that somebody is shut out: whoever was identified before that is identified anew before it is served. */
+  readonly epoch: number
+  /**
+   * Whether the token by which this principal was let in would let it in now: for what stays open after that. Asks no oftener than for
+   * a caller that sends one request after the other; while nothing can be found out, the answer is yes until the token expires.
+   */
+  holds(principal: Principal): Awaitable<boolean>
 }

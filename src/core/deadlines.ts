@@ -2,7 +2,6 @@
  * Many deadlines under one timer: a sweep visits what is pending instead of a timer per call. The timer exists only while
  * something is (or just was) pending, and keeps the process alive only while somebody awaits one of them.
  */
-
 import { type Cancel, type Clock, realClock } from './clock.ts'
 import { type Linked, LinkedSet } from './linked-set.ts'
 
@@ -118,5 +117,43 @@ class Sweep implements Deadlines {
     let soonest = Number.POSITIVE_INFINITY
     for (const { at } of this.#pending.all()) if (at < soonest) soonest = at
     return soonest
+  }
+}
+
+// Giving up a wait that cannot be stopped itself: its outcome is then no matter.
+
+/** What `promise` gives, unless the signal aborts first: then its reason is thrown. */
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason)
+    const settle = <V>(give: (value: V) => void) => {
+      return (value: V): void => {
+        signal.removeEventListener('abort', stop)
+        give(value)
+      }
+    }
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+    promise.then(settle(resolve), settle(reject))
+  })
+}
+
+// Waiting with a deadline.
+
+/** True if the promise settled in time. */
+export async function within(promise: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
+  let cancel: Cancel | undefined
+  const late = new Promise<boolean>(done => {
+    cancel = clock.setTimeout(() => done(false), ms)
+  })
+  const settled = promise.then(
+    () => true,
+    () => true,
+  )
+  try {
+    return await Promise.race([settled, late])
+  } finally {
+    cancel?.()
   }
 }

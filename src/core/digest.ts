@@ -1,6 +1,6 @@
 /** One text and one digest for equal JSON values, whatever the order in which their members were written. */
 import { type Awaitable, isRecord } from '../jsonrpc/message.ts'
-import { toBase64Url } from './base64url.ts'
+import { toBase64Url } from './base64.ts'
 
 /** Above this the digest of a text takes so long that it is left to another thread. */
 const shortText = 64 * 1024

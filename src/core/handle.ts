@@ -3,8 +3,7 @@
  * what a handle is for (kind, principal, audience, bound digest) is authenticated with it, and its expiry is inside.
  * Every failure to open is one and the same, so that a forger learns nothing.
  */
-import { fromBase64Url, toBase64Url } from './base64url.ts'
-import { joinBytes } from './bytes.ts'
+import { fromBase64Url, joinBytes, toBase64Url } from './base64.ts'
 import { type Clock, realClock } from './clock.ts'
 import { problem } from './problem.ts'
 

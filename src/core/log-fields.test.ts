@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { McpError } from '../jsonrpc/error.ts'
-import { cleanFields, cleanText } from './log-fields.ts'
+import { cleanFields, cleanText } from './log.ts'
 import { redacted } from './redact.ts'
 
 describe('the fields of a record', () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { McpError } from '../jsonrpc/error.ts'
-import { createLog, type Level, type LogOptions } from './log.ts'
-import { checkLogOption, traceInto } from './log-trace.ts'
+import { checkLogOption, createLog, type Level, type LogOptions, traceInto } from './log.ts'
 
 const clock = { now: () => Date.UTC(2026, 0, 2), setTimeout: () => () => {} }
 

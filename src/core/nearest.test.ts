@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { nearest } from './nearest.ts'
+import { nearest } from './suggestion.ts'
 
 test('a letter too few, too many, changed or swapped still finds the word', () => {
   for (const typed of ['ad_note', 'add_notee', 'add_nota', 'add_ntoe', 'ADD_NOTE'])

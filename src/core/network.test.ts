@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isLoopback, networkOf, siteOf } from './network.ts'
+import { isLoopback, networkOf, siteOf } from './occupancy.ts'
 
 it('one address of IPv4 is a network, also where it is written as one of IPv6', () => {
   expect(networkOf('192.0.2.1')).toBe('192.0.2.1')

@@ -4,7 +4,7 @@
  */
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { nearest } from './nearest.ts'
+import { nearest } from './suggestion.ts'
 
 /** What an option may hold; `any` is checked by whoever reads it. */
 export type Kind = 'string' | 'number' | 'boolean' | 'function' | 'list' | 'object' | 'any'

@@ -7,7 +7,7 @@
 import type { Caller } from '../jsonrpc/connection.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import { digestText } from './digest.ts'
-import { networkOf, siteOf } from './network.ts'
+import { networkOf, siteOf } from './occupancy.ts'
 
 /** Half of the digest: 128 bits, in characters. */
 const length = 22

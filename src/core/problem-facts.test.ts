@@ -1,8 +1,16 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { StoreError } from '../stores/store.ts'
-import { type Problem, problem } from './problem.ts'
-import { factsOf, type ProblemFacts, problemFrom, problemLimits, problemOf, upperSnake } from './problem-facts.ts'
+import {
+  factsOf,
+  type Problem,
+  type ProblemFacts,
+  problem,
+  problemFrom,
+  problemLimits,
+  problemOf,
+  upperSnake,
+} from './problem.ts'
 
 const anything = fc.oneof(fc.string(), fc.double(), fc.boolean(), fc.constant(null), fc.jsonValue())
 const category = fc.constantFrom('transient', 'permanent', 'auth_required', 'invalid_input', 'rate_limited')

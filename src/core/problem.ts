@@ -1,3 +1,6 @@
+import { isRecord } from '../jsonrpc/message.ts'
+import { StoreError } from '../stores/store.ts'
+
 /**
  * A refusal with a fix: what went wrong, whether trying again can help, who can act and how.
  * How it looks on a wire is decided at the edge; nothing here knows one.
@@ -103,4 +106,168 @@ export function problem(code: ProblemCode, message: string, more?: ProblemMore):
 /** All there is to say of a problem to readers of plain text. */
 export function problemText({ message, suggestion }: Pick<Problem, 'message' | 'suggestion'>): string {
   return suggestion === undefined ? message : `${message}. ${suggestion}`
+}
+
+/**
+ * What may be told of a problem, and what is believed of one that was told: the limits of its parts, one spelling for codes
+ * that others name differently, and the category as what decides where a code says nothing.
+ */
+export const problemLimits = {
+  /** JSON text of the details. */
+  detailsBytes: 8 * 1024,
+  codeLength: 64,
+  /** Of each text that a peer wrote. */
+  textLength: 4_096,
+  /** The longest wait that every timer can hold. */
+  retryAfterSeconds: 2_147_483,
+} as const
+
+/** The parts of a problem as they may be told to anybody. */
+export interface ProblemFacts {
+  readonly code: string
+  readonly message: string
+  readonly category: Category
+  /** Whole seconds, 0 or more; only where trying again can help. */
+  readonly retryAfterSeconds?: number
+  /** The person behind the caller can do something about it. */
+  readonly userActionable: boolean
+  readonly suggestion?: string
+  readonly details?: Readonly<Record<string, unknown>>
+  /** An https address. */
+  readonly documentation?: string
+  readonly correlationId?: string
+}
+
+/** The same parts as a peer told them. */
+export type ToldProblem = { readonly [part in keyof ProblemFacts]?: unknown }
+
+export function factsOf(told: Problem): ProblemFacts {
+  const { message, category, retryAfter, suggestion, details, documentation, correlationId } = told
+  const seconds = told.retryable ? secondsOf(retryAfter === undefined ? undefined : retryAfter / 1000) : undefined
+  const safe = details === undefined ? undefined : boundedDetails(details)
+  const address = httpsAddress(documentation)
+  return {
+    code: upperSnake(told.code) ?? generic[category],
+    message,
+    category,
+    userActionable: told.actor === 'user',
+    ...(seconds !== undefined && { retryAfterSeconds: seconds }),
+    ...(suggestion !== undefined && { suggestion }),
+    ...(safe !== undefined && { details: safe }),
+    ...(address !== undefined && { documentation: address }),
+    ...(correlationId !== undefined && { correlationId }),
+  }
+}
+
+/** What a peer told, as a problem of ours. Undefined where it is none: it says neither a code nor a category that can be read. */
+export function problemFrom(told: ToldProblem): Problem | undefined {
+  const named = typeof told.code === 'string' ? upperSnake(told.code) : undefined
+  const said = isCategory(told.category) ? told.category : undefined
+  if (named === undefined && said === undefined) return undefined
+  const code = named === undefined ? undefined : (synonyms.get(named) ?? named)
+  const category = said ?? categoryOf(code ?? '') ?? 'permanent'
+  const seconds = secondsOf(told.retryAfterSeconds)
+  return problem(code ?? generic[category], textOf(told.message) ?? 'The peer refused without a reason', {
+    category,
+    retryAfter: seconds === undefined ? undefined : seconds * 1000,
+    suggestion: textOf(told.suggestion),
+    actor: told.userActionable === true ? 'user' : undefined,
+    details: isRecord(told.details) ? boundedDetails(told.details) : undefined,
+    documentation: httpsAddress(told.documentation),
+    correlationId: textOf(told.correlationId),
+  })
+}
+
+/**
+ * Whatever was thrown, as a problem. What nobody wrote for the caller's eyes (messages, paths, stacks of libraries) stays in
+ * the cause, which is for the log.
+ */
+export function problemOf(thrown: unknown, correlationId?: string): Problem {
+  if (thrown instanceof Problem) return thrown
+  const more = { cause: thrown, correlationId }
+  if (thrown instanceof StoreError && thrown.kind !== 'input')
+    return problem('SERVER_UNAVAILABLE', 'What must be written down cannot be written now', { ...more, retryAfter: 1000 })
+  if (thrown instanceof Error && thrown.name === 'TimeoutError')
+    return problem('OPERATION_TIMEOUT', 'It took longer than it may', more)
+  return problem('SERVER_ERROR', 'It failed, for a reason that only the server can see', { ...more, actor: 'operator' })
+}
+
+/** A refusal that its caller can be told of: a problem, or a store that takes nothing now. Undefined for anything else. */
+export function refusalIn(thrown: unknown): Problem | undefined {
+  if (thrown instanceof Problem) return thrown
+  return thrown instanceof StoreError && thrown.kind !== 'input' ? problemOf(thrown) : undefined
+}
+
+/** A code in capitals and underscores, however it was written; undefined where that cannot be done. */
+export function upperSnake(code: string): string | undefined {
+  if (code.length > problemLimits.codeLength) return undefined
+  if (pattern.test(code)) return code
+  const upper = code
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/[\s.-]/g, '_')
+    .toUpperCase()
+  return pattern.test(upper) && upper.length <= problemLimits.codeLength ? upper : undefined
+}
+
+const pattern = /^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$/
+
+/** Stands in for a code that cannot be told or read. */
+const generic: Readonly<Record<Category, string>> = {
+  transient: 'SERVER_UNAVAILABLE',
+  permanent: 'SERVER_ERROR',
+  auth_required: 'AUTHENTICATION_REQUIRED',
+  invalid_input: 'INVALID_INPUT',
+  rate_limited: 'RATE_LIMIT_EXCEEDED',
+}
+
+/** What others call our codes. */
+const synonyms: ReadonlyMap<string, string> = new Map([
+  ['INVALID_PARAMETERS', 'INVALID_INPUT'],
+  ['INVALID_PARAMS', 'INVALID_INPUT'],
+  ['INVALID_ARGUMENT', 'INVALID_INPUT'],
+  ['VALIDATION_ERROR', 'INVALID_INPUT'],
+  ['TIMEOUT', 'OPERATION_TIMEOUT'],
+  ['DEADLINE_EXCEEDED', 'OPERATION_TIMEOUT'],
+  ['UPSTREAM_ERROR', 'SERVER_UNAVAILABLE'],
+  ['SERVICE_UNAVAILABLE', 'SERVER_UNAVAILABLE'],
+  ['UNAVAILABLE', 'SERVER_UNAVAILABLE'],
+  ['INTERNAL_ERROR', 'SERVER_ERROR'],
+  ['TOKEN_EXPIRED', 'AUTHENTICATION_REQUIRED'],
+  ['UNAUTHENTICATED', 'AUTHENTICATION_REQUIRED'],
+  ['UNAUTHORIZED', 'AUTHENTICATION_REQUIRED'],
+  ['FORBIDDEN', 'PERMISSION_DENIED'],
+  ['INSUFFICIENT_SCOPE', 'SCOPE_INSUFFICIENT'],
+  ['NOT_FOUND', 'RESOURCE_NOT_FOUND'],
+  ['RATE_LIMITED', 'RATE_LIMIT_EXCEEDED'],
+  ['TOO_MANY_REQUESTS', 'RATE_LIMIT_EXCEEDED'],
+  ['QUOTA_EXCEEDED', 'QUOTA_EXHAUSTED'],
+])
+
+function isCategory(value: unknown): value is Category {
+  return typeof value === 'string' && Object.hasOwn(generic, value)
+}
+
+function secondsOf(seconds: unknown): number | undefined {
+  if (typeof seconds !== 'number' || !(seconds >= 0)) return undefined
+  return Math.min(Math.ceil(seconds), problemLimits.retryAfterSeconds)
+}
+
+function textOf(text: unknown): string | undefined {
+  return typeof text === 'string' && text !== '' ? text.slice(0, problemLimits.textLength).toWellFormed() : undefined
+}
+
+/** Half of some details may mean the opposite of the whole, so they are told whole or not at all. */
+function boundedDetails(details: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  try {
+    const text = JSON.stringify(details)
+    if (new TextEncoder().encode(text).length <= problemLimits.detailsBytes) return details
+  } catch {
+    // What JSON cannot hold cannot be told either; that there was something can.
+  }
+  return { truncated: true }
+}
+
+function httpsAddress(address: unknown): string | undefined {
+  if (typeof address !== 'string' || address.length > problemLimits.textLength) return undefined
+  return URL.parse(address)?.protocol === 'https:' ? address : undefined
 }

@@ -1,4 +1,7 @@
-/** OAuth scopes as names (RFC 6749 §3.3): printable, without blanks, quotes and backslashes, so that they stand in headers as they are. */
+/**
+ * OAuth scopes as names (RFC 6749 §3.3): printable, without blanks, quotes and backslashes, so that they stand in headers as
+ * they are. And the patterns of actions and resources by which grants and rules name several at once.
+ */
 import { clip } from '../jsonrpc/limits.ts'
 
 const scopeToken = /^[\x21\x23-\x5b\x5d-\x7e]{1,255}$/
@@ -29,4 +32,30 @@ export function checkNeeds(scopes: readonly string[], where: string): void {
 /** Whether everything that is needed was granted. */
 export function covers(granted: readonly string[] | undefined, needed: readonly string[]): boolean {
   return needed.every(scope => granted?.includes(scope) === true)
+}
+
+// Patterns of actions and resources: a `*` stands for any characters, also none; everything else for itself.
+
+/** Longer ones are refused when a grant is issued: matching takes at most pattern × text steps, never more. */
+export const patternLength = 256
+
+export function matches(pattern: string, text: string): boolean {
+  let at = 0
+  let star = -1
+  let resume = 0
+  for (let i = 0; i < text.length; ) {
+    if (pattern[at] === '*') {
+      star = at++
+      resume = i
+    } else if (pattern[at] === text[i]) {
+      at++
+      i++
+    } else if (star >= 0) {
+      // The last star takes one character more. Earlier ones need no second look: what fits behind them fits still.
+      at = star + 1
+      i = ++resume
+    } else return false
+  }
+  while (pattern[at] === '*') at++
+  return at === pattern.length
 }

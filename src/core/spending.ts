@@ -2,8 +2,7 @@
  * Handles that are good for a number of uses, counted on a store: whoever comes with one that is used up is told so, in every
  * process. What is remembered of a handle outlives it a little and is then forgotten, so it never grows beyond what is valid.
  */
-import { add } from '../stores/ops.ts'
-import type { Op, Store } from '../stores/store.ts'
+import { add, type Op, type Store } from '../stores/store.ts'
 import type { Clock } from './clock.ts'
 import type { Opened } from './handle.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Tally } from './tally.ts'
+import { Tally } from './occupancy.ts'
 
 it('counts each key by itself, and forgets the one that is back at nothing', () => {
   const tally = new Tally<string>()

@@ -7,8 +7,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { type Id, isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities } from '../revisions/index.ts'
-import type { PendingCall } from './pending-call.ts'
-import { PendingCalls } from './pending-calls.ts'
+import { type PendingCall, PendingCalls } from './pending-calls.ts'
 
 /** Work that others are asked something for. */
 export interface Behalf {

@@ -1,6 +1,6 @@
 /**
- * Callers that may call no longer: their calls under way are stopped and told so, their sessions end, and their connections are closed.
- * What waits for an answer of theirs (a question, an approval) ends with the call that it belongs to.
+ * Callers that may call no longer: their calls under way are stopped and told so, their sessions end, and their connections are
+ * closed. What waits for an answer of theirs (a question, an approval) ends with the call that it belongs to.
  */
 import type { Principal } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
@@ -46,4 +46,26 @@ function refused(): McpError {
     'invalid-request',
     'You may call this server no longer: your access was withdrawn during the call. Part of it may be done; get a new token before you call again',
   )
+}
+
+// Whether work failed because it was told to stop, which is nobody's mistake, or for a reason of its own.
+
+/** How many causes are followed: a chain of them may be a ring. */
+const deepest = 8
+
+/** Libraries hand on the reason they were given, wrap it, or throw an `AbortError` of their own. */
+export function failedByStop(exchange: Exchange, error: unknown): boolean {
+  if (!exchange.cancelled) return false
+  const { reason } = exchange.signal
+  let at = error
+  for (let depth = 0; depth < deepest && at instanceof Error; depth++) {
+    if (at === reason || at.name === 'AbortError') return true
+    at = at.cause
+  }
+  return false
+}
+
+/** What its caller is told, where there is still somebody to hear it. It has no cause, so that logs do not take it for a mistake. */
+export function stoppedFailure(): McpError {
+  return new McpError('internal', 'The request was stopped before it was done')
 }

@@ -3,8 +3,7 @@
  * so its parts are lazy. Features and the author's context hang on it.
  */
 import type { Caller, Lane, SendHints } from '../jsonrpc/connection.ts'
-import type { Awaitable, Id, Params } from '../jsonrpc/message.ts'
-import { notificationFrame } from '../jsonrpc/serialize.ts'
+import { type Awaitable, type Id, notificationFrame, type Params } from '../jsonrpc/message.ts'
 import { metaOf, type Peer } from '../revisions/index.ts'
 import type { Asking, AskOptions } from './asking.ts'
 import type { Conversation } from './conversation.ts'

@@ -1,4 +1,6 @@
-/** What a peer declared of extensions. Where each request declares for itself, only the current one counts. */
+/**
+ * What a peer declared of extensions, and how we declare ours. Where each request declares for itself, only the current one counts.
+ */
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Capabilities, Peer, Revision, RevisionId } from '../revisions/index.ts'
 import { capabilityMissing } from './asking.ts'
@@ -47,4 +49,18 @@ function member(capabilities: Capabilities, place: string, id: string): Readonly
   const all = capabilities[place]
   const found = isRecord(all) && Object.hasOwn(all, id) ? all[id] : undefined
   return isRecord(found) ? found : undefined
+}
+
+// Capabilities that several features declare, as one.
+
+/** One level deep: several may add to one capability. */
+export function merged(declared: readonly (Capabilities | undefined)[]): Capabilities {
+  const all: Record<string, unknown> = {}
+  for (const some of declared) {
+    for (const [name, value] of Object.entries(some ?? {})) {
+      const before = all[name]
+      all[name] = isRecord(before) && isRecord(value) ? { ...before, ...value } : value
+    }
+  }
+  return all
 }

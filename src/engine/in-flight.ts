@@ -1,6 +1,5 @@
 /** How many calls are being handled: per conversation, per user where each call is a conversation of its own, and in all. */
-import { accountOf, Occupancy, shareText } from '../core/occupancy.ts'
-import { Tally } from '../core/tally.ts'
+import { accountOf, Occupancy, shareText, Tally } from '../core/occupancy.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Exchange } from './exchange.ts'
 import type { Limits } from './limits.ts'

@@ -2,10 +2,10 @@
  * Which requests wake any layer at all. Most are plain calls of plain tools: to ask every layer about each of them would cost more
  * than the engine's own part of the way.
  */
-import { NS } from '../core/namespace.ts'
+
 import type { Params } from '../jsonrpc/message.ts'
 import type { Exchange } from './exchange.ts'
-import type { Method } from './method.ts'
+import { type Method, NS } from './method.ts'
 import type { Layer } from './stages.ts'
 
 /** Names of targets that are remembered; callers make up as many as they like. */

@@ -63,3 +63,6 @@ export const sessionIds: readonly RevisionId[] = ['2024-11-05', '2025-03-26', '2
 export const requestIds: readonly RevisionId[] = ['2026-07-28', 'draft-2026-v1']
 export const officialIds: readonly RevisionId[] = [...sessionIds, ...requestIds]
 export const everyId: readonly RevisionId[] = [...officialIds, 's3']
+
+/** The prefix of everything that this runtime adds to the protocol: extension ids and keys of `_meta`. */
+export const NS = 'dev.vivarium'

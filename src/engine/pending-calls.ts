@@ -3,7 +3,16 @@
  * whole turn makes room and goes to a map. A map alone would do, but with so much coming and going its outgrown tables keep
  * answered calls alive until the next full collection.
  */
-import type { Id } from '../jsonrpc/message.ts'
+import type { Deadline } from '../core/deadlines.ts'
+import { durationText } from '../core/duration.ts'
+import { McpError } from '../jsonrpc/error.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import type { Id, Params } from '../jsonrpc/message.ts'
+import type { Step } from '../revisions/index.ts'
+import type { Behalf, CallOptions, Progress } from './calls.ts'
+import type { Conversation } from './conversation.ts'
+import type { Engine } from './engine.ts'
+import type { Method } from './method.ts'
 
 interface Identified {
   readonly id: Id
@@ -45,4 +54,164 @@ export class PendingCalls<W extends Identified> {
 
 function slotOf(id: Id): number {
   return typeof id === 'number' ? id & (slotCount - 1) : 0
+}
+
+// One request of ours while its answer is awaited: its deadline, and its way of being given up.
+
+/** How long a call whose answer could not be read waits for one that can: peers that print noise send the right one as well. */
+const secondAnswerMs = 1_000
+
+export class PendingCall {
+  readonly id: Id
+  readonly onProgress: ((progress: Progress) => void) | undefined
+  readonly onReleased: CallOptions['onReleased']
+  readonly lasting: boolean
+  /** The list in the answer whose entries stand each for itself. */
+  readonly entries: string | undefined
+  lastProgress = Number.NEGATIVE_INFINITY
+  readonly #engine: Engine
+  readonly #conversation: Conversation
+  readonly #method: Method
+  readonly #params: Params
+  readonly #resultUp: Step | undefined
+  readonly #signal: AbortSignal | undefined
+  readonly #behalf: Behalf | undefined
+  readonly #timeoutMs: number
+  readonly #totalMs: number
+  #latest: number
+  #heldAt: number | undefined
+  #unread: Error | undefined
+  readonly #deadline: Deadline
+  readonly #resolve: (result: unknown) => void
+  readonly #reject: (error: unknown) => void
+  /** Whether letting go is all there is to cancelling. */
+  readonly #silent: boolean
+  readonly #onAbort: (() => void) | undefined
+  readonly #onLate: CallOptions['onLate']
+
+  constructor(
+    engine: Engine,
+    conversation: Conversation,
+    method: Method,
+    params: Params,
+    resultUp: Step | undefined,
+    id: Id,
+    options: CallOptions,
+    silent: boolean,
+    resolve: (result: unknown) => void,
+    reject: (error: unknown) => void,
+  ) {
+    const now = engine.clock.now()
+    this.id = id
+    this.onProgress = options.onProgress
+    this.onReleased = options.onReleased
+    this.lasting = method.lasting === true
+    this.entries = method.entries
+    this.#engine = engine
+    this.#conversation = conversation
+    this.#method = method
+    this.#params = params
+    this.#resultUp = resultUp
+    this.#signal = options.signal
+    this.#behalf = options.behalf
+    this.#timeoutMs = options.timeoutMs ?? engine.limits.callTimeoutMs
+    this.#totalMs = options.totalMs ?? Math.max(engine.limits.callTotalMs, this.#timeoutMs)
+    this.#latest = now + this.#totalMs
+    this.#silent = silent
+    this.#onLate = options.onLate
+    this.#resolve = resolve
+    this.#reject = reject
+    const at = Math.min(now + this.#timeoutMs, this.#latest)
+    // Whoever awaits an answer must live to see it or its absence. A server lives by its listeners; what it asks does not hold it.
+    const awaited = engine.role === 'client' && at < Number.POSITIVE_INFINITY
+    this.#deadline = engine.deadlines.add(at, () => this.#expire(), awaited)
+    if (options.signal !== undefined) {
+      this.#onAbort = () => this.#giveUp(abortReason(options.signal), 'aborted')
+      options.signal.addEventListener('abort', this.#onAbort, { once: true })
+    }
+    const { behalf } = options
+    if (behalf !== undefined) behalf.onStop = () => this.#giveUp(behalf.signal.reason, 'aborted')
+  }
+
+  /** The answer is here: steps up, and out. */
+  resolve(result: unknown): void {
+    try {
+      this.#resolve(this.#resultUp === undefined ? result : this.#resultUp(result as Params))
+    } catch (cause) {
+      this.#reject(new McpError('invalid-result', `The answer to ${this.#method.name} has not the shape it must have`, { cause }))
+    }
+  }
+
+  reject(error: unknown): void {
+    this.#reject(error)
+  }
+
+  /** Frees what the call holds. */
+  release(): void {
+    this.#engine.deadlines.cancel(this.#deadline)
+    if (this.#behalf !== undefined) this.#behalf.onStop = undefined
+    if (this.#onAbort !== undefined) this.#signal?.removeEventListener('abort', this.#onAbort)
+  }
+
+  /** A sign of life moves the deadline, up to the total. */
+  extend(): void {
+    if (this.#heldAt !== undefined) return
+    const patience = this.#unread === undefined ? this.#timeoutMs : secondAnswerMs
+    this.#deadline.at = Math.min(this.#engine.clock.now() + patience, this.#latest)
+  }
+
+  /** What came was its answer, or may have been, and cannot be read: it fails with this unless a readable one comes soon. */
+  failSoon(error: Error): void {
+    this.#unread ??= error
+    this.extend()
+  }
+
+  /** Time stands still while the request waits for something on this side; afterwards it has as much as it had. */
+  hold(held: boolean): void {
+    const now = this.#engine.clock.now()
+    if (held) {
+      this.#heldAt ??= now
+      this.#deadline.at = Number.POSITIVE_INFINITY
+    } else if (this.#heldAt !== undefined) {
+      this.#latest += now - this.#heldAt
+      this.#heldAt = undefined
+      this.extend()
+    }
+  }
+
+  #expire(): void {
+    this.#giveUp(this.#unread ?? new McpError('timeout', this.#lateness()), 'deadline passed')
+  }
+
+  #lateness(): string {
+    const { name, nameParam } = this.#method
+    const target = nameParam === undefined ? undefined : this.#params[nameParam]
+    const what = typeof target === 'string' ? `${name} "${clip(target)}"` : name
+    if (this.#deadline.at >= this.#latest && this.#totalMs > this.#timeoutMs) {
+      return `No answer to ${what} within ${durationText(this.#totalMs)} in all, though it told of progress; raise limits.callTotalMs`
+    }
+    const option = this.#engine.role === 'client' ? 'the option timeout of the call, or of connect' : 'its option timeoutMs'
+    return `No answer to ${what} within ${durationText(this.#timeoutMs)}; if it may take longer, raise ${option}`
+  }
+
+  #giveUp(error: unknown, why: string): void {
+    const { calls } = this.#conversation
+    if (calls?.take(this.id) === undefined) return
+    if (this.#onLate !== undefined) calls.heedLate(this.id, result => this.#answeredLate(result))
+    if (!this.#silent) this.#engine.cancelSent(this.#conversation, this.id, why)
+    this.#conversation.connection?.drop?.(this.id, error)
+    this.#reject(error)
+  }
+
+  #answeredLate(result: unknown): void {
+    try {
+      this.#onLate?.(this.#resultUp === undefined ? result : this.#resultUp(result as Params))
+    } catch (error) {
+      this.#engine.trace('late-answer-unread', error)
+    }
+  }
+}
+
+function abortReason(signal: AbortSignal | undefined): unknown {
+  return signal?.reason ?? new DOMException('Aborted', 'AbortError')
 }

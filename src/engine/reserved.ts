@@ -3,9 +3,10 @@
  * that an author, or a server behind a gateway, wrote there goes through `authored`, so that none of it can be taken for the runtime's
  * own word. What the runtime itself has to say is added after that.
  */
-import { NS } from '../core/namespace.ts'
+
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import { envelopeKeys, serverInfoKey } from '../revisions/index.ts'
+import { NS } from './method.ts'
 
 /** Names the task that a message belongs to. */
 export const relatedTaskKey = 'io.modelcontextprotocol/related-task'

@@ -1,15 +1,13 @@
 /** The outbound path, mirrored: canonical params → steps down → the wire's envelope → one serialise → the carrier. */
-import type { Lane, Outgoing } from '../jsonrpc/connection.ts'
-import { ConnectionError } from '../jsonrpc/connection.ts'
+import { ConnectionError, type Lane, type Outgoing } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
-import type { Params } from '../jsonrpc/message.ts'
-import { notificationFrame, requestFrame } from '../jsonrpc/serialize.ts'
+import { notificationFrame, type Params, requestFrame } from '../jsonrpc/message.ts'
 import { type Revision, type Step, stepsDown, stepsUp } from '../revisions/index.ts'
 import { type CallOptions, Calls, type SendOptions } from './calls.ts'
 import type { Conversation } from './conversation.ts'
 import type { Engine } from './engine.ts'
 import { type Method, wireName } from './method.ts'
-import { PendingCall } from './pending-call.ts'
+import { PendingCall } from './pending-calls.ts'
 
 /** What is compiled once per method and wire on the way out. */
 interface Outbound {

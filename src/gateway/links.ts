@@ -4,8 +4,7 @@
  * the address alone: what they are told begins with a secret.
  */
 import { createHmac, randomBytes } from 'node:crypto'
-import { accountOf } from '../core/occupancy.ts'
-import { Tally } from '../core/tally.ts'
+import { accountOf, Tally } from '../core/occupancy.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Place } from './addresses.ts'
 import type { Catalog } from './catalog.ts'

@@ -2,7 +2,7 @@
 import type { TokenStorage } from '../auth/client/index.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
-import type { LogOption } from '../core/log-trace.ts'
+import type { LogOption } from '../core/log.ts'
 import type { Awaitable } from '../jsonrpc/message.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import type { ServerOptions } from '../server/options.ts'

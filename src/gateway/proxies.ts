@@ -1,8 +1,8 @@
 /** Registers at the face of a gateway what its servers offer: each with a handler that passes on what it is asked. */
 
-import { NS } from '../core/namespace.ts'
 import { Unchecked } from '../core/schema/index.ts'
 import { exchangeOf } from '../engine/context.ts'
+import { NS } from '../engine/method.ts'
 import { liveExtension } from '../features/live/feature-sets/messages.ts'
 import type { Completer } from '../features/mcp/completion/messages.ts'
 import type { Prompt } from '../features/mcp/prompts/messages.ts'

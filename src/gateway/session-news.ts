@@ -6,8 +6,7 @@ import { pause } from '../client/backoff.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
 import type { Server } from '../server/api.ts'
-import { put } from '../stores/ops.ts'
-import type { Store } from '../stores/store.ts'
+import { put, type Store } from '../stores/store.ts'
 
 const prefix = 'gateway/session/'
 const toldMs = 30_000

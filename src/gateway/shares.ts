@@ -2,8 +2,7 @@
  * Room at one server that all clients of a gateway share: to that server they are one caller, with the limits of one. A client has at
  * most as much as it leaves free, so that whoever comes next finds room, however much one of them asks for.
  */
-import { accountOf } from '../core/occupancy.ts'
-import { Tally } from '../core/tally.ts'
+import { accountOf, Tally } from '../core/occupancy.ts'
 import type { Caller } from '../jsonrpc/connection.ts'
 
 /** Room at each server, for all clients together. One client has at most as much of it as it leaves free: alone, half. */

@@ -5,7 +5,7 @@
  */
 import type { Client } from '../client/client.ts'
 import type { Clock } from '../core/clock.ts'
-import { Tally } from '../core/tally.ts'
+import { Tally } from '../core/occupancy.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
 import { subscribe } from '../features/mcp/resources/messages.ts'

@@ -2,7 +2,7 @@
 import { type Clock, realClock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import { createSeal } from '../core/handle.ts'
-import { logFrom, type Trace } from '../core/log-trace.ts'
+import { logFrom, type Trace } from '../core/log.ts'
 import { version } from '../core/version.ts'
 import { declaration } from '../engine/extensions.ts'
 import { stateExtension } from '../features/reliability/session-state/messages.ts'

@@ -1,6 +1,5 @@
 /** What most wires share: numbers and HTTP manners. */
-import { isRecord, type Params } from '../jsonrpc/message.ts'
-import type { CommonKind, HttpPolicy, Implementation, Revision } from './revision.ts'
+import type { CommonKind, HttpPolicy, Revision } from './revision.ts'
 
 const numbers: Record<CommonKind, number> = {
   parse: -32700,
@@ -82,13 +81,4 @@ export const requestStatuses: Partial<Record<CommonKind, number>> = {
   'invalid-envelope': 400,
   'header-mismatch': 400,
   'capability-missing': 400,
-}
-
-export function isImplementation(value: unknown): value is Implementation {
-  return isRecord(value) && typeof value['name'] === 'string' && typeof value['version'] === 'string'
-}
-
-export function metaOf(params: Params | undefined): Params | undefined {
-  const meta = params?.['_meta']
-  return isRecord(meta) ? meta : undefined
 }

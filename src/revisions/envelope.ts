@@ -5,8 +5,7 @@
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import type { Params } from '../jsonrpc/message.ts'
-import { isImplementation, metaOf } from './common.ts'
+import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { Capabilities, Implementation, Peer, Revision } from './revision.ts'
 
 export const versionKey = 'io.modelcontextprotocol/protocolVersion'
@@ -122,4 +121,13 @@ export function decodeHeaderValue(header: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+export function isImplementation(value: unknown): value is Implementation {
+  return isRecord(value) && typeof value['name'] === 'string' && typeof value['version'] === 'string'
+}
+
+export function metaOf(params: Params | undefined): Params | undefined {
+  const meta = params?.['_meta']
+  return isRecord(meta) ? meta : undefined
 }

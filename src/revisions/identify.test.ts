@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Caller } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import { identify } from './identify.ts'
-import { revisionById, Spoken } from './registry.ts'
+import { identify, revisionById, Spoken } from './registry.ts'
 
 const official = new Spoken()
 const everything = new Spoken(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28', 'draft-2026-v1', 's3'])

@@ -1,5 +1,4 @@
 /** One object per wire revision: envelope, HTTP manners, error numbers. What a feature owns stays with the feature. */
-export { metaOf } from './common.ts'
 export {
   capabilitiesKey,
   checkNameHeader,
@@ -7,11 +6,20 @@ export {
   encodeHeaderValue,
   envelopeKeys,
   headerFault,
+  metaOf,
   serverInfoKey,
   versionKey,
 } from './envelope.ts'
-export { checkVersionHeader, identify, unsupported, versionHeader } from './identify.ts'
-export { officialRevisions, revisionById, revisions, Spoken } from './registry.ts'
+export {
+  checkVersionHeader,
+  identify,
+  officialRevisions,
+  revisionById,
+  revisions,
+  Spoken,
+  unsupported,
+  versionHeader,
+} from './registry.ts'
 export type {
   Capabilities,
   CommonKind,

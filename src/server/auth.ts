@@ -1,6 +1,6 @@
 /** How the ways of serving get their authorizer: loaded when it is wanted, so that an open server never pays for it. */
 import type { Authorization } from '../auth/resource/options.ts'
-import type { Authorizer } from '../core/authorizer.ts'
+import type { Authorizer } from '../core/credentials.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Caller, Principal } from '../jsonrpc/connection.ts'
 

@@ -1,7 +1,6 @@
 /** What a server has to show beside its endpoint, for every way of serving it over HTTP. */
 import type { Engine } from '../engine/engine.ts'
-import type { OwnDocument } from '../transports/http/document.ts'
-import type { Downloads } from '../transports/http/download.ts'
+import type { Downloads, OwnDocument } from '../transports/http/document.ts'
 
 /** By engine, for every carrier that is opened later. */
 export interface Beside {

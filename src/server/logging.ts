@@ -1,7 +1,6 @@
 /** What a server tells its author: by the log, and raw to who asks for that. */
 import type { Clock } from '../core/clock.ts'
-import type { Log } from '../core/log.ts'
-import { logFrom, type Trace, traceInto } from '../core/log-trace.ts'
+import { type Log, logFrom, type Trace, traceInto } from '../core/log.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
 import type { ServerOptions } from './options.ts'

@@ -1,7 +1,7 @@
 /** What an author may say when making a server. Every option has a default. */
 import type { Clock } from '../core/clock.ts'
 import type { Duration } from '../core/duration.ts'
-import { checkLogOption, type LogOption } from '../core/log-trace.ts'
+import { checkLogOption, type LogOption } from '../core/log.ts'
 import { checkOptions, type Kind, type KindsOf } from '../core/options.ts'
 import { type Limits, serverLimits } from '../engine/limits.ts'
 import { clip } from '../jsonrpc/limits.ts'

@@ -5,7 +5,7 @@ import type { Clock } from '../core/clock.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import type { Grants } from '../core/grant/grants.ts'
 import type { Journal } from '../core/journal/journal.ts'
-import type { Trace } from '../core/log-trace.ts'
+import type { Trace } from '../core/log.ts'
 import type { ServerOptions } from './options.ts'
 import type { LazyStore } from './store.ts'
 

@@ -1,6 +1,6 @@
 /** Opening a server to the world: stdio, HTTP (with the old pair and WebSocket beside it), or web-standard fetch. */
 import { checkResource } from '../auth/resource/options.ts'
-import type { Authorizer } from '../core/authorizer.ts'
+import type { Authorizer } from '../core/credentials.ts'
 import { checkOptions, type KindsOf } from '../core/options.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Door } from '../jsonrpc/connection.ts'

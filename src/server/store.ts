@@ -1,6 +1,6 @@
 /** The server's store: opened when something first has to last, closed with the server if the server opened it. */
 import type { Clock } from '../core/clock.ts'
-import type { Trace } from '../core/log-trace.ts'
+import type { Trace } from '../core/log.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import type { Store } from '../stores/store.ts'

@@ -1,5 +1,5 @@
-/** What every driver refuses before it begins, so that all refuse alike. */
-import { type Op, StoreError, storeLimits } from './store.ts'
+/** What every driver refuses before it begins, and which condition of a step does not hold, so that all drivers refuse alike. */
+import { type Conflict, type Entry, type Op, StoreError, storeLimits } from './store.ts'
 
 const encoder = new TextEncoder()
 
@@ -47,4 +47,28 @@ export function pageSize(limit: number | undefined): number {
   if (!(Number.isSafeInteger(limit) && limit > 0))
     throw new StoreError('input', `A limit of ${limit}: give a whole number above 0`)
   return Math.min(limit, storeLimits.page)
+}
+
+// Whether a step of a commit holds for what is there: one rule for the drivers that decide it here.
+
+/** What stands in the way of a `put` or `delete`. */
+export function obstacle(
+  op: Op & { op: 'put' | 'delete' },
+  found: Pick<Entry, 'version'> | undefined,
+): Conflict['reason'] | undefined {
+  if (op.op === 'put' && op.ifAbsent && found !== undefined) return 'present'
+  if (op.ifVersion === undefined || found?.version === op.ifVersion) return undefined
+  return found === undefined ? 'absent' : 'version'
+}
+
+/** The sum of an `add`, or what stands in its way. */
+export function sumOf({ by, min, max }: Op & { op: 'add' }, found: Entry | undefined): number | Conflict['reason'] {
+  const before = found === undefined ? 0 : Number(found.value)
+  // A number that `add` would write otherwise is not one of its own.
+  if (!Number.isSafeInteger(before) || (found !== undefined && String(before) !== found.value)) return 'number'
+  const sum = before + by
+  // An infinite bound is none, and is lost on the way to some drivers.
+  if (!Number.isSafeInteger(sum) || sum < (min ?? Number.NEGATIVE_INFINITY) || sum > (max ?? Number.POSITIVE_INFINITY))
+    return 'range'
+  return sum
 }

@@ -4,17 +4,24 @@ export { type DirectoryBlobsOptions, directoryBlobs } from './directory-blobs.ts
 export { type MemoryStoreOptions, memoryStore } from './memory.ts'
 export { memoryBlobs } from './memory-blobs.ts'
 export { type OpenOptions, openStore } from './open.ts'
-export { type AddOptions, add, append, check, type PutOptions, put, remove, trim } from './ops.ts'
-export type {
-  Committed,
-  Conflict,
-  Entry,
-  LogEntry,
-  Op,
-  OpResult,
-  Position,
-  ReadOptions,
-  ScanOptions,
-  Store,
+export {
+  type AddOptions,
+  add,
+  append,
+  type Committed,
+  type Conflict,
+  check,
+  type Entry,
+  type LogEntry,
+  type Op,
+  type OpResult,
+  type Position,
+  type PutOptions,
+  put,
+  type ReadOptions,
+  remove,
+  type ScanOptions,
+  type Store,
+  StoreError,
+  trim,
 } from './store.ts'
-export { StoreError } from './store.ts'

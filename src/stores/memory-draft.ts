@@ -1,5 +1,5 @@
 /** One commit in the making: reads through to the tables, writes aside, so that a conflict leaves no trace. */
-import { obstacle, sumOf } from './conditions.ts'
+import { obstacle, sumOf } from './checks.ts'
 import { lowerBound } from './key-order.ts'
 import { isOver, type MemoryLog, type MemoryTables, weight } from './memory-tables.ts'
 import type { Committed, Conflict, Entry, Op, OpResult, Position } from './store.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { storeContract } from './contract.ts'
+import { storeContract } from '../../test/stores/contract.ts'
 import { memoryStore } from './memory.ts'
-import { put } from './ops.ts'
+import { put } from './store.ts'
 
 storeContract('memory', async () => {
   let now = 1_000_000

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openStore } from './open.ts'
-import { put } from './ops.ts'
+import { put } from './store.ts'
 
 test('memory: opens a store in memory', async () => {
   const store = await openStore('memory:')

@@ -1,6 +1,6 @@
 /**
  * What must last is kept here: keys with versions, and logs with positions. One small contract that memory, SQLite and
- * Postgres keep alike; `contract.ts` holds its sentences. Values are text, by custom JSON.
+ * Postgres keep alike; `test/stores/contract.ts` holds its sentences. Values are text, by custom JSON.
  */
 
 /** A key that is there. An expired one is absent at once. */
@@ -127,3 +127,25 @@ export class StoreError extends Error {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
+
+/** Steps of a commit, written as words. */
+export interface PutOptions {
+  readonly ifVersion?: number
+  readonly ifAbsent?: boolean
+  readonly ttl?: number
+}
+
+export interface AddOptions {
+  readonly min?: number
+  readonly max?: number
+  readonly ttl?: number
+}
+
+export const check = (key: string, version: number | undefined): Op => ({ op: 'check', key, version })
+export const put = (key: string, value: string, options?: PutOptions): Op => ({ op: 'put', key, value, ...options })
+export const remove = (key: string, ifVersion?: number): Op =>
+  ifVersion === undefined ? { op: 'delete', key } : { op: 'delete', key, ifVersion }
+export const add = (key: string, by: number, options?: AddOptions): Op => ({ op: 'add', key, by, ...options })
+export const append = (log: string, value: string, at?: Position): Op =>
+  at === undefined ? { op: 'append', log, value } : { op: 'append', log, value, at }
+export const trim = (log: string, before: Position): Op => ({ op: 'trim', log, before })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { memoryStore } from './memory.ts'
-import { add, append, check, put, remove, trim } from './ops.ts'
+import { add, append, check, put, remove, trim } from './store.ts'
 import { storeWithin } from './within.ts'
 
 test('two parts of one store do not see each other, and closing a part closes nothing', async () => {

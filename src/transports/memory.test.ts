@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { connectionContract, hear } from '../../test/transports/contract.ts'
 import { fakeClock } from '../testing/clock.ts'
-import { connectionContract, hear } from './contract.ts'
 import { memoryPair } from './memory.ts'
 
 connectionContract('memory', async () => {

@@ -16,7 +16,7 @@ import {
   tableLimits,
 } from '../../src/features/mcp/tasks/table.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
-import { remove } from '../../src/stores/ops.ts'
+import { remove } from '../../src/stores/store.ts'
 import { listenHttp } from '../../src/transports/http/listen.ts'
 import { enveloped, type Frame, helloParams } from '../spec/wire.ts'
 import { type From, hello, ping, post, user } from './raw-posts.ts'

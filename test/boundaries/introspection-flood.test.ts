@@ -2,7 +2,7 @@
 import { createServer as createHttpServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createRemembered } from '../../src/auth/resource/verified.ts'
+import { createRemembered } from '../../src/auth/resource/verifier.ts'
 import { createServer, oauth } from '../../src/server/index.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { json, send } from '../spec/http.ts'

@@ -6,7 +6,7 @@ import { Runners } from '../../src/core/journal/runners.ts'
 import { storeTasks } from '../../src/features/mcp/tasks/store-table.ts'
 import { type TableLimits, type TaskRecord, type TaskTable, tableLimits } from '../../src/features/mcp/tasks/table.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
-import { remove } from '../../src/stores/ops.ts'
+import { remove } from '../../src/stores/store.ts'
 import { type From, hello, ping, post, user } from './raw-posts.ts'
 
 const day = 86_400_000

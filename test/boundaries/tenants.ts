@@ -1,8 +1,7 @@
 /** Two servers that share one gateway, and its clients, for tests of what reaches whom. */
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
-import type { Client, ConnectOptions } from '../../src/client/index.ts'
-import { connect } from '../../src/client/index.ts'
+import { type Client, type ConnectOptions, connect } from '../../src/client/index.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../src/gateway/index.ts'
 import type { Connection } from '../../src/jsonrpc/connection.ts'
 import { createServer, reply, type Server, type ServerOptions, text } from '../../src/server/index.ts'

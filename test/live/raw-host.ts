@@ -2,8 +2,7 @@
  * A host made of bare frames: says what a test tells it to, and writes down what the server says. On wires with sessions what the
  * server says are its own frames; on stateless ones they come inside `live/deliver`, and are answered by `live/answer`.
  */
-import type { Frame } from '../spec/wire.ts'
-import { envelope } from '../spec/wire.ts'
+import { envelope, type Frame } from '../spec/wire.ts'
 import { type Carrier, openPipe, type PipeOptions } from './pipes.ts'
 
 export const places = ['stdio', 'websocket', 'http', 'stateless'] as const satisfies readonly Carrier[]

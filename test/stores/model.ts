@@ -1,9 +1,9 @@
 /** Holds a driver against the memory store: the same random commits, with the same outcomes and the same contents after each. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { StoreUnderTest } from '../../src/stores/contract.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import type { Committed, Conflict, Op, Store } from '../../src/stores/store.ts'
+import type { StoreUnderTest } from './contract.ts'
 
 /** A step whose version is named by the key that had it: versions differ between drivers, what they mean does not. */
 type Draft = (versionOf: (key: string) => number) => Op

@@ -2,14 +2,15 @@
  * Tokens for one MCP server: where they come from, when they are renewed, and what a refusal of the server means. How they
  * are got is the grant's matter.
  */
+import type { Clock } from '../../core/clock.ts'
 import type { CredentialHeaders, CredentialRefusal, Credentials } from '../../core/credentials.ts'
+import { unlessAborted } from '../../core/deadlines.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Binding, type Bound, partyName } from './binding.ts'
-import type { Surroundings } from './context.ts'
-import { discover, type Found } from './discovery.ts'
+import { chooseScopes, discover, type Found, type Scopes, scopesIn } from './discovery.ts'
 import { AuthorizationError } from './failure.ts'
-import { Flight } from './flight.ts'
 import type { Grant } from './grants.ts'
+import type { Surroundings } from './options.ts'
 import {
   type Answer,
   type Challenge,
@@ -22,7 +23,6 @@ import {
   refresh,
 } from './protocol.ts'
 import { type PrivateJwk, Records, type Tokens } from './records.ts'
-import { chooseScopes, type Scopes, scopesIn } from './scopes.ts'
 import type { TokenStorage } from './storage.ts'
 
 /** The key that DPoP tokens are bound to (RFC 9449): kept with them, because without it they are of no use. */
@@ -331,4 +331,50 @@ function tooOften({ status, times }: CredentialRefusal): AuthorizationError {
     rule,
     `The server refused the request ${times} times (last with HTTP ${status}), whatever token was brought`,
   )
+}
+
+// One attempt to get tokens that all who need them share: however many requests are refused together, one is made. It is
+// given up when nobody waits for it any more, or when it takes too long.
+
+interface Attempt {
+  readonly done: Promise<void>
+  readonly stop: AbortController
+  waiting: number
+}
+
+export class Flight {
+  readonly #clock: Clock
+  readonly #limitMs: number
+  #current: Attempt | undefined
+
+  constructor(clock: Clock, limitMs: number) {
+    this.#clock = clock
+    this.#limitMs = limitMs
+  }
+
+  /** Joins what is under way, or starts it. */
+  async join(start: (signal: AbortSignal) => Promise<void>, signal?: AbortSignal): Promise<void> {
+    const current = this.#current
+    const attempt = current === undefined || current.stop.signal.aborted ? this.#start(start) : current
+    attempt.waiting++
+    try {
+      await unlessAborted(attempt.done, signal)
+    } finally {
+      if (--attempt.waiting === 0) attempt.stop.abort()
+    }
+  }
+
+  #start(start: (signal: AbortSignal) => Promise<void>): Attempt {
+    const stop = new AbortController()
+    const late = (): void =>
+      stop.abort(new AuthorizationError('browser', `No token was had within ${this.#limitMs} ms (the option timeout)`))
+    const cancel = this.#clock.setTimeout(late, this.#limitMs, true)
+    const done = unlessAborted(start(stop.signal), stop.signal).finally(() => {
+      cancel()
+      if (this.#current === attempt) this.#current = undefined
+    })
+    const attempt: Attempt = { done, stop, waiting: 0 }
+    this.#current = attempt
+    return attempt
+  }
 }

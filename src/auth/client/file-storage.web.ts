@@ -1,5 +1,5 @@
 /** Where there are no files. */
-import { needsNode } from '../../core/needs-node.ts'
+import { needsNode } from '../../core/required-node.web.ts'
 import type { TokenStorage } from './storage.ts'
 
 export function openFileStorage(): TokenStorage {

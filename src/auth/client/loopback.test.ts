@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { type CliOptions, cli } from './cli.ts'
+import { type CliOptions, cli } from './browser.ts'
 
 const never = new AbortController().signal
 

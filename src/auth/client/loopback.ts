@@ -2,12 +2,13 @@
  * The way back from the browser: a small server on 127.0.0.1 that lives only while somebody signs in. It takes each answer
  * once, and only one whose state it is waiting for; everything else is told so and changes nothing.
  */
+
+import { spawn } from 'node:child_process'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { toMilliseconds } from '../../core/duration.ts'
-import type { CliOptions } from './cli.ts'
+import type { CliOptions } from './browser.ts'
 import { AuthorizationError } from './failure.ts'
-import { openBrowser } from './open-browser.ts'
 
 interface Waiting {
   resolve(back: URLSearchParams): void
@@ -131,4 +132,29 @@ function page(response: ServerResponse, status: number, words: string): void {
 
 function tooLate(limitMs: number): AuthorizationError {
   return new AuthorizationError('browser', `Nobody signed in within ${limitMs} ms; try again, or raise the option timeout`)
+}
+
+// Hands an address to the system's browser: no shell, one argument, and only what is an http or https address.
+
+/** Resolves when the browser was asked; whether it shows anything cannot be known. */
+export function openBrowser(url: URL, platform: NodeJS.Platform = process.platform): Promise<void> {
+  const [command, args] = commandFor(url, platform)
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { stdio: 'ignore', detached: true, shell: false })
+    child.once('error', () => reject(new AuthorizationError('browser', `No browser could be started by ${command}`)))
+    child.once('spawn', () => {
+      child.unref()
+      resolve()
+    })
+  })
+}
+
+/** The program and its arguments. The address is what parsing made of it, so it begins with its scheme and holds no blanks. */
+export function commandFor(url: URL, platform: NodeJS.Platform): readonly [string, string[]] {
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    throw new AuthorizationError('address', 'Only http and https addresses are opened in a browser')
+  }
+  if (platform === 'darwin') return ['open', [url.href]]
+  if (platform === 'win32') return ['rundll32', ['url.dll,FileProtocolHandler', url.href]]
+  return ['xdg-open', [url.href]]
 }

@@ -1,5 +1,5 @@
 /** Where nothing can be listened on, so that nobody comes back to this machine. */
-import { needsNode } from '../../core/needs-node.ts'
+import { needsNode } from '../../core/required-node.web.ts'
 import type { Browser } from './browser.ts'
 
 export function openLoopback(): Required<Pick<Browser, 'authorize'>> & { redirectUri(): Promise<string> } {

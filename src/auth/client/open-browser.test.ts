@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { commandFor, openBrowser } from './open-browser.ts'
+import { commandFor, openBrowser } from './loopback.ts'
 
 const hostile = new URL('https://as.example/$(touch%20a)?x=`id`&y=;rm -rf"|&--upload-pack=x')
 

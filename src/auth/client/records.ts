@@ -4,7 +4,7 @@
  */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Party } from './binding.ts'
-import type { Surroundings } from './context.ts'
+import type { Surroundings } from './options.ts'
 import type { TokenStorage } from './storage.ts'
 
 /** A private key on an elliptic curve as a JWK. The web's own type is not there for every program that reads our types. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chooseScopes, scopesIn } from './scopes.ts'
+import { chooseScopes, scopesIn } from './discovery.ts'
 
 const nothing = { challenged: [], suggested: [], wanted: [], before: [], offline: false }
 

@@ -1,9 +1,10 @@
-/** The tokens of whoever runs this program, in the folders that the system keeps for what is a user's own. */
+/** The tokens of whoever runs this program, in the folders that the system keeps for a user. */
+
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { homedir } from 'node:os'
+import { dirname, isAbsolute, join } from 'node:path'
 import { fileStorage, type TokenStorage } from './storage.ts'
-import { userFolder } from './user-folder.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -30,4 +31,24 @@ function secretOf(env: Environment): string {
 
 function folder(env: Environment, variable: string, otherwise: string): string {
   return join(userFolder(env, variable, otherwise), 'vivarium')
+}
+
+// Folders that are the user's own, as the variables of the system name them. One that is empty or relative names none, as the XDG Base
+// Directory Specification has it: taken as it is, it would lead into the folder that one works in, and files that a stranger put there
+// would pass for the user's.
+
+/** What the variable names; undefined where that is no folder of the user's. */
+export function folderIn(env: Environment, variable: string): string | undefined {
+  const named = env[variable]
+  return named !== undefined && isAbsolute(named) ? named : undefined
+}
+
+/** The home, whatever the variables say. */
+export function homeIn(env: Environment): string {
+  return folderIn(env, 'HOME') ?? homedir()
+}
+
+/** What the variable names, else this folder of the home. */
+export function userFolder(env: Environment, variable: string, otherwise: string): string {
+  return folderIn(env, variable) ?? join(homeIn(env), otherwise)
 }

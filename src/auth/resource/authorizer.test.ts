@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type TestIssuer, testIssuer } from '../../../test/auth/issuer.ts'
-import type { Authorizer, Denial } from '../../core/authorizer.ts'
+import type { Authorizer, Denial } from '../../core/credentials.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { type FakeClock, fakeClock } from '../../testing/clock.ts'
 import { createAuthorizer } from './authorizer.ts'

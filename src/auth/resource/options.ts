@@ -4,7 +4,6 @@ import { checkScopes } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
-import { Disconnects } from './disconnects.ts'
 
 export interface OAuthOptions {
   /** The authorization server whose tokens are taken: its issuer identifier, letter for letter as it calls itself. */
@@ -151,4 +150,24 @@ function checkUrl(name: string, value: string, where = 'oauth'): void {
 /** Tokens and keys travel encrypted, unless they never leave the machine. */
 export function isSecure({ protocol, hostname }: URL): boolean {
   return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname))
+}
+
+/**
+ * Principals that may call no longer. One place tells all who remember them: verified tokens are forgotten, and what is open for them
+ * (connections, sessions, streams, requests under way) ends.
+ */
+export type MatchesPrincipal = (principal: Principal) => boolean
+
+export class Disconnects {
+  readonly #listeners = new Set<(matches: MatchesPrincipal) => void>()
+
+  /** Called in the order in which they came, until the returned function is called. */
+  listen(listener: (matches: MatchesPrincipal) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  announce(matches: MatchesPrincipal): void {
+    for (const listener of [...this.#listeners]) listener(matches)
+  }
 }

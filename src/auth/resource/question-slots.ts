@@ -2,8 +2,8 @@
  * How many tokens an issuer is asked about at once, and who has to wait. Whoever sends invented tokens fills the places of his own
  * address and waits behind himself: other addresses are asked for in turn, and tokens that were good before have places of their own.
  */
-import { networkOf } from '../../core/network.ts'
-import { IssuerError } from './fetch-json.ts'
+import { networkOf } from '../../core/occupancy.ts'
+import { IssuerError } from './issuer.ts'
 
 /** Questions under way at once, about tokens that nobody has seen yet: of all addresses, and of one. */
 const mostQuestions = 64

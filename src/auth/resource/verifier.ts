@@ -1,12 +1,16 @@
-/** The three ways to find out what a token is worth, as one function. */
+/**
+ * The three ways to verify a token (a JWT, introspection, the author's own function) as one, and what was verified a moment ago.
+ */
+import { toBase64 } from '../../core/base64.ts'
 import type { Clock } from '../../core/clock.ts'
+import { digestText } from '../../core/digest.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
-import { skewMs, toPrincipal } from './claims.ts'
-import { IssuerError } from './fetch-json.ts'
-import { introspectionVerifier } from './introspection.ts'
+import type { Awaitable } from '../../jsonrpc/message.ts'
+import { principalOf, skewMs, toPrincipal } from './claims.ts'
+import { fetchJson, IssuerError, issuerAddress } from './issuer.ts'
 import { jwtVerifier } from './jwt.ts'
-import type { Settings, VerifyToken } from './options.ts'
-import type { Asking } from './question-slots.ts'
+import type { IntrospectionOptions, Settings, VerifyToken } from './options.ts'
+import { type Asking, QuestionSlots } from './question-slots.ts'
 
 /** Who it is, or why the token is not good here. Rejects when that cannot be found out now. */
 export type Verifier = (token: string, asking: Asking) => Promise<Principal | string>
@@ -50,4 +54,93 @@ function ownVerifier(verify: VerifyToken, { settings, resource, clock }: Verifie
       cancel()
     }
   }
+}
+
+/** Asking the issuer what a token is worth (RFC 7662). */
+export interface Introspection extends IntrospectionOptions {
+  readonly issuer: string
+  readonly audiences: () => readonly string[]
+  readonly clock: Clock
+}
+
+export function introspectionVerifier(options: Introspection): Verifier {
+  const { issuer, audiences, clock } = options
+  const authorization = `Basic ${credentials(options)}`
+  let endpoint: Promise<string> | undefined = options.endpoint === undefined ? undefined : Promise.resolve(options.endpoint)
+  const slots = new QuestionSlots()
+
+  const address = (): Promise<string> => {
+    endpoint ??= issuerAddress(issuer, 'introspection_endpoint').catch(error => {
+      endpoint = undefined
+      throw error
+    })
+    return endpoint
+  }
+  const ask = async (token: string): Promise<Record<string, unknown>> => {
+    const body = new URLSearchParams({ token, token_type_hint: 'access_token' }).toString()
+    const headers = { authorization, 'content-type': 'application/x-www-form-urlencoded' }
+    return fetchJson(await address(), { method: 'POST', headers, body })
+  }
+  return async (token, asking) => {
+    const answer = await slots.ask(asking, () => ask(token))
+    if (answer['active'] !== true) return 'it is not active'
+    const { token_type: type } = answer
+    // Refresh tokens can be active too, and those that need a proof are no bearer's.
+    if (type !== undefined && !(typeof type === 'string' && type.toLowerCase() === 'bearer')) return 'it is no bearer token'
+    return principalOf({ ...answer, iss: answer['iss'] ?? issuer }, { issuer, audiences: audiences(), now: clock.now() })
+  }
+}
+
+/** RFC 6749 §2.3.1: each part is form-encoded before the two are joined. */
+function credentials({ clientId, clientSecret }: IntrospectionOptions): string {
+  return toBase64(new TextEncoder().encode(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`))
+}
+
+function formEncoded(text: string): string {
+  return new URLSearchParams({ '': text }).toString().slice(1)
+}
+
+/** What was found out of tokens a moment ago, by digest: a hash is some hundred times cheaper than a signature. Bounded in number and time. */
+export interface Remembered<T> {
+  get(key: string): T | undefined
+  /** `until`: when it is forgotten, in milliseconds since the epoch. */
+  add(key: string, value: T, until: number): void
+  /** Forgets all that match. */
+  drop(matches: (value: T) => boolean): void
+}
+
+/** Where it is full, the oldest is forgotten. */
+export function createRemembered<T>(clock: Clock, limit = 5_000): Remembered<T> {
+  const known = new Map<string, { readonly value: T; readonly until: number }>()
+  return {
+    get: key => {
+      const found = known.get(key)
+      if (found === undefined || found.until > clock.now()) return found?.value
+      known.delete(key)
+      return undefined
+    },
+    add: (key, value, until) => {
+      if (until <= clock.now()) return
+      known.delete(key)
+      if (known.size >= limit) forgetOldest(known)
+      known.set(key, { value, until })
+    },
+    drop: matches => {
+      for (const [key, { value }] of known) if (matches(value)) known.delete(key)
+    },
+  }
+}
+
+function forgetOldest(known: Map<string, unknown>): void {
+  for (const oldest of known.keys()) {
+    known.delete(oldest)
+    return
+  }
+}
+
+const hash = globalThis.process?.getBuiltinModule?.('node:crypto')?.hash
+
+/** What stands for a token here. At once where the runtime can hash at once, as Node can. */
+export function fingerprint(token: string): Awaitable<string> {
+  return hash === undefined ? digestText(token) : hash('sha256', token, 'base64url')
 }

@@ -1,7 +1,7 @@
 /** `vivarium call`: calls a tool with arguments as they are typed, and prints what came of it. */
 import { type Client, suggestionText, type Tool, type ToolOutcome } from '../../client/index.ts'
 import { durationText } from '../../core/duration.ts'
-import { nearest } from '../../core/nearest.ts'
+import { nearest } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { givenArguments, missingArguments, readArguments } from '../arguments.ts'
 import { rememberOffers } from '../completing/offer-cache.ts'

@@ -1,6 +1,6 @@
 /** `vivarium list`: what a server offers, a line each that reads like a signature. */
 import type { EventType, Prompt, Resource, Tool } from '../../client/index.ts'
-import { nearest } from '../../core/nearest.ts'
+import { nearest } from '../../core/suggestion.ts'
 import { rememberOffers } from '../completing/offer-cache.ts'
 import { type ConnectingOptions, connectingOptions, withClient } from '../connecting.ts'
 import { CliError } from '../errors.ts'

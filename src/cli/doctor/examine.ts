@@ -1,7 +1,7 @@
 /** One server, looked at from the outside in: can it be started or reached, does it open, is what it offers sound. */
 import { type Client, connect } from '../../client/index.ts'
 import type { Command } from '../../client/target.ts'
-import { unlessAborted } from '../../core/abort.ts'
+import { unlessAborted } from '../../core/deadlines.ts'
 import { durationText } from '../../core/duration.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { officialRevisions } from '../../revisions/index.ts'

@@ -5,8 +5,7 @@
 import { readFile } from 'node:fs/promises'
 import { isatty } from 'node:tty'
 import { realClock } from '../../core/clock.ts'
-import type { Gateway, GatewayConfig, Reloaded } from '../../gateway/index.ts'
-import { readGatewayFile } from '../../gateway/index.ts'
+import { type Gateway, type GatewayConfig, type Reloaded, readGatewayFile } from '../../gateway/index.ts'
 import { faultText } from '../../host/config/read.ts'
 import { watchText } from '../../host/config/watch.ts'
 

@@ -3,7 +3,7 @@
  * terminal the answer is no, and a line says so; nothing ever waits for a pipe. There is one question on the screen at a time.
  */
 
-import { unlessAborted } from '../../core/abort.ts'
+import { unlessAborted } from '../../core/deadlines.ts'
 import type { ElicitResult } from '../../features/mcp/elicitation/messages.ts'
 import type { OnServerQuestion, ServerQuestion } from '../../host/loop/answers/elicitation.ts'
 import type { OnSampleReview } from '../../host/loop/answers/sampling.ts'

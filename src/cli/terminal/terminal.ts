@@ -3,7 +3,7 @@
  * a host can be talked to this way.
  */
 import { type Clock, realClock } from '../../core/clock.ts'
-import { nearest } from '../../core/nearest.ts'
+import { nearest } from '../../core/suggestion.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import type { Noted } from '../../host/audit/note.ts'
 import { faultText } from '../../host/config/read.ts'

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { userFolder } from '../../auth/client/user-folder.ts'
+import { userFolder } from '../../auth/client/user-storage.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 
 type Env = Readonly<Record<string, string | undefined>>

@@ -7,7 +7,7 @@ import {
   type Recommended,
   recommendedOf,
 } from '../../features/reliability/recommendations/client.ts'
-import { judge } from '../../transports/outbound/judge.ts'
+import { judge } from '../../transports/outbound/destination.ts'
 import type { OutboundOptions } from '../../transports/outbound/outbound.ts'
 import type { Client } from '../client.ts'
 import type { Candidate, CandidateSource, Found } from './candidate.ts'

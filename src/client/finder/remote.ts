@@ -9,7 +9,7 @@ import {
 } from '../../features/reliability/recommendations/listing.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { parse } from '../../jsonrpc/parse.ts'
-import { judge } from '../../transports/outbound/judge.ts'
+import { judge } from '../../transports/outbound/destination.ts'
 import { createOutbound, type OutboundOptions } from '../../transports/outbound/outbound.ts'
 import type { Candidate, CandidateSource, FinderFault, Found } from './candidate.ts'
 

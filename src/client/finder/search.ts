@@ -1,6 +1,7 @@
 /** The search of a finder: what is at hand first, then strangers; what they answered is kept for a while. */
-import { unlessAborted } from '../../core/abort.ts'
+
 import { type Clock, realClock } from '../../core/clock.ts'
+import { unlessAborted } from '../../core/deadlines.ts'
 import { surestFirst } from '../../features/reliability/recommendations/client.ts'
 import type { Candidate, Found } from './candidate.ts'
 import type { FinderOptions } from './finder.ts'

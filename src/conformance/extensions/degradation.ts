@@ -1,5 +1,5 @@
 /** Graceful degradation: who knows nothing of extensions is served as if there were none. */
-import { NS } from '../../core/namespace.ts'
+import { NS } from '../../engine/method.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Advertised, Bench, Frame, Json, Scenario } from '../scenario.ts'
 import type { Answer, RawPeer } from '../wire/raw-peer.ts'

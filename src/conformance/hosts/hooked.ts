@@ -1,7 +1,6 @@
 /** Hooks around an inference (§10) and state that travels with calls (§8). */
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { Step } from '../clients/play.ts'
-import { said as toolResult } from '../clients/play.ts'
+import { type Step, said as toolResult } from '../clients/play.ts'
 import type { ClientScenario } from '../clients/scenario.ts'
 import type { Seen } from '../clients/seen.ts'
 import { paramsOf, type Said } from '../clients/stage/book.ts'

@@ -2,10 +2,9 @@
  * Plays for hosts of MCP Live: a live server written by hand. What it asks it asks while its tool runs, so that a host is judged
  * by the plain wish of a user: "call test-tool".
  */
-import { NS } from '../../core/namespace.ts'
+import { NS } from '../../engine/method.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { LiveWishes, Play, Step } from '../clients/play.ts'
-import { testTool, said as toolResult } from '../clients/play.ts'
+import { type LiveWishes, type Play, type Step, testTool, said as toolResult } from '../clients/play.ts'
 import { type ClientScenario, ERAS, type Verdict } from '../clients/scenario.ts'
 import type { Seen } from '../clients/seen.ts'
 import { type Frame, paramsOf, type Said } from '../clients/stage/book.ts'

@@ -1,6 +1,6 @@
 /** A server as a child process: one frame a line, and all that its standard output says, frame or not. */
 import { realClock } from '../../core/clock.ts'
-import { within } from '../../transports/framing/within.ts'
+import { within } from '../../core/deadlines.ts'
 import { type RunningCommand, runCommand } from '../../transports/stdio/command.ts'
 import { Failed, type Subject } from '../scenario.ts'
 import type { Pipe, PipeSink } from './pipe.ts'

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
-import { put } from '../../stores/ops.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { type Op, put, type Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { Audit, type AuditOptions } from './audit.ts'
 

@@ -1,11 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
-import { put, trim } from '../../stores/ops.ts'
-import type { Store } from '../../stores/store.ts'
+import { put, type Store, trim } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { Feed, type FeedOptions, type FeedPage } from './feed.ts'
-import { lastPosition } from './last-position.ts'
+import { lastPosition } from './occurrence.ts'
 
 type Limits = Pick<FeedOptions, 'keep' | 'keepMs' | 'bytes'>
 

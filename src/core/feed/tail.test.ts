@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
 import type { Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { cursorText, readCursor } from './cursor.ts'
 import { Feed } from './feed.ts'
+import { cursorText, readCursor } from './occurrence.ts'
 import { Tail } from './tail.ts'
 
 function world(size?: number, wrap: (store: Store) => Store = store => store) {

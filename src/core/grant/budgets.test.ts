@@ -1,14 +1,12 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/stores-under-test.ts'
-import { put } from '../../stores/ops.ts'
-import type { Store } from '../../stores/store.ts'
+import { put, type Store } from '../../stores/store.ts'
 import { Runners } from '../journal/runners.ts'
 import { Budgets, type Reservation } from './budgets.ts'
 import type { GrantTerms } from './grant.ts'
 import { Grants } from './grants.ts'
-import type { Quota } from './quota.ts'
-import { refunding } from './refunds.ts'
+import { type Quota, refunding } from './quota.ts'
 
 const tenUnits: GrantTerms = { effect: 'budget', action: 'call', resource: '*', units: 10, standing: true, source: 'operator' }
 const costing = (units: number) => ({ action: 'call', resource: 'search', units })

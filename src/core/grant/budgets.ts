@@ -3,16 +3,14 @@
  * overdraw together; what a process reserved that died comes back.
  */
 import { isRecord } from '../../jsonrpc/message.ts'
-import { add, check, put, remove } from '../../stores/ops.ts'
-import type { Entry, Op, Store } from '../../stores/store.ts'
+import { add, check, type Entry, type Op, put, remove, type Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import type { Runners } from '../journal/runners.ts'
 import { type Problem, problem } from '../problem.ts'
+import { matches } from '../scope.ts'
 import { type Grant, grantKey, isStanding } from './grant.ts'
 import type { Grants } from './grants.ts'
-import { matches } from './pattern.ts'
-import { periodOf, type Quota, type QuotaStatus } from './quota.ts'
-import { keeping } from './refunds.ts'
+import { keeping, periodOf, type Quota, type QuotaStatus } from './quota.ts'
 
 export interface BudgetsOptions {
   readonly grants: Grants

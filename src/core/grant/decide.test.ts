@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { matches } from '../scope.ts'
 import { type Asked, decide, type Held, refusal } from './decide.ts'
 import type { GrantTerms } from './grant.ts'
-import { matches } from './pattern.ts'
 
 const asked: Asked = {
   action: 'call',

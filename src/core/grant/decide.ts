@@ -4,8 +4,8 @@
  */
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Problem, problem } from '../problem.ts'
+import { matches } from '../scope.ts'
 import type { Grant } from './grant.ts'
-import { matches } from './pattern.ts'
 
 export interface Asked {
   /** What is to be done, e.g. `call`. */

@@ -2,7 +2,7 @@
 
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { patternLength } from './pattern.ts'
+import { patternLength } from '../scope.ts'
 
 /**
  * `permit` gives an action; `forbid` takes it away, whatever permits it. `fulfil` meets an obligation of that name, e.g. a

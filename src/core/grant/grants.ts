@@ -3,11 +3,10 @@
  * next decision everywhere; uses are counted by the store, so that two processes cannot both take the last one.
  */
 import type { Awaitable } from '../../jsonrpc/message.ts'
-import { add, check, put, remove } from '../../stores/ops.ts'
-import type { Entry, Op, Store } from '../../stores/store.ts'
+import { add, check, type Entry, type Op, put, remove, type Store } from '../../stores/store.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
-import { lifetimeMs } from '../lifetime.ts'
+import { lifetimeMs } from '../duration.ts'
 import { problem } from '../problem.ts'
 import { mostScopes } from '../scope.ts'
 import { quotaExhausted } from '../share.ts'

@@ -2,8 +2,7 @@
  * Keeps what is remembered within limits, per account and in all. Counted by looking now and then, and in between by what this
  * process adds. Nothing is forgotten before its time: what is new is refused, with the wait until something of the same account ends.
  */
-import { put } from '../../stores/ops.ts'
-import type { Entry, Store } from '../../stores/store.ts'
+import { type Entry, put, type Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
 import { quotaExhausted, Shares } from '../share.ts'

@@ -1,14 +1,12 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type StoreKind, storeKinds, storesUnderTest } from '../../../test/stores-under-test.ts'
-import { put } from '../../stores/ops.ts'
-import type { Store } from '../../stores/store.ts'
+import { put, type Store } from '../../stores/store.ts'
 import { JournalCapacity } from './capacity.ts'
 import { type Claim, Claims, type Wanted } from './claims.ts'
 import { createJournal } from './journal.ts'
+import { type Ticket, Unsettled } from './operation.ts'
 import { Runners } from './runners.ts'
-import type { Ticket } from './ticket.ts'
-import { Unsettled } from './unsettled.ts'
 
 const wanted: Wanted = { target: 'create', fingerprint: 'f1', ttlMs: 60_000 }
 

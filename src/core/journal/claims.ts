@@ -2,16 +2,13 @@
  * Keys under which operations are done once: whoever comes with a known key gets what came of it, joins who is at it, or is
  * told that nobody knows. Written before the effect and after it, so that a crash in between is seen.
  */
-import { type PutOptions, put } from '../../stores/ops.ts'
-import type { Entry, Op, Store } from '../../stores/store.ts'
+import { type Entry, type Op, type PutOptions, put, type Store } from '../../stores/store.ts'
 import type { Clock } from '../clock.ts'
+import { Tally } from '../occupancy.ts'
 import { problem } from '../problem.ts'
-import { Tally } from '../tally.ts'
 import type { JournalCapacity } from './capacity.ts'
-import { isSettled, type Operation, readOperation, writeOperation } from './operation.ts'
+import { isSettled, type Operation, readOperation, Ticket, type Unsettled, writeOperation } from './operation.ts'
 import type { Runners } from './runners.ts'
-import { Ticket } from './ticket.ts'
-import type { Unsettled } from './unsettled.ts'
 
 /** What a caller wants to do once. */
 export interface Wanted {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { compensationKey } from './compensation-key.ts'
+import { compensationKey } from './unit.ts'
 
 it('E5-17: the key of a compensation names the transaction and the step', async () => {
   expect(await compensationKey('tx-1', 'make')).toBe('compensate-tx-1-make')

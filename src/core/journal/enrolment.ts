@@ -1,6 +1,5 @@
 /** A step that takes part in a unit, while it runs: how it ended is written once, by whoever ran it. */
-import { put } from '../../stores/ops.ts'
-import type { Op } from '../../stores/store.ts'
+import { type Op, put } from '../../stores/store.ts'
 import { problem } from '../problem.ts'
 import { readStep, type Step, type StepFailure, stepKey, type Unit } from './unit.ts'
 import type { Units } from './units.ts'

@@ -4,8 +4,8 @@ import type { Audit } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { JournalCapacity } from './capacity.ts'
 import { Claims } from './claims.ts'
+import { Unsettled } from './operation.ts'
 import { Runners } from './runners.ts'
-import { Unsettled } from './unsettled.ts'
 
 export interface JournalOptions {
   readonly store: Store

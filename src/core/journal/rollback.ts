@@ -2,8 +2,7 @@
  * Rolling a unit back: whoever holds its lease takes back what was done and writes down each outcome, so that after a crash
  * another goes on at the first step without one.
  */
-import { check, put, remove } from '../../stores/ops.ts'
-import type { Op } from '../../stores/store.ts'
+import { check, type Op, put, remove } from '../../stores/store.ts'
 import { problem } from '../problem.ts'
 import { auditOf } from './enrolment.ts'
 import {
@@ -16,12 +15,13 @@ import {
   stepKey,
   stuckKey,
   stuckPrefix,
+  type Undone,
   type Unit,
   unfinishedPrefix,
   unitKey,
+  unwind,
 } from './unit.ts'
 import { ended, type UnitReport, type Units } from './units.ts'
-import { type Undone, unwind } from './unwind.ts'
 
 export interface RollbackOptions {
   readonly units: Units

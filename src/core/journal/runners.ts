@@ -2,8 +2,7 @@
  * Which processes are alive: each holds a lease while it has something running. A record whose runner has no lease is of a
  * process that died in the midst of it.
  */
-import { put } from '../../stores/ops.ts'
-import type { Store } from '../../stores/store.ts'
+import { put, type Store } from '../../stores/store.ts'
 import type { Cancel, Clock } from '../clock.ts'
 
 export interface RunnersOptions {

@@ -5,9 +5,8 @@ import type { Store } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { abandon, neglected, type RollbackOptions, rollback } from './rollback.ts'
 import { Runners } from './runners.ts'
-import type { Step } from './unit.ts'
+import type { Step, Undone } from './unit.ts'
 import { Units } from './units.ts'
-import type { Undone } from './unwind.ts'
 
 const inverse = { target: 'delete' }
 

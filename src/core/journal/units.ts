@@ -1,7 +1,6 @@
 /** Units of work on a store: begin, take part, commit. Taking back is in `rollback.ts`. */
 import type { Awaitable } from '../../jsonrpc/message.ts'
-import { put, remove } from '../../stores/ops.ts'
-import { type Entry, type Op, type Store, storeLimits } from '../../stores/store.ts'
+import { type Entry, type Op, put, remove, type Store, storeLimits } from '../../stores/store.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'

@@ -8,10 +8,10 @@ import {
   keyword,
   type Rule,
   type RuleSource,
+  type Run,
   rule,
   within,
 } from './bounded-rule.ts'
-import type { Run } from './bounded-run.ts'
 import { allDistinct } from './json-equal.ts'
 
 export function arrayRules(source: RuleSource): Rule[] {

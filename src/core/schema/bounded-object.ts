@@ -8,14 +8,16 @@ import {
   isCount,
   isNames,
   keyword,
+  type Members,
   type Rule,
   type RuleSource,
+  type Run,
   rule,
+  type Seen,
   within,
 } from './bounded-rule.ts'
-import type { Members, Run, Seen } from './bounded-run.ts'
 import type { LinearPattern } from './linear-pattern.ts'
-import type { Meter } from './meter.ts'
+import type { Meter } from './walk.ts'
 
 export function objectRules(source: RuleSource): Rule[] {
   return [

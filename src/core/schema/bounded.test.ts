@@ -2,9 +2,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { loadAjv } from './ajv.ts'
-import { compileBounded } from './bounded.ts'
-import { Meter } from './meter.ts'
+import { compileBounded } from './peer.ts'
 import type { JsonSchema } from './schema.ts'
+import { Meter } from './walk.ts'
 
 const bounds = { depth: 100, subschemas: 10_000 }
 const compile = await loadAjv('2020-12')

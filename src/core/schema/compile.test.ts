@@ -3,10 +3,10 @@ import * as v from 'valibot'
 import { assertType, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { compileSchema } from './compile.ts'
-import { issueText } from './issue.ts'
 import {
   type InferInput,
   type InferOutput,
+  issueText,
   jsonSchema,
   objectRoot,
   SchemaError,

@@ -6,8 +6,7 @@
 import { clip, echo } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isThenable } from '../../jsonrpc/message.ts'
 import { loadCompiler } from './compiler.ts'
-import type { Issue } from './issue.ts'
-import { type JsonSchema, SchemaError } from './schema.ts'
+import { type Issue, type JsonSchema, SchemaError } from './schema.ts'
 
 /** What is wrong with a value; undefined when nothing is. */
 export type Check = (value: unknown) => readonly Issue[] | undefined

@@ -3,7 +3,7 @@
  * hash before they are compared, and each step of either is counted: no value can make everything be compared with everything.
  */
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { Meter } from './meter.ts'
+import type { Meter } from './walk.ts'
 
 /** Strings up to this length are hashed whole, longer ones by their length and so many of their characters. */
 const sampled = 64

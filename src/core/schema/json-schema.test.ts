@@ -4,7 +4,7 @@ import { loadAjv } from './ajv.ts'
 import { compileSchema } from './compile.ts'
 import type { Compile, Dialect } from './engine.ts'
 import { loadInterpreter } from './interpreter.ts'
-import { issueText } from './issue.ts'
+import { issueText } from './schema.ts'
 
 const latest: [string, object, unknown, string | undefined][] = [
   ['a good value', { type: 'object', required: ['a'] }, { a: 1 }, undefined],

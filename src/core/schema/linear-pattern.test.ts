@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { linearPattern } from './linear-pattern.ts'
-import { Meter } from './meter.ts'
+import { Meter } from './walk.ts'
 
 const atoms = fc.constantFrom(
   'a',

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { issueText } from './issue.ts'
 import { compilePeerSchema } from './peer.ts'
-import { type JsonSchema, SchemaError } from './schema.ts'
+import { issueText, type JsonSchema, SchemaError } from './schema.ts'
 
 function said(json: JsonSchema, value: unknown): string {
   const result = compilePeerSchema(json).validate(value)

@@ -1,5 +1,5 @@
 /** Calls of tools that belong to feature sets: refused while their set is off, given what the host keeps, and reporting what they made of it. */
-import type { Trace } from '../../core/log-trace.ts'
+import type { Trace } from '../../core/log.ts'
 import { type CallContext, exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Side } from '../../engine/plan.ts'

@@ -1,9 +1,9 @@
 /** `server.featureSet`: MCP Live for authors. Only what must be there at once is here; the rest is loaded with the first set. */
 import type { Duration } from '../../core/duration.ts'
-import { NS } from '../../core/namespace.ts'
 import { checkOptions, type KindsOf } from '../../core/options.ts'
 import type { CallContext } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
+import { NS } from '../../engine/method.ts'
 import { defineServerFeature, type Registration, type ServerKit } from '../../engine/server-feature.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'

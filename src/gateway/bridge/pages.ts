@@ -1,6 +1,6 @@
 /** Pages that callers were sent to: whoever was, hears that the page has done its work. */
 
-import { Tally } from '../../core/tally.ts'
+import { Tally } from '../../core/occupancy.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { elicit, elicitationComplete, takesElicitation } from '../../features/mcp/elicitation/messages.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'

@@ -2,11 +2,10 @@
 
 import { Client } from '../../client/client.ts'
 import { rawResult } from '../../client/tool-calls.ts'
-import { NS } from '../../core/namespace.ts'
 import type { SendOptions } from '../../engine/calls.ts'
 import { exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
-import type { Method } from '../../engine/method.ts'
+import { type Method, NS } from '../../engine/method.ts'
 import { keptOf } from '../../engine/reserved.ts'
 import type { Layer } from '../../engine/stages.ts'
 import { type Completion, complete } from '../../features/mcp/completion/messages.ts'

@@ -1,6 +1,7 @@
 /** What an upstream answered, as clients of the gateway read it: with addresses that hold here, and without what only those read who declared it. */
-import { NS } from '../../core/namespace.ts'
+
 import { declared } from '../../engine/extensions.ts'
+import { NS } from '../../engine/method.ts'
 import { keptOf } from '../../engine/reserved.ts'
 import type { ContentBlock } from '../../features/mcp/content/messages.ts'
 import type { PromptMessage } from '../../features/mcp/prompts/messages.ts'

@@ -1,5 +1,5 @@
 /** What whoever runs a gateway has to hear of, because it waits for him or went wrong: told, or else written where its log goes. */
-import { logFrom } from '../../core/log-trace.ts'
+import { logFrom } from '../../core/log.ts'
 import type { GatewayOptions } from '../options.ts'
 
 export interface GatewayNotice {

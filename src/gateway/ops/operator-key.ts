@@ -3,8 +3,7 @@
  * anyway; who merely reaches the listener, through whatever proxy, cannot.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { put } from '../../stores/ops.ts'
-import type { Store } from '../../stores/store.ts'
+import { put, type Store } from '../../stores/store.ts'
 
 /** Not `authorization`: that one may be passed on to an authorization server, which has no business with it. */
 export const operatorHeader = 'vivarium-operator-key'

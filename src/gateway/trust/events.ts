@@ -2,7 +2,7 @@
 import { pause } from '../../client/backoff.ts'
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
-import { Tally } from '../../core/tally.ts'
+import { Tally } from '../../core/occupancy.ts'
 import type { EventHandle } from '../../features/reliability/events/offering.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Server } from '../../server/api.ts'

@@ -3,8 +3,7 @@ import type { Clock } from '../../core/clock.ts'
 import { type HeldTool, Pins } from '../../host/servers/pins.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { put, remove } from '../../stores/ops.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { type Op, put, remove, type Store } from '../../stores/store.ts'
 
 export interface KeptTool extends Pick<HeldTool, 'server' | 'tool' | 'before' | 'digest' | 'changes'> {
   /** Since when it is held: milliseconds since the epoch. */

@@ -4,8 +4,7 @@
  */
 import type { AuditFacts } from '../../core/audit/line.ts'
 import { digestSoon } from '../../core/digest.ts'
-import { cleanFields } from '../../core/log-fields.ts'
-import { knownOf } from '../../core/log-trace.ts'
+import { cleanFields, knownOf } from '../../core/log.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { ownerOf } from '../../engine/owner.ts'
 import { type Awaitable, isRecord, isThenable } from '../../jsonrpc/message.ts'

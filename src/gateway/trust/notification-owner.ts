@@ -6,8 +6,7 @@
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { digestText } from '../../core/digest.ts'
 import { Runners } from '../../core/journal/runners.ts'
-import { put, remove } from '../../stores/ops.ts'
-import { type Entry, type Store, storeLimits } from '../../stores/store.ts'
+import { type Entry, put, remove, type Store, storeLimits } from '../../stores/store.ts'
 
 export interface NotificationOwnerParts {
   /** Undefined where no other gateway is on it. */

@@ -1,5 +1,5 @@
 /** Texts that may be paths or addresses, against patterns: with their detours and escapes, as whoever gets them may understand them. */
-import { matches } from '../../core/grant/pattern.ts'
+import { matches } from '../../core/scope.ts'
 
 export interface ReadAs {
   /** Stands before each reading. */

@@ -1,6 +1,6 @@
 /** Rules, read once: which calls each is about, so that a call is held only against those that can be about it. */
 import { toMilliseconds } from '../../core/duration.ts'
-import { matches } from '../../core/grant/pattern.ts'
+import { matches } from '../../core/scope.ts'
 import { isRisk, risks } from '../../features/reliability/confirmation/messages.ts'
 import { type ReadRule as HostRule, readRules } from '../../host/policy/conditions.ts'
 import type { Rule, When } from '../../host/policy/rule.ts'

@@ -11,8 +11,7 @@ import type { ReadRule } from '../../host/policy/conditions.ts'
 import { countedAs } from '../../host/policy/counts.ts'
 import type { Asked, Rate } from '../../host/policy/rule.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { put } from '../../stores/ops.ts'
-import type { Store } from '../../stores/store.ts'
+import { put, type Store } from '../../stores/store.ts'
 import type { Counting } from './policy.ts'
 
 /** One part in so many of what is there is taken at once, and never more than this. */

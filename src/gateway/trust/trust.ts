@@ -6,7 +6,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type Authorization, handedOutTokens, oauth, type VerifiedToken } from '../../auth/resource/options.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { Trace } from '../../core/log-trace.ts'
+import type { Trace } from '../../core/log.ts'
 import { stopCall, underWay } from '../../engine/disconnect.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Exchange } from '../../engine/exchange.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../../stores/memory.ts'
-import { put } from '../../stores/ops.ts'
+import { put } from '../../stores/store.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { AuditBook, type AuditBookOptions } from './book.ts'
 import type { Note } from './note.ts'

@@ -6,8 +6,7 @@
 import { Audit, type AuditVerdict } from '../../core/audit/audit.ts'
 import { readLine } from '../../core/audit/line.ts'
 import type { Clock } from '../../core/clock.ts'
-import { put } from '../../stores/ops.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { type Op, put, type Store } from '../../stores/store.ts'
 import { factsOf, type Note, type Noted, notedOf, textOf } from './note.ts'
 import { type Queried, type Question, query } from './query.ts'
 

@@ -1,6 +1,6 @@
 /** Questions to the log of notes. Lines lie in the order of their writing, so a time is found by halving. */
 import { readLine } from '../../core/audit/line.ts'
-import { lastPosition } from '../../core/feed/last-position.ts'
+import { lastPosition } from '../../core/feed/occurrence.ts'
 import type { LogEntry, Position, Store } from '../../stores/store.ts'
 import { type Noted, type NoteOutcome, notedOf } from './note.ts'
 

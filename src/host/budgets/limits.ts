@@ -1,7 +1,7 @@
 /** Limits of what servers may spend: so many tokens, so much money, so many requests in a time. */
 import { type Duration, toMilliseconds } from '../../core/duration.ts'
-import { matches } from '../../core/grant/pattern.ts'
 import type { Quota } from '../../core/grant/quota.ts'
+import { matches } from '../../core/scope.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 
 export const spendings = ['tokens', 'money', 'requests'] as const

@@ -1,6 +1,5 @@
 /** What was spent, by server, feature set and day: counted with every settlement, for reports. */
-import { add } from '../../stores/ops.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { add, type Op, type Store } from '../../stores/store.ts'
 import type { Spender, Spending } from './limits.ts'
 
 export interface SpentRow extends Spender {

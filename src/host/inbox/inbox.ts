@@ -4,7 +4,7 @@
  */
 import type { Cancel } from '../../core/clock.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
-import { add, put, remove } from '../../stores/ops.ts'
+import { add, put, remove } from '../../stores/store.ts'
 import { Acceptance } from './acceptance.ts'
 import { InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, Inbox, InboxOptions, InboxRecord, InboxRun, ListOptions, OpenOptions } from './options.ts'

@@ -3,8 +3,7 @@
  * its lease; whatever the silent one still writes fails, since every write of a run checks who the owner is.
  */
 import type { Runners } from '../../core/journal/runners.ts'
-import { check, put, remove } from '../../stores/ops.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { check, type Op, put, remove, type Store } from '../../stores/store.ts'
 import { ownerKey } from './records.ts'
 
 export class Owners {

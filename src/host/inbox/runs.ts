@@ -1,9 +1,8 @@
 /** Running what stands at the head of a lane: begun on the store, handed to whoever runs it, and ended there. */
-import { unlessAborted } from '../../core/abort.ts'
+import { unlessAborted } from '../../core/deadlines.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { add, check, put, remove } from '../../stores/ops.ts'
-import { messageOf, type Op } from '../../stores/store.ts'
+import { add, check, messageOf, type Op, put, remove } from '../../stores/store.ts'
 import { aboutOf, askedOf } from './acceptance.ts'
 import type { InboxContext } from './inbox-context.ts'
 import { type InboxEntry, type InboxNote, type InboxRun, type OpenOptions, RunLater, type Withheld } from './options.ts'

@@ -6,8 +6,7 @@
 import { hash } from 'node:crypto'
 import { problem } from '../../core/problem.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { append, put } from '../../stores/ops.ts'
-import { type Op, type Store, storeLimits } from '../../stores/store.ts'
+import { append, type Op, put, type Store, storeLimits } from '../../stores/store.ts'
 import { applyRecord, type LogRecord, newTurn, type TurnRecord } from './records.ts'
 
 /** What is listed of a conversation. */

@@ -4,7 +4,7 @@ import { openWorld, type World, type WorldOptions } from '../../../test/hosting/
 import { Problem } from '../../core/problem.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
-import { put } from '../../stores/ops.ts'
+import { put } from '../../stores/store.ts'
 import type { ModelRequest } from '../models/model.ts'
 import { offline } from '../models/offline.ts'
 import { scripted } from '../models/scripted.ts'

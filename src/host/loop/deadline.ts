@@ -1,6 +1,7 @@
 /** A wait that ends: by its work, by its time, or by somebody who gives up. What comes later is no matter. */
-import { unlessAborted } from '../../core/abort.ts'
+
 import type { Clock } from '../../core/clock.ts'
+import { unlessAborted } from '../../core/deadlines.ts'
 
 /** Why a wait was given up when its time was over. */
 export class DeadlineExceeded extends Error {

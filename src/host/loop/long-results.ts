@@ -4,8 +4,8 @@
  */
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { put } from '../../stores/ops.ts'
 import type { Op, Store } from '../../stores/store.ts'
+import { put } from '../../stores/store.ts'
 import { conversationKey } from './conversation-log.ts'
 import type { LoopLimits } from './limits.ts'
 import { hostText, textBlock } from './model-content.ts'

@@ -4,8 +4,7 @@
  * comes to mean that of another.
  */
 import { hash } from 'node:crypto'
-import { put, remove } from '../../stores/ops.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { type Op, put, remove, type Store } from '../../stores/store.ts'
 import { assignNames, type Names } from '../servers/names.ts'
 
 interface OfferedTool {

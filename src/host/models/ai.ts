@@ -7,17 +7,17 @@ import { problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import type {
-  Model,
-  ModelFinish,
-  ModelMessage,
-  ModelPart,
-  ModelPrice,
-  ModelRequest,
-  ModelToolResult,
-  ModelTraits,
+import {
+  type Model,
+  type ModelFinish,
+  type ModelMessage,
+  type ModelPart,
+  type ModelPrice,
+  type ModelRequest,
+  type ModelToolResult,
+  type ModelTraits,
+  textIn,
 } from './model.ts'
-import { textIn } from './model.ts'
 import { providerProblem } from './provider-problem.ts'
 import { estimateTokens, requestTokens } from './tokens.ts'
 

@@ -3,8 +3,7 @@
  * "remember the milk"), tells what tools gave, and answers questions from what hooks put into its context.
  */
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
-import type { Model, ModelMessage, ModelPart, ModelRequest } from './model.ts'
-import { textIn } from './model.ts'
+import { type Model, type ModelMessage, type ModelPart, type ModelRequest, textIn } from './model.ts'
 import { readCommand } from './offline-commands.ts'
 import { bestSentences, summary } from './offline-sentences.ts'
 import { type Quote, readQuotes, unquoted } from './quoted.ts'

@@ -5,7 +5,7 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Grant, GrantTerms } from '../../core/grant/grant.ts'
 import { Grants } from '../../core/grant/grants.ts'
-import { matches } from '../../core/grant/pattern.ts'
+import { matches } from '../../core/scope.ts'
 import type { Store } from '../../stores/store.ts'
 import { storeWithin } from '../../stores/within.ts'
 import type { Bound, Covers } from './bound.ts'

@@ -1,6 +1,7 @@
 /** Asking a person: one question for one thing, however many wait for it, and none for ever. */
-import { unlessAborted } from '../../core/abort.ts'
+
 import type { Clock } from '../../core/clock.ts'
+import { unlessAborted } from '../../core/deadlines.ts'
 import { toMilliseconds } from '../../core/duration.ts'
 import type { ApprovalAnswer, ApprovalQuestion, OnApproval } from './question.ts'
 

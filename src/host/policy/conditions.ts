@@ -1,6 +1,6 @@
 /** Rules, read once: patterns as lists, times as numbers, mistakes told by the name of the rule. */
 import { toMilliseconds } from '../../core/duration.ts'
-import { matches } from '../../core/grant/pattern.ts'
+import { matches } from '../../core/scope.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { begunByNames } from '../begun-by.ts'

@@ -3,7 +3,7 @@ import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
 import { canonicalJson } from '../../core/digest.ts'
 import { toMilliseconds } from '../../core/duration.ts'
-import { Tally } from '../../core/tally.ts'
+import { Tally } from '../../core/occupancy.ts'
 import { isAbout, type ReadRule } from './conditions.ts'
 import type { Asked, Counted, Rate } from './rule.ts'
 

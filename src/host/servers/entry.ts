@@ -1,7 +1,7 @@
 /** A server as a host is told of it: from a file, or from the program itself. */
 import type { ConnectOptions } from '../../client/options.ts'
 import type { Command, Target } from '../../client/target.ts'
-import { nearest } from '../../core/nearest.ts'
+import { nearest } from '../../core/suggestion.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord } from '../../jsonrpc/message.ts'
 import type { LiveSection } from '../config/entry.ts'

@@ -10,8 +10,7 @@ import { quoted, type Why, why } from '../../core/why.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { put, remove } from '../../stores/ops.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { type Op, put, remove, type Store } from '../../stores/store.ts'
 
 /** A definition that is not offered. */
 export interface HeldTool {

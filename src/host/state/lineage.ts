@@ -4,8 +4,7 @@
  * and written through.
  */
 import { isRecord } from '../../jsonrpc/message.ts'
-import { put, remove } from '../../stores/ops.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { type Op, put, remove, type Store } from '../../stores/store.ts'
 
 export interface Checkpoint {
   /** Counts up within its lineage. */

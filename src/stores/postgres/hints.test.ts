@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { Hints } from './hints.ts'
 import type { Client } from './pg.ts'
+import { Hints } from './store.ts'
 
 /** A connection whose notices end when the test says so. */
 function slowClient() {

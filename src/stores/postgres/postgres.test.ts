@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startPostgres, type TestPostgres } from '../../../test/real-postgres.ts'
+import { type StoreUnderTest, storeContract } from '../../../test/stores/contract.ts'
 import { storeModel } from '../../../test/stores/model.ts'
-import { type StoreUnderTest, storeContract } from '../contract.ts'
-import { append, put } from '../ops.ts'
+import { append, put } from '../store.ts'
 import { postgresStore } from './store.ts'
 
 let postgres: TestPostgres

@@ -3,12 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, test } from 'vitest'
+import { type StoreUnderTest, storeContract } from '../../../test/stores/contract.ts'
 import { storeModel } from '../../../test/stores/model.ts'
-import { type StoreUnderTest, storeContract } from '../contract.ts'
-import { append, put } from '../ops.ts'
-import { prepare } from './schema.ts'
+import { append, put } from '../store.ts'
+import { prepare, scanText } from './database.ts'
 import { sqliteStore } from './store.ts'
-import { scanText } from './tables.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vivarium-sqlite-'))
 let files = 0

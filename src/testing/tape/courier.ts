@@ -14,8 +14,7 @@ import {
 } from '../../features/reliability/transactions/messages.ts'
 import type { Connection, Outgoing, Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { type Id, isId, isRecord, type Params } from '../../jsonrpc/message.ts'
-import { failureFrame } from '../../jsonrpc/serialize.ts'
+import { failureFrame, type Id, isId, isRecord, type Params } from '../../jsonrpc/message.ts'
 import { metaOf, type Revision, revisions, versionKey } from '../../revisions/index.ts'
 
 interface Asked {

@@ -3,8 +3,8 @@
  * that what a test has seen it sees again.
  */
 
+import { seeded } from '../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../core/duration.ts'
-import { seeded } from '../../core/seeded.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 
 export const faultKinds = ['delay', 'drop', 'duplicate', 'reorder', 'cut', 'error', 'garbage'] as const

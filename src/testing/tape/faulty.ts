@@ -1,8 +1,7 @@
 /** A connection on which things go wrong by rule: what is sent over it is held back, lost, doubled, overtaken or spoilt. */
 import { type Clock, realClock } from '../../core/clock.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
-import { type Id, isId, isRecord } from '../../jsonrpc/message.ts'
-import { failureFrame } from '../../jsonrpc/serialize.ts'
+import { failureFrame, type Id, isId, isRecord } from '../../jsonrpc/message.ts'
 import type { Fate } from './faults.ts'
 
 /** Begins as a message does, and is none. */

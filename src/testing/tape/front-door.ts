@@ -4,9 +4,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Caller, Connection, Door, Lane } from '../../jsonrpc/connection.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
+import { failureFrame, isRecord } from '../../jsonrpc/message.ts'
 import { parse } from '../../jsonrpc/parse.ts'
-import { failureFrame } from '../../jsonrpc/serialize.ts'
 import { HttpConversation } from './http-conversation.ts'
 
 /** The most sessions at a time: a mock or a recording serves a few. */

@@ -7,9 +7,8 @@ import {
   type SendHints,
   type Sink,
 } from '../../jsonrpc/connection.ts'
-import { type Id, isId, isRecord } from '../../jsonrpc/message.ts'
+import { type Id, isId, isRecord, notificationFrame } from '../../jsonrpc/message.ts'
 import { parse } from '../../jsonrpc/parse.ts'
-import { notificationFrame } from '../../jsonrpc/serialize.ts'
 
 interface Exchange {
   readonly lane: Lane

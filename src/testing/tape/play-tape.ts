@@ -3,8 +3,7 @@
  * shows.
  */
 import type { Connection } from '../../jsonrpc/connection.ts'
-import { type Id, isId, isRecord } from '../../jsonrpc/message.ts'
-import { failureFrame, successFrame } from '../../jsonrpc/serialize.ts'
+import { failureFrame, type Id, isId, isRecord, successFrame } from '../../jsonrpc/message.ts'
 import { fateOf } from './faults.ts'
 import { faulty } from './faulty.ts'
 import { Outstanding } from './outstanding.ts'

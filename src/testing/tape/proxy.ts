@@ -2,12 +2,11 @@
  * A recording proxy: stands between any client and any server, passes every frame on as it came, and writes it down. Where both ends are
  * HTTP the exchanges themselves pass (`http-proxy.ts`); else frames pass between a connection on either side.
  */
-import type { Command, Target } from '../../client/target.ts'
-import { openerOf } from '../../client/target.ts'
+import { type Command, openerOf, type Target } from '../../client/target.ts'
 import { redact } from '../../core/redact.ts'
 import { clientLimits } from '../../engine/limits.ts'
 import type { Connection, Sink } from '../../jsonrpc/connection.ts'
-import { failureFrame } from '../../jsonrpc/serialize.ts'
+import { failureFrame } from '../../jsonrpc/message.ts'
 import { Courier } from './courier.ts'
 import { type FrontOptions, frontFrameBytes, openFront } from './front.ts'
 import { openHttpProxy } from './http-proxy.ts'

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import type { ConnectionError } from '../../jsonrpc/connection.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { Backlog, type Piece, pieceBytes, wholeBytes } from './backlog.ts'
-import type { QueueLimits } from './queue-limits.ts'
+import type { QueueLimits } from './limits.ts'
 
 const small: QueueLimits = { queueBytes: 100, spareCeiling: 500, queueCeiling: 1000, stallMs: 10_000 }
 

@@ -4,7 +4,7 @@
  */
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
-import type { QueueLimits } from './queue-limits.ts'
+import type { QueueLimits } from './limits.ts'
 
 /** What a short answer takes in memory beside its text. */
 const answerOverhead = 128

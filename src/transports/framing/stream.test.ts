@@ -1,9 +1,9 @@
 import { PassThrough, Writable } from 'node:stream'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { connectionContract, hear } from '../../../test/transports/contract.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { connectionContract, hear } from '../contract.ts'
 import { serverCarrierLimits } from './limits.ts'
 import { StreamConnection, type StreamOptions } from './stream.ts'
 

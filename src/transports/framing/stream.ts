@@ -1,6 +1,7 @@
 /** A connection over two byte streams, one frame a line: what both ends of stdio are made of. It runs over a socket as well. */
 import type { Readable, Writable } from 'node:stream'
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
+import { within } from '../../core/deadlines.ts'
 import {
   type Caller,
   type Carrier,
@@ -14,7 +15,6 @@ import { noRoom } from './backlog.ts'
 import type { CarrierLimits } from './limits.ts'
 import { Lines } from './lines.ts'
 import { Turns } from './turns.ts'
-import { within } from './within.ts'
 import { type StreamWrite, Writer } from './writer.ts'
 
 export interface StreamOptions {

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { queueLimits } from './queue-limits.ts'
+import { queueLimits } from './limits.ts'
 import { Writer } from './writer.ts'
 
 /** A stream that notes each write and finishes it only when told to. */

@@ -6,7 +6,7 @@
 import type { Writable } from 'node:stream'
 import type { Clock } from '../../core/clock.ts'
 import { Backlog, type BacklogOwner, wholeBytes } from './backlog.ts'
-import type { QueueLimits } from './queue-limits.ts'
+import type { QueueLimits } from './limits.ts'
 
 /** Text that has gathered to this length is written at once. */
 const gatherChars = 64 * 1024

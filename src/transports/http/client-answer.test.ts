@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { clientFrameLimits as limits } from '../../jsonrpc/limits.ts'
 import { type Id, isRecord } from '../../jsonrpc/message.ts'
-import { answerTo, isMessage } from './client-answer.ts'
+import { answerTo, isMessage } from './client-body.ts'
 
 describe('the answer to a request', () => {
   it.each([

@@ -8,12 +8,18 @@ import { LinkedSet } from '../../core/linked-set.ts'
 import { type Connection, ConnectionError, type ListenUser, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import type { Id } from '../../jsonrpc/message.ts'
 import { Exchange } from './client-exchange.ts'
-import { type HeaderRecord, HeaderTemplate } from './client-headers.ts'
-import { type Live, maxUntaken, type Port, type StreamablePort } from './client-port.ts'
 import { sessionGone, untaken } from './client-refusal.ts'
-import type { ClientSettings } from './client-settings.ts'
+import { type ClientSettings, type HeaderRecord, HeaderTemplate } from './client-settings.ts'
 import { EventStream } from './client-stream.ts'
-import type { AnswerReader, HttpWire, WireCall } from './client-wire.ts'
+import {
+  type AnswerReader,
+  type HttpWire,
+  type Live,
+  maxUntaken,
+  type Port,
+  type StreamablePort,
+  type WireCall,
+} from './client-wire.ts'
 
 const nothing: Outgoing = {}
 

@@ -6,12 +6,10 @@ import type { Deadline } from '../../core/deadlines.ts'
 import { ConnectionError, type Outgoing } from '../../jsonrpc/connection.ts'
 import type { FrameLimits } from '../../jsonrpc/limits.ts'
 import type { Id } from '../../jsonrpc/message.ts'
-import { answerTo } from './client-answer.ts'
-import { type Body, type BodyUser, refusalBody, successBody } from './client-body.ts'
-import type { Port } from './client-port.ts'
+import { answerTo, type Body, type BodyUser, refusalBody, successBody } from './client-body.ts'
 import { sessionGone } from './client-refusal.ts'
 import { EventStream, type StreamUser } from './client-stream.ts'
-import { type AnswerReader, asConnectionError, type HeaderView, type WireCall } from './client-wire.ts'
+import { type AnswerReader, asConnectionError, type HeaderView, type Port, type WireCall } from './client-wire.ts'
 
 export class Exchange implements AnswerReader, BodyUser, StreamUser {
   readonly limits: FrameLimits

@@ -3,8 +3,7 @@ import { redact } from '../../core/redact.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { maxUntaken } from './client-port.ts'
-import type { HeaderView } from './client-wire.ts'
+import { type HeaderView, maxUntaken } from './client-wire.ts'
 
 /** `application/json; charset=utf-8` → `application/json`. */
 export function mediaType(value: string | null | undefined): string {

@@ -6,9 +6,8 @@
 import type { Cancel } from '../../core/clock.ts'
 import type { ConnectionError, Outgoing } from '../../jsonrpc/connection.ts'
 import { SseParser } from '../sse/parse.ts'
-import type { StreamablePort } from './client-port.ts'
 import { mediaType, redirection, refusal, wrongContent } from './client-refusal.ts'
-import { type AnswerReader, asConnectionError, type HeaderView, type WireCall } from './client-wire.ts'
+import { type AnswerReader, asConnectionError, type HeaderView, type StreamablePort, type WireCall } from './client-wire.ts'
 
 export interface StreamUser {
   /** The server sends events. `continued`: it was asked to go on after the last one that came. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { EventQueue } from './event-queue.ts'
+import { EventQueue } from './reader.ts'
 
 const all = (queue: EventQueue) => {
   const texts: (string | undefined)[] = []

@@ -4,10 +4,10 @@
  */
 import type { Lane, Resumed, SendHints } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
+import { takesJson, takesStream } from './endpoint.ts'
 import { eventText } from './event.ts'
 import { eventId, pastAll, placesIn } from './event-ids.ts'
 import type { Foreign } from './log-follower.ts'
-import { takesJson, takesStream } from './media.ts'
 import type { Outlet, Tenant } from './outlet.ts'
 import { Reader, type ReaderOwner } from './reader.ts'
 import { type Refusal, refusalFrame } from './refusal.ts'
@@ -42,7 +42,7 @@ export class HttpLane implements Lane {
   #ended = false
   #closers: (() => void)[] | undefined = undefined
 
-  /** `takes`: bits of media.ts; `extra`: headers of every answer; `listening`: opened for what is said unasked. */
+  /** `takes`: bits of endpoint.ts; `extra`: headers of every answer; `listening`: opened for what is said unasked. */
   constructor(face: Face, streams: Streams, takes: number, extra: readonly string[], listening: boolean) {
     this.#face = face
     this.#streams = streams

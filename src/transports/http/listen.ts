@@ -1,21 +1,19 @@
 /** A node:http server for the door: exact paths, timeouts against slow senders, and an end in good order. */
-import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
+
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { accountOf, Occupancy } from '../../core/occupancy.ts'
-import type { Door } from '../../jsonrpc/connection.ts'
+import type { Door, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { ssePair } from '../sse/server.ts'
-import { pathOf } from './document.ts'
-import { downloadName } from './download.ts'
-import { createEndpoint, type Endpoint } from './endpoint.ts'
+import { downloadName, notRead, pathOf } from './document.ts'
+import { checkBody, createEndpoint, type Endpoint, isRefusal } from './endpoint.ts'
 import type { HttpLimits } from './limits.ts'
-import type { Listening, ListenOptions } from './listening.ts'
+import type { Listening, ListenOptions, OpenPage } from './listening.ts'
 import { type NodeHttpHandler, nodeFace } from './node.ts'
 import { NodeExchange } from './node-exchange.ts'
-import { pageHandler } from './open-page.ts'
-import { type Refusal, refusalFrame } from './refusal.ts'
-import { answerExpect, inOrder } from './request-order.ts'
+import { failed, type Refusal, refusalFrame } from './refusal.ts'
 
 export { httpLimits } from './limits.ts'
 
@@ -183,4 +181,82 @@ function shut(server: Server, endpoint: Endpoint, upgraded: ReadonlySet<Duplex>,
     })
     endpoint.streams.close()
   })
+}
+
+/**
+ * Small pages beside the endpoint that whoever reaches the listener may read, such as those by which load balancers learn whether a
+ * process is well. Only who shows a token that may call can be told more: an address of this machine proves nothing, for a proxy on it
+ * has one too.
+ */
+export function pageHandler(endpoint: Endpoint, page: OpenPage): NodeHttpHandler {
+  return (req, res) => {
+    const exchange = new NodeExchange(endpoint, req, res)
+    const refusal = notRead(req.method)
+    if (refusal !== undefined) return exchange.refuse(refusal)
+    answer(endpoint, page, exchange, req, res).catch(() => exchange.refuse(failed))
+  }
+}
+
+async function answer(
+  endpoint: Endpoint,
+  page: OpenPage,
+  exchange: NodeExchange,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<void> {
+  const header = (name: string): string | undefined => exchange.header(name)
+  const { status, type, body } = await page.read({ principal: await authorized(endpoint, exchange), header })
+  if (res.destroyed) return
+  exchange.reply(status, ['content-type', type, 'cache-control', 'no-store'], req.method === 'HEAD' ? '' : body)
+}
+
+async function authorized({ identify }: Endpoint, exchange: NodeExchange): Promise<Principal | undefined> {
+  if (identify === undefined || exchange.header('authorization') === undefined) return undefined
+  const found = await identify(name => exchange.header(name), exchange)
+  return found === undefined || isRefusal(found) ? undefined : found
+}
+
+// When a request on a connection is looked at: after those before it, and before the body is sent where the sender asks.
+
+/** Requests that may wait on one connection for the answer to an earlier one. */
+const mostInTurn = 100
+
+/**
+ * One request at a time on each connection. Node hands on whatever was sent in one go, and answers could pile up by the
+ * hundred for a client that reads none of them. A response gets its socket when all earlier ones are out.
+ */
+export function inOrder(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
+  const waiting = new WeakMap<object, number>()
+  return (req, res) => {
+    if (res.socket !== null) return handle(req, res)
+    const before = waiting.get(req.socket) ?? 0
+    if (before >= mostInTurn) return new NodeExchange(endpoint, req, res).refuse(tooManyInTurn)
+    waiting.set(req.socket, before + 1)
+    res.once('socket', () => {
+      waiting.set(req.socket, (waiting.get(req.socket) ?? 1) - 1)
+      handle(req, res)
+    })
+  }
+}
+
+const tooManyInTurn: Refusal = {
+  status: 503,
+  message: `More than ${mostInTurn} requests wait on this connection for their turn. Read the answers, or open another connection`,
+  headers: { 'retry-after': '1' },
+}
+
+/** A client that asks before it sends a long body (`Expect: 100-continue`) is told at once if that would be refused. */
+export function answerExpect(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
+  return (req, res) => {
+    const header = (name: string) => single(req.headers[name])
+    const refusal =
+      endpoint.guard.checkRequest(req) ?? (req.method === 'POST' ? checkBody({ header }, endpoint.limits) : undefined)
+    if (refusal !== undefined) return new NodeExchange(endpoint, req, res).refuse(refusal)
+    res.writeContinue()
+    handle(req, res)
+  }
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }

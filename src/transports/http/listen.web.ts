@@ -1,5 +1,5 @@
 /** Where the platform listens, and brings requests. */
-import { needsNode } from '../../core/needs-node.ts'
+import { needsNode } from '../../core/required-node.web.ts'
 import type { Door } from '../../jsonrpc/connection.ts'
 import type { Listening, ListenOptions } from './listening.ts'
 

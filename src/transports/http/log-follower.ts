@@ -1,8 +1,7 @@
 /** Reads what another process says on a stream of its own: what was said since, what follows, and how it ends. */
 import type { Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
-import { put, remove } from '../../stores/ops.ts'
-import type { Store } from '../../stores/store.ts'
+import { put, remove, type Store } from '../../stores/store.ts'
 import type { Place } from './event-ids.ts'
 import { Unpacker } from './log-chunks.ts'
 import { chunksOf, type Ending, followedKey, readRecord, recordKey, type StreamRecord, under } from './log-records.ts'

@@ -4,9 +4,8 @@
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
-import { Tally } from '../../core/tally.ts'
-import { remove } from '../../stores/ops.ts'
-import type { Op, Store } from '../../stores/store.ts'
+import { Tally } from '../../core/occupancy.ts'
+import { type Op, remove, type Store } from '../../stores/store.ts'
 import type { HttpLimits } from './limits.ts'
 import { recordKey, sessionKey } from './log-records.ts'
 import type { OwnStream, Plan } from './own-stream.ts'

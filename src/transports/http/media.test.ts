@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isJson, takes, takesJson, takesStream } from './media.ts'
+import { isJson, takes, takesJson, takesStream } from './endpoint.ts'
 
 const both = takesJson | takesStream
 

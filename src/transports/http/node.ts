@@ -4,8 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Door } from '../../jsonrpc/connection.ts'
-import { pathOf } from './document.ts'
-import { downloadName } from './download.ts'
+import { downloadName, pathOf } from './document.ts'
 import { createEndpoint, type Endpoint, type HttpOptions } from './endpoint.ts'
 import { NodeExchange } from './node-exchange.ts'
 

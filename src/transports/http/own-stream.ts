@@ -1,6 +1,5 @@
 /** A stream that this process writes to a store: what waits to be written, and which values of it lie there. */
-import { put } from '../../stores/ops.ts'
-import type { Op } from '../../stores/store.ts'
+import { type Op, put } from '../../stores/store.ts'
 import { byteLength } from './event.ts'
 import type { HttpLimits } from './limits.ts'
 import { pack } from './log-chunks.ts'

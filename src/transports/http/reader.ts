@@ -1,6 +1,5 @@
 /** One reader of a stream: an outlet, and in front of it a queue that is bounded in bytes and, when full, in time. */
 import { byteLength } from './event.ts'
-import { EventQueue } from './event-queue.ts'
 import type { Outlet, OutletOwner } from './outlet.ts'
 import type { Streams } from './streams.ts'
 
@@ -94,5 +93,46 @@ export class Reader implements OutletOwner {
     const { queueBytes, queueCeiling, queueTotal } = this.#table.limits
     if (queue.bytes <= queueBytes) return false
     return queue.bytes + byteLength(text) > queueCeiling || this.#table.waiting > queueTotal
+  }
+}
+
+// Events that wait for a slow reader. One with a merge key replaces the one that waits under the same key, so that
+// progress does not pile up; it moves to the end, so that event ids keep rising.
+
+interface Item {
+  readonly text: string
+  readonly bytes: number
+}
+
+export class EventQueue {
+  /** Bytes that wait. */
+  bytes = 0
+  readonly #items = new Map<string | number, Item>()
+  #next = 0
+
+  get size(): number {
+    return this.#items.size
+  }
+
+  add(text: string, merge: string | undefined): void {
+    const key = merge ?? this.#next++
+    this.#remove(key)
+    const item = { text, bytes: byteLength(text) }
+    this.#items.set(key, item)
+    this.bytes += item.bytes
+  }
+
+  /** Takes the oldest one out. */
+  shift(): string | undefined {
+    for (const [key, { text }] of this.#items) {
+      this.#remove(key)
+      return text
+    }
+    return undefined
+  }
+
+  #remove(key: string | number): void {
+    this.bytes -= this.#items.get(key)?.bytes ?? 0
+    this.#items.delete(key)
   }
 }

@@ -1,6 +1,6 @@
 /** A request refused below the protocol: the HTTP status, and an error body that names the rule and the way out. */
 import type { Caller, Door } from '../../jsonrpc/connection.ts'
-import { failureFrame } from '../../jsonrpc/serialize.ts'
+import { failureFrame } from '../../jsonrpc/message.ts'
 
 export interface Refusal {
   readonly status: number

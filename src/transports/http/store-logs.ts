@@ -5,8 +5,7 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import type { Runners } from '../../core/journal/runners.ts'
-import { remove } from '../../stores/ops.ts'
-import type { Store } from '../../stores/store.ts'
+import { remove, type Store } from '../../stores/store.ts'
 import type { Place } from './event-ids.ts'
 import type { HttpLimits } from './limits.ts'
 import { Unpacker } from './log-chunks.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../core/clock.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { FetchOutlet } from './fetch-outlet.ts'
+import { FetchOutlet } from './fetch.ts'
 import type { HttpLimits } from './limits.ts'
 import { Stream } from './stream.ts'
 import { memoryStreamLogs, type StreamLogs } from './stream-log.ts'

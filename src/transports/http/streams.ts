@@ -3,8 +3,7 @@
  * keeps silent streams alive and lets go of what was kept long enough.
  */
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
-import { Occupancy, shareText } from '../../core/occupancy.ts'
-import { Tally } from '../../core/tally.ts'
+import { Occupancy, shareText, Tally } from '../../core/occupancy.ts'
 import { isThenable } from '../../jsonrpc/message.ts'
 import { keepAliveText } from './event.ts'
 import { type Place, placesIn } from './event-ids.ts'

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { guard, publicServer } from '../../../test/transports/outbound-servers.ts'
-import { giveBack } from '../../stores/give-back.ts'
+import { giveBack } from '../../stores/blobs.ts'
 
 const piece = randomBytes(65_536)
 const MiB = 1024 ** 2

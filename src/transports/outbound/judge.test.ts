@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { judge } from './judge.ts'
+import { judge } from './destination.ts'
 
 it('finds nothing against a public address, whatever its name will lead to', () => {
   expect(judge('https://example.com/mcp')).toMatchObject({ host: 'example.com', secure: true, loopback: false })

@@ -2,8 +2,7 @@
 import { lookup } from 'node:dns/promises'
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { faultOf, type Ranges } from './address.ts'
-import { type Destination, isOwnName, refused, shown } from './destination.ts'
+import { type Destination, faultOf, isOwnName, type Ranges, refused, shown } from './destination.ts'
 
 /** Gives every address of a name. Called once per hop. */
 export type Resolve = (name: string) => Promise<readonly string[]>

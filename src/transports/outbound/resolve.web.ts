@@ -2,8 +2,7 @@
  * The platform resolves names itself and tells nobody to which address, so that an address can be refused only by how it is written.
  * In a browser that is the page's own network; Workers reach public addresses alone.
  */
-import { faultOf, type Ranges } from './address.ts'
-import { type Destination, refused } from './destination.ts'
+import { type Destination, faultOf, type Ranges, refused } from './destination.ts'
 
 /** Gives every address of a name. */
 export type Resolve = (name: string) => Promise<readonly string[]>

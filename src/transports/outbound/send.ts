@@ -1,12 +1,13 @@
 /** One request to addresses that were checked, and its answer, whole or as a stream: no proxy, no cookies, no kept socket, no second lookup. */
+
 import http from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { getCACertificates } from 'node:tls'
-import { joinBytes } from '../../core/bytes.ts'
+import { joinBytes } from '../../core/base64.ts'
 import { OutboundError } from '../../core/outbound.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { oneByOne, Thrift } from './chunks.ts'
+import { giveBack } from '../../stores/blobs.ts'
 import { type Destination, shown } from './destination.ts'
 
 export interface Hop {
@@ -173,4 +174,71 @@ function failure(to: Destination, cause: unknown): OutboundError {
   const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
   const why = code ?? (cause instanceof Error ? cause.message : 'the connection ended without an answer')
   return new OutboundError('failed', `${shown(to.url)} gave no answer: ${clip(why)}`, cause)
+}
+
+// The body of an answer, chunk by chunk, without more memory than what is being read.
+
+type Chunk = Buffer<ArrayBuffer>
+
+/**
+ * Each call gives the next chunk as it came from the parser; undefined at the end. Iterating over the response would copy together
+ * what has come meanwhile, and leave twice the memory behind.
+ */
+export function oneByOne(response: http.IncomingMessage, thrift: Thrift): () => Promise<Chunk | undefined> {
+  let over: { readonly error?: unknown } | undefined
+  let waiting: PromiseWithResolvers<Chunk | undefined> | undefined
+  const end = (error?: unknown): void => {
+    over ??= error === undefined ? {} : { error }
+    if (over.error === undefined) waiting?.resolve(undefined)
+    else waiting?.reject(over.error)
+  }
+  response.pause()
+  response.on('data', (chunk: Chunk) => {
+    response.pause()
+    thrift.parsed(chunk)
+    waiting?.resolve(chunk)
+  })
+  response.on('end', () => end())
+  response.on('error', end)
+  response.on('close', () => end(new Error('the connection ended within its answer')))
+  return async () => {
+    if (over?.error !== undefined) throw over.error
+    if (over !== undefined) return undefined
+    waiting = Promise.withResolvers()
+    response.resume()
+    return waiting.promise
+  }
+}
+
+/** Reads that are remembered before the first chunk of a body is there. */
+const remembered = 16
+
+/**
+ * Node's parser copies bodies out of what the socket has read, and that lies about until it is collected: as much again as the content.
+ * It is given back as soon as it is parsed, once the first chunk has shown that it is a copy indeed.
+ */
+export class Thrift {
+  #reads: unknown[] = []
+  #copied: boolean | undefined
+
+  constructor(request: http.ClientRequest) {
+    request.on('socket', socket => {
+      // Heard after the parser, which is there first and takes all of it at once.
+      if (socket.listenerCount('data') > 0) socket.on('data', (data: Chunk) => this.#read(data))
+    })
+  }
+
+  /** A chunk has come of it. */
+  parsed({ buffer }: Chunk): void {
+    this.#copied ??= !this.#reads.includes(buffer)
+    this.#reads = []
+  }
+
+  #read(data: Chunk): void {
+    if (this.#copied === true) giveBack(data)
+    if (this.#copied !== undefined) return
+    this.#reads.push(data.buffer)
+    // From which of them a chunk comes could no longer be told.
+    if (this.#reads.length > remembered) this.#copied = false
+  }
 }

@@ -1,6 +1,6 @@
+import { type ConnectedEnds, connectionContract } from '../../../test/transports/contract.ts'
 import { serve } from '../../../test/transports/scripted-door.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
-import { type ConnectedEnds, connectionContract } from '../contract.ts'
 import { sseClientConnection } from './client.ts'
 
 /** Both real ends. The server's comes about when the client opens its stream, so each is started without waiting for the other. */

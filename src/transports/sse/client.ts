@@ -1,9 +1,25 @@
 /** The client's end of the old HTTP+SSE pair on Node. */
-import type { Connection } from '../../jsonrpc/connection.ts'
+import { createDeadlines, type Deadline, type Deadlines } from '../../core/deadlines.ts'
+import { LinkedSet } from '../../core/linked-set.ts'
+import { type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import type { Id } from '../../jsonrpc/message.ts'
 import { type HttpClientOptions, wireFor } from '../http/client.ts'
-import { clientSettings } from '../http/client-settings.ts'
-import { httpUrl } from '../http/client-wire.ts'
-import { SseClientConnection } from './client-connection.ts'
+import { Exchange } from '../http/client-exchange.ts'
+import { mediaType, redirection, refusal, untaken, wrongContent } from '../http/client-refusal.ts'
+import { type ClientSettings, clientSettings, HeaderTemplate } from '../http/client-settings.ts'
+import {
+  type AnswerReader,
+  asConnectionError,
+  type HeaderView,
+  type HttpWire,
+  httpUrl,
+  type Live,
+  maxUntaken,
+  type Port,
+  type WireCall,
+} from '../http/client-wire.ts'
+import { SseParser } from './parse.ts'
 
 export interface SseClientOptions extends HttpClientOptions {
   /** Until the server has named the address to post to. Default 10 s. */
@@ -15,4 +31,186 @@ export function sseClientConnection(url: string | URL, options: SseClientOptions
   const target = httpUrl(url)
   const settings = { ...clientSettings(options), endpointTimeoutMs: options.endpointTimeoutMs ?? 10_000 }
   return new SseClientConnection(target, wireFor(target, options), settings)
+}
+
+/**
+ * The client's end of the old pair (2024-11-05 basic/transports, "HTTP with SSE"): one stream brings everything the
+ * server says, its first event names the address to which everything we say is posted.
+ */
+export interface SseClientSettings extends ClientSettings {
+  /** Until the server has named the address to post to. Default 10 s. */
+  readonly endpointTimeoutMs: number
+}
+
+export class SseClientConnection implements Connection, Port, AnswerReader {
+  readonly carrier = 'sse'
+  readonly settings: SseClientSettings
+  readonly deadlines: Deadlines
+  readonly live = new LinkedSet<Live>()
+  heard = 0
+
+  readonly #url: URL
+  readonly #wire: HttpWire
+  readonly #postHeaders: HeaderTemplate
+  readonly #parser: SseParser
+  readonly #opened = Promise.withResolvers<void>()
+  #sink: Sink | undefined
+  #untaken = 0
+  #stream: WireCall | undefined
+  #streaming = false
+  #endpoint: string | undefined
+  /** Messages wait for it: at first for the address, then for those that must not be overtaken. */
+  #before: Promise<void> = this.#opened.promise
+  #ended: ConnectionError | undefined
+  #late: Deadline | undefined
+
+  constructor(url: URL, wire: HttpWire, settings: SseClientSettings) {
+    this.settings = settings
+    this.deadlines = createDeadlines({ clock: settings.clock })
+    this.#url = url
+    this.#wire = wire
+    this.#postHeaders = new HeaderTemplate(
+      { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      settings.headers,
+    )
+    this.#parser = new SseParser({ eventBytes: settings.limits.frameBytes }, (data, type) => this.#event(data, type))
+    // Whoever waits hears of a failure; that nobody does is no failure of its own.
+    this.#opened.promise.catch(() => undefined)
+  }
+
+  /** Resolves when the server has said where to post. */
+  start(sink: Sink): Promise<void> {
+    this.#sink = sink
+    if (this.#ended !== undefined) return this.#opened.promise
+    const { clock, endpointTimeoutMs, headers } = this.settings
+    const late = this.deadlines.add(clock.now() + endpointTimeoutMs, () =>
+      this.#end(noEndpoint(`within ${endpointTimeoutMs} ms`)),
+    )
+    this.#late = late
+    const settled = (): void => this.deadlines.cancel(late)
+    this.#opened.promise.then(settled, settled)
+    const flat = new HeaderTemplate({ accept: 'text/event-stream' }, headers).with(undefined)
+    this.#stream = this.#wire.send({ method: 'GET', path: this.#url.pathname + this.#url.search, headers: flat }, this)
+    return this.#opened.promise
+  }
+
+  /** Resolves when the server has taken the message; its answer comes by the stream. */
+  send(frame: string, outgoing: Outgoing = {}): Promise<void> {
+    if (outgoing.id !== undefined) return this.#before.then(() => this.#deliver(frame, outgoing))
+    if (this.#untaken >= maxUntaken) return Promise.reject(untaken)
+    this.#untaken++
+    const sent = this.#before.then(() => this.#deliver(frame, outgoing))
+    const taken = (): void => void this.#untaken--
+    // Each POST may take a socket of its own, and sockets overtake each other. Requests may; what follows a notification may not.
+    this.#before = sent.then(taken, taken)
+    return sent
+  }
+
+  async close(): Promise<void> {
+    this.#end()
+  }
+
+  head(status: number, headers: HeaderView): void {
+    if (status === 200 && mediaType(headers.get('content-type')) === 'text/event-stream') this.#streaming = true
+    else if (status >= 200 && status < 300) this.#end(wrongContent(status, headers))
+    else this.#end(status < 400 ? redirection(status, headers) : refusal(status, headers, ''))
+  }
+
+  chunk(bytes: Uint8Array): void {
+    if (this.#ended !== undefined || !this.#streaming) return
+    try {
+      this.#parser.push(bytes)
+    } catch (thrown) {
+      this.#end(asConnectionError(thrown))
+    }
+  }
+
+  end(): void {
+    this.#end(
+      this.#endpoint === undefined
+        ? noEndpoint('before its stream ended')
+        : new ConnectionError('lost', 'The server ended its stream'),
+    )
+  }
+
+  fail(error: ConnectionError): void {
+    this.#end(error)
+  }
+
+  held(held: boolean): void {
+    const { clock, endpointTimeoutMs } = this.settings
+    if (this.#late !== undefined) this.#late.at = held ? Number.POSITIVE_INFINITY : clock.now() + endpointTimeoutMs
+  }
+
+  post(body: string, outgoing: Outgoing, _session: string | undefined, reader: AnswerReader): WireCall {
+    return this.#wire.send(
+      { method: 'POST', path: this.#endpoint ?? '', headers: this.#postHeaders.with(outgoing.headers), body },
+      reader,
+    )
+  }
+
+  frame(text: string, status: number): void {
+    if (this.#ended === undefined) this.#sink?.frame(text, status)
+  }
+
+  hold(id: Id, held: boolean): void {
+    this.#sink?.hold?.(id, held)
+  }
+
+  #deliver(frame: string, { headers, signal }: Outgoing): Promise<void> {
+    if (this.#ended !== undefined) throw this.#ended
+    if (signal?.aborted)
+      throw new ConnectionError('aborted', 'The request was given up before it was sent', { cause: signal.reason })
+    const post: Outgoing = { ...(headers === undefined ? {} : { headers }), ...(signal === undefined ? {} : { signal }) }
+    return new Promise((resolve, reject) => new Exchange(this, post, resolve, reject).post(frame))
+  }
+
+  #event(data: string, type: string): void {
+    this.heard++
+    if (this.#ended !== undefined || data === '') return
+    if (type === 'endpoint') this.#take(data)
+    else if (type === '') this.frame(data, 200)
+  }
+
+  /** A later second address is not taken: nothing in the protocol moves a connection. */
+  #take(address: string): void {
+    if (this.#endpoint !== undefined) return
+    const target = URL.parse(address, this.#url)
+    if (target === null || target.origin !== this.#url.origin || target.username !== '' || target.password !== '') {
+      this.#end(
+        new ConnectionError(
+          'protocol',
+          `The server asks to post to ${clip(address)}, which is not at ${this.#url.origin}; only the same origin is trusted`,
+        ),
+      )
+      return
+    }
+    this.#endpoint = target.pathname + target.search
+    this.#opened.resolve()
+  }
+
+  /** Once, by whichever side: nothing waits any longer. */
+  #end(error?: ConnectionError): void {
+    if (this.#ended !== undefined) return
+    const failed = error ?? closed()
+    this.#ended = failed
+    const began = this.#endpoint !== undefined
+    this.#opened.reject(failed)
+    this.#stream?.drop()
+    for (const exchange of this.live.all()) exchange.abort(failed)
+    this.#wire.close()
+    // A connection that never came about is reported by start() alone.
+    if (began || error === undefined) this.#sink?.closed(error)
+  }
+}
+
+function closed(): ConnectionError {
+  return new ConnectionError('aborted', 'The connection was closed by this side')
+}
+
+function noEndpoint(when: string): ConnectionError {
+  return new ConnectionError(
+    'protocol',
+    `The server named no address to post to ${when}; the stream of this transport must begin with an endpoint event`,
+  )
 }

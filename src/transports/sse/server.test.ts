@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { hear } from '../../../test/transports/contract.ts'
 import { ask, jsonHeaders, rawSocket, serve, signal } from '../../../test/transports/scripted-door.ts'
 import { type Connection, ConnectionError } from '../../jsonrpc/connection.ts'
-import { hear } from '../contract.ts'
 import type { ListenOptions } from '../http/listening.ts'
 
 const message = '{"jsonrpc":"2.0","id":1,"method":"x"}'

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { type Heard, hear } from '../../../test/transports/contract.ts'
 import { type Clock, realClock } from '../../core/clock.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
-import { type Heard, hear } from '../contract.ts'
 import { type StdioClientConnection, type StdioClientOptions, stdioClientConnection } from './client.ts'
 
 const opened: StdioClientConnection[] = []

@@ -1,11 +1,11 @@
 /** The asking end of stdio: starts a command and speaks with it over its standard input and output. */
 import { type Clock, realClock } from '../../core/clock.ts'
+import { within } from '../../core/deadlines.ts'
 import { secretValues } from '../../core/redact.ts'
 import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
 import { StreamConnection } from '../framing/stream.ts'
-import { within } from '../framing/within.ts'
 import { type CommandOptions, type ExitStatus, type RunningCommand, runCommand } from './command.ts'
 
 export interface StdioClientOptions extends CommandOptions {

@@ -1,5 +1,5 @@
 /** Where no program can be started. */
-import { needsNode } from '../../core/needs-node.ts'
+import { needsNode } from '../../core/required-node.web.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 
 export function stdioClientConnection(): Connection {

@@ -2,16 +2,17 @@
  * A running command: the head of a process group of its own. It ends as a whole, step by step: it is given time to end
  * by itself, then SIGTERM, then SIGKILL; and what it leaves behind is ended too.
  */
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+
+import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
+import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
+import { within } from '../../core/deadlines.ts'
+import { redact } from '../../core/redact.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { within } from '../framing/within.ts'
-import { commandEnvironment } from './environment.ts'
-import { endGroup, trackGroup } from './group.ts'
-import { Stderr } from './stderr.ts'
+import { Lines } from '../framing/lines.ts'
 
 export interface CommandOptions {
   /** The program. It is looked up on the PATH and never given to a shell. */
@@ -154,4 +155,196 @@ function refusal({ command, cwd }: CommandOptions, cause: unknown): ConnectionEr
     if (cwd !== undefined && !existsSync(cwd)) why = `its folder ${clip(cwd)} does not exist. Correct the option cwd`
   } else if (code === 'EACCES') why = 'it may not be executed. Give it the permission, or start it by its interpreter'
   return new ConnectionError('refused', `Cannot start ${clip(command)}: ${why}`, { cause })
+}
+
+// The environment of a command that serves: the little it needs to run, and what it is given; not our secrets.
+
+const posix = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'TMPDIR']
+const windows = [
+  'PATH',
+  'PATHEXT',
+  'COMSPEC',
+  'SYSTEMROOT',
+  'SYSTEMDRIVE',
+  'WINDIR',
+  'PROGRAMFILES',
+  'APPDATA',
+  'LOCALAPPDATA',
+  'USERPROFILE',
+  'USERNAME',
+  'HOMEDRIVE',
+  'HOMEPATH',
+  'TEMP',
+  'TMP',
+  'PROCESSOR_ARCHITECTURE',
+]
+
+/** Picks from `ambient` by the allowlist of the platform, then adds what is `given`. */
+export function commandEnvironment(
+  given: Readonly<Record<string, string>> = {},
+  ambient: Readonly<Record<string, string | undefined>> = process.env,
+  platform: NodeJS.Platform = process.platform,
+): Record<string, string> {
+  const allowed = new Set(platform === 'win32' ? windows : posix)
+  const environment: Record<string, string> = {}
+  for (const [name, value] of Object.entries(ambient)) {
+    // Windows does not tell Path from PATH.
+    const known = platform === 'win32' ? name.toUpperCase() : name
+    const isAllowed = allowed.has(known) || (platform !== 'win32' && name.startsWith('LC_'))
+    // Some shells export functions this way, and run them when they start.
+    if (isAllowed && value !== undefined && !value.startsWith('()')) environment[name] = value
+  }
+  return Object.assign(environment, given)
+}
+
+// A command and everything it started, as one: on POSIX its process group, on Windows its process tree.
+// Signals go to all of it, and no group outlives this process.
+
+const isWindows = process.platform === 'win32'
+const pollMs = 20
+
+/** Groups that are to be ended when this process exits. */
+const open = new Set<number>()
+
+/** Makes sure that the group ends with this process at the latest. `endGroup` lets it go. */
+export function trackGroup(pid: number): void {
+  if (open.size === 0) process.on('exit', killAll)
+  open.add(pid)
+}
+
+function killAll(): void {
+  for (const pid of open) signalGroup(pid, 'SIGKILL')
+}
+
+/** False if there is nobody left to signal. Signal 0 only asks. */
+function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
+  if (isWindows && signal !== 0) {
+    // There is no polite signal for console programs here, and no group: the tree is ended by the system's own tool.
+    return spawnSync('taskkill', ['/pid', `${pid}`, '/T', '/F'], { windowsHide: true }).status === 0
+  }
+  try {
+    return process.kill(isWindows ? pid : -pid, signal)
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Ends a group step by step: time to end by itself, SIGTERM, SIGKILL; then the same for what outlives its head.
+ * `exited` settles when the head has ended.
+ */
+export async function endGroup(
+  pid: number,
+  exited: Promise<unknown>,
+  closeMs: number,
+  killMs: number,
+  clock: Clock,
+): Promise<void> {
+  if (!(await within(exited, closeMs, clock))) {
+    signalGroup(pid, 'SIGTERM')
+    if (!(await within(exited, killMs, clock))) signalGroup(pid, 'SIGKILL')
+  }
+  await within(exited, killMs, clock)
+  await endLeftovers(pid, killMs, clock)
+  open.delete(pid)
+  if (open.size === 0) process.off('exit', killAll)
+}
+
+async function endLeftovers(pid: number, graceMs: number, clock: Clock): Promise<void> {
+  if (!signalGroup(pid, 'SIGTERM')) return
+  const end = clock.now() + graceMs
+  while (clock.now() < end && signalGroup(pid, 0)) await within(new Promise(() => {}), pollMs, clock)
+  signalGroup(pid, 'SIGKILL')
+}
+
+// What a command says on standard error: apart from the protocol, line by line, with the last lines kept for error messages. A command
+// that floods it is not heard out: what goes beyond the bounds is counted, and dropped undecoded.
+
+/** The most bytes of a line; longer ones are left out and noted. */
+const lineBytes = 64 * 1024
+const keptLines = 20
+const keptChars = 1000
+const quotedLines = 8
+const newline = 0x0a
+/** Bytes a second, and at once, that are heard. */
+const heard = { perSecond: 128 * 1024, burst: 1024 * 1024 } as const
+/** What is kept of what is dropped, in case that those are the last words. */
+const lastBytes = 4 * 1024
+
+export class Stderr {
+  /** The last lines, oldest first. */
+  readonly tail: string[] = []
+  readonly #lines: Lines
+  readonly #buckets: Buckets
+  readonly #add: (line: string) => void
+  /** Lines that were left out since the last one that was heard. */
+  #left = 0
+  /** The last bytes of what was left out; undefined where nothing was. */
+  #dropped: Buffer | undefined = undefined
+
+  constructor(clock: Clock, onLine: (line: string) => void = () => {}) {
+    this.#buckets = createBuckets({ ...heard, clock })
+    const add = (line: string) => {
+      this.tail.push(clip(line, keptChars))
+      if (this.tail.length > keptLines) this.tail.shift()
+      onLine(line)
+    }
+    const note = {
+      'too-large': `[a line of more than ${lineBytes} bytes]`,
+      'not-utf8': '[a line that is not UTF-8]',
+      'not-text': '',
+    }
+    this.#add = add
+    this.#lines = new Lines({ frame: add, fault: fault => add(note[fault.kind]) }, lineBytes)
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#dropped === undefined) {
+      if (this.#buckets.take('bytes', chunk.length) === 0) this.#lines.push(chunk)
+      else this.#drop(chunk)
+      return
+    }
+    // It is heard again from the beginning of a line on.
+    const broken = this.#dropped.at(-1) !== newline
+    const start = broken ? chunk.indexOf(newline) + 1 : 0
+    if ((broken && start === 0) || this.#buckets.take('bytes', chunk.length) > 0) return this.#drop(chunk)
+    if (broken) this.#left++
+    this.#note()
+    this.#lines.push(chunk.subarray(start))
+  }
+
+  end(): void {
+    if (this.#dropped !== undefined) {
+      const last = this.#dropped.subarray(this.#dropped.indexOf(newline) + 1)
+      this.#left -= newlines(last)
+      this.#note()
+      this.#lines.push(last)
+    }
+    this.#lines.end()
+  }
+
+  #drop(chunk: Buffer): void {
+    // What came of a line before stands for the whole of it.
+    if (this.#dropped === undefined) this.#lines.end()
+    this.#left += newlines(chunk)
+    this.#dropped = Buffer.concat([this.#dropped ?? Buffer.alloc(0), chunk.subarray(-lastBytes)]).subarray(-lastBytes)
+  }
+
+  #note(): void {
+    this.#dropped = undefined
+    this.#add(`[… ${this.#left} lines left out]`)
+    this.#left = 0
+  }
+
+  /** The last words, short enough for an error message, without secrets. Where a program died, the frames of its stack say least. */
+  quote(secrets: readonly string[] = []): string {
+    const telling = this.tail.filter(line => !/^\s+at\s/.test(line)).slice(-quotedLines)
+    return telling.map(line => clip(redact(line.trim(), secrets))).join(' | ')
+  }
+}
+
+function newlines(bytes: Buffer): number {
+  let count = 0
+  for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, at + 1)) count++
+  return count
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { commandEnvironment } from './environment.ts'
+import { commandEnvironment } from './command.ts'
 
 describe('commandEnvironment', () => {
   it('hands on what a command needs to run, and nothing else', () => {

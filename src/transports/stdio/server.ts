@@ -1,10 +1,11 @@
 /** The serving end of stdio: frames come on standard input and leave on standard output. */
+
 import type { Readable, Writable } from 'node:stream'
 import type { Clock } from '../../core/clock.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { type CarrierLimits, serverCarrierLimits } from '../framing/limits.ts'
 import { StreamConnection } from '../framing/stream.ts'
-import { claimStdout } from './stdout.ts'
+import type { StreamWrite } from '../framing/writer.ts'
 
 export interface StdioServerOptions {
   /** Default: standard input. */
@@ -47,4 +48,33 @@ export function stdioServerConnection(options: StdioServerOptions = {}): Connect
       if (output !== process.stdout) output.end()
     },
   })
+}
+
+/** Keeps standard output for the protocol alone. */
+export interface StdoutClaim {
+  /** Writes to the real standard output. */
+  readonly write: StreamWrite
+  /** Gives standard output back to everybody. */
+  release(): void
+}
+
+/**
+ * Sends what anybody else writes to standard output to standard error. `console.log`, `info`, `debug`, `table` and the
+ * others all end in the stream's `write`, so that is the one place to stand.
+ */
+export function claimStdout(): StdoutClaim {
+  const { stdout, stderr } = process
+  const before = Object.getOwnPropertyDescriptor(stdout, 'write')
+  const original = stdout.write
+  const diverted = (...args: Parameters<typeof stderr.write>) => stderr.write(...args)
+  Object.defineProperty(stdout, 'write', { value: diverted, configurable: true, writable: true })
+  return {
+    write: (data, done) => original.call(stdout, data, 'utf8', done),
+    release() {
+      // If somebody has wrapped our function in the meantime, theirs stays: it is not ours to remove.
+      if (stdout.write !== diverted) return
+      if (before === undefined) Reflect.deleteProperty(stdout, 'write')
+      else Object.defineProperty(stdout, 'write', before)
+    },
+  }
 }

@@ -1,5 +1,5 @@
 /** Where there is no standard input and output. */
-import { needsNode } from '../../core/needs-node.ts'
+import { needsNode } from '../../core/required-node.web.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 
 export function stdioServerConnection(): Connection {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fakeClock } from '../../testing/clock.ts'
-import { Stderr } from './stderr.ts'
+import { Stderr } from './command.ts'
 
 describe('Stderr', () => {
   it('is not heard out where it floods: what was left out is counted, and the next line is whole', () => {

@@ -1,7 +1,7 @@
 /** Both ends of stdio through a real child process, under the contract of all connections. */
 import { type AddressInfo, createServer } from 'node:net'
 import { PassThrough } from 'node:stream'
-import { connectionContract } from '../contract.ts'
+import { connectionContract } from '../../../test/transports/contract.ts'
 import { stdioClientConnection } from './client.ts'
 import { stdioServerConnection } from './server.ts'
 

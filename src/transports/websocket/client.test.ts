@@ -5,10 +5,10 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import { WebSocketServer } from 'ws'
+import { hear } from '../../../test/transports/contract.ts'
 import { testServer } from '../../../test/transports/websocket-server.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { hear } from '../contract.ts'
 import { type WebSocketClientOptions, webSocketClientConnection } from './client.ts'
 
 const cleanups: (() => unknown)[] = []

@@ -1,10 +1,10 @@
 /** The asking end of a WebSocket by the platform's own: it sends no headers of ours, and its reading cannot be paused. */
 import { type Clock, realClock } from '../../core/clock.ts'
 import type { Credentials } from '../../core/credentials.ts'
+import { within } from '../../core/deadlines.ts'
 import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type CarrierLimits, clientCarrierLimits } from '../framing/limits.ts'
-import { within } from '../framing/within.ts'
 import { unreached } from '../unreached.ts'
 
 export interface WebSocketClientOptions {

@@ -2,6 +2,7 @@
 import { isAscii } from 'node:buffer'
 import type { Duplex } from 'node:stream'
 import { type Cancel, type Clock, realClock } from '../../core/clock.ts'
+import { within } from '../../core/deadlines.ts'
 import {
   type Caller,
   type Connection,
@@ -15,7 +16,6 @@ import type { Id } from '../../jsonrpc/message.ts'
 import { noRoom } from '../framing/backlog.ts'
 import type { CarrierLimits } from '../framing/limits.ts'
 import { Turns } from '../framing/turns.ts'
-import { within } from '../framing/within.ts'
 import { Sender } from './sender.ts'
 import type { Socket, SocketEvents } from './ws.ts'
 

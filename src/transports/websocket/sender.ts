@@ -5,7 +5,7 @@
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../core/clock.ts'
 import { Backlog, type BacklogOwner, wholeBytes } from '../framing/backlog.ts'
-import type { QueueLimits } from '../framing/queue-limits.ts'
+import type { QueueLimits } from '../framing/limits.ts'
 import type { Socket } from './ws.ts'
 
 export class Sender {

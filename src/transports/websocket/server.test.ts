@@ -3,10 +3,10 @@ import { connect, type Socket as NetSocket } from 'node:net'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type ClientOptions, WebSocket } from 'ws'
+import { hear } from '../../../test/transports/contract.ts'
 import { type TestServer, testServer } from '../../../test/transports/websocket-server.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { hear } from '../contract.ts'
 import type { WebSocketServerOptions } from './server.ts'
 
 const servers: TestServer[] = []

@@ -1,5 +1,5 @@
 /** Where sockets cannot be upgraded by us. */
-import { needsNode } from '../../core/needs-node.ts'
+import { needsNode } from '../../core/required-node.web.ts'
 
 function noUpgrade(): never {
   throw needsNode(

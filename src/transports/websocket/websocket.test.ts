@@ -1,8 +1,8 @@
 /** Both ends of a WebSocket over loopback, under the contract of all connections. */
 
+import { connectionContract } from '../../../test/transports/contract.ts'
 import { testServer } from '../../../test/transports/websocket-server.ts'
 import type { Connection, Outgoing, Sink } from '../../jsonrpc/connection.ts'
-import { connectionContract } from '../contract.ts'
 import { webSocketClientConnection } from './client.ts'
 import { webSocketClientConnection as webClientConnection } from './client.web.ts'
 

@@ -1,10 +1,10 @@
 /** What a peer's schemas make us do: linear patterns against the native engine, the walking validator against the compiled one. */
 import { loadAjv } from '../../../src/core/schema/ajv.ts'
-import { compileBounded } from '../../../src/core/schema/bounded.ts'
 import type { Check } from '../../../src/core/schema/engine.ts'
 import { linearPattern } from '../../../src/core/schema/linear-pattern.ts'
-import { Meter, OverBudget } from '../../../src/core/schema/meter.ts'
+import { compileBounded } from '../../../src/core/schema/peer.ts'
 import { type JsonSchema, SchemaError } from '../../../src/core/schema/schema.ts'
+import { Meter, OverBudget } from '../../../src/core/schema/walk.ts'
 import { object } from '../json.ts'
 import { Source } from '../source.ts'
 import { attempt, demand, target } from '../target.ts'

@@ -1,6 +1,5 @@
 /** A play whose server wants a token, and names an authorization server that the play opens beside it. */
-import type { Answers, Play, Step } from '../play.ts'
-import { RUN } from '../play.ts'
+import { type Answers, type Play, RUN, type Step } from '../play.ts'
 import type { Seen } from '../seen.ts'
 import type { Frame, Http } from '../stage/book.ts'
 import type { Stage } from '../stage/open.ts'

@@ -2,8 +2,7 @@
 import { type Play, RUN, said, testTool } from '../play.ts'
 import { type ClientScenario, EVERY, reports, scenario } from '../scenario.ts'
 import { argumentsOf } from '../seen.ts'
-import type { Call } from '../stage/script.ts'
-import { Refusal, silence } from '../stage/script.ts'
+import { type Call, Refusal, silence } from '../stage/script.ts'
 
 const twoCalls: Play = {
   name: 'out-of-order',

@@ -1,5 +1,5 @@
 /** What scenarios of the extensions share: how a scripted server declares them, and what a client must know to be judged. */
-import { NS } from '../../../core/namespace.ts'
+import { NS } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Play } from '../play.ts'
 import { type ClientScenario, ERAS, type Verdict } from '../scenario.ts'

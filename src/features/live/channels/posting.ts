@@ -1,6 +1,6 @@
 /** What hosts do with the channels of a server: publish and stream answers, say that they work on one, open, close and list. */
 import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'

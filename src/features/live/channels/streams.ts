@@ -2,9 +2,10 @@
  * Answers on their way to a server while they are written. A stream delivers nothing (0.5 §14.5): the host publishes the answer when it
  * counts. Where the author's handler has posted it by then, that is what was published, so that nothing is posted twice.
  */
-import { unlessAborted } from '../../../core/abort.ts'
+
 import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import { unlessAborted } from '../../../core/deadlines.ts'
+import type { Trace } from '../../../core/log.ts'
 import type { LiveHost } from '../hosts/messages.ts'
 import type { AnswerStream, StreamHandler } from './handlers.ts'
 

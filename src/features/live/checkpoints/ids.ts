@@ -1,7 +1,6 @@
 /** Ids of checkpoints whose state the host keeps. Nothing is remembered of them: that one was given out here can be told from itself. */
-import { fromBase64Url, toBase64Url } from '../../../core/base64url.ts'
-import { put } from '../../../stores/ops.ts'
-import type { Store } from '../../../stores/store.ts'
+import { fromBase64Url, toBase64Url } from '../../../core/base64.ts'
+import { put, type Store } from '../../../stores/store.ts'
 
 const keyName = 'live/checkpoint-key'
 const tagBytes = 12

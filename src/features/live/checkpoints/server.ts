@@ -1,6 +1,6 @@
 /** State that tools leave with a host (MCP Live 0.2 §8): what a call came with, what its result reports, and going back. */
 import { digest } from '../../../core/digest.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { Problem, problemText } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'

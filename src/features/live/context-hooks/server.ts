@@ -2,7 +2,7 @@
  * Answering the hooks around an inference (MCP Live 0.2 §10). All sets of a server that are enabled take part; the answer names the
  * first that has something to say, and what others add names its set in its metadata. What a set that was disabled meanwhile had to say is dropped.
  */
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'

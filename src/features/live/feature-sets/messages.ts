@@ -3,9 +3,9 @@
  * refusals. `featureSets/update` is a notification that names differences; later hosts send it as a request that grants capabilities,
  * and get a receipt.
  */
-import { NS } from '../../../core/namespace.ts'
+
 import { type Problem, problem } from '../../../core/problem.ts'
-import { notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
+import { NS, notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { anything, array, dictionary, object, optional, string } from '../../../jsonrpc/shape.ts'

@@ -2,8 +2,7 @@
 import type { Clock } from '../../../core/clock.ts'
 import { digest, digestText } from '../../../core/digest.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
-import { add, put, remove } from '../../../stores/ops.ts'
-import type { Store } from '../../../stores/store.ts'
+import { add, put, remove, type Store } from '../../../stores/store.ts'
 import type { Outgoing } from './server.ts'
 
 const prefix = 'live/outbox/event/'

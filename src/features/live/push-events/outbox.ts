@@ -3,7 +3,7 @@
  * make that once (§9.4). What belongs to a set that is off stays where it is.
  */
 import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import type { LiveHost } from '../hosts/messages.ts'
 import type { EventStore, StoredEvent } from './event-store.ts'

@@ -1,5 +1,5 @@
 /** Content blocks by one word each, for authors. */
-import { toBase64 } from '../../../core/base64url.ts'
+import { toBase64 } from '../../../core/base64.ts'
 import type {
   Annotations,
   AudioContent,

@@ -1,6 +1,7 @@
 /** The client's side of being asked: a form to fill in or a page to visit goes to the host's handler. */
+
+import { answerOf, byHandler } from '../../../engine/asking.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { answerOf, byHandler } from '../../../engine/own-handler.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'

@@ -1,5 +1,5 @@
 /** Answering results that ask: each question goes to the handler that would have got the request, then the call is made again. */
-import { unlessAborted } from '../../../core/abort.ts'
+import { unlessAborted } from '../../../core/deadlines.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip, echo } from '../../../jsonrpc/limits.ts'

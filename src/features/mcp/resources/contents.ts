@@ -1,5 +1,5 @@
 /** What a handler returned → the contents of a resource. Text and bytes are enough; parts are for more control. */
-import { toBase64 } from '../../../core/base64url.ts'
+import { toBase64 } from '../../../core/base64.ts'
 import { withAuthored } from '../../../engine/reserved.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ResourceContents } from '../content/messages.ts'

@@ -1,6 +1,6 @@
 /** The client's side of roots. */
 
-import { answerOf, byHandler } from '../../../engine/own-handler.ts'
+import { answerOf, byHandler } from '../../../engine/asking.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
 import { isRoots, type ListRootsResult, listRoots, type Root } from './messages.ts'

@@ -1,6 +1,6 @@
 /** The client's side of sampling: the server's messages go to the host's model. */
 
-import { answerOf, byHandler } from '../../../engine/own-handler.ts'
+import { answerOf, byHandler } from '../../../engine/asking.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'

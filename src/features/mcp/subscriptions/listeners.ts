@@ -2,8 +2,7 @@
  * The listen requests that are open. What they can ask for is a list of kinds, to which other features add their own:
  * a kind grants what it can of a wish, and then sends to that listener alone, marked with its subscription.
  */
-import { accountOf, Occupancy, shareText } from '../../../core/occupancy.ts'
-import { Tally } from '../../../core/tally.ts'
+import { accountOf, Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'

@@ -1,6 +1,5 @@
 /** The life of tasks: begun from a call, worked on in the background, ended by result, failure, cancel or time. */
-import { toMilliseconds } from '../../../core/duration.ts'
-import { lifetimeMs } from '../../../core/lifetime.ts'
+import { lifetimeMs, toMilliseconds } from '../../../core/duration.ts'
 import { accountOf } from '../../../core/occupancy.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { Exchange } from '../../../engine/exchange.ts'

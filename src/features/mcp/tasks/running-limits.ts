@@ -1,6 +1,5 @@
 /** How many tasks are at work: per user, else per session or connection, and in all. */
-import { accountOf, Occupancy, shareText } from '../../../core/occupancy.ts'
-import { Tally } from '../../../core/tally.ts'
+import { accountOf, Occupancy, shareText, Tally } from '../../../core/occupancy.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 

@@ -1,5 +1,5 @@
 /** How a call that failed is told: a problem of the tool, in words for the model, and why it failed for whoever knows more. */
-import { knownOf } from '../../../core/log-trace.ts'
+import { knownOf } from '../../../core/log.ts'
 import { Problem, problem, problemText } from '../../../core/problem.ts'
 import { redact } from '../../../core/redact.ts'
 import type { Exchange } from '../../../engine/exchange.ts'

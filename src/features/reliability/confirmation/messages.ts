@@ -1,7 +1,7 @@
 /** Confirmation on the wire: what a tool says of itself, what a refusal offers, and what a repeated call brings. */
 import type { Duration } from '../../../core/duration.ts'
-import { NS } from '../../../core/namespace.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { NS } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'

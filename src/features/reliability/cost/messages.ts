@@ -1,6 +1,7 @@
 /** Cost and latency on the wire: what a tool says of itself, what a call may cost at most, and what it did cost. */
-import { NS } from '../../../core/namespace.ts'
+
 import type { Exchange } from '../../../engine/exchange.ts'
+import { NS } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'

@@ -3,8 +3,7 @@
  * that costs something.
  */
 import type { Quota, QuotaStatus } from '../../../core/grant/quota.ts'
-import { Problem, problem } from '../../../core/problem.ts'
-import { problemOf } from '../../../core/problem-facts.ts'
+import { Problem, problem, problemOf } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { ownerOf } from '../../../engine/owner.ts'

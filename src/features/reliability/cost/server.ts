@@ -2,7 +2,7 @@
 import type { Clock } from '../../../core/clock.ts'
 import type { Budgets } from '../../../core/grant/budgets.ts'
 import type { Quota } from '../../../core/grant/quota.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { checkOptions } from '../../../core/options.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
@@ -89,7 +89,7 @@ export const costFeature = defineServerFeature<CostServerOptions, BudgetsApi>({
         price: ({ cost: said }: Priced) =>
           said?.category === 'requires_approval' ? unitsText(said.estimatedUnits, said.unitLabel ?? unitLabel) : undefined,
         undone: async step => {
-          const [{ refunding }, { store }] = await Promise.all([import('../../../core/grant/refunds.ts'), journal()])
+          const [{ refunding }, { store }] = await Promise.all([import('../../../core/grant/quota.ts'), journal()])
           return refunding(store, clock, step)
         },
       }),

@@ -3,13 +3,12 @@
  * Contents are one for all who gave the same bytes, so whoever removes one says so first, and whoever adds looks for that.
  */
 import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
 import { leftOf, quotaExhausted } from '../../../core/share.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Blobs } from '../../../stores/blobs.ts'
-import { add, check, put, remove } from '../../../stores/ops.ts'
-import type { Entry, Op, Store } from '../../../stores/store.ts'
+import { add, check, type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
 
 export interface Kept {
   readonly id: string

@@ -1,8 +1,7 @@
 /** Data references on the wire: a link to a content, with where it can be fetched and what it must be in `_meta`. */
 import { type Artifact, isMime } from '../../../core/artifact.ts'
-import { NS } from '../../../core/namespace.ts'
 import { problem } from '../../../core/problem.ts'
-import { officialIds, request } from '../../../engine/method.ts'
+import { NS, officialIds, request } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'

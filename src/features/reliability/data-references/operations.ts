@@ -4,11 +4,9 @@
  */
 import type { Clock } from '../../../core/clock.ts'
 import type { Runners } from '../../../core/journal/runners.ts'
-import { problem } from '../../../core/problem.ts'
-import { problemOf } from '../../../core/problem-facts.ts'
+import { problem, problemOf } from '../../../core/problem.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { put } from '../../../stores/ops.ts'
-import type { Entry, Store } from '../../../stores/store.ts'
+import { type Entry, put, type Store } from '../../../stores/store.ts'
 import { toWire } from '../problem/messages.ts'
 import type { DataReference, WireImport } from './messages.ts'
 

@@ -1,6 +1,5 @@
 /** Answers to those who come with a signed address. */
-import { toBase64 } from '../../../core/base64url.ts'
-import { joinBytes } from '../../../core/bytes.ts'
+import { joinBytes, toBase64 } from '../../../core/base64.ts'
 import type { Blobs } from '../../../stores/blobs.ts'
 import type { ResourceContents } from '../../mcp/content/messages.ts'
 import type { Kept } from './ledger.ts'

@@ -3,9 +3,9 @@
  * member of `subscriptions/listen`. Each event names the cursor that it follows, so that whoever reads sees for himself that
  * nothing is missing.
  */
-import { NS } from '../../../core/namespace.ts'
+
 import type { JsonSchema } from '../../../core/schema/index.ts'
-import { notification, officialIds, request } from '../../../engine/method.ts'
+import { NS, notification, officialIds, request } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import { array, boolean, type Infer, integer, object, oneOf, optional, record, string } from '../../../jsonrpc/shape.ts'

@@ -1,5 +1,5 @@
 /** `server.event`: how events hang together with what callers may do, and with the resources that they touch. */
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { checkOptions, type KindsOf } from '../../../core/options.ts'
 import type { InferInput, Schema } from '../../../core/schema/index.ts'
 import type { UnitStep } from '../../../engine/exchange.ts'

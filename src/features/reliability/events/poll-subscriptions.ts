@@ -5,8 +5,7 @@
 import { canonicalJson, digestText } from '../../../core/digest.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { put, remove } from '../../../stores/ops.ts'
-import type { Store } from '../../../stores/store.ts'
+import { put, remove, type Store } from '../../../stores/store.ts'
 import type { GrantedSubscription } from './subscribe-request.ts'
 
 export interface PollSubscriptionsParts {

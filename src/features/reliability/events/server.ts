@@ -2,7 +2,7 @@
 import { type Catalog, createCatalog } from '../../../core/catalog.ts'
 import type { Clock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { ownerKey } from '../../../core/owner.ts'
 import { capabilityMissing } from '../../../engine/asking.ts'
 import type { Conversation } from '../../../engine/conversation.ts'

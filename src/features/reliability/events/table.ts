@@ -1,7 +1,7 @@
 /** The subscriptions that are open in this process, by owner and id, and by what they wait for. */
 import { canonicalJson } from '../../../core/digest.ts'
+import { Tally } from '../../../core/occupancy.ts'
 import { leftOf } from '../../../core/share.ts'
-import { Tally } from '../../../core/tally.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Outlet } from './outlet.ts'
 import type { Subscription, Wish } from './subscription.ts'

@@ -3,10 +3,9 @@
  * event follows that says so, of the same name and payload, for the same who hear it.
  */
 import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { problem } from '../../../core/problem.ts'
-import { check, put } from '../../../stores/ops.ts'
-import type { Op, Store } from '../../../stores/store.ts'
+import { check, type Op, put, type Store } from '../../../stores/store.ts'
 import type { EventData } from './entry.ts'
 
 export interface UndoableParts {

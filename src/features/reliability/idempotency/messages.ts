@@ -1,8 +1,7 @@
 /** Idempotency on the wire: a key in the `_meta` of a call, mirrored in a header over HTTP; in the result's what became of it. */
 
-import { NS } from '../../../core/namespace.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { officialIds, request } from '../../../engine/method.ts'
+import { NS, officialIds, request } from '../../../engine/method.ts'
 import { object, string } from '../../../jsonrpc/shape.ts'
 
 export const idempotencyExtension = `${NS}/idempotency`

@@ -1,8 +1,7 @@
 /** What is remembered of a call that has ended, and how a repetition gets it. */
 
 import type { Operation } from '../../../core/journal/operation.ts'
-import type { Problem } from '../../../core/problem.ts'
-import { problem } from '../../../core/problem.ts'
+import { type Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declared } from '../../../engine/extensions.ts'
 import { McpError } from '../../../jsonrpc/error.ts'

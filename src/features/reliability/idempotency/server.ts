@@ -2,7 +2,7 @@
 import type { Clock } from '../../../core/clock.ts'
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'

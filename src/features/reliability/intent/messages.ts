@@ -1,6 +1,7 @@
 /** Intent on the wire: what a call is for, in its `_meta`; what would serve that better, in its result's. */
-import { NS } from '../../../core/namespace.ts'
+
 import { bounded, plainSuggestion, type Suggestion } from '../../../core/suggestion.ts'
+import { NS } from '../../../engine/method.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 
 export const intentExtension = `${NS}/intent`

@@ -1,6 +1,6 @@
 /** Hearing what calls are for. It never changes what a call does: at most it is answered with another one that may serve better. */
 import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import type { Suggestion } from '../../../core/suggestion.ts'
 import { type CallContext, exchangeOf } from '../../../engine/context.ts'
 import type { Exchange } from '../../../engine/exchange.ts'

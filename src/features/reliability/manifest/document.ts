@@ -1,7 +1,7 @@
 /** Writing the manifest of a server: a projection of what it offers, kept with the snapshot that it shows. */
 import type { Snapshot } from '../../../core/catalog.ts'
 import { digest } from '../../../core/digest.ts'
-import { NS } from '../../../core/namespace.ts'
+import { NS } from '../../../engine/method.ts'
 import { type CacheHint, ListPage } from '../../../engine/paging.ts'
 import { type Implementation, type Revision, stepsDown, type Wire } from '../../../revisions/index.ts'
 import { listTools, type Tool } from '../../mcp/tools/messages.ts'

@@ -1,6 +1,5 @@
 /** The manifest on the wire: all that a server offers and what is known of it, under a revision that is the digest of its contents. */
-import { NS } from '../../../core/namespace.ts'
-import { officialIds, request } from '../../../engine/method.ts'
+import { NS, officialIds, request } from '../../../engine/method.ts'
 import { object, optional, string } from '../../../jsonrpc/shape.ts'
 import type { WireManifest, WireRateLimits } from './shape.ts'
 

@@ -2,7 +2,7 @@
  * A tool as the manifest shows it, and back. Whoever has something to say of a tool says it in the tool's `_meta` under its own
  * extension, by the manifest's names: so the manifest knows no other feature, and a client can read as much from a plain list.
  */
-import { NS } from '../../../core/namespace.ts'
+import { NS } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import type { Shape } from '../../../jsonrpc/shape.ts'
 import type { Tool, ToolAnnotations } from '../../mcp/tools/messages.ts'

@@ -1,5 +1,5 @@
 /** Media on the wire: what a tool takes and gives, in its `_meta`; in a result's, what is odd about it. And blocks in both known forms. */
-import { NS } from '../../../core/namespace.ts'
+import { NS } from '../../../engine/method.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, boolean, integer, object, optional, string } from '../../../jsonrpc/shape.ts'

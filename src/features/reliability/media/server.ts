@@ -1,5 +1,5 @@
 /** Tools that say which media they take and give. What looks at these is loaded with the first call of such a tool. */
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { Problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'

@@ -2,7 +2,7 @@
 import type { Clock } from '../../../core/clock.ts'
 import type { GrantEnds } from '../../../core/grant/ends.ts'
 import type { Grants } from '../../../core/grant/grants.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import type { Admission } from '../../../engine/exchange.ts'
 
 /** Calls `ended` when a grant is over. Gives what to call when nobody cares any more. */

@@ -1,7 +1,7 @@
 /** Permissions on the wire: asking what would be allowed, and for scopes; the token of what was granted goes in `_meta`. */
-import { NS } from '../../../core/namespace.ts'
+
 import type { Asker, Exchange } from '../../../engine/exchange.ts'
-import { notification, officialIds, request } from '../../../engine/method.ts'
+import { NS, notification, officialIds, request } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { array, integer, object, optional, record, string } from '../../../jsonrpc/shape.ts'

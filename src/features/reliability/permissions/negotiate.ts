@@ -1,6 +1,5 @@
 /** Granting scopes: what the author's function says, and never more than was asked for or than the caller's token has. */
-import { toMilliseconds } from '../../../core/duration.ts'
-import { lifetimeOfSeconds } from '../../../core/lifetime.ts'
+import { lifetimeOfSeconds, toMilliseconds } from '../../../core/duration.ts'
 import { isScope, mostScopes } from '../../../core/scope.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { ownerOf } from '../../../engine/owner.ts'

@@ -1,6 +1,5 @@
 /** The works of permissions: one judgement, for the call itself and for whoever asks beforehand what it would be. */
-import type { Decision, Denial, GrantUse } from '../../../core/grant/decide.ts'
-import { decide, refusal } from '../../../core/grant/decide.ts'
+import { type Decision, type Denial, decide, type GrantUse, refusal } from '../../../core/grant/decide.ts'
 import type { Grant } from '../../../core/grant/grant.ts'
 import { problem } from '../../../core/problem.ts'
 import { mostScopes } from '../../../core/scope.ts'

@@ -1,6 +1,5 @@
 /** Reading problems: as a peer tells them, else from the number, the status or the way in which a call failed. */
-import { Problem, type ProblemCode, type ProblemMore, problem } from '../../../core/problem.ts'
-import { problemOf } from '../../../core/problem-facts.ts'
+import { Problem, type ProblemCode, type ProblemMore, problem, problemOf } from '../../../core/problem.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { ConnectionError } from '../../../jsonrpc/connection.ts'

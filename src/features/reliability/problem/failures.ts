@@ -1,6 +1,5 @@
 /** Every failure of the runtime as a problem: what kind of failure it is decides the code, and with it whether trying again can help. */
-import { Problem, type ProblemCode, problem } from '../../../core/problem.ts'
-import { problemOf } from '../../../core/problem-facts.ts'
+import { Problem, type ProblemCode, problem, problemOf } from '../../../core/problem.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { statusCodes } from './messages.ts'

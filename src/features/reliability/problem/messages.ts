@@ -1,8 +1,9 @@
 /** Problems on the wire: an object in a result's `_meta` under the extension's id, or the data of an error. */
-import { NS } from '../../../core/namespace.ts'
+
 import type { Category, Problem, ProblemCode } from '../../../core/problem.ts'
-import { factsOf, problemFrom } from '../../../core/problem-facts.ts'
+import { factsOf, problemFrom } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { NS } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 

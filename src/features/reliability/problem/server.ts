@@ -1,7 +1,6 @@
 /** Telling problems: to peers that declared the extension as an object, to all others in words and numbers. */
 
-import { Problem, problemText } from '../../../core/problem.ts'
-import { refusalIn } from '../../../core/problem-facts.ts'
+import { Problem, problemText, refusalIn } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import { failureOf } from '../../../engine/outcome.ts'

@@ -3,7 +3,7 @@
  * In a result's list the last one is the stamp of the runtime that answers. Whatever stands before it is a claim.
  */
 import type { Provenance, SourceConfidence, SourceLocation, Stamp } from '../../../core/artifact.ts'
-import { NS } from '../../../core/namespace.ts'
+import { NS } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, integer, object, oneOf, optional, type Shape, string } from '../../../jsonrpc/shape.ts'
 

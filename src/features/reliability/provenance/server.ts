@@ -1,6 +1,6 @@
 /** Tools whose results say where they come from. What stamps them is loaded with the first call of such a tool. */
 import type { Clock } from '../../../core/clock.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'

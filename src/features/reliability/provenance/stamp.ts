@@ -5,8 +5,7 @@
 import { digest } from '../../../core/digest.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import type { ContentBlock } from '../../mcp/content/messages.ts'
-import { without } from '../../mcp/content/messages.ts'
+import { type ContentBlock, without } from '../../mcp/content/messages.ts'
 import type { CallToolResult } from '../../mcp/tools/messages.ts'
 import {
   faultIn,

@@ -1,6 +1,5 @@
 /** Recommendations on the wire: which other servers can do what this one cannot. Hints, never a permission to connect. */
-import { NS } from '../../../core/namespace.ts'
-import { officialIds, request } from '../../../engine/method.ts'
+import { NS, officialIds, request } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { array, type Infer, integer, object, oneOf, optional, string } from '../../../jsonrpc/shape.ts'
 

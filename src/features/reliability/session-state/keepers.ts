@@ -1,7 +1,6 @@
 /** Keeping the state of callers who echo no token: with their conversation, or under a key of the store that any process finds. */
 import type { Conversation, Memory } from '../../../engine/conversation.ts'
-import { put } from '../../../stores/ops.ts'
-import type { Store } from '../../../stores/store.ts'
+import { put, type Store } from '../../../stores/store.ts'
 import { type LargeStates, oneLength } from './large-states.ts'
 import { readStateVersion, type StateVersion } from './version.ts'
 

@@ -4,8 +4,7 @@
  */
 import type { Clock } from '../../../core/clock.ts'
 import { quotaExhausted, Shares } from '../../../core/share.ts'
-import { put, remove } from '../../../stores/ops.ts'
-import type { Entry, Op, Store } from '../../../stores/store.ts'
+import { type Entry, type Op, put, remove, type Store } from '../../../stores/store.ts'
 
 /** Shorter ones do not count where a caller can have many of them; */
 const manyLength = 4 * 1024

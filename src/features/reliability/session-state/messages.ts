@@ -1,6 +1,7 @@
 /** State on the wire: a sealed token in the `_meta` of a call and of its answer. Whoever keeps it need not be able to read it. */
-import { NS } from '../../../core/namespace.ts'
+
 import type { Exchange } from '../../../engine/exchange.ts'
+import { NS } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { CallState } from './call-state.ts'

@@ -2,7 +2,7 @@
 import type { Clock } from '../../../core/clock.ts'
 import type { Duration } from '../../../core/duration.ts'
 import type { Seal } from '../../../core/handle.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
 import type { Op, Store } from '../../../stores/store.ts'
 

@@ -1,5 +1,5 @@
 /** One version of a state, as it lies sealed in a token or under a key of the store. */
-import { toBase64Url } from '../../../core/base64url.ts'
+import { toBase64Url } from '../../../core/base64.ts'
 import { problem } from '../../../core/problem.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 

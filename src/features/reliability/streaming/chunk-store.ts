@@ -3,13 +3,12 @@
  * of whoever has more than a share, what has ended first gives way, then what the streams that grow have kept. What a process left behind when it died is forgotten by others.
  */
 import type { Cancel, Clock } from '../../../core/clock.ts'
-import { lastPosition } from '../../../core/feed/last-position.ts'
+import { lastPosition } from '../../../core/feed/occurrence.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { Shares } from '../../../core/share.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { put, remove, trim } from '../../../stores/ops.ts'
-import type { Op } from '../../../stores/store.ts'
+import { type Op, put, remove, trim } from '../../../stores/store.ts'
 import { logOf } from './remote-operations.ts'
 
 export interface ChunkStoreParts {

@@ -3,9 +3,9 @@
  * call made again with a checkpoint, to go on with an operation whose answer got lost. No methods of its own.
  */
 import type { Duration } from '../../../core/duration.ts'
-import { NS } from '../../../core/namespace.ts'
 import type { Progress } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
+import { NS } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'

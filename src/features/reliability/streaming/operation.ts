@@ -4,11 +4,11 @@
  */
 import type { Cancel, Clock } from '../../../core/clock.ts'
 import type { Feed } from '../../../core/feed/feed.ts'
-import type { Ticket } from '../../../core/journal/ticket.ts'
+import type { Ticket } from '../../../core/journal/operation.ts'
 import { problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { trim } from '../../../stores/ops.ts'
 import type { Op } from '../../../stores/store.ts'
+import { trim } from '../../../stores/store.ts'
 import type { ProgressPort } from '../../mcp/progress/messages.ts'
 import { hasBackpressureRoom } from './backpressure.ts'
 import { checkpointNotFound } from './checkpoints.ts'

@@ -1,7 +1,5 @@
 /** Runs the inverse of a step: a call like any other, made by the runtime for whoever made the step. */
-import { compensationKey } from '../../../core/journal/compensation-key.ts'
-import type { Step } from '../../../core/journal/unit.ts'
-import type { Undone } from '../../../core/journal/unwind.ts'
+import { compensationKey, type Step, type Undone } from '../../../core/journal/unit.ts'
 import type { Problem } from '../../../core/problem.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { callInternally } from '../../../engine/internal-calls.ts'

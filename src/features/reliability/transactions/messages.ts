@@ -1,8 +1,7 @@
 /** Transactions on the wire: begun, committed and rolled back by methods of their own; a call takes part by naming one in its `_meta`. */
 
 import type { UndoneParts } from '../../../core/journal/rollback.ts'
-import { NS } from '../../../core/namespace.ts'
-import { officialIds, request } from '../../../engine/method.ts'
+import { NS, officialIds, request } from '../../../engine/method.ts'
 import { port } from '../../../engine/ports.ts'
 import { boolean, integer, object, optional, string } from '../../../jsonrpc/shape.ts'
 

@@ -1,8 +1,9 @@
 /** Beginning, committing, rolling back and looking at transactions; each belongs to whoever began it, and to nobody else there is one. */
+
+import { lifetimeOfSeconds } from '../../../core/duration.ts'
 import type { Journal } from '../../../core/journal/journal.ts'
 import { type UnitReport, unknownUnit } from '../../../core/journal/units.ts'
-import { lifetimeOfSeconds } from '../../../core/lifetime.ts'
-import { problemOf } from '../../../core/problem-facts.ts'
+import { problemOf } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { accountOf, ownerOf, secretName } from '../../../engine/owner.ts'
 import type { Next } from '../../../engine/stages.ts'

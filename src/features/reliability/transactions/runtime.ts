@@ -13,14 +13,12 @@ import {
   stuck,
   type UndoneParts,
 } from '../../../core/journal/rollback.ts'
-import { isEnded, type Step, type Unit } from '../../../core/journal/unit.ts'
+import { isEnded, type Step, type Undone, type Unit } from '../../../core/journal/unit.ts'
 import { type UnitReport, Units, unknownUnit } from '../../../core/journal/units.ts'
-import type { Undone } from '../../../core/journal/unwind.ts'
-import type { Trace } from '../../../core/log-trace.ts'
+import type { Trace } from '../../../core/log.ts'
 import { Problem, problem } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { check } from '../../../stores/ops.ts'
-import type { Op } from '../../../stores/store.ts'
+import { check, type Op } from '../../../stores/store.ts'
 import { type CompensateParts, compensate } from './compensate.ts'
 
 export interface TransactionsRuntimeParts extends CompensateParts {

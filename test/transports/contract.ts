@@ -3,7 +3,7 @@
  * really connected: `connectionContract('memory', async () => ({ left, right, cleanup }))`.
  */
 import { afterEach, describe, expect, it } from 'vitest'
-import { type Connection, ConnectionError, type FrameFault } from '../jsonrpc/connection.ts'
+import { type Connection, ConnectionError, type FrameFault } from '../../src/jsonrpc/connection.ts'
 
 /** Two ends that have not been started; `cleanup` frees whatever is left after both were closed. */
 export interface ConnectedEnds {

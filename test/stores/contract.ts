@@ -1,7 +1,6 @@
 /** The sentences that every driver keeps. A test gives its driver here and gets them all. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { add, append, check, put, remove, trim } from './ops.ts'
-import type { Committed, Store } from './store.ts'
+import { add, append, type Committed, check, put, remove, type Store, trim } from '../../src/stores/store.ts'
 
 export interface StoreUnderTest {
   readonly store: Store
