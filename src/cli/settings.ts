@@ -9,8 +9,8 @@ import { pathToFileURL } from 'node:url'
 import { expand } from '../host/config/expand.ts'
 import type { ParsedConfig } from '../host/config/read.ts'
 import type { HostOptions } from '../host/options.ts'
-import type { Extractor, Extractors } from '../host/policy/scopes/extract.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import type { Extractor, Extractors } from '../policy/scopes/extract.ts'
 
 export interface Settings {
   readonly host: Pick<HostOptions, 'policy' | 'hooks' | 'budgets' | 'extract' | 'roots' | 'system' | 'remember'>

@@ -1,9 +1,9 @@
 /** Servers of a gateway's file whose command or address is not the one that its store knows as right. */
 import { createInterface } from 'node:readline/promises'
 import type { GatewayConfig, LaunchChange } from '../../gateway/index.ts'
-import { type HeldLaunch, Launches } from '../../gateway/trust/launches.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { approveBy } from '../../gateway/upstreams/entry.ts'
+import { type HeldLaunch, Launches } from '../../policy/pins/launches.ts'
 import type { Store } from '../../stores/store.ts'
 import { CliError } from '../exit.ts'
 import type { Io } from '../io.ts'

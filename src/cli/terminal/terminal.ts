@@ -4,11 +4,11 @@
  */
 import { type Clock, realClock } from '../../core/clock.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
-import type { Noted } from '../../host/audit/note.ts'
 import { faultText } from '../../host/config/read.ts'
 import type { Host } from '../../host/host.ts'
 import type { Turn } from '../../host/loop/turn.ts'
 import type { HostOptions } from '../../host/options.ts'
+import type { Noted } from '../../policy/audit/note.ts'
 import { nearest } from '../nearest.ts'
 import { commandNamed, commands } from './commands/index.ts'
 import { allResources } from './commands/resources.ts'

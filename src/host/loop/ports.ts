@@ -4,8 +4,8 @@ import type { LiveConnection } from '../../client/live-handlers.ts'
 import type { Why } from '../../core/why.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
+import type { BegunBy } from '../../policy/rules/begun-by.ts'
 import type { Op } from '../../stores/store.ts'
-import type { BegunBy } from '../begun-by.ts'
 import type { StateBook } from '../state/book.ts'
 
 /** A tool as it was pinned. */

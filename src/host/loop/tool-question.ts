@@ -3,7 +3,7 @@ import { digest } from '../../core/digest.ts'
 import { type Why, why } from '../../core/why.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { BegunBy } from '../begun-by.ts'
+import type { BegunBy } from '../../policy/rules/begun-by.ts'
 import type { LoopAsked, LoopServer } from './ports.ts'
 import type { PlannedCall } from './records.ts'
 

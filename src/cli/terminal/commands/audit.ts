@@ -1,5 +1,5 @@
 /** `/audit`: the last notes of what the host did and refused, and whether the chain over them holds. */
-import type { Question } from '../../../host/audit/query.ts'
+import type { Question } from '../../../policy/audit/query.ts'
 import type { Command } from '../session.ts'
 import { say } from '../text.ts'
 import { noteLines } from '../words.ts'

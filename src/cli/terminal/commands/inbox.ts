@@ -1,6 +1,7 @@
 /** `/inbox`: events that servers pushed, what they say, and what became of them; those that were not even accepted too. */
-import type { Noted } from '../../../host/audit/note.ts'
+
 import type { InboxRecord } from '../../../host/inbox/options.ts'
+import type { Noted } from '../../../policy/audit/note.ts'
 import { brief } from '../paint.ts'
 import type { Command, Session } from '../session.ts'
 import { foreignMark, say } from '../text.ts'

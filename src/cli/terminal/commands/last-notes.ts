@@ -1,6 +1,6 @@
 /** The latest entries of the audit log that fit a question. */
-import type { Noted } from '../../../host/audit/note.ts'
-import type { Question } from '../../../host/audit/query.ts'
+import type { Noted } from '../../../policy/audit/note.ts'
+import type { Question } from '../../../policy/audit/query.ts'
 import type { Session } from '../session.ts'
 
 const hourMs = 3_600_000
