@@ -10,6 +10,8 @@ import type { GatewayRule } from './settings.ts'
 export type WrittenRule = Rule | GatewayRule
 
 const oldMembers = ['upstream', 'tool', 'resource', 'prompt', 'client', 'principal', 'args', 'hours', 'above'] as const
+/** What is added to the advice where a condition has another name in `when`. */
+const newNames: Readonly<Record<string, string>> = { upstream: ' as server', args: ' as arguments' }
 const approvers: readonly unknown[] = ['client', 'operator', 'either']
 
 /** Whether it has conditions beside its name, or says by `by` who answers. */
@@ -30,8 +32,9 @@ export function modernRule(written: WrittenRule): Rule {
   if (!isOldRule(written)) return written
   const { upstream, tool, resource, prompt, client, principal, args, hours, above, by, ...rest } = written
   if ('when' in rest) {
-    const beside = oldMembers.find(name => Object.hasOwn(written, name)) ?? 'by'
-    throw new TypeError(`${beside} stands beside when: write it in when${beside === 'by' ? ' as approver' : ''}`)
+    const beside = oldMembers.find(name => Object.hasOwn(written, name))
+    if (beside === undefined) throw new TypeError(`by is ${by}: who answers is said by approver`)
+    throw new TypeError(`${beside} stands beside when: write it in when${newNames[beside] ?? ''}`)
   }
   if (rest.do !== undefined && !['allow', 'deny', 'ask'].includes(rest.do))
     throw new TypeError(`do is ${clip(String(rest.do))}: give allow, deny or ask`)
