@@ -13,13 +13,13 @@ export interface Proof {
 export const ID = /\b(?:E\d{1,2}-\d{1,2}|X\d{1,2}|L\d{1,2}(?:\.\d)?-\d|L[AB]-1)\b/g
 /** Rulings where MCP Live is silent or says two things: named so in its own rooms only. */
 export const RULING = /\b(?:A(?:1?\d|2[01])|T[1-7])\b/g
-export const RULED = /^(?:src\/(?:features\/live|client\/live|server\/live|host)|test\/(?:live|hosting))/
+export const RULED = /^(?:src\/(?:features\/live|client\/live|server\/live|policy|host)|test\/(?:live|hosting))/
 
 /** By where a test lies: the first that fits. What both ends share counts for the server, which is bound to most of it. */
 const rooms: readonly (readonly [RegExp, Role])[] = [
   [/^(?:src\/conformance|test\/conformance|scripts)\//, 'kit'],
   [/^(?:src\/gateway|test\/gateway)\//, 'gateway'],
-  [/^(?:src\/host\/|test\/hosting\/|test\/live\/host-)/, 'host'],
+  [/^(?:src\/(?:policy|host)\/|test\/hosting\/|test\/live\/host-)/, 'host'],
   [/^test\/reliability\/(?:finder|saga)/, 'client'],
   [/^(?:src\/client|src\/auth\/client|src\/cli|test\/cli)\/|\/client\.test\.ts$/, 'client'],
 ]

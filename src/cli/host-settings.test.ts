@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { readJsonc } from '../host/config/jsonc.ts'
-import { compile } from '../host/policy/compile.ts'
-import { extracted } from '../host/policy/scopes/extract.ts'
+import { compile } from '../policy/compile.ts'
+import { extracted } from '../policy/scopes/extract.ts'
 import { readSettings } from './host-settings.ts'
 
 const read = (host: unknown, env = {}) =>

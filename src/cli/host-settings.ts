@@ -11,8 +11,8 @@ import { expand } from '../host/config/expand.ts'
 import { type ParsedConfig, parseConfig } from '../host/config/read.ts'
 import type { Host } from '../host/host.ts'
 import type { HostOptions, HostSettings } from '../host/options.ts'
-import type { Extractor, Extractors } from '../host/policy/scopes/extract.ts'
 import { isRecord } from '../jsonrpc/message.ts'
+import type { Extractor, Extractors } from '../policy/scopes/extract.ts'
 import { messageOf } from '../stores/store.ts'
 
 export interface Settings {

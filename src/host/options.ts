@@ -2,7 +2,10 @@
 import type { Duration } from '../core/duration.ts'
 import type { Why } from '../core/why.ts'
 import type { PushEvent } from '../features/live/push-events/messages.ts'
-import type { BudgetLimit, Spender } from './budgets/limits.ts'
+import type { OnApproval } from '../policy/approvals/question.ts'
+import type { BudgetLimit, Spender } from '../policy/budgets/limits.ts'
+import type { PolicyRules } from '../policy/rules/rule.ts'
+import type { Extractors } from '../policy/scopes/extract.ts'
 import type { FoundationOptions } from './foundation.ts'
 import type { InboxOptions } from './inbox/options.ts'
 import type { AnswersOptions } from './loop/answers/answers.ts'
@@ -10,9 +13,6 @@ import type { ServerHooks } from './loop/hooks.ts'
 import type { LoopLimits } from './loop/limits.ts'
 import type { OnTurn } from './loop/ports.ts'
 import type { Model } from './models/model.ts'
-import type { OnApproval } from './policy/question.ts'
-import type { PolicyRules } from './policy/rule.ts'
-import type { Extractors } from './policy/scopes/extract.ts'
 
 /** What can be changed while a host runs. */
 export type HostSettings = Pick<HostOptions, 'policy' | 'budgets' | 'roots'>

@@ -4,8 +4,8 @@
  */
 import type { SetUse } from '../features/live/dialects/messages.ts'
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
+import type { Policy } from '../policy/policy.ts'
 import type { HostFoundation } from './foundation.ts'
-import type { Policy } from './policy/policy.ts'
 
 export interface Reviewing {
   /** Asks about feature sets that no rule speaks of, once for what they declare. */

@@ -5,7 +5,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../src/client/connect.ts'
 import { type ApprovalQuestion, type HostOptions, scripted } from '../../src/host/index.ts'
-import { createPolicy } from '../../src/host/policy/policy.ts'
+import { createPolicy } from '../../src/policy/policy.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import { fakeClock } from '../../src/testing/clock.ts'
 import { sessionServer } from '../client/session-server.ts'

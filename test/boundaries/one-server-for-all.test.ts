@@ -1,8 +1,8 @@
 /** What all servers of a host share is not used up, nor taken over, by one of them. */
 import { expect, test } from 'vitest'
 import { allResources } from '../../src/cli/terminal/commands/servers.ts'
-import { elevate } from '../../src/host/policy/elevate.ts'
-import { createPolicy } from '../../src/host/policy/policy.ts'
+import { createPolicy } from '../../src/policy/policy.ts'
+import { elevate } from '../../src/policy/scopes/elevate.ts'
 import { calling, near, opened, said, server } from './turns-world.ts'
 
 /** One that offers more than any list shows. */

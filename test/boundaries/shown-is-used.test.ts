@@ -5,7 +5,7 @@ import { allow } from '../../src/cli/terminal/commands/policy.ts'
 import { createQuestions } from '../../src/cli/terminal/questions.ts'
 import { Reader } from '../../src/cli/terminal/reader.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
-import type { ApprovalQuestion } from '../../src/host/policy/question.ts'
+import type { ApprovalQuestion } from '../../src/policy/approvals/question.ts'
 import { approver, calling, near, opened, said, server } from './turns-world.ts'
 
 /** A terminal before which nobody sits: every question is shown and refused. */

@@ -5,11 +5,12 @@ import type { Why } from '../../core/why.ts'
 import { optionsOf } from '../../gateway/config/load.ts'
 import { openGateway } from '../../gateway/create.ts'
 import type { Gateway, GatewayConfig, OfferedName, UpstreamStatus } from '../../gateway/index.ts'
-import type { HeldLaunch } from '../../gateway/trust/launches.ts'
-import { readRule } from '../../gateway/trust/rules.ts'
+import { oldRulesText } from '../../gateway/trust/old-rules.ts'
+import { readTargetRule } from '../../gateway/trust/rules.ts'
 import type { TrustSettings } from '../../gateway/trust/settings.ts'
 import { credentialCodes } from '../../gateway/upstreams/credentials.ts'
 import { faultText } from '../../host/config/read.ts'
+import type { HeldLaunch } from '../../policy/pins/launches.ts'
 import type { Io } from '../io.ts'
 import { type Printer, printerOf } from '../print.ts'
 import { say, type TerminalText } from '../terminal/text.ts'
@@ -69,7 +70,7 @@ function heldStatus({ upstream, why }: HeldLaunch): UpstreamStatus {
 
 function idleRules(rules: NonNullable<TrustSettings['rules']>, names: readonly Offered[]): readonly string[] {
   const isIdle = (rule: (typeof rules)[number]): boolean => {
-    const { isAbout } = readRule(rule)
+    const { isAbout } = readTargetRule(rule)
     return !names.some(({ kind, upstream, own }) => isAbout(kind === 'template' ? 'resource' : kind, upstream, own))
   }
   return rules.filter(isIdle).map(({ name }) => name)
@@ -83,7 +84,7 @@ function judged(gateway: Gateway, name: OfferedName): Offered {
   return { ...name, do: effect, rule, ...(listed === false && { listed }) }
 }
 
-function print({ faults, servers }: Config, found: Found<Offered> | undefined, { line, paint }: Printer): void {
+function print({ faults, servers, trust }: Config, found: Found<Offered> | undefined, { line, paint }: Printer): void {
   for (const fault of faults) line(paint.bad(faultText(fault)))
   if (found === undefined) return line(`${counted(faults.length, 'mistake')}; nothing was connected to`)
   for (const { name, status, why, revision, tools, resources, prompts, left } of found.servers) {
@@ -94,8 +95,10 @@ function print({ faults, servers }: Config, found: Found<Offered> | undefined, {
     for (const { message } of left) line(say`  ${paint.warn(message)}`)
     for (const each of found.names.filter(({ upstream }) => upstream === name)) line(say`  ${nameLine(each, paint)}`)
   }
+  const old = oldRulesText(trust.rules ?? [])
+  if (old !== undefined) line(paint.warn(old))
   for (const rule of found.idle)
-    line(paint.warn(`The rule ${rule} is about nothing that these servers offer. Correct its tool, resource, prompt or upstream`))
+    line(paint.warn(`The rule ${rule} is about nothing that these servers offer. Correct its tool, resource, prompt or server`))
 }
 
 function nameLine({ kind, name, own, do: effect, rule, listed }: Offered, paint: Printer['paint']): TerminalText {

@@ -4,8 +4,10 @@ import { toMilliseconds } from '../../core/duration.ts'
 import { watchedLength } from '../../features/mcp/resources/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { readRule } from './rules.ts'
-import { type GatewayRule, trustMembers, unnamed } from './settings.ts'
+import { readOtherwise } from '../../policy/rules/otherwise.ts'
+import type { WrittenRule } from './old-rules.ts'
+import { readTargetRule } from './rules.ts'
+import { trustMembers, unnamed } from './settings.ts'
 
 export interface TrustFault {
   /** Names of members and places in lists, from the top. */
@@ -26,7 +28,7 @@ export function faultsIn(settings: unknown): readonly TrustFault[] {
   checkClients(settings['clients'] ?? {}, tell)
   checkRules(settings['rules'] ?? [], tell)
   checkTogether(settings, tell)
-  oneOf(settings['otherwise'], ['allow', 'ask', 'deny'], ['otherwise'], tell)
+  checkOtherwise(settings['otherwise'], tell)
   oneOf(settings['listed'], ['callable', 'all'], ['listed'], tell)
   oneOf(settings['pins'], ['block', 'warn', 'off'], ['pins'], tell)
   checkAudit(settings['audit'], tell)
@@ -118,14 +120,14 @@ function checkBudget(budget: unknown, path: readonly (string | number)[], tell: 
 }
 
 function checkRules(rules: unknown, tell: Tell): void {
-  if (!Array.isArray(rules)) return tell(['rules'], 'rules must be a list', 'Give each as { name, tool, do }')
+  if (!Array.isArray(rules)) return tell(['rules'], 'rules must be a list', 'Give each as { name, when, do }')
   const names = new Set<unknown>()
   for (const [i, rule] of rules.entries()) {
     const name = isRecord(rule) ? rule['name'] : undefined
     if (typeof name !== 'string' || name === '') tell(['rules', i], 'A rule has no name', 'Give each a name of its own')
     else if (names.has(name))
       tell(['rules', i], `Two rules are named ${clip(JSON.stringify(name))}`, 'Give each a name of its own')
-    else attempt(() => readRule(rule as GatewayRule), ['rules', i], `Correct rule ${clip(name)}`, tell)
+    else attempt(() => readTargetRule(rule as WrittenRule), ['rules', i], `Correct rule ${clip(name)}`, tell)
     names.add(name)
   }
 }
@@ -143,10 +145,19 @@ function checkTogether({ auth, clients, rules }: Readonly<Record<string, unknown
   for (const [i, rule] of Array.isArray(rules) ? rules.entries() : []) {
     if (!isRecord(rule)) continue
     if (clients === undefined && auth === undefined) continue
-    for (const client of [rule['client'] ?? []].flat())
+    const { when } = rule
+    const [path, named] = isRecord(when)
+      ? [['rules', i, 'when', 'client'], when['client']]
+      : [['rules', i, 'client'], rule['client']]
+    for (const client of [named ?? []].flat())
       if (typeof client === 'string' && !client.includes('*') && !names.includes(client))
-        tell(['rules', i, 'client'], `There is no client ${clip(client)}`, there)
+        tell(path, `There is no client ${clip(client)}`, there)
   }
+}
+
+function checkOtherwise(otherwise: unknown, tell: Tell): void {
+  if (!isRecord(otherwise)) return oneOf(otherwise, ['allow', 'ask', 'deny'], ['otherwise'], tell)
+  attempt(() => readOtherwise(otherwise), ['otherwise'], 'Give allow, ask or deny, for all or by kind: { tool: ask }', tell)
 }
 
 function checkAudit(audit: unknown, tell: Tell): void {

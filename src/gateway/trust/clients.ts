@@ -1,7 +1,8 @@
 /** Who calls, by a name that rules know; and what of all upstreams that one sees. */
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
-import { fitsAll, fitsAny } from './readings.ts'
-import { fits, type Kind, patternsOf } from './rules.ts'
+import { fits } from '../../policy/rules/conditions.ts'
+import { fitsAll, fitsAny } from '../../policy/rules/path-patterns.ts'
+import type { Patterns, TargetKind } from '../../policy/rules/rule.ts'
 import { type ClientBudget, type ClientSettings, unnamed } from './settings.ts'
 
 /** A client as callers are held against it. */
@@ -11,9 +12,9 @@ export interface KnownClient {
   /** It sees everything. */
   readonly free: boolean
   readonly budgets: readonly ClientBudget[]
-  sees(kind: Kind, upstream: string, name: string): boolean
+  sees(kind: TargetKind, upstream: string, name: string): boolean
   /** Whether there may be anything of that kind that it sees. */
-  seesSome(kind: Kind, upstream: string): boolean
+  seesSome(kind: TargetKind, upstream: string): boolean
   /** Whether there is nothing of that server that it does not see. */
   seesAll(upstream: string): boolean
 }
@@ -107,7 +108,7 @@ const nobody: KnownClient = {
 function read(name: string, settings: ClientSettings): KnownClient {
   const { tools, resources, prompts } = settings
   const upstreams = patternsOf(settings.upstreams)
-  const lists: Readonly<Record<Kind, Chosen>> = {
+  const lists: Readonly<Record<TargetKind, Chosen>> = {
     tool: chosen(tools),
     resource: chosen(resources, true),
     prompt: chosen(prompts),
@@ -135,6 +136,10 @@ function read(name: string, settings: ClientSettings): KnownClient {
       return Object.values(lists).every(list => list?.(upstream, '*') !== false)
     },
   }
+}
+
+function patternsOf(said: Patterns | undefined): readonly string[] | undefined {
+  return typeof said === 'string' ? [said] : said
 }
 
 /** Whether something is among those that are meant; undefined where nothing is said of them. */

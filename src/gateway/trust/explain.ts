@@ -3,8 +3,8 @@ import { problemText } from '../../core/problem.ts'
 import type { Params } from '../../jsonrpc/message.ts'
 import type { Clients } from './clients.ts'
 import { denied } from './gate.ts'
-import type { Policy } from './policy.ts'
 import { type TrustSettings, unnamed } from './settings.ts'
+import type { GatewayPolicy } from './tool-policy.ts'
 
 /** A call that nobody makes. */
 export interface Explaining {
@@ -35,14 +35,14 @@ export interface Explained {
 
 export interface ExplainParts {
   readonly clients: Clients
-  readonly policy: Policy
+  readonly policy: GatewayPolicy
   readonly listed: TrustSettings['listed']
 }
 
 export function explain({ clients, policy, listed }: ExplainParts, call: Explaining): Explained {
   const { upstream, tool, client = unnamed.http, principal, args = {} } = call
   const known = call.client === undefined ? undefined : clients.get(call.client)
-  const own = policy.for(upstream, tool)
+  const own = policy.for('tool', upstream, tool)
   const judged = { client, principal, args }
   const about = own.about(judged).map(({ rule }) => rule.name)
   if (known?.sees('tool', upstream, tool) === false) return { do: 'hidden', rule: 'clients', listed: false, about }

@@ -1,4 +1,5 @@
 /** The gate of a gateway: what a rule refuses is refused with the rule and the fix. A call that no rule concerns passes without a stop. */
+import { durationText } from '../../core/duration.ts'
 import { type Problem, problem } from '../../core/problem.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Layer, Next } from '../../engine/stages.ts'
@@ -7,13 +8,13 @@ import type { Awaitable, Params } from '../../jsonrpc/message.ts'
 import { upstreamCallKey } from '../bridge/upstream-call.ts'
 import type { Clients } from './clients.ts'
 import { judgedOf } from './options.ts'
-import type { Decided, Judged, ToolPolicy, Verdict } from './policy.ts'
+import type { CallFacts, CallVerdict, DecidedCalls, ToolPolicy } from './tool-policy.ts'
 
 export interface GateParts {
   readonly clients: Clients
   /** By the name under which clients see it. */
   readonly tools: ReadonlyMap<string, ToolPolicy>
-  readonly decided: Decided
+  readonly decided: DecidedCalls
 }
 
 function policyOf({ tools }: GateParts, { params }: Exchange): ToolPolicy | undefined {
@@ -42,7 +43,7 @@ export function decideLayer(parts: GateParts): Layer {
   }
 }
 
-function judged({ clients }: GateParts, { caller, params, carried }: Exchange): Judged {
+function judged({ clients }: GateParts, { caller, params, carried }: Exchange): CallFacts {
   const call = judgedOf(clients, caller, (params['arguments'] ?? {}) as Params)
   return carried?.[upstreamCallKey] === undefined ? call : { ...call, begun: true }
 }
@@ -72,9 +73,14 @@ function decide(parts: GateParts, policy: ToolPolicy, exchange: Exchange, next: 
 }
 
 /** Why a call is refused. */
-export function denied({ tool, upstream }: ToolPolicy, { by, waitMs }: Verdict): Problem {
+export function denied({ tool, upstream }: ToolPolicy, { by, waitMs }: CallVerdict): Problem {
   const what = `${clip(tool)} of ${clip(upstream)}`
   const details = { rule: by?.name ?? 'otherwise', upstream, tool }
+  if (waitMs !== undefined && waitMs > 0 && by?.do === 'hold')
+    return problem('PERMISSION_DENIED', by.message ?? `Rule ${clip(by.name)} holds calls of ${what} now`, {
+      suggestion: by.fix ?? `Try again in ${durationText(waitMs)}`,
+      details,
+    })
   if (waitMs !== undefined && waitMs > 0)
     return problem('RATE_LIMIT_EXCEEDED', by?.message ?? `Rule ${clip(by?.name ?? '')} allows no more calls of ${what} now`, {
       retryAfter: waitMs,

@@ -14,7 +14,7 @@ const env = {
 }
 
 it('the file in the guide is without fault, and does what the guide says', async () => {
-  const guide = await readFile(new URL('../../../docs/guide/gateway-trust.md', import.meta.url), 'utf8')
+  const guide = await readFile(new URL('../../../docs/guide/policy.md', import.meta.url), 'utf8')
   const text = /```yaml\n([\s\S]*?)```/.exec(guide)?.[1] ?? ''
   const { trust, faults } = await readGatewayConfig(text, 'gateway.yaml', { env, trustMembers, readTrust })
   expect(faults).toEqual([])

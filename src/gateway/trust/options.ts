@@ -11,13 +11,13 @@ import { offeredCost } from '../../features/reliability/cost/messages.ts'
 import type { Params } from '../../jsonrpc/message.ts'
 import type { ToolOptions } from '../../server/api.ts'
 import { type Clients, subjectOf } from './clients.ts'
-import type { Decided, Judged, ToolPolicy, Verdict } from './policy.ts'
 import type { TrustSettings } from './settings.ts'
+import type { CallFacts, CallVerdict, DecidedCalls, ToolPolicy } from './tool-policy.ts'
 
 export interface OptionParts {
   readonly settings: TrustSettings
   readonly clients: Clients
-  readonly decided: Decided
+  readonly decided: DecidedCalls
   /** Told of a call that waits for whoever runs the gateway. */
   readonly waits?: ConfirmFacts['onWait']
 }
@@ -26,7 +26,7 @@ export type AddedOptions = Partial<ToolOptions<Schema, Schema>>
 
 export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool): AddedOptions {
   const { settings, clients, decided, waits } = parts
-  const judged = (args: Params, caller: ConfirmCaller): Judged => judgedOf(clients, caller, args)
+  const judged = (args: Params, caller: ConfirmCaller): CallFacts => judgedOf(clients, caller, args)
   const dedupe = tool.annotations?.readOnlyHint === true ? undefined : dedupeOf(policy, judged)
   const cost = costFor(policy, tool, clients)
   const { latency } = offeredCost(tool._meta)
@@ -44,7 +44,7 @@ export function toolOptions(parts: OptionParts, policy: ToolPolicy, tool: Tool):
   }
 }
 
-export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params): Judged {
+export function judgedOf(clients: Clients, caller: ConfirmCaller, args: Params): CallFacts {
   return { client: clients.nameOf(caller), principal: subjectOf(caller), args }
 }
 
@@ -53,8 +53,8 @@ const channels = { client: undefined, operator: 'queue', either: 'either' } as c
 function confirmOf(
   policy: ToolPolicy,
   { approvals = {} }: TrustSettings,
-  judged: (args: Params, caller: ConfirmCaller) => Judged,
-  decided: Decided,
+  judged: (args: Params, caller: ConfirmCaller) => CallFacts,
+  decided: DecidedCalls,
   waits: ConfirmFacts['onWait'],
 ): ConfirmFacts {
   return {
@@ -64,8 +64,8 @@ function confirmOf(
       const verdict = decided.get(call) ?? policy.judge(asked)
       if (verdict.do !== 'ask') return false
       // Whoever calls does not answer for itself, unless a rule says so in words.
-      const { by = 'operator', message = shownCall(args), risk, wait = approvals.wait } = verdict.by ?? {}
-      const channel = channels[by]
+      const { approver = 'operator', message = shownCall(args), risk, wait = approvals.wait } = verdict.by ?? {}
+      const channel = channels[approver]
       return {
         about: aboutCall(policy, verdict, asked),
         ...(message !== undefined && { message }),
@@ -78,7 +78,7 @@ function confirmOf(
 }
 
 /** In the words of the audit log. */
-function aboutCall({ upstream, tool }: ToolPolicy, { by }: Verdict, { client, principal }: Judged) {
+function aboutCall({ upstream, tool }: ToolPolicy, { by }: CallVerdict, { client, principal }: CallFacts) {
   return { rule: by?.name ?? 'otherwise', server: upstream, tool, client, subject: principal }
 }
 
@@ -93,7 +93,7 @@ function shownCall(args: Params): string | undefined {
   return `Shall it be called with ${plain.map(name => `${name}: {${name}}`).join(', ')}${more}?`
 }
 
-function dedupeOf(policy: ToolPolicy, judged: (args: Params, caller: ConfirmCaller) => Judged): AddedOptions['dedupe'] {
+function dedupeOf(policy: ToolPolicy, judged: (args: Params, caller: ConfirmCaller) => CallFacts): AddedOptions['dedupe'] {
   if (!policy.varies('dedupe')) return policy.say('dedupe', undefined)
   return (args: Params, caller: ConfirmCaller): Duration | undefined => policy.say('dedupe', judged(args, caller))
 }

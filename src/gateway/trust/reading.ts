@@ -4,7 +4,7 @@ import type { Layer } from '../../engine/stages.ts'
 import { aimOf } from '../../features/mcp/authorization/messages.ts'
 import { denied } from './gate.ts'
 import { judgedOf } from './options.ts'
-import type { ToolPolicy, Verdict } from './policy.ts'
+import type { CallVerdict, ToolPolicy } from './tool-policy.ts'
 import { readingOf, type VisibilityLayersParts } from './visibility-layers.ts'
 
 export function readingLayer(parts: VisibilityLayersParts): Layer {
@@ -20,7 +20,7 @@ export function readingLayer(parts: VisibilityLayersParts): Layer {
   }
 }
 
-function verdictOn(parts: VisibilityLayersParts, exchange: Exchange): readonly [ToolPolicy, Verdict] | undefined {
+function verdictOn(parts: VisibilityLayersParts, exchange: Exchange): readonly [ToolPolicy, CallVerdict] | undefined {
   const [kind, name] = aimOf(exchange) ?? []
   if (kind === undefined || name === undefined || kind === 'tool') return undefined
   const policy = readingOf(parts, kind, name)

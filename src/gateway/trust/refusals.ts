@@ -10,11 +10,11 @@ import { because, callTool } from '../../features/mcp/tools/messages.ts'
 import { idempotencyExtension } from '../../features/reliability/idempotency/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { Denials } from '../../policy/audit/denials.ts'
 import { codeOf, type KnownTool } from './call-wrapper.ts'
 import { type Clients, subjectOf } from './clients.ts'
-import { Denials } from './denials.ts'
 import type { GatewayNote, Notes } from './notes.ts'
-import type { ToolPolicy } from './policy.ts'
+import type { ToolPolicy } from './tool-policy.ts'
 
 export interface RefusalsParts {
   readonly clients: Clients

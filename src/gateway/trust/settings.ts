@@ -1,10 +1,9 @@
 /** What a gateway may be told of trust: who may call what, what is asked, paid, pinned and written down. Plain data, as it lies in a file. */
 import type { OAuthOptions } from '../../auth/resource/options.ts'
 import type { Duration } from '../../core/duration.ts'
-import type { Risk } from '../../features/reliability/confirmation/messages.ts'
-import type { Hours, Rate } from '../../host/policy/rule.ts'
-
-type Some = string | readonly string[]
+import type { PinMode } from '../../policy/pins/pins.ts'
+import type { Hours } from '../../policy/rules/hours.ts'
+import type { CallSettings, Otherwise, Patterns, Rate, Rule } from '../../policy/rules/rule.ts'
 
 /** One token for each client, by its name, kept by both sides. */
 export interface FixedTokenSettings {
@@ -30,63 +29,40 @@ export interface ClientBudget {
  */
 export interface ClientSettings {
   /** Subjects of tokens. */
-  readonly principals?: Some
+  readonly principals?: Patterns
   /** The OAuth clients that tokens were given to. */
-  readonly oauthClients?: Some
+  readonly oauthClients?: Patterns
   /** Servers whose tools, resources and prompts it sees. Default all. */
-  readonly upstreams?: Some
+  readonly upstreams?: Patterns
   /** Tools that it sees, each as `server/tool`; what begins with `!` it does not. Default all. */
-  readonly tools?: Some
+  readonly tools?: Patterns
   /** Resources that it sees, each as `server/address`, in the same way. Default: all of servers whose every tool it sees. */
-  readonly resources?: Some
+  readonly resources?: Patterns
   /** Prompts that it sees, each as `server/prompt`, in the same way. Default: all of servers whose every tool it sees. */
-  readonly prompts?: Some
+  readonly prompts?: Patterns
   readonly budget?: ClientBudget | readonly ClientBudget[]
 }
 
-/** All conditions must hold; of several texts one must fit. What it says holds for those calls. */
-export interface GatewayRule {
-  /** Names it in every refusal, question and note. */
+/**
+ * A rule in the form that gateways had of their own.
+ * @deprecated Write the conditions in `when`: `upstream` is `server` there, `args` is `arguments`; `by` is `approver`.
+ */
+export interface GatewayRule extends Omit<CallSettings, 'approver'> {
   readonly name: string
-  readonly upstream?: Some
-  /** The tool's own name, as its server calls it. Of a rule that names no tool, resource or prompt, `allow` and `deny` are about all three. */
-  readonly tool?: Some
-  /** Addresses of resources, as their server lists them: reading and watching them. Only allowed or refused. */
-  readonly resource?: Some
-  /** The prompt's own name. Only allowed or refused. */
-  readonly prompt?: Some
-  readonly client?: Some
-  readonly principal?: Some
-  /** Arguments by name; dots lead into objects. Of a list one member must fit, for a rule that allows all of them. */
-  readonly args?: Readonly<Record<string, Some>>
+  readonly upstream?: Patterns
+  readonly tool?: Patterns
+  readonly resource?: Patterns
+  readonly prompt?: Patterns
+  readonly client?: Patterns
+  readonly principal?: Patterns
+  readonly args?: Readonly<Record<string, Patterns>>
   readonly hours?: Hours
-  /** Only what goes beyond it, counted for each upstream, and there for each client or for all of them together. Default `client`. */
   readonly above?: Omit<Rate, 'by'> & { readonly by?: 'client' | 'all' }
-  /** From then on it counts no more: ISO 8601. */
   readonly until?: string
   readonly do?: 'allow' | 'deny' | 'ask'
-  /**
-   * Of `ask`, who answers. `operator`: whoever runs the gateway. `client`: the user of the calling client, as that client reports it; a
-   * client can say yes by itself, so use it only for clients that you trust. `either`: the client where it can ask its user, else the
-   * operator. Default `operator`.
-   */
-  readonly by?: 'client' | 'operator' | 'either'
-  /** What is told or asked instead of our own words; `{name}` stands for that argument. */
+  readonly by?: CallSettings['approver']
   readonly message?: string
   readonly fix?: string
-  readonly risk?: Risk
-  /** Of `ask`: how long a call waits for whoever runs the gateway. Default: `approvals.wait`. */
-  readonly wait?: Duration
-  /** Equal calls of one caller within this time are one. Not of tools that only read. */
-  readonly dedupe?: Duration
-  /** What a call costs. Default: what its server says. */
-  readonly cost?: { readonly units: number; readonly label?: string }
-  /** Scopes that the caller's token must have. */
-  readonly scopes?: readonly string[]
-  /** How long a call may take. */
-  readonly timeout?: Duration
-  /** Done twice it has the same effect as done once, whatever its server says. */
-  readonly idempotent?: boolean
 }
 
 /** How calls are written down. */
@@ -104,16 +80,17 @@ export interface GatewayAudit {
 export interface TrustSettings {
   readonly auth?: AuthSettings
   readonly clients?: Readonly<Record<string, ClientSettings>>
-  readonly rules?: readonly GatewayRule[]
+  /** Their order never matters: a `deny` beats all, else the narrower rule counts, else the more careful one. */
+  readonly rules?: readonly (Rule | GatewayRule)[]
   /** What happens where no rule says anything. Default `allow`. */
-  readonly otherwise?: 'allow' | 'ask' | 'deny'
+  readonly otherwise?: Otherwise
   /**
    * Which tools a caller finds in lists: those that it can call at all, or all that its client sees, also what rules refuse it
    * always and what needs scopes that its token lacks. Default `callable`.
    */
   readonly listed?: 'callable' | 'all'
   /** What becomes of a tool whose definition is not the one that was first seen: hidden until approved, told, or nothing. Default `block`. */
-  readonly pins?: 'block' | 'warn' | 'off'
+  readonly pins?: PinMode
   /** Whether every call is written down. Default true. */
   readonly audit?: boolean | GatewayAudit
   /** How long calls wait for whoever runs the gateway, before they are refused and have to be made again. Default not at all. */

@@ -16,10 +16,16 @@ import type { Tool } from '../../features/mcp/tools/messages.ts'
 import type { WaitingCall } from '../../features/reliability/confirmation/queue.ts'
 import type { SharedQuota } from '../../features/reliability/cost/server.ts'
 import { provenanceExtension } from '../../features/reliability/provenance/messages.ts'
-import { Counts } from '../../host/policy/counts.ts'
 import type { Caller, Principal } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../../jsonrpc/message.ts'
+import { Denials } from '../../policy/audit/denials.ts'
+import { idOf } from '../../policy/pins/held-tools.ts'
+import { invisibleIn } from '../../policy/pins/invisible.ts'
+import { changedText, type HeldLaunch, Launches } from '../../policy/pins/launches.ts'
+import { heldText, ToolPins } from '../../policy/pins/tool-pins.ts'
+import { Counts, type RateCounts } from '../../policy/rules/counts.ts'
+import { SharedCounts } from '../../policy/rules/shared-counts.ts'
 import type { Server } from '../../server/api.ts'
 import type { ServerOptions } from '../../server/options.ts'
 import type { Store } from '../../stores/store.ts'
@@ -28,21 +34,16 @@ import { type Approval, approvalsOf } from './approvals.ts'
 import { type CallWrapper, callWrapper, type KnownTool } from './call-wrapper.ts'
 import { checkTrust } from './check.ts'
 import { Clients, tokenIssuer } from './clients.ts'
-import { Denials } from './denials.ts'
 import { type UpstreamNews, upstreamNews } from './events.ts'
 import { type Explained, type Explaining, explain } from './explain.ts'
 import { decideLayer, denied } from './gate.ts'
-import { idOf } from './held-tools.ts'
-import { invisibleIn } from './invisible.ts'
-import { changedText, type HeldLaunch, Launches } from './launches.ts'
 import { type AuditControl, Notes } from './notes.ts'
+import { oldRulesText } from './old-rules.ts'
 import { type AddedOptions, judgedOf, toolOptions } from './options.ts'
-import { heldText, ToolPins } from './pins.ts'
-import { type Counting, type Decided, Policy, type ToolPolicy } from './policy.ts'
 import { readingLayer } from './reading.ts'
 import { answeredLayer, failedCall, refusedNotes } from './refusals.ts'
 import type { AuthSettings, TrustSettings } from './settings.ts'
-import { SharedCounts } from './shared-counts.ts'
+import { type DecidedCalls, GatewayPolicy, type ToolPolicy } from './tool-policy.ts'
 import { Views } from './views.ts'
 import { Visibility } from './visibility.ts'
 import { absent, readingOf, type Shown, sees, shows, type VisibilityLayersParts, visibilityLayers } from './visibility-layers.ts'
@@ -121,8 +122,8 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   const fixed = new FixedTokens()
   const clients = new Clients(settings.clients)
   const failed = (error: unknown): void => trace('gateway-store', error)
-  const counts: Counting = parts.shared ? new SharedCounts(store, clock, failed) : new Counts(clock)
-  const ruled = (): Policy => new Policy(settings.rules ?? [], settings.otherwise ?? 'allow', clock, counts)
+  const counts: RateCounts = parts.shared ? new SharedCounts(store, clock, failed) : new Counts(clock)
+  const ruled = (): GatewayPolicy => new GatewayPolicy(settings.rules ?? [], settings.otherwise, clock, counts)
   let policy = ruled()
   const notes = new Notes({ store, clock, audit: settings.audit, notice: parts.notice, failed })
   const denials = new Denials<readonly [from: string, status: number]>({
@@ -134,7 +135,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   const refused = refusedNotes(clock, notes)
   const policies = new Map<string, ToolPolicy>()
   const tools = new Map<string, KnownTool>()
-  const decided: Decided = new WeakMap()
+  const decided: DecidedCalls = new WeakMap()
   const noted = new WeakSet<object>()
   const views = new Views({ clients, policy: () => policy, tools: policies, listed: () => settings.listed })
   const visibility = new Visibility({ clients, views, policy: () => policy, listed: () => settings.listed })
@@ -194,8 +195,16 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
   /** Who may not call any more by the last change. */
   let shutOut: (principal: Principal) => boolean = () => false
   const seen = { clients, views, visibility, tools: policies, originOf: parts.originOf, policy: () => policy }
+  let toldOld: string | undefined
+  /** Once for the same rules. */
+  const tellOldRules = (): void => {
+    const text = oldRulesText(settings.rules ?? [])
+    if (text !== undefined && text !== toldOld) trace('rules-deprecated', new Error(text))
+    toldOld = text
+  }
   const attach = (server: Server): void => {
     face = server
+    tellOldRules()
     server.engine.inFlight.keepsAll = true
     hide = () => {
       hide = () => {}
@@ -234,7 +243,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
     },
     attach,
     options: (upstream, tool, exposed) => {
-      const own = policy.for(upstream, tool.name)
+      const own = policy.for('tool', upstream, tool.name)
       const added = toolOptions({ settings, clients, decided, waits }, own, tool)
       const reports = added.cost !== undefined && own.say('cost', undefined) === undefined
       policies.set(exposed, own)
@@ -261,6 +270,7 @@ export function createTrust(first: TrustSettings, parts: TrustParts): Trust {
       settings = next
       clients.change(next.clients)
       policy = ruled()
+      tellOldRules()
       views.reset()
       pins.change(next.pins ?? 'block')
       launches.change(next.pins ?? 'block')

@@ -5,12 +5,12 @@
 import { permits } from '../../features/mcp/authorization/messages.ts'
 import type { Caller } from '../../jsonrpc/connection.ts'
 import { type Clients, subjectOf } from './clients.ts'
-import type { Policy, ToolPolicy } from './policy.ts'
 import type { TrustSettings } from './settings.ts'
+import type { GatewayPolicy, ToolPolicy } from './tool-policy.ts'
 
 export interface ViewsParts {
   readonly clients: Clients
-  readonly policy: () => Policy
+  readonly policy: () => GatewayPolicy
   /** By the name under which clients see it. */
   readonly tools: ReadonlyMap<string, ToolPolicy>
   readonly listed: () => TrustSettings['listed']

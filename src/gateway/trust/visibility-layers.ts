@@ -7,15 +7,15 @@ import type { Caller } from '../../jsonrpc/connection.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../jsonrpc/message.ts'
+import type { TargetKind } from '../../policy/rules/rule.ts'
 import type { Clients } from './clients.ts'
-import type { Policy, ToolPolicy } from './policy.ts'
-import type { Kind } from './rules.ts'
 import { strangerLayer } from './strangers.ts'
+import type { GatewayPolicy, ToolPolicy } from './tool-policy.ts'
 import type { Views } from './views.ts'
 import type { Visibility } from './visibility.ts'
 
 /** Which of the events that are made of what servers say a caller hears of. */
-const listKinds: ReadonlyMap<unknown, Kind> = new Map([
+const listKinds: ReadonlyMap<unknown, TargetKind> = new Map([
   ['tools', 'tool'],
   ['resources', 'resource'],
   ['prompts', 'prompt'],
@@ -38,7 +38,7 @@ function showsEvent(visibility: Visibility, caller: Caller, name: string, payloa
 }
 
 /** What a client can be shown. Rules speak of templates as of resources. */
-export type Shown = Kind | 'template'
+export type Shown = TargetKind | 'template'
 
 export interface VisibilityLayersParts {
   readonly clients: Clients
@@ -46,7 +46,7 @@ export interface VisibilityLayersParts {
   readonly views: Views
   /** By the name under which clients see it. */
   readonly tools: ReadonlyMap<string, ToolPolicy>
-  readonly policy: () => Policy
+  readonly policy: () => GatewayPolicy
   /** Where a prompt or a resource, by the name or address that clients see, is from, and its name there; of a tool one that is down. */
   originOf(kind: Shown, exposed: string): { readonly upstream: string; readonly own: string } | undefined
 }
@@ -147,7 +147,7 @@ export function sees(parts: VisibilityLayersParts, caller: Caller, kind: Shown, 
 export function readingOf(parts: VisibilityLayersParts, kind: Read, exposed: string): ToolPolicy | undefined {
   const policy = parts.policy()
   const origin = policy.decidesReading ? parts.originOf(kind, exposed) : undefined
-  return origin && policy.reading(ruledAs(kind), origin.upstream, origin.own)
+  return origin && policy.for(ruledAs(kind), origin.upstream, origin.own)
 }
 
 type Read = Exclude<Shown, 'tool'>

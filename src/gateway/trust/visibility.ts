@@ -3,11 +3,11 @@
  * asked for or not, is decided here: lists, reads, subscriptions, events, what has changed, links, values that complete an address.
  */
 import type { Caller } from '../../jsonrpc/connection.ts'
+import type { TargetKind } from '../../policy/rules/rule.ts'
 import { type Clients, subjectOf } from './clients.ts'
 import { judgedOf } from './options.ts'
-import type { Policy } from './policy.ts'
-import type { Kind } from './rules.ts'
 import type { TrustSettings } from './settings.ts'
+import type { GatewayPolicy } from './tool-policy.ts'
 import type { Views } from './views.ts'
 
 /** Something of a server, by the name that it has there. */
@@ -19,11 +19,11 @@ export interface Place {
 export interface VisibilityParts {
   readonly clients: Clients
   readonly views: Views
-  readonly policy: () => Policy
+  readonly policy: () => GatewayPolicy
   readonly listed: () => TrustSettings['listed']
 }
 
-const kinds: readonly Kind[] = ['tool', 'resource', 'prompt']
+const kinds: readonly TargetKind[] = ['tool', 'resource', 'prompt']
 
 export class Visibility {
   readonly #parts: VisibilityParts
@@ -38,17 +38,17 @@ export class Visibility {
   }
 
   /** Whether its client is given it. What it is not given does not exist for it. */
-  given(caller: Caller, kind: Kind, { upstream, own }: Place): boolean {
+  given(caller: Caller, kind: TargetKind, { upstream, own }: Place): boolean {
     return this.#parts.clients.of(caller)?.sees(kind, upstream, own) !== false
   }
 
   /** Whether it stands in its lists. */
-  lists(caller: Caller, kind: Kind, place: Place): boolean {
+  lists(caller: Caller, kind: TargetKind, place: Place): boolean {
     const { policy, views, clients, listed } = this.#parts
-    if (kind === 'tool') return views.sees(caller, policy().for(place.upstream, place.own))
+    if (kind === 'tool') return views.sees(caller, policy().for('tool', place.upstream, place.own))
     if (!this.given(caller, kind, place)) return false
     if (listed() === 'all' || !policy().decidesReading) return true
-    return !policy().reading(kind, place.upstream, place.own).refusesAll(clients.nameOf(caller), subjectOf(caller))
+    return !policy().for(kind, place.upstream, place.own).refusesAll(clients.nameOf(caller), subjectOf(caller))
   }
 
   /** Whether it may be read, watched and heard of now. */
@@ -58,7 +58,7 @@ export class Visibility {
     if (!policy().decidesReading) return true
     return (
       policy()
-        .reading(kind, place.upstream, place.own)
+        .for(kind, place.upstream, place.own)
         .judge(judgedOf(clients, caller, {})).do !== 'deny'
     )
   }
@@ -69,7 +69,7 @@ export class Visibility {
   }
 
   /** Whether there may be anything of that kind at a server that it can know of. */
-  some(caller: Pick<Caller, 'principal' | 'carrier'>, kind: Kind, upstream: string): boolean {
+  some(caller: Pick<Caller, 'principal' | 'carrier'>, kind: TargetKind, upstream: string): boolean {
     if (this.#parts.clients.of(caller)?.seesSome(kind, upstream) === false) return false
     return (kind === 'tool' && this.#parts.listed() === 'all') || this.#refused(caller, kind, upstream) !== 'all'
   }
@@ -80,7 +80,7 @@ export class Visibility {
     return kinds.every(kind => this.#refused(caller, kind, upstream) === 'none')
   }
 
-  #refused(caller: Pick<Caller, 'principal' | 'carrier'>, kind: Kind, upstream: string): 'all' | 'some' | 'none' {
+  #refused(caller: Pick<Caller, 'principal' | 'carrier'>, kind: TargetKind, upstream: string): 'all' | 'some' | 'none' {
     const { policy, clients } = this.#parts
     return policy().refused(kind, upstream, clients.nameOf(caller), subjectOf(caller))
   }

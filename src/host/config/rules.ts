@@ -1,6 +1,6 @@
 /** What a config file says of servers, as rules of the policy; beside those that the program gives. */
 import type { ScopeLists } from '../../features/live/scopes/messages.ts'
-import type { PolicyRules, Rule, ServerRules } from '../policy/rule.ts'
+import type { PolicyRules, Rule, ServerRules } from '../../policy/rules/rule.ts'
 import type { KnownServer } from '../servers/entry.ts'
 
 /** The rules that hold: those of the program, and what the config says of its servers. Either may change while the host runs. */

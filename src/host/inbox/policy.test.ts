@@ -1,9 +1,9 @@
 import { afterEach, expect, it } from 'vitest'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
+import { createPolicy, type PolicyOptions } from '../../policy/policy.ts'
+import type { PolicyRules } from '../../policy/rules/rule.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { fakeClock } from '../../testing/clock.ts'
-import { createPolicy, type PolicyOptions } from '../policy/policy.ts'
-import type { PolicyRules } from '../policy/rule.ts'
 import { createInbox } from './inbox.ts'
 import type { InboxEntry } from './options.ts'
 

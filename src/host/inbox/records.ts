@@ -8,7 +8,7 @@ import type { Why } from '../../core/why.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { Admission } from '../policy/admission.ts'
+import type { Admission } from '../../policy/feature-sets/admission.ts'
 
 /** `held`: it could not run yet, and waits. */
 export type AttemptOutcome = 'running' | 'done' | 'failed' | 'interrupted' | 'held'

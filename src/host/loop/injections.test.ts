@@ -4,10 +4,10 @@ import { z } from 'zod'
 import { openWorld } from '../../../test/hosting/loop-world.ts'
 import { silent } from '../../../test/hosting/silent-live.ts'
 import type { LiveConnection } from '../../client/live-handlers.ts'
+import { createPolicy, type Policy } from '../../policy/policy.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import type { ModelMessage, ModelRequest } from '../models/model.ts'
 import { type ScriptedAnswer, scripted } from '../models/scripted.ts'
-import { createPolicy, type Policy } from '../policy/policy.ts'
 
 /** How an attacker words it. `{}` is what is to be called. */
 const wordings = [

@@ -4,8 +4,8 @@
  */
 import { type Why, why } from '../../core/why.ts'
 import type { AfterInference, BeforeInference } from '../../features/live/context-hooks/messages.ts'
+import { usersTurns } from '../../policy/budgets/limits.ts'
 import type { Op } from '../../stores/store.ts'
-import { usersTurns } from '../budgets/limits.ts'
 import type { Model, ToolUse } from '../models/model.ts'
 import { afterHooks, holdsAnswers } from './after-hooks.ts'
 import { beforeHooks, type InjectedContext } from './before-hooks.ts'

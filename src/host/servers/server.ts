@@ -14,10 +14,10 @@ import { toolSetOf } from '../../features/live/dialects/messages.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, type Params } from '../../jsonrpc/message.ts'
-import type { NoteOutcome } from '../audit/note.ts'
+import type { NoteOutcome } from '../../policy/audit/note.ts'
+import type { HeldTool, Pins } from '../../policy/pins/pins.ts'
 import { reviveDelay, reviving } from './backoff.ts'
 import type { KnownServer } from './entry.ts'
-import type { HeldTool, Pins } from './pins.ts'
 import { ToolList } from './tool-list.ts'
 
 /** A tool that may be offered to a model. */

@@ -1,7 +1,8 @@
 /** `/inbox`: events that servers pushed, what they say, and what became of them; those that were not even accepted too. */
-import type { Noted } from '../../../host/audit/note.ts'
-import type { Question } from '../../../host/audit/query.ts'
+
 import type { InboxRecord } from '../../../host/inbox/options.ts'
+import type { Noted } from '../../../policy/audit/note.ts'
+import type { Question } from '../../../policy/audit/query.ts'
 import type { Command, Session } from '../session.ts'
 import { brief, foreignMark, say } from '../text.ts'
 import { noteLines, timeText, whyLines } from '../words.ts'

@@ -1,6 +1,7 @@
 /** `/allow`: a later yes to what was refused. It counts for exactly that, the next time that it is asked for. */
-import type { ApprovalQuestion } from '../../../host/policy/question.ts'
+
 import { isRecord } from '../../../jsonrpc/message.ts'
+import type { ApprovalQuestion } from '../../../policy/approvals/question.ts'
 import type { Command, Session } from '../session.ts'
 import { say } from '../text.ts'
 import { spanText } from '../words.ts'

@@ -1,0 +1,180 @@
+/**
+ * What somebody answered, kept on the store: approvals and refusals of exactly one thing, and grants for a time. They answer what
+ * would be asked; what a rule or a blacklist refuses they never open, also where those came later.
+ */
+import type { Clock } from '../../core/clock.ts'
+import type { Grant, GrantTerms } from '../../core/grant/grant.ts'
+import { Grants } from '../../core/grant/grants.ts'
+import { matches } from '../../core/scope.ts'
+import type { Store } from '../../stores/store.ts'
+import { storeWithin } from '../../stores/within.ts'
+import type { Asking } from '../judge.ts'
+import type { Asked, Kind } from '../rules/rule.ts'
+import type { Bound, Covers } from './bound.ts'
+
+/** What a temporary grant covers. Stars stand for any characters. */
+export interface GrantFor {
+  readonly server: string
+  /** Default all that may be asked about. */
+  readonly kind?: Kind
+  /** Default all. */
+  readonly featureSet?: string
+  /** Default all. Only of `tool`. */
+  readonly tool?: string
+}
+
+/** An answer that is kept. */
+export interface Kept {
+  readonly id: string
+  readonly server: string
+  readonly effect: 'allow' | 'deny'
+  readonly kind: string
+  /** Undefined where it is about one single thing, known by its digest. */
+  readonly featureSet?: string
+  readonly tool?: string
+  readonly digest?: string
+  /** How far an answer to a question reaches. */
+  readonly covers?: Covers
+  readonly expires: number
+}
+
+const yearMs = 366 * 86_400_000
+
+export class Approvals {
+  readonly #grants: Grants
+  readonly #store: Store
+  /** Of feature sets, which are selected without waiting. By server. */
+  readonly #sets = new Map<string, readonly Grant[]>()
+
+  constructor(store: Store, clock: Clock, id: () => string) {
+    this.#store = storeWithin(store, 'policy/')
+    this.#grants = new Grants({ store: this.#store, clock, id, mostMs: yearMs })
+  }
+
+  /** Reads what was answered about feature sets. */
+  async load(): Promise<void> {
+    const owners = new Set<string>()
+    for (let after: string | undefined; ; ) {
+      const page = await this.#store.scan('grant/', after === undefined ? {} : { after })
+      for (const { key } of page) owners.add(key.split('/')[1] ?? '')
+      after = page.at(-1)?.key
+      if (after === undefined) break
+    }
+    this.#sets.clear()
+    for (const owner of owners) await this.#loadSets(owner)
+  }
+
+  /** Reads anew what was answered about the feature sets of one server. */
+  refresh(server: string): Promise<void> {
+    return this.#loadSets(ownerOf(server))
+  }
+
+  async #loadSets(owner: string): Promise<void> {
+    const grants = (await this.#grants.list(owner)).filter(({ action }) => matches(action, 'set'))
+    if (grants.length > 0) this.#sets.set(owner, grants)
+    else this.#sets.delete(owner)
+  }
+
+  /** What was answered to this, if anything was. Of several answers a refusal counts. */
+  async find(asked: Asked, asking: Asking, bound: Bound): Promise<Kept | undefined> {
+    return answer(
+      (await this.#grants.counting(ownerOf(asked.server), [])).map(({ grant }) => grant),
+      asked,
+      asking,
+      bound,
+    )
+  }
+
+  /** The same for a feature set, at once. */
+  findSet(asked: Asked, asking: Asking, bound: Bound): Kept | undefined {
+    const now = this.#grants.clock.now()
+    const alive = (this.#sets.get(ownerOf(asked.server)) ?? []).filter(({ expires }) => expires > now)
+    return answer(alive, asked, asking, bound)
+  }
+
+  /** Whether anything was answered about feature sets of a server. */
+  hasSets(server: string): boolean {
+    return this.#sets.has(ownerOf(server))
+  }
+
+  /** When the next answer about a feature set ends. */
+  nextEnd(): number {
+    return Math.min(...[...this.#sets.values()].flat().map(({ expires }) => expires), Number.POSITIVE_INFINITY)
+  }
+
+  /** Keeps an answer: to exactly this, or to what it covers beyond. */
+  async keep({ server, kind }: Asked, bound: Bound, covers: Covers, yes: boolean, forMs: number): Promise<readonly Kept[]> {
+    const effect = yes ? 'permit' : 'forbid'
+    const digests = covers === 'scope' ? (bound.scope ?? []) : [covers === 'tool' ? (bound.tool ?? bound.call) : bound.call]
+    const action = covers === 'call' ? kind : covers
+    const kept: Kept[] = []
+    for (const digest of digests)
+      kept.push(await this.#issue(server, { effect, action, resource: `${covers}-digest/${digest}` }, forMs))
+    return kept
+  }
+
+  async grant({ server, kind, featureSet, tool }: GrantFor, forMs: number): Promise<Kept> {
+    const resource = tool === undefined ? `set/${featureSet ?? '*'}` : `tool/${tool}`
+    return this.#issue(server, { effect: 'permit', action: tool === undefined ? (kind ?? '*') : 'tool', resource }, forMs)
+  }
+
+  async #issue(server: string, terms: Omit<GrantTerms, 'source' | 'standing'>, forMs: number): Promise<Kept> {
+    const owner = ownerOf(server)
+    const grant = await this.#grants.issue(owner, { ...terms, standing: true, source: 'approval' }, Math.min(forMs, yearMs))
+    if (matches(grant.action, 'set')) await this.#loadSets(owner)
+    return keptOf(grant)
+  }
+
+  async list(server: string): Promise<readonly Kept[]> {
+    return (await this.#grants.list(ownerOf(server))).map(keptOf)
+  }
+
+  async revoke(server: string, id: string): Promise<boolean> {
+    const revoked = await this.#grants.revoke(ownerOf(server), id)
+    await this.#loadSets(ownerOf(server))
+    return revoked
+  }
+}
+
+function answer(grants: readonly Grant[], asked: Asked, asking: Asking, bound: Bound): Kept | undefined {
+  const exact = grants.filter(({ resource }) => isBound(resource, bound))
+  const wide = grants.filter(({ action, resource }) => matches(action, asking.about) && isFor(resource, asked, asking))
+  const found = [...exact, ...wide]
+  const grant = found.find(({ effect }) => effect === 'forbid') ?? found.find(({ effect }) => effect === 'permit')
+  return grant === undefined ? scopesAnswer(grants, bound) : keptOf(grant)
+}
+
+function isBound(resource: string, { call, tool }: Bound): boolean {
+  return resource === `call-digest/${call}` || (tool !== undefined && resource === `tool-digest/${tool}`)
+}
+
+/** One refused scope is enough for a no, and a yes needs all of them. */
+function scopesAnswer(grants: readonly Grant[], { scope = [] }: Bound): Kept | undefined {
+  const found = scope.map(digest => grants.filter(({ resource }) => resource === `scope-digest/${digest}`))
+  const forbidden = found.flat().find(({ effect }) => effect === 'forbid')
+  if (forbidden !== undefined) return keptOf(forbidden)
+  const [first] = found[0] ?? []
+  return first !== undefined && found.every(each => each.length > 0) ? keptOf(first) : undefined
+}
+
+/** What was allowed for a time without a question, by name. */
+function isFor(resource: string, asked: Asked, { flaw, forOthers }: Asking): boolean {
+  // What is spelled in an unusual way, or what another server's event wants, was not what anybody had in mind who allowed it all.
+  if (flaw !== undefined || forOthers === true) return false
+  if (resource.startsWith('tool/')) return asked.tool !== undefined && matches(resource, `tool/${asked.tool}`)
+  return resource.startsWith('set/') && matches(resource, `set/${asked.featureSet ?? ''}`)
+}
+
+function keptOf({ id, owner, effect, action, resource, expires }: Grant): Kept {
+  const at = resource.indexOf('/')
+  const [what, name] = [resource.slice(0, at), resource.slice(at + 1)]
+  const covers = /^(call|tool|scope)-digest$/.exec(what)?.[1] as Covers | undefined
+  const about = covers !== undefined ? { digest: name, covers } : what === 'tool' ? { tool: name } : { featureSet: name }
+  const server = decodeURIComponent(owner.slice(1))
+  return { id, server, effect: effect === 'forbid' ? 'deny' : 'allow', kind: action, ...about, expires }
+}
+
+/** A key of stores, whatever the name of the server. */
+function ownerOf(server: string): string {
+  return `~${encodeURIComponent(server.toWellFormed())}`
+}

@@ -1,0 +1,224 @@
+/** The decision itself: from the rules, what they count, and the lists of scopes. Asks nobody, changes nothing, waits for nothing. */
+import { durationText } from '../core/duration.ts'
+import { quoted, type Why, why } from '../core/why.ts'
+import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
+import type { Scope } from '../features/live/scopes/messages.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import type { Compiled } from './compile.ts'
+import { beginners, begunByNames } from './rules/begun-by.ts'
+import { isAbout } from './rules/conditions.ts'
+import { type Counts, countedAs } from './rules/counts.ts'
+import type { ReadRule } from './rules/read.ts'
+import { type Asked, effects, type Kind } from './rules/rule.ts'
+import { strongest } from './rules/weigh.ts'
+import { scopeJudge } from './scopes/lists.ts'
+
+/** What decisions are taken from. */
+export interface World {
+  readonly compiled: Compiled
+  readonly counts: Counts
+  readonly now: number
+  /** What a server declared; undefined where it did not. */
+  facts(server: string, featureSet: string): FeatureSetFacts | undefined
+  /** What of a feature set no rule can have foreseen, in words; undefined: nothing. */
+  unforeseen(asked: Asked): string | undefined
+  /** What a tool call acts on, read from its arguments; undefined where nobody reads them. */
+  scopesOf(asked: Asked): readonly Scope[] | undefined
+}
+
+export type Judged =
+  | { readonly do: 'allow'; readonly rule: string }
+  | { readonly do: 'deny'; readonly why: Why; readonly retryAfterMs?: number }
+  | Asking
+  | { readonly do: 'hold'; readonly until: number; readonly why: Why }
+  | { readonly do: 'coalesce'; readonly key: string; readonly withinMs: number; readonly rule: string }
+
+export interface Asking {
+  readonly do: 'ask'
+  readonly rule: string
+  /** What the question is about: of a tool call perhaps only its scope. */
+  readonly about: Kind
+  readonly scopes: readonly Scope[]
+  /** The spelling of a scope is unusual, or a set wants more than before: then only an approval of exactly this counts. */
+  readonly flaw?: string
+  /** A server's event began the turn, and the tool is another's: what was allowed for a time does not count for that. */
+  readonly forOthers?: true
+}
+
+export function judge(world: World, asked: Asked): Judged {
+  const rule = strongest(holding(world, asked))
+  const said = onBehalf(asked, rule, rule === undefined ? unruled(world, asked) : ruled(world, rule, asked))
+  if (asked.kind === 'scope') return judgeScope(world, asked, said)
+  if (asked.kind === 'set') return judgeSet(world, asked, said)
+  return asked.kind === 'tool' && said.do !== 'deny' ? judgeTool(world, asked, said) : said
+}
+
+/**
+ * An event of one server must not use the rights of another. In a turn that an event began, a tool of another server that changes
+ * something is asked about, unless a rule that says `begunBy` allows it: one that does not was written with the user in mind.
+ */
+function onBehalf(asked: Asked, rule: ReadRule | undefined, said: Judged): Judged {
+  if (asked.kind !== 'tool' || asked.readOnly === true || said.do === 'deny' || said.do === 'hold') return said
+  if (!beginners(asked.begunBy).some(server => server !== asked.server)) return said
+  if (said.do !== 'ask' && rule?.conditions.begunBy !== undefined) return said
+  return { ...asking(asked, said.do === 'ask' ? said.rule : begunByRule), forOthers: true }
+}
+
+/** The rule that such a question names. */
+export const begunByRule = 'begun-by'
+
+/** The rules that are about it, now. */
+export function holding({ compiled, counts, now }: World, asked: Asked): readonly ReadRule[] {
+  return compiled.rules.filter(
+    read =>
+      read.decides &&
+      read.until > now &&
+      isAbout(read.conditions, asked) &&
+      (read.hours === undefined || read.hours.contains(now)) &&
+      (read.rule.when?.above === undefined || counts.wait(read, asked) > 0) &&
+      (read.rule.when?.running === undefined || counts.running(read) >= read.rule.when.running),
+  )
+}
+
+function unruled({ compiled }: World, asked: Asked): Judged {
+  const rule = `otherwise.${asked.kind}`
+  const effect = compiled.otherwise[asked.kind]
+  if (effect === 'ask') return asking(asked, rule)
+  if (effect === 'allow') return { do: 'allow', rule }
+  return { do: 'deny', why: why('POLICY_DENIED', rule, `No rule allows ${wordsFor(asked)}`, allowFix(asked)) }
+}
+
+function ruled(world: World, read: ReadRule, asked: Asked): Judged {
+  const { name, rule, effect, hours, forMs, withinMs } = read
+  const waitMs = world.counts.wait(read, asked)
+  switch (effect) {
+    case 'allow':
+      return { do: 'allow', rule: name }
+    case 'ask':
+      return asking(asked, name)
+    case 'coalesce':
+      return asked.kind === 'push'
+        ? { do: 'coalesce', key: countedAs(rule.by ?? 'origin', asked), withinMs, rule: name }
+        : { do: 'allow', rule: name }
+    case 'hold': {
+      const until = Math.max(hours?.endsAfter(world.now) ?? 0, world.now + Math.max(forMs ?? 0, waitMs))
+      const message = rule.message ?? `${capital(wordsFor(asked))} waits until ${new Date(until).toISOString()}`
+      return { do: 'hold', until, why: why('POLICY_HELD', name, message, rule.fix ?? `Wait, or change rule ${clip(name)}`) }
+    }
+    case 'deny':
+      return denied(world, read, asked, waitMs)
+  }
+}
+
+function denied({ now }: World, { name, rule, hours }: ReadRule, asked: Asked, waitMs: number): Judged {
+  const waits = waitMs > 0 ? waitMs : hours === undefined ? undefined : hours.endsAfter(now) - now
+  const code = waitMs > 0 ? 'RATE_LIMITED' : rule.when?.running === undefined ? 'POLICY_DENIED' : 'TOO_MANY_RUNNING'
+  const message = rule.message ?? `Rule ${clip(name)} refuses ${wordsFor(asked)}`
+  const fix = rule.fix ?? (waits === undefined ? `Change rule ${clip(name)} to allow it` : `Try again in ${durationText(waits)}`)
+  return { do: 'deny', why: why(code, name, message, fix), ...(waits !== undefined && { retryAfterMs: waits }) }
+}
+
+function asking(asked: Asked, rule: string): Asking {
+  const { kind, scope } = asked
+  return { do: 'ask', rule, about: kind, scopes: scope ? [scope] : [] }
+}
+
+/** Rules name sets, and not what these declare: what is new in a declaration is asked about, whatever a rule allows. */
+function judgeSet(world: World, asked: Asked, said: Judged): Judged {
+  if (said.do !== 'allow' && said.do !== 'ask') return said
+  const flaw = world.unforeseen(asked)
+  return flaw === undefined ? said : { ...asking(asked, said.rule), flaw }
+}
+/** Where nobody wrote a list, a spelling may be unusual all the same. */
+const withoutLists = scopeJudge({})
+
+/** MCP Live 0.2 §7.6: blacklist, whitelist, and only then what the rules say. */
+function judgeScope(world: World, asked: Asked, said: Judged): Judged {
+  const { server, featureSet = '', scope } = asked
+  const lists = world.compiled.scopes(server, featureSet)
+  const verdict = scope === undefined ? undefined : (lists ?? withoutLists).judge(scope)
+  const place = `servers.${server}.scopes.${featureSet}`
+  if (verdict?.is === 'forbidden') {
+    const message = `${quoted(verdict.text)} is on the blacklist of ${clip(featureSet)}`
+    const fix = `Take ${clip(verdict.pattern)} from its blacklist, if ${clip(server)} may act there`
+    return { do: 'deny', why: why('SCOPE_FORBIDDEN', `${place}.blacklist ${clip(verdict.pattern)}`, message, fix) }
+  }
+  if (said.do === 'deny' || scope === undefined) return said
+  const scoped = world.facts(server, featureSet)?.scoped === true
+  if (verdict?.is === 'allowed' && scoped) return { do: 'allow', rule: `${place}.whitelist ${clip(verdict.pattern)}` }
+  if (said.do === 'hold') return said
+  const flaw = verdict?.is === 'open' ? verdict.flaw : undefined
+  if (said.do === 'allow' && scoped && flaw === undefined) return said
+  const rule = said.do === 'allow' && flaw !== undefined ? `${place} (spelling)` : said.rule
+  return { do: 'ask', rule, about: 'scope', scopes: [scope], ...(flaw !== undefined && { flaw }) }
+}
+
+/** A tool acts where its arguments say; in a scoped feature set that has to be approved too. */
+function judgeTool(world: World, asked: Asked, said: Judged): Judged {
+  const { server, featureSet = '', scope } = asked
+  const scoped = world.facts(server, featureSet)?.scoped === true
+  const scopes = world.scopesOf(asked) ?? (scope === undefined ? [] : [scope])
+  if (scopes.length === 0) return scoped && said.do === 'allow' ? unknownScope(asked) : said
+  const verdicts = scopes.map(each => judge(world, scopeOf(asked, each)))
+  const worst = verdicts.reduce((a, b) => (effects.indexOf(b.do) < effects.indexOf(a.do) ? b : a))
+  if (worst.do === 'deny') return worst
+  // Where a server declares no scopes, only what is forbidden counts.
+  if (!scoped) return said
+  const open = verdicts.filter(verdict => verdict.do === 'ask')
+  if (said.do === 'ask' && open.length > 0) return { ...said, ...openScopes(open) }
+  if (effects.indexOf(said.do) <= effects.indexOf(worst.do)) return said
+  return worst.do === 'ask' ? { ...worst, ...openScopes(open) } : worst
+}
+
+function openScopes(open: readonly Asking[]): Pick<Asking, 'scopes' | 'flaw'> {
+  const flaw = open.find(each => each.flaw !== undefined)?.flaw
+  return { scopes: open.flatMap(each => each.scopes), ...(flaw !== undefined && { flaw }) }
+}
+
+function scopeOf({ server, featureSet, tags, origin, begunBy }: Asked, scope: Scope): Asked {
+  return {
+    kind: 'scope',
+    server,
+    scope,
+    ...(begunBy !== undefined && { begunBy }),
+    ...(featureSet !== undefined && { featureSet }),
+    ...(tags !== undefined && { tags }),
+    ...(origin !== undefined && { origin }),
+  }
+}
+
+function unknownScope(asked: Asked): Asking {
+  return { ...asking(asked, 'scope-unknown'), flaw: 'what the call acts on is not known: give an extractor for the tool' }
+}
+
+/** What is wanted, for sentences. */
+export function wordsFor({ kind, server, featureSet, tool, resource, prompt, scope }: Asked): string {
+  const where = featureSet === undefined ? clip(server) : `${clip(featureSet)} of ${clip(server)}`
+  if (kind === 'definition') return `another definition of the tool ${clip(tool ?? '')} of ${clip(server)}`
+  if (kind === 'tool') return `the tool ${clip(tool ?? '')} of ${clip(server)}`
+  if (kind === 'resource' || kind === 'prompt') return `the ${kind} ${clip(resource ?? prompt ?? '')} of ${clip(server)}`
+  if (kind === 'scope') return `${quoted(scope?.label ?? '')} for ${where}`
+  return `${nouns[kind]} ${where}`
+}
+
+const nouns: Readonly<Record<Exclude<Kind, 'tool' | 'resource' | 'prompt' | 'scope'>, string>> = {
+  push: 'an event from',
+  infer: 'an inference for',
+  sample: 'sampling for',
+  elicit: 'a question from',
+  roots: 'the roots for',
+  set: 'the feature set',
+  inject: 'context from',
+  definition: 'a definition of',
+}
+
+export function allowFix({ kind, server, featureSet, tool, begunBy }: Asked): string {
+  if (kind === 'set') return `Enable ${clip(featureSet ?? '')} for server ${clip(server)}: servers.${clip(server)}.enable`
+  const by = begunBy?.kind === 'event' && `begunBy ${clip(begunByNames(begunBy).join(' and '))}`
+  const more = [featureSet && `featureSet ${clip(featureSet)}`, tool && `tool ${clip(tool)}`, by].filter(Boolean).join(', ')
+  return `Add a rule that allows ${kind} for server ${clip(server)}${more === '' ? '' : ` (${more})`}`
+}
+
+function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1)
+}

@@ -1,0 +1,206 @@
+/**
+ * Pinned launches: the way in which a server was first started, or called, is kept, and another one is held back until somebody approves
+ * it. Other programs write files that a gateway includes; none of them can so put a program of its own in the place of a known server.
+ */
+import { digest, digestText } from '../../core/digest.ts'
+import { quoted, type Why, why } from '../../core/why.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { type Awaitable, isRecord } from '../../jsonrpc/message.ts'
+import { put, type Store } from '../../stores/store.ts'
+import { storeWithin } from '../../stores/within.ts'
+import { type Launch, type LaunchTarget, launchChanges, launchOf, launchRecord } from './launch.ts'
+import type { PinMode } from './pins.ts'
+
+/** A server that is not started. */
+export interface HeldLaunch {
+  /** The same on every process. */
+  readonly id: string
+  readonly upstream: string
+  /** How it differs, one line a difference. */
+  readonly changes: readonly string[]
+  readonly why: Why
+}
+
+export interface LaunchesParts {
+  readonly store: Store
+  readonly mode: PinMode
+  /** What somebody has to do who approves. */
+  approveBy(upstream: string): string
+  /** It is held, or told of, for the first time. */
+  held(launch: HeldLaunch): void
+  /** The operator's own file says it: it is applied, and told. */
+  changed(launch: HeldLaunch): void
+  /** Asked once before that, where somebody can be asked. It is held meanwhile. */
+  readonly ask?: ((launch: HeldLaunch) => Awaitable<boolean>) | undefined
+  /** The server may be started now. */
+  relaunch(upstream: string): void
+}
+
+/** Thrown in the place of a connection. */
+export class LaunchHeld extends Error {
+  override readonly name = 'LaunchHeld'
+  readonly why: Why
+
+  constructor(said: Why) {
+    super(said.message)
+    this.why = said
+  }
+}
+
+interface Waiting extends HeldLaunch {
+  readonly launch: Launch
+}
+
+const refusedMs = 90 * 86_400_000
+
+export class Launches {
+  readonly #parts: LaunchesParts
+  readonly #store: Store
+  readonly #held = new Map<string, Waiting>()
+  readonly #told = new Set<string>()
+  readonly #end = new AbortController()
+  #mode: LaunchesParts['mode'] = 'off'
+  #follows = false
+
+  constructor(parts: LaunchesParts) {
+    this.#parts = parts
+    this.#store = storeWithin(parts.store, 'gateway/')
+    this.change(parts.mode)
+  }
+
+  /** From now on, for what is started next. */
+  change(mode: LaunchesParts['mode']): void {
+    this.#mode = mode
+    if (mode !== 'block') {
+      const held = [...this.#held.keys()]
+      this.#held.clear()
+      for (const upstream of held) this.#parts.relaunch(upstream)
+    }
+    if (mode === 'off' || this.#follows) return
+    this.#follows = true
+    void this.#follow()
+  }
+
+  /** Throws where a server is not to be started, or called, in this way. The first one that is seen is right. */
+  async admit(upstream: string, target: LaunchTarget, pinned = true): Promise<void> {
+    if (this.#mode === 'off') return
+    const held = await this.#compare(upstream, target, true)
+    if (held === undefined) return void this.#held.delete(upstream)
+    const first = !this.#told.has(held.id)
+    this.#told.add(held.id)
+    if (!pinned && (this.#parts.ask === undefined || this.#mode === 'warn')) return this.#apply(held, first)
+    if (first && pinned) this.#parts.held(held)
+    if (this.#mode === 'warn') return
+    if (first && !pinned) void this.#ask(held)
+    this.#held.set(upstream, held)
+    throw new LaunchHeld(held.why)
+  }
+
+  /** From now on this way is the one. */
+  async #apply(held: Waiting, tells: boolean): Promise<void> {
+    await this.#keep(held.upstream, held.launch)
+    this.#held.delete(held.upstream)
+    if (tells) this.#parts.changed(held)
+  }
+
+  async #ask(held: Waiting): Promise<void> {
+    // Where it cannot be asked about, it is held as any other.
+    const yes = await Promise.resolve(this.#parts.ask?.(held)).catch(() => undefined)
+    if (yes === undefined) return this.#parts.held(held)
+    if (!yes) return this.refuse(held.id)
+    await this.#apply(held, true)
+    this.#parts.relaunch(held.upstream)
+  }
+
+  /** What would be held, without anything being kept of it. */
+  peek(upstream: string, target: LaunchTarget): Promise<HeldLaunch | undefined> {
+    return this.#compare(upstream, target, false)
+  }
+
+  async waiting(): Promise<readonly HeldLaunch[]> {
+    const found: HeldLaunch[] = []
+    for (const held of this.#held.values()) if ((await this.#store.get(`refused/${held.id}`)) === undefined) found.push(held)
+    return found
+  }
+
+  find(id: string): HeldLaunch | undefined {
+    return [...this.#held.values()].find(held => held.id === id)
+  }
+
+  /** From now on this way is the one. */
+  async approve({ upstream }: Pick<HeldLaunch, 'upstream'>): Promise<void> {
+    const held = this.#held.get(upstream)
+    if (held === undefined) return
+    await this.#keep(upstream, held.launch)
+    this.#held.delete(upstream)
+    this.#parts.relaunch(upstream)
+  }
+
+  /** The same, of what its entry says now. */
+  async take(upstream: string, target: LaunchTarget): Promise<void> {
+    const launch = await launchOf(target)
+    if (launch !== undefined) await this.#keep(upstream, launch)
+  }
+
+  /** It stays down, and is not asked about again. */
+  async refuse(id: string): Promise<void> {
+    await this.#store.commit([put(`refused/${id}`, '1', { ttl: refusedMs })])
+  }
+
+  close(): void {
+    this.#end.abort()
+  }
+
+  async #compare(upstream: string, target: LaunchTarget, keeps: boolean): Promise<Waiting | undefined> {
+    const launch = await launchOf(target)
+    if (launch === undefined) return undefined
+    const key = await keyOf(upstream)
+    const entry = await this.#store.get(key)
+    if (entry === undefined) {
+      if (!keeps) return undefined
+      const { ok } = await this.#store.commit([put(key, JSON.stringify(launchRecord(launch)), { ifAbsent: true })])
+      // Another process was faster, with what its file says.
+      return ok ? undefined : this.#compare(upstream, target, false)
+    }
+    const changes = launchChanges(recordIn(entry.value), launch)
+    return changes.length === 0 ? undefined : this.#heldOf(upstream, launch, changes)
+  }
+
+  async #heldOf(upstream: string, launch: Launch, changes: readonly string[]): Promise<Waiting> {
+    const id = `launch.${encodeURIComponent(clip(upstream))}.${(await digest(launchRecord(launch))).slice(0, 22)}`
+    const what = launch.has('address') ? 'has another address' : 'is started in another way'
+    const message = `The server ${quoted(upstream)} ${what} than the one that was approved`
+    const said = why('LAUNCH_CHANGED', 'pins', message, this.#parts.approveBy(upstream))
+    return { id, upstream, launch, changes, why: said }
+  }
+
+  async #keep(upstream: string, launch: Launch): Promise<void> {
+    await this.#store.commit([put(await keyOf(upstream), JSON.stringify(launchRecord(launch)))])
+  }
+
+  /** What was approved on another process, or by the command, is started here too. */
+  async #follow(): Promise<void> {
+    try {
+      for await (const _ of this.#store.watch(['launch/'], this.#end.signal))
+        for (const upstream of this.#held.keys()) this.#parts.relaunch(upstream)
+    } catch {
+      // It was closed: there is nothing more to start.
+    }
+  }
+}
+
+/** In words for whoever wrote it, or did not. */
+export function changedText({ upstream, changes }: Pick<HeldLaunch, 'upstream' | 'changes'>): string {
+  const shown = changes.slice(0, 5).join('; ')
+  return `The file starts ${quoted(upstream)} in another way than before: ${shown}${changes.length > 5 ? '; …' : ''}`
+}
+
+async function keyOf(upstream: string): Promise<string> {
+  return `launch/${await digestText(upstream)}`
+}
+
+function recordIn(text: string): Readonly<Record<string, string>> {
+  const value: unknown = JSON.parse(text)
+  if (!isRecord(value)) return {}
+  return Object.fromEntries(Object.entries(value).filter((pair): pair is [string, string] => typeof pair[1] === 'string'))
+}

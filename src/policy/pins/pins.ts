@@ -1,0 +1,186 @@
+/**
+ * Pinned tools: what a tool was when it was first seen is kept, and a definition that reads otherwise later is held back until
+ * somebody approves it. A server cannot so change behind the user's back what a model is told, nor slip in a tool that only looks
+ * like a known one: after the first sight of a server new tools are held too.
+ */
+import type { Clock } from '../../core/clock.ts'
+import { digest, digestText } from '../../core/digest.ts'
+import { difference } from '../../core/state/patch.ts'
+import { quoted, type Why, why } from '../../core/why.ts'
+import type { Tool } from '../../features/mcp/tools/messages.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { type Op, put, remove, type Store } from '../../stores/store.ts'
+
+/** What becomes of a definition or a launch that is not the pinned one: held until approved, told of, or nothing. */
+export type PinMode = 'block' | 'warn' | 'off'
+
+/** A definition that is not offered. */
+export interface HeldTool {
+  readonly server: string
+  readonly tool: Tool
+  /** What it was. Absent: the tool is new. */
+  readonly before?: Tool
+  readonly digest: string
+  /** How it differs, one line a difference. */
+  readonly changes: readonly string[]
+  /** To be put to the user. */
+  readonly question: string
+  readonly why: Why
+}
+
+export interface Looked {
+  readonly offered: readonly Tool[]
+  readonly held: readonly HeldTool[]
+}
+
+export interface PinsOptions {
+  readonly store: Store
+  readonly clock: Clock
+  /** What the tools of a server are that was never seen before. Default `pin`. */
+  readonly first?: 'pin' | 'hold'
+}
+
+interface Pin {
+  readonly digest: string
+  readonly tool: Tool
+}
+
+const perCommit = 500
+
+export class Pins {
+  readonly #options: PinsOptions
+
+  constructor(options: PinsOptions) {
+    this.#options = options
+  }
+
+  /** Which of the tools that a server lists may be offered. */
+  async look(server: string, tools: readonly Tool[]): Promise<Looked> {
+    const key = await keyOf(server)
+    const seen = (await this.#options.store.get(seenKey(key))) !== undefined
+    if (!seen && this.#options.first !== 'hold') {
+      await this.#pinAll(key, tools)
+      return { offered: tools, held: [] }
+    }
+    if (!seen) await this.#options.store.commit([put(seenKey(key), JSON.stringify({ at: this.#options.clock.now() }))])
+    const offered: Tool[] = []
+    const held: HeldTool[] = []
+    for (const tool of tools) {
+      const pin = await this.#pinOf(key, tool.name)
+      const now = await digest(tool)
+      if (pin?.digest === now) offered.push(tool)
+      else held.push(heldTool(server, tool, pin?.tool, now))
+    }
+    return { offered, held }
+  }
+
+  /** From now on this definition is the one. */
+  async approve({ server, tool }: Pick<HeldTool, 'server' | 'tool'>): Promise<void> {
+    await this.#options.store.commit([await this.#pinning(await keyOf(server), tool)])
+  }
+
+  /** The server is as if never seen. */
+  async forget(server: string): Promise<void> {
+    const key = await keyOf(server)
+    for (;;) {
+      const page = await this.#options.store.scan(pinsOf(key), { limit: perCommit })
+      await this.#options.store.commit([remove(seenKey(key)), ...page.map(entry => remove(entry.key))])
+      if (page.length < perCommit) return
+    }
+  }
+
+  async #pinAll(key: string, tools: readonly Tool[]): Promise<void> {
+    const ops: Op[] = []
+    const names = new Set<string>()
+    for (const tool of tools) {
+      if (!names.has(tool.name)) ops.push(await this.#pinning(key, tool))
+      names.add(tool.name)
+    }
+    for (let at = 0; at < ops.length; at += perCommit) await this.#options.store.commit(ops.slice(at, at + perCommit))
+    // Last: a crash before it means that the server was not yet seen, and all is pinned again.
+    await this.#options.store.commit([put(seenKey(key), JSON.stringify({ at: this.#options.clock.now() }))])
+  }
+
+  async #pinning(key: string, tool: Tool): Promise<Op> {
+    const pin: Pin = { digest: await digest(tool), tool }
+    return put(await pinKey(key, tool.name), JSON.stringify(pin))
+  }
+
+  async #pinOf(key: string, name: string): Promise<Pin | undefined> {
+    const entry = await this.#options.store.get(await pinKey(key, name))
+    if (entry === undefined) return undefined
+    const pin: unknown = JSON.parse(entry.value)
+    if (isRecord(pin) && typeof pin.digest === 'string') return pin as unknown as Pin
+    throw new Error('A pinned tool cannot be read: was it written by another program?')
+  }
+}
+
+function heldTool(server: string, tool: Tool, before: Tool | undefined, now: string): HeldTool {
+  const what = before === undefined ? 'offers a new tool' : 'changed the definition of its tool'
+  const changes = before === undefined ? [`+ ${clip(JSON.stringify(tool), 400)}`] : changesOf(before, tool)
+  const message = `The server ${quoted(server)} ${what} ${quoted(tool.name)}${strange(tool.name)}`
+  return {
+    server,
+    tool,
+    ...(before !== undefined && { before }),
+    digest: now,
+    changes,
+    question: `${message}:\n${changes.join('\n')}\nMay it be used as it is now?`,
+    why: why(
+      before === undefined ? 'TOOL_NEW' : 'TOOL_CHANGED',
+      'pins',
+      `${message}, which nobody has approved`,
+      'Approve it, or remove the server',
+    ),
+  }
+}
+
+/** Names that look like others are written out. */
+function strange(name: string): string {
+  if (/^[\x20-\x7e]*$/.test(name)) return ''
+  const escaped = [...name].map(c => (/[\x20-\x7e]/.test(c) ? c : `\\u{${c.codePointAt(0)?.toString(16)}}`)).join('')
+  return ` (in other letters than it seems: ${clip(escaped)})`
+}
+
+const mostChanges = 20
+
+function changesOf(before: Tool, after: Tool): readonly string[] {
+  const text = (value: unknown): string => clip(JSON.stringify(value) ?? '', 200)
+  const lines = difference(before, after).map(step => {
+    const value = 'value' in step ? text(step.value) : ''
+    const old = step.op === 'replace' || step.op === 'remove' ? text(at(before, step.path)) : ''
+    return [step.op, clip(step.path, 120), old, old !== '' && value !== '' ? '→' : '', value]
+      .filter(part => part !== '')
+      .join(' ')
+  })
+  return lines.length <= mostChanges ? lines : [...lines.slice(0, mostChanges), `… and ${lines.length - mostChanges} more`]
+}
+
+/** What stood at a place of a document. */
+function at(document: unknown, path: string): unknown {
+  let value = document
+  for (const part of path.split('/').slice(1)) {
+    const name = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    if (Array.isArray(value)) value = value[Number(name)]
+    else if (isRecord(value) && Object.hasOwn(value, name)) value = value[name]
+    else return undefined
+  }
+  return value
+}
+
+async function keyOf(name: string): Promise<string> {
+  return (await digestText(JSON.stringify(name))).slice(0, 22)
+}
+
+function seenKey(key: string): string {
+  return `pinned/${key}`
+}
+
+function pinsOf(key: string): string {
+  return `pin/${key}/`
+}
+
+async function pinKey(key: string, name: string): Promise<string> {
+  return `${pinsOf(key)}${await keyOf(name)}`
+}

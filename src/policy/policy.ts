@@ -1,0 +1,399 @@
+/**
+ * The policy of a host: what servers may do, decided by rules, lists of scopes, and the answers that somebody gave. Every verdict
+ * names its rule; every refusal says what would change it.
+ */
+import { randomUUID } from 'node:crypto'
+import { type Cancel, type Clock, realClock } from '../core/clock.ts'
+import { type Duration, toMilliseconds } from '../core/duration.ts'
+import { Problem } from '../core/problem.ts'
+import { type Why, why } from '../core/why.ts'
+import type { SetUse } from '../features/live/dialects/messages.ts'
+import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
+import type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
+import { memoryStore } from '../stores/memory.ts'
+import type { Store } from '../stores/store.ts'
+import { Approvals, type GrantFor, type Kept } from './approvals/approvals.ts'
+import { Asker } from './approvals/asking.ts'
+import { type Bound, boundOf, type Covers, widerAnswers } from './approvals/bound.ts'
+import { type OnApproval, questionText } from './approvals/question.ts'
+import { type Compiled, compile } from './compile.ts'
+import { ofSet, outcomeOf, type PolicyDecision, ToldSets, unanswered } from './decision.ts'
+import { compare, type PolicyDiff } from './diff.ts'
+import { type Admission, Admissions } from './feature-sets/admission.ts'
+import { AgreedUses } from './feature-sets/agreed-uses.ts'
+import { type Selection, selection } from './feature-sets/selection.ts'
+import { SetConsent, unforeseen } from './feature-sets/set-consent.ts'
+import { type Asking, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
+import { Counts } from './rules/counts.ts'
+import type { Asked, PolicyRules, Verdict } from './rules/rule.ts'
+import type { Shadow } from './rules/weigh.ts'
+import { type Extractors, extracted } from './scopes/extract.ts'
+
+export interface PolicyOptions {
+  readonly rules?: PolicyRules
+  /** Where answers are kept. Default in memory. */
+  readonly store?: Store
+  readonly onApproval?: OnApproval
+  /** What tools act on, by `server/tool`. */
+  readonly extract?: Extractors
+  /** How long a plain yes counts. Default one hour; of what servers declare as long as they declare it alike, a year at most. */
+  readonly remember?: Duration
+  /** How long an answer is waited for. Default 5 minutes. */
+  readonly patience?: Duration
+  /** Told of what was decided beside verdicts: answers of people, grants, feature sets that go on or off, other rules. */
+  readonly onDecided?: (decision: PolicyDecision) => void
+  /** Told of what could not be written and nobody waits for. */
+  readonly onTrouble?: (error: unknown) => void
+  /** What is connected under the name of a server: answers count for it, and not for another that gets its name later. */
+  readonly identityOf?: (server: string) => string | undefined
+  /** The events of a server that the config subscribes to. */
+  readonly subscriptionsOf?: (server: string) => readonly string[]
+  /** Told of a server whose feature sets may be selected otherwise from now on. */
+  readonly onChange?: (server: string | undefined) => void
+  readonly clock?: Clock
+  readonly id?: () => string
+}
+
+/** How a verdict came about. */
+export interface Explained {
+  readonly verdict: Judged
+  /** Every rule that was about it, and whether it was the one. */
+  readonly rules: readonly { readonly name: string; readonly do: string; readonly counted: boolean }[]
+}
+
+/** What came of a question. `rule`: what allows it. */
+export interface Approved {
+  readonly yes: boolean
+  readonly why?: Why
+  readonly rule?: string
+}
+
+export interface Policy {
+  decide(asked: Asked): Promise<Verdict>
+  /** Asks, and keeps the answer. A yes comes with the approval that it rests on, a no with its reason. */
+  approve(asked: Asked, verdict: Verdict & { readonly do: 'ask' }): Promise<Approved>
+  /** Which of the declared feature sets are on: those that a rule or an answer enables, no others. */
+  select(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Selection
+  /** Asks about those that no rule speaks of; gives the names of those that are now on. */
+  review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Promise<readonly string[]>
+  /** Asks whether an enabled set may do what it does not declare. A yes is kept, and counts for exactly this declaration. */
+  widen(server: string, featureSet: string, use: SetUse): Promise<Approved>
+  /** Why a set that is known may no longer do any of these, where nobody agrees to it any more. */
+  withdrawn(server: string, featureSet: string, uses: readonly SetUse[]): Why | undefined
+  /** The rule or the approval by which a set that is known is on, or off. */
+  ruleOfSet(server: string, featureSet: string): string
+  /** What an event is admitted by now, to be kept with it. `subscription`: the server's event that the config subscribes to. */
+  admission(server: string, featureSet: string, subscription?: string): Admission
+  /** Why an event that was admitted by that must not run now: another program has the name, or nobody agrees to it any more. */
+  refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: Admission): Promise<Why | undefined>
+  update(rules: PolicyRules): Promise<PolicyDiff>
+  /** What such an update would change, without it. */
+  preview(rules: PolicyRules, examples?: readonly Asked[]): PolicyDiff
+  /** What would be decided, and by what; counts nothing and asks nobody. */
+  explain(asked: Asked): Explained
+  /** Rules that never count. */
+  shadowed(): readonly Shadow[]
+  /** Allows for a time what would be asked about. What is refused stays refused. */
+  grant(what: GrantFor, duration: Duration): Promise<Kept>
+  grants(server: string): Promise<readonly Kept[]>
+  revoke(server: string, id: string): Promise<boolean>
+  /** Says that it begins, for rules about what is under way; what is returned says that it ended. */
+  enter(asked: Asked): () => void
+  /** What a tool call acts on, read from its arguments; undefined where nobody said how to. */
+  scopesOf(server: string, tool: string, args: unknown): readonly Scope[] | undefined
+  close(): void
+}
+
+/** Reads what was answered earlier, then decides. */
+export async function createPolicy(options: PolicyOptions = {}): Promise<Policy> {
+  const policy = new HostPolicy(options)
+  await policy.open()
+  return policy
+}
+
+const recent = 100
+const yearMs = 366 * 86_400_000
+/** Timers take no longer times. */
+const longestMs = 2_000_000_000
+
+class HostPolicy implements Policy {
+  readonly #options: PolicyOptions
+  readonly #clock: Clock
+  readonly #counts: Counts
+  readonly #approvals: Approvals
+  readonly #agreed: AgreedUses
+  readonly #consent: SetConsent
+  readonly #admissions: Admissions
+  readonly #asker: Asker
+  readonly #rememberMs: number
+  readonly #declared = new Map<string, ReadonlyMap<string, FeatureSetFacts>>()
+  /** What was asked lately, to show what a change of the rules would have meant. */
+  readonly #lately: Asked[] = []
+  readonly #toldSets = new ToldSets()
+  #compiled: Compiled
+  #timer: Cancel | undefined
+
+  constructor(options: PolicyOptions) {
+    const { clock = realClock, onApproval, id = randomUUID } = options
+    this.#options = options
+    this.#clock = clock
+    this.#compiled = compile(options.rules ?? {})
+    this.#counts = new Counts(clock)
+    const store = options.store ?? memoryStore({ now: clock.now })
+    this.#approvals = new Approvals(store, clock, id)
+    this.#agreed = new AgreedUses(store, error => options.onTrouble?.(error))
+    this.#consent = new SetConsent({
+      approvals: this.#approvals,
+      agreed: this.#agreed,
+      world: () => this.#world(),
+      bound: (asked, asking) => this.#bound(asked, asking),
+      widened: (server, featureSet) => this.#compiled.uses(server, featureSet),
+    })
+    this.#admissions = new Admissions({
+      consent: this.#consent,
+      identityOf: server => options.identityOf?.(server),
+      subscriptionsOf: server => options.subscriptionsOf?.(server) ?? [],
+      declared: (server, featureSet) => this.#declared.get(server)?.get(featureSet),
+      refresh: server => this.#approvals.refresh(server),
+    })
+    this.#asker = new Asker({ onApproval, clock, waitMs: toMilliseconds(options.patience ?? '5m', 'patience') })
+    this.#rememberMs = toMilliseconds(options.remember ?? '1h', 'remember')
+  }
+
+  async open(): Promise<void> {
+    await this.#approvals.load()
+    await this.#agreed.load()
+    this.#plan()
+  }
+
+  async decide(asked: Asked): Promise<Verdict> {
+    this.#lately.push(asked)
+    if (this.#lately.length > recent) this.#lately.shift()
+    const found = await this.#look(asked)
+    if (!('asking' in found)) return found
+    const { asking, bound } = found
+    return { do: 'ask', question: questionText(asked, asking), digest: bound.call, rule: asking.rule }
+  }
+
+  /** The verdict, or what has to be asked. */
+  async #look(asked: Asked): Promise<Exclude<Verdict, { do: 'ask' }> | { readonly asking: Asking; readonly bound: Bound }> {
+    const judged = judge(this.#world(), asked)
+    if (judged.do !== 'ask') {
+      if (judged.do !== 'deny') this.#counts.took(this.#compiled.rules, asked)
+      return judged
+    }
+    const bound = this.#bound(asked, judged)
+    const kept = await this.#approvals.find(asked, judged, bound)
+    return kept === undefined ? { asking: judged, bound } : this.#answered(asked, kept)
+  }
+
+  #bound(asked: Asked, asking: Asking): Bound {
+    return boundOf(asked, asking, this.#options.identityOf?.(asked.server))
+  }
+
+  #answered(asked: Asked, kept: Kept): Exclude<Verdict, { do: 'ask' }> {
+    const rule = `approval ${kept.id}`
+    if (kept.effect === 'deny') {
+      const until = new Date(kept.expires).toISOString()
+      const fix = `Revoke ${rule}, or wait until ${until}`
+      return { do: 'deny', why: why('APPROVAL_REFUSED', rule, `The user declined ${wordsFor(asked)}`, fix) }
+    }
+    this.#counts.took(this.#compiled.rules, asked)
+    return { do: 'allow', rule }
+  }
+
+  /** Looks again first: rules may have changed since the verdict, and others may have answered. */
+  async approve(asked: Asked): Promise<Approved> {
+    const found = await this.#look(asked)
+    if (!('asking' in found)) {
+      return found.do === 'deny' || found.do === 'hold' ? { yes: false, why: found.why } : { yes: true, rule: found.rule }
+    }
+    const answer = await this.#ask(asked, found.asking, found.bound)
+    const outcome = answer.yes ? 'success' : outcomeOf(answer.why)
+    const detail = `${wordsFor(asked)}, asked for by ${found.asking.rule}`
+    this.#options.onDecided?.({ kind: 'approval', asked, outcome, rule: answer.rule, why: answer.why, detail })
+    return answer
+  }
+
+  async #ask(asked: Asked, judged: Asking, bound: Bound): Promise<Approved> {
+    const { rule, about, scopes, flaw } = judged
+    const [text, wider] = [questionText(asked, judged), widerAnswers(asked, judged)]
+    const lastsMs = this.#defaultMs(asked, true)
+    const question = { text, asked, about, scopes, rule, digest: bound.call, lastsMs, wider }
+    const outcome = await this.#asker.ask(flaw === undefined ? question : { ...question, flaw })
+    if (outcome.is !== 'answered') return { yes: false, why: unanswered(outcome.is, asked, rule) }
+    const { yes, reason, covers = 'call' } = outcome.answer
+    const forMs = outcome.answer.for === undefined ? this.#defaultMs(asked, yes) : toMilliseconds(outcome.answer.for, 'for')
+    const reach: Covers = wider.some(one => one.covers === covers) ? covers : 'call'
+    // An answer that finds no room, because so many are kept of this server, counts this once.
+    const kept = forMs > 0 ? await this.#approvals.keep(asked, bound, reach, yes, forMs).catch(unlessFull) : undefined
+    if (forMs > 0 && about === 'set') this.#changed(asked.server)
+    // It may have been forbidden while the question was open.
+    const now = judge(this.#world(), asked)
+    if (now.do === 'deny' || now.do === 'hold') return { yes: false, why: now.why }
+    if (yes) {
+      this.#counts.took(this.#compiled.rules, asked)
+      return { yes, rule: kept?.[0] === undefined ? `approval, this once (${rule})` : `approval ${kept[0].id}` }
+    }
+    const said = reason ?? `The user declined ${wordsFor(asked)}`
+    return { yes, why: why('APPROVAL_REFUSED', rule, said, 'Go on without it, or ask the user what to do instead') }
+  }
+
+  #defaultMs({ kind }: Asked, yes: boolean): number {
+    if (!yes) return 0
+    return kind === 'set' || kind === 'definition' ? yearMs : this.#rememberMs
+  }
+
+  select(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Selection {
+    this.#declared.set(server, declared)
+    this.#admissions.declared(server)
+    const scopes = (name: string): ScopeLists | undefined => this.#compiled.scopes(server, name)?.lists
+    const consent = this.#consent
+    const selected = selection(
+      declared,
+      name => this.#judgeSet(server, name, declared),
+      scopes,
+      (name, facts) => consent.extra(server, name, facts),
+    )
+    for (const name of selected.enabled) consent.enabled(server, name, declared.get(name) as FeatureSetFacts)
+    const on = new Set(selected.enabled)
+    const now = new Map([...declared.keys()].map(name => [name, on.has(name)] as const))
+    for (const [name, isOn] of this.#toldSets.changed(server, now)) {
+      const asked = consent.asked(server, name, declared.get(name))
+      this.#options.onDecided?.(ofSet(asked, consent.decision(asked).rule, isOn))
+    }
+    return selected
+  }
+
+  #judgeSet(server: string, name: string, declared: ReadonlyMap<string, FeatureSetFacts>): 'allow' | 'ask' | 'deny' {
+    return this.#consent.verdict(this.#consent.asked(server, name, declared.get(name)))
+  }
+
+  async review(server: string, declared: ReadonlyMap<string, FeatureSetFacts>): Promise<readonly string[]> {
+    await this.#approvals.load()
+    const open = [...declared.keys()].filter(name => this.#judgeSet(server, name, declared) === 'ask')
+    // One after the other: several questions at once are read by nobody.
+    for (const name of open) {
+      const asked = this.#consent.asked(server, name, declared.get(name))
+      const verdict = await this.decide(asked)
+      if (verdict.do === 'ask') await this.approve(asked)
+    }
+    // By now the server may declare other things: what was answered does not count for those.
+    return this.select(server, this.#declared.get(server) ?? declared).enabled
+  }
+
+  async widen(server: string, featureSet: string, use: SetUse): Promise<Approved> {
+    const facts = this.#declared.get(server)?.get(featureSet)
+    if (facts === undefined) return { yes: false }
+    return this.approve(this.#consent.asked(server, featureSet, facts, use))
+  }
+
+  withdrawn(server: string, featureSet: string, uses: readonly SetUse[]): Why | undefined {
+    return this.#admissions.withdrawn(server, featureSet, uses)
+  }
+
+  admission(server: string, featureSet: string, subscription?: string): Admission {
+    return this.#admissions.now(server, featureSet, subscription)
+  }
+
+  refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: Admission): Promise<Why | undefined> {
+    return this.#admissions.refusal(server, featureSet, uses, admitted)
+  }
+
+  ruleOfSet(server: string, featureSet: string): string {
+    return this.#consent.decision(this.#consent.asked(server, featureSet, this.#declared.get(server)?.get(featureSet))).rule
+  }
+
+  async update(rules: PolicyRules): Promise<PolicyDiff> {
+    const diff = this.preview(rules)
+    this.#compiled = compile(rules)
+    this.#counts.keep(this.#compiled.rules)
+    const { added, changed, removed } = diff
+    const detail = `${added.length} new, ${changed.length} changed, ${removed.length} gone`
+    if (added.length + changed.length + removed.length > 0)
+      this.#options.onDecided?.({ kind: 'rules', asked: { server: '' }, outcome: 'success', rule: 'policy.update', detail })
+    this.#changed(undefined)
+    return diff
+  }
+
+  preview(rules: PolicyRules, examples: readonly Asked[] = this.#lately): PolicyDiff {
+    return compare(this.#world(), this.#world(compile(rules)), this.#declared, examples)
+  }
+
+  explain(asked: Asked): Explained {
+    const world = this.#world()
+    const verdict = judge(world, asked)
+    const by = 'why' in verdict ? verdict.why.rule : verdict.rule
+    const rules = holding(world, asked).map(({ name, effect }) => ({ name, do: effect, counted: name === by }))
+    return { verdict, rules }
+  }
+
+  shadowed(): readonly Shadow[] {
+    return this.#compiled.shadowed
+  }
+
+  async grant(what: GrantFor, duration: Duration): Promise<Kept> {
+    const kept = await this.#approvals.grant(what, toMilliseconds(duration, 'duration'))
+    const detail = `granted for a time: ${kept.kind} ${kept.tool ?? kept.featureSet ?? ''}`
+    this.#options.onDecided?.({ kind: 'grant', asked: what, outcome: 'success', rule: `approval ${kept.id}`, detail })
+    this.#changed(what.server)
+    return kept
+  }
+
+  grants(server: string): Promise<readonly Kept[]> {
+    return this.#approvals.list(server)
+  }
+
+  async revoke(server: string, id: string): Promise<boolean> {
+    const revoked = await this.#approvals.revoke(server, id)
+    if (!revoked) return false
+    const detail = `revoked approval ${id}`
+    this.#options.onDecided?.({ kind: 'grant', asked: { server }, outcome: 'success', rule: 'policy.revoke', detail })
+    this.#changed(server)
+    return true
+  }
+
+  enter(asked: Asked): () => void {
+    return this.#counts.enter(this.#compiled.rules, asked)
+  }
+
+  scopesOf(server: string, tool: string, args: unknown): readonly Scope[] | undefined {
+    return extracted(this.#options.extract ?? {}, server, tool, args)
+  }
+
+  close(): void {
+    this.#timer?.()
+    this.#timer = undefined
+  }
+
+  #world(compiled = this.#compiled): World {
+    return {
+      compiled,
+      counts: this.#counts,
+      now: this.#clock.now(),
+      facts: (server, featureSet) => this.#declared.get(server)?.get(featureSet),
+      unforeseen: asked => unforeseen(asked, this.#agreed),
+      scopesOf: ({ server, tool = '', payload }) => this.scopesOf(server, tool, payload),
+    }
+  }
+
+  #changed(server: string | undefined): void {
+    this.#plan()
+    this.#options.onChange?.(server)
+  }
+
+  /** Feature sets that were enabled for a time go off when it ends, also where nothing else happens then. */
+  #plan(): void {
+    this.#timer?.()
+    this.#timer = undefined
+    const now = this.#clock.now()
+    const ends = [this.#approvals.nextEnd(), ...this.#compiled.rules.map(({ until }) => until)].filter(end => end > now)
+    const next = Math.min(...ends, Number.POSITIVE_INFINITY)
+    if (next === Number.POSITIVE_INFINITY) return
+    this.#timer = this.#clock.setTimeout(() => this.#changed(undefined), Math.min(next - now, longestMs), true)
+  }
+}
+
+function unlessFull(error: unknown): undefined {
+  if (!(error instanceof Problem && error.code === 'QUOTA_EXHAUSTED')) throw error
+}

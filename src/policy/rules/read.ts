@@ -1,0 +1,153 @@
+/** Rules, read once: patterns as lists, times as numbers, mistakes told by the name of the rule. */
+import { toMilliseconds } from '../../core/duration.ts'
+import { isRisk, risks } from '../../features/reliability/confirmation/messages.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { isRecord } from '../../jsonrpc/message.ts'
+import { type Conditions, conditionsOf, listed } from './conditions.ts'
+import { type OpenHours, openHours } from './hours.ts'
+import { type Counted, counted, type Effect, effects, type Rule, type When } from './rule.ts'
+
+/** One rule, ready to be asked. */
+export interface ReadRule {
+  readonly name: string
+  readonly rule: Rule
+  /** False: it says only what a gateway adds to calls, and lets through or refuses nothing. */
+  readonly decides: boolean
+  readonly effect: Effect
+  readonly conditions: Conditions
+  readonly hours: OpenHours | undefined
+  readonly until: number
+  readonly forMs: number | undefined
+  readonly withinMs: number
+}
+
+/** What a gateway adds to all calls of a tool, whoever makes them. */
+const general = ['cost', 'scopes', 'timeout', 'idempotent'] as const satisfies readonly (keyof Rule)[]
+/** What only calls of tools have. */
+export const ofCalls = ['approver', 'risk', 'wait', 'dedupe', ...general] as const satisfies readonly (keyof Rule)[]
+const ruleMembers = ['name', 'do', 'when', 'until', 'for', 'within', 'by', 'message', 'fix', ...ofCalls]
+const whenMembers: readonly string[] = [...listed, 'arguments', 'origin', 'hours', 'above', 'running']
+const approvers: readonly unknown[] = ['client', 'operator', 'either']
+const ruleLimit = 1_000
+
+/** Throws where a rule is none, or two have one name. */
+export function readRules(rules: readonly Rule[]): readonly ReadRule[] {
+  if (rules.length > ruleLimit) throw new RangeError(`${rules.length} rules: the most is ${ruleLimit}`)
+  const seen = new Set<string>()
+  return rules.map(rule => {
+    if (typeof rule.name !== 'string' || rule.name === '' || seen.has(rule.name))
+      throw new TypeError(`A rule is named ${clip(JSON.stringify(rule.name) ?? 'undefined')}: give each a name of its own`)
+    seen.add(rule.name)
+    try {
+      return readRule(rule)
+    } catch (cause) {
+      throw new TypeError(`Rule ${clip(rule.name)}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    }
+  })
+}
+
+/** Throws where it is none; the mistake does not name the rule. */
+export function readRule(rule: Rule): ReadRule {
+  const { name, when = {}, do: effect } = rule
+  if (typeof when !== 'object' || when === null || Array.isArray(when))
+    throw new TypeError('when must be an object of conditions')
+  known(rule, ruleMembers)
+  known(when, whenMembers)
+  checkEffect(rule, when)
+  checkCounts(rule, when)
+  checkCallSettings(rule)
+  checkTogether(rule, when)
+  const until = rule.until === undefined ? Number.POSITIVE_INFINITY : new Date(rule.until).getTime()
+  if (Number.isNaN(until)) throw new TypeError(`until is ${clip(String(rule.until))}: give a time in ISO 8601`)
+  return {
+    name,
+    rule,
+    decides: effect !== undefined,
+    effect: effect ?? 'allow',
+    conditions: conditionsOf(when, effect === 'allow' || effect === 'coalesce'),
+    hours: when.hours && openHours(when.hours),
+    until,
+    forMs: rule.for === undefined ? undefined : toMilliseconds(rule.for, 'for'),
+    withinMs: rule.within === undefined ? 0 : toMilliseconds(rule.within, 'within'),
+  }
+}
+
+/** Words of earlier rules of gateways, and what they are called now. */
+const renamed: ReadonlyMap<string, string> = new Map([
+  ['upstream', 'server'],
+  ['args', 'arguments'],
+])
+
+/** A misspelled condition would be none, and the rule about everything. */
+function known(value: object, allowed: readonly string[]): void {
+  const stranger = Object.keys(value).find(name => !allowed.includes(name))
+  if (stranger === undefined) return
+  const meant = renamed.get(stranger) ?? stranger
+  if (allowed === ruleMembers && whenMembers.includes(meant))
+    throw new TypeError(`${clip(stranger)} is not known here: it is a condition, write when: { ${meant}: … }`)
+  if (meant !== stranger) throw new TypeError(`${stranger} is not known: write ${meant}`)
+  throw new TypeError(`${clip(stranger)} is not known: there is ${allowed.join(', ')}`)
+}
+
+function checkEffect(rule: Rule, when: When): void {
+  if (rule.do !== undefined && !effects.includes(rule.do))
+    throw new TypeError(`do is ${clip(String(rule.do))}: give allow, deny or ask; or hold or coalesce`)
+  if (rule.do === 'coalesce' && rule.within === undefined) throw new TypeError('coalesce needs within, such as 30s')
+  if (rule.do === 'hold' && rule.for === undefined && when.hours === undefined && when.above === undefined)
+    throw new TypeError('hold needs for, or hours or a rate that end it')
+  const says = ['do', 'dedupe', ...general] as const
+  if (says.every(name => rule[name] === undefined)) throw new TypeError(`it says nothing: give ${says.join(', ')}`)
+}
+
+function checkCounts(rule: Rule, { above, running }: When): void {
+  if (above !== undefined) {
+    const [count, ms] = [above.count, toMilliseconds(above.per, 'above.per')]
+    if (!(Number.isInteger(count) && count >= 1 && ms >= 1))
+      throw new RangeError(`above is ${count} per ${ms} ms: give a whole number of at least 1, and a time`)
+  }
+  if (running !== undefined && !(Number.isInteger(running) && running >= 1))
+    throw new RangeError(`running is ${running}: give a whole number of at least 1`)
+  if (rule.do !== 'coalesce' && approvers.includes(rule.by))
+    throw new TypeError(`by is ${rule.by}: who answers is said by approver`)
+  checkCounted('by', rule.by)
+  checkCounted('above.by', above?.by)
+}
+
+function checkCounted(name: string, by: Counted | undefined): void {
+  if (by !== undefined && !counted.includes(by)) throw new TypeError(`${name} is ${clip(String(by))}: give ${counted.join(', ')}`)
+}
+
+function checkCallSettings(rule: Rule): void {
+  const { cost, scopes } = rule
+  if (rule.approver !== undefined && !approvers.includes(rule.approver))
+    throw new TypeError(`approver is ${clip(String(rule.approver))}: give client, operator or either`)
+  if (rule.risk !== undefined && !isRisk(rule.risk))
+    throw new TypeError(`risk is ${clip(String(rule.risk))}: give ${risks.join(', ')}`)
+  for (const name of ['dedupe', 'timeout', 'wait'] as const) if (rule[name] !== undefined) toMilliseconds(rule[name], name)
+  if (cost !== undefined && !(isRecord(cost) && Number.isFinite(cost.units) && cost.units >= 0))
+    throw new TypeError('cost must be { units } of at least 0, with a label if you like')
+  if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every(scope => typeof scope === 'string')))
+    throw new TypeError('scopes must be a list of texts')
+}
+
+/** What holds for every call of a tool: a rule that says it has no conditions but these. */
+const ofTools: ReadonlySet<string> = new Set(['kind', 'server', 'tool'])
+
+/** What each is right by itself, and means nothing beside the other: a rule that nobody keeps is a mistake. */
+function checkTogether(rule: Rule, when: When): void {
+  const read = (['resource', 'prompt'] as const).find(kind => when[kind] !== undefined || [when.kind].flat().includes(kind))
+  const called =
+    when.arguments !== undefined
+      ? 'arguments'
+      : when.above !== undefined
+        ? 'above'
+        : ofCalls.find(name => rule[name] !== undefined)
+  if (read !== undefined && (called !== undefined || (rule.do !== 'allow' && rule.do !== 'deny')))
+    throw new TypeError(
+      `a ${read} is only allowed or denied: ${called ?? `do: ${rule.do}`} is for calls of tools, say it in a rule of its own`,
+    )
+  const said = general.find(name => rule[name] !== undefined)
+  const some = rule.until === undefined ? Object.keys(when).find(name => !ofTools.has(name)) : 'until'
+  if (said !== undefined && some !== undefined)
+    throw new TypeError(`${said} holds for all calls of a tool: leave out ${some}, or say it in a rule of its own`)
+}
