@@ -6,7 +6,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['core', 'revisions'],
   ['engine', 'transports', 'auth'],
   ['features'],
-  ['server', 'client'],
+  ['server', 'client', 'recording'],
   ['host', 'testing'],
   ['gateway', 'conformance'],
   ['cli'],

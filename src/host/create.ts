@@ -16,7 +16,7 @@ import { modelFromEnvironment } from './models/environment.ts'
 import type { HostOptions } from './options.ts'
 import type { PolicyDecision } from './policy/decision.ts'
 import { createPolicy, type Policy } from './policy/policy.ts'
-import { recorded, recorderFor } from './recorder/recorded-loop.ts'
+import { recordedOptions, recorderFor } from './recorder/record.ts'
 import { reviewing } from './reviewing.ts'
 import { ServerEvents } from './server-events.ts'
 import { identityOf } from './servers/identity.ts'
@@ -95,7 +95,7 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
   const recorder = recorderFor(record, clock)
   const loop = createLoop({
     ...rest,
-    ...recorded(recorder, { ...rest, model: model ?? modelFromEnvironment() }),
+    ...recordedOptions(recorder, { ...rest, model: model ?? modelFromEnvironment() }),
     store,
     clock,
     servers: () => foundation.servers.list(),
