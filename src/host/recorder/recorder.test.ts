@@ -151,7 +151,9 @@ test('a file that cannot be written is refused before a host begins', async () =
   await expect(createHost({ model: scripted([]), record: join(folder, 'none', 'session.jsonl') })).rejects.toThrow(/ENOENT/)
 })
 
-test('a file that is no recording is refused', () => {
-  expect(() => readRecording('{"a":1}\n')).toThrow('This is no recording')
+test('a file that is no recording is refused', async () => {
+  expect(() => readRecording('{"a":1}\n')).toThrow('This is no recording: its first line')
+  const tape = join(import.meta.dirname, '../../../test/tape/older/tape-1.jsonl')
+  await expect(replay(tape, { open: playing() })).rejects.toThrow('This is no recording of a host')
   expect(() => readRecording('{"at":1,"kind":"begin","version":1}\nno\n')).toThrow('Line 2 of the recording is no JSON')
 })
