@@ -7,6 +7,7 @@ export interface Cancel {
   hold?(alive: boolean): void
 }
 
+/** Where time comes from. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number
@@ -33,4 +34,21 @@ export const realClock: Clock = {
 /** Timers are plain numbers on some runtimes, and those never keep anything alive. */
 function isHeld(timer: unknown): timer is { ref(): void; unref(): void } {
   return typeof timer === 'object' && timer !== null && 'unref' in timer && 'ref' in timer
+}
+
+/** Waits so long. Ends early, with the reason of the signal, when that aborts. */
+export function pauseFor(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  if (ms <= 0) return Promise.resolve()
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      cancel()
+      reject(signal?.reason)
+    }
+    const cancel = clock.setTimeout(() => {
+      signal?.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    if (signal?.aborted) stop()
+    else signal?.addEventListener('abort', stop, { once: true })
+  })
 }

@@ -25,7 +25,7 @@ export function differencesOf(before: unknown, after: unknown): readonly LeafDif
 }
 
 /** What `comparing` found. */
-export interface Comparison {
+interface Comparison {
   readonly differences: readonly LeafDifference[]
   /** Text of then that is other text now, whether that counts as a difference or not: what was handed out and may come back. */
   readonly learned: ReadonlyMap<string, string>
@@ -61,7 +61,7 @@ export function comparing(ignore: readonly string[] = []): Compare {
 }
 
 /** What the names of a transcript stand for. */
-export type TranscriptValues = ReadonlyMap<string, unknown>
+type TranscriptValues = ReadonlyMap<string, unknown>
 
 /** The frame with every known `"$name"` replaced by its value. */
 export function fillValues(frame: unknown, values: TranscriptValues): unknown {

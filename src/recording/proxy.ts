@@ -13,7 +13,7 @@ import { RecordingWriter, type RecordOptions } from './writer.ts'
 type OnTrouble = (error: Error) => void
 
 /** The server behind a proxy. */
-export interface ProxiedServer {
+interface ProxiedServer {
   /** Opens a connection to it. */
   open(): Promise<Connection>
   /** Its address, where it is reached over HTTP. */

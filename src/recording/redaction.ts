@@ -4,7 +4,7 @@ import { isRecord } from '../jsonrpc/message.ts'
 import { type Path, type PathPattern, pathPattern } from './paths.ts'
 
 /** Takes out what is not to be written down. */
-export interface Redaction {
+interface Redaction {
   headers(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>>
   /** The same text where nothing is to be taken out. */
   frame(text: string): string

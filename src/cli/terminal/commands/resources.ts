@@ -1,5 +1,5 @@
 /** `/resources`: what servers have to read; `/attach`: puts one of it beside the next message. */
-import { fairLists } from '../../../host/servers/fair-lists.ts'
+import { fairLists } from '../../../host/servers/tool-list.ts'
 import { brief } from '../paint.ts'
 import type { Command, Session } from '../session.ts'
 import { say } from '../text.ts'
