@@ -19,7 +19,7 @@ const foreign = '**/node_modules/**'
  * costs more than most of the tests do.
  */
 const together = [
-  'src/{jsonrpc,core,revisions,engine,transports,features,auth,stores,server,client,policy,host,gateway,conformance,testing}/**/*.test.ts',
+  'src/{jsonrpc,core,revisions,engine,transports,features,auth,stores,server,client,policy,host,gateway,conformance,testing,recording}/**/*.test.ts',
   'test/{spec,live,reliability,hosting,model,auth,davioe}/**/*.test.ts',
 ]
 

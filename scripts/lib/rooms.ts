@@ -6,7 +6,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['core', 'revisions'],
   ['engine', 'transports', 'auth'],
   ['features'],
-  ['server', 'client', 'policy'],
+  ['server', 'client', 'policy', 'recording'],
   ['host', 'testing'],
   ['gateway', 'conformance'],
   ['cli'],

@@ -1,6 +1,6 @@
 /** A program that serves at an address instead of its standard input and output: noticed by what it says, so that nobody waits for it. */
 import type { ConnectOptions } from '../client/index.ts'
-import { tapConnection } from '../testing/tap.ts'
+import { tapConnection } from '../recording/tap.ts'
 
 /** The address at which a program says that it serves; of a bare port the one of this machine. */
 export function addressIn(line: string): string | undefined {

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { remembering, revisions } from '../../test/remembering.ts'
 import { stateExtension } from '../features/reliability/session-state/messages.ts'
+import type { OnFrame } from '../recording/tap.ts'
 import type { Server, ServerOptions } from '../server/index.ts'
 import { connectInMemory, fakeClock, type InMemoryOptions } from '../testing/index.ts'
-import type { OnFrame } from '../testing/tap.ts'
 import type { Client } from './index.ts'
 
 const open: { close(): Promise<void> }[] = []

@@ -7,6 +7,7 @@ export interface Cancel {
   hold?(alive: boolean): void
 }
 
+/** Where time comes from. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number
@@ -44,4 +45,21 @@ export function seeded(seed: number): () => number {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
+}
+
+/** Waits so long. Ends early, with the reason of the signal, when that aborts. */
+export function pauseFor(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  if (ms <= 0) return Promise.resolve()
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      cancel()
+      reject(signal?.reason)
+    }
+    const cancel = clock.setTimeout(() => {
+      signal?.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    if (signal?.aborted) stop()
+    else signal?.addEventListener('abort', stop, { once: true })
+  })
 }

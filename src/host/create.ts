@@ -15,12 +15,12 @@ import { type FoundationPort, HostFoundation, within } from './foundation.ts'
 import { Host } from './host.ts'
 import { createInbox } from './inbox/inbox.ts'
 import { createLoop } from './loop/loop.ts'
-import { modelFromEnvironment } from './models/environment.ts'
+import { modelFromEnvironment } from './models/providers.ts'
 import type { HostOptions } from './options.ts'
-import { recorded, recorderFor } from './recorder/recorded-loop.ts'
+import { recordedOptions, recorderFor } from './recorder/record.ts'
 import { reviewing } from './reviewing.ts'
 import { ServerEvents } from './server-events.ts'
-import { identityOf } from './servers/identity.ts'
+import { identityOf } from './servers/entry.ts'
 import type { HostServer } from './servers/server.ts'
 
 /**
@@ -95,7 +95,7 @@ async function join(foundation: HostFoundation, options: HostOptions): Promise<C
   const recorder = recorderFor(record, clock)
   const loop = createLoop({
     ...rest,
-    ...recorded(recorder, { ...rest, model: model ?? modelFromEnvironment() }),
+    ...recordedOptions(recorder, { ...rest, model: model ?? modelFromEnvironment() }),
     store,
     clock,
     servers: () => foundation.servers.list(),

@@ -5,13 +5,12 @@
  */
 import type { Client } from '../client/client.ts'
 import type { ServerEvent } from '../client/events.ts'
-import type { Clock } from '../core/clock.ts'
+import { type Clock, pauseFor } from '../core/clock.ts'
 import { type Why, why } from '../core/why.ts'
 import type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Note } from '../policy/audit/note.ts'
 import { messageOf, put, type Store } from '../stores/store.ts'
-import { pauseFor } from './models/waiting.ts'
 import type { HostServer } from './servers/server.ts'
 
 export interface ServerEventsParts {

@@ -1,6 +1,7 @@
 /** A clock moved by hand, so that tests of time need no sleeping. */
 import type { Clock } from '../core/clock.ts'
 
+/** A clock that stands still until it is moved. */
 export interface FakeClock extends Clock {
   /** Moves time on and runs what falls due, in order. */
   advance(ms: number): void
@@ -11,6 +12,7 @@ interface Timer {
   readonly fn: () => void
 }
 
+/** @example const clock = fakeClock(); clock.advance(1_000) */
 export function fakeClock(start = 1_700_000_000_000): FakeClock {
   let now = start
   const timers = new Set<Timer>()

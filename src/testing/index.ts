@@ -1,19 +1,28 @@
 /** For tests, yours and ours: a real client on a real server in memory, transcripts, tapes, and a clock moved by hand. */
 import '../core/required-node.ts'
 
+export type { FaultKind, InjectedFault } from '../recording/faults.ts'
+export type { RecordingHeader } from '../recording/format.ts'
+export type { ClientListener } from '../recording/listener.ts'
+export type { PlayingOptions } from '../recording/mock-server.ts'
+export type { ProxyOptions, RecordingProxy } from '../recording/proxy.ts'
+export type { RecordedConnection, RecordedFrame } from '../recording/read.ts'
+export { recordTape, type TapeRecording } from '../recording/record.ts'
+export type { ReplayTapeOptions, TapeDifference, TapeReplayed } from '../recording/replay.ts'
+export { type OnFrame, type PassedFrame, tapConnection } from '../recording/tap.ts'
+export { openTape, type ServeTapeOptions, serveTape, type Tape } from '../recording/tape.ts'
+export {
+  parseTranscript,
+  recordTranscript,
+  type Transcript,
+  type TranscriptFrame,
+  type TranscriptRecording,
+  type TranscriptStep,
+} from '../recording/transcript.ts'
+export type { RecordOptions } from '../recording/writer.ts'
+export type { ListenerOptions } from '../transports/http/listen.ts'
 export { memoryPair } from '../transports/memory.ts'
 export { type FakeClock, fakeClock } from './clock.ts'
 export { connectInMemory, type InMemoryOptions } from './connect.ts'
 export { type PlayOptions, playTranscript } from './play.ts'
-export { type Recording, recordTranscript } from './record.ts'
-export { type OnFrame, type PassedFrame, tapConnection } from './tap.ts'
-export type { Fault, FaultKind } from './tape/faults.ts'
-export type { Front, FrontOptions } from './tape/front.ts'
-export type { TapeHeader } from './tape/line.ts'
-export { type ProxyOptions, type ProxyTarget, type RecordingProxy, startRecording } from './tape/proxy.ts'
-export { recordTape, type TapeRecording } from './tape/record.ts'
-export { type ReplayTapeOptions, replayTape, type TapeDifference, type TapeReplayed } from './tape/replay-tape.ts'
-export { type ServeTapeOptions, serveTape } from './tape/serve.ts'
-export { openTape, type PlayingOptions, type Tape, type TapedConversation, type TapedFrame } from './tape/tape.ts'
-export type { RecordOptions } from './tape/writer.ts'
-export { parseTranscript, type Transcript, type TranscriptStep } from './transcript.ts'
+export { type ProxyTarget, replayTape, startRecording } from './tapes.ts'

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { connect } from '../client/index.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
+import { recordTranscript } from '../recording/transcript.ts'
 import { createServer, type Server } from '../server/index.ts'
 import { memoryPair } from '../transports/memory.ts'
 import { connectInMemory } from './connect.ts'
 import { playTranscript } from './play.ts'
-import { recordTranscript } from './record.ts'
 
 function twice(): Server {
   const server = createServer({ name: 'twice', version: '1.0.0' })

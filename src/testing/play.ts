@@ -1,9 +1,10 @@
-/** Playing the client's part of a transcript over any connection, and holding the server to its own. */
+/** Plays the client's part of a transcript over any connection, and holds the server to its own. */
 import type { Connection, Outgoing } from '../jsonrpc/connection.ts'
 import { type Id, isId, isRecord } from '../jsonrpc/message.ts'
-import { fill, match } from './match.ts'
-import { parseTranscript, type Transcript, type TranscriptStep } from './transcript.ts'
+import { fillValues, matchFrame } from '../recording/difference.ts'
+import { parseTranscript, type Transcript, type TranscriptFrame, type TranscriptStep } from '../recording/transcript.ts'
 
+/** How a transcript is played. */
 export interface PlayOptions {
   /** What travels with a frame on carriers that need more than the frame. `wrong` frames are wrong on purpose. */
   readonly outgoing?: (frame: unknown, step: { readonly wrong: boolean }) => Outgoing
@@ -36,7 +37,7 @@ export async function playTranscript(
   player.finish()
 }
 
-interface Heard {
+interface ReceivedFrame {
   readonly frame: unknown
   readonly status: number | undefined
 }
@@ -45,7 +46,7 @@ class Player {
   readonly #connection: Connection
   readonly #options: PlayOptions
   readonly #ordered: boolean
-  readonly #inbox: Heard[] = []
+  readonly #inbox: ReceivedFrame[] = []
   readonly #open = new Map<Id, AbortController>()
   #values: ReadonlyMap<string, unknown>
   #failure: unknown = undefined
@@ -72,9 +73,9 @@ class Player {
   }
 
   async take(step: TranscriptStep): Promise<void> {
-    if (step.kind === 'hear') return this.#hear(step)
     if (step.kind === 'drop') return this.#open.get(step.id)?.abort()
-    const frame = fill(step.frame, this.#values)
+    if (step.from === 'server') return this.#expect(step)
+    const frame = fillValues(step.value, this.#values)
     const outgoing = this.#options.outgoing?.(frame, step)
     const headers = { ...outgoing?.headers, ...step.headers }
     const sent = this.#connection.send(JSON.stringify(frame), { ...outgoing, headers, ...this.#exchange(frame) })
@@ -95,7 +96,7 @@ class Player {
     return { id: frame['id'], signal: abort.signal }
   }
 
-  async #hear(step: TranscriptStep & { kind: 'hear' }): Promise<void> {
+  async #expect(step: TranscriptFrame): Promise<void> {
     const timer = setTimeout(() => this.#fail(new Error('Nothing more came in time')), this.#options.timeoutMs ?? 5_000)
     try {
       while (!this.#find(step)) {
@@ -110,11 +111,11 @@ class Player {
     }
   }
 
-  #find({ frame, status }: TranscriptStep & { kind: 'hear' }): boolean {
+  #find({ value, status }: TranscriptFrame): boolean {
     const last = this.#ordered ? Math.min(1, this.#inbox.length) : this.#inbox.length
     for (let at = 0; at < last; at++) {
-      const heard = this.#inbox[at] as Heard
-      const values = match(frame, heard.frame, this.#values)
+      const heard = this.#inbox[at] as ReceivedFrame
+      const values = matchFrame(value, heard.frame, this.#values)
       if (values === undefined) continue
       if (this.#connection.carrier === 'http' && heard.status !== (status ?? 200)) continue
       this.#values = values
@@ -134,9 +135,9 @@ class Player {
     this.#wake()
   }
 
-  #mismatch({ line, frame, status }: TranscriptStep & { kind: 'hear' }): Error {
+  #mismatch({ line, value, status }: TranscriptFrame): Error {
     const got = this.#inbox.map(heard => `${heard.status ?? ''} ${JSON.stringify(heard.frame)}`).join('\n       ') || 'nothing'
-    const want = `${status ?? ''} ${JSON.stringify(fill(frame, this.#values))}`
+    const want = `${status ?? ''} ${JSON.stringify(fillValues(value, this.#values))}`
     return new Error(`Line ${line} of the transcript:\n  want ${want}\n  got  ${got}`, { cause: this.#failure })
   }
 }

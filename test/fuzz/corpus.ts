@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isRecord } from '../../src/jsonrpc/message.ts'
+import { fillValues } from '../../src/recording/difference.ts'
+import { parseTranscript } from '../../src/recording/transcript.ts'
 import type { RevisionId } from '../../src/revisions/index.ts'
-import { fill } from '../../src/testing/match.ts'
-import { parseTranscript } from '../../src/testing/transcript.ts'
 
 export type Frame = Readonly<Record<string, unknown>>
 
@@ -39,11 +39,11 @@ function readCorpus(revision: RevisionId): Corpus {
     const asked = new Map<unknown, string>()
     for (const step of steps) {
       if (step.kind === 'drop') continue
-      const frame = fill(step.frame, values)
+      const frame = fillValues(step.value, values)
       for (const each of Array.isArray(frame) ? frame : [frame]) {
         if (!isRecord(each)) continue
         const { id, method, result } = each
-        if (step.kind === 'say') {
+        if (step.from === 'client') {
           said.push(each)
           if (typeof method === 'string') asked.set(id, method)
         } else if (typeof method === 'string') pushed.push(each)

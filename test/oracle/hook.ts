@@ -4,7 +4,7 @@
  */
 import { Engine } from '../../src/engine/engine.ts'
 import type { Caller, Connection, Lane } from '../../src/jsonrpc/connection.ts'
-import { tapConnection } from '../../src/testing/tap.ts'
+import { tapConnection } from '../../src/recording/tap.ts'
 import { Link } from './link.ts'
 import { Rules } from './rules.ts'
 import type { Judged } from './schemas.ts'

@@ -78,7 +78,7 @@ describe('vivarium record', () => {
     await recording.first
     recording.stop()
     await recording.code
-    expect(await readFile(file, 'utf8')).toMatch(/^\{.*"tape":1/)
+    expect(await readFile(file, 'utf8')).toMatch(/^\{.*"recording":1/)
   })
 
   test('refuses a client on stdio and on a port at once', async () => {

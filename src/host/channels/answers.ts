@@ -27,7 +27,7 @@ interface Waiting {
   readonly at: number
 }
 
-export interface ChannelAnswersParts {
+interface ChannelAnswersParts {
   readonly store: Store
   readonly clock: Clock
   readonly serverOf: (name: string) => HostServer | undefined

@@ -13,7 +13,7 @@ import type { TurnRecord } from '../loop/records.ts'
 import type { HostServer } from '../servers/server.ts'
 import { hasPosted } from './answers.ts'
 
-export interface ChannelSignalsParts {
+interface ChannelSignalsParts {
   readonly clock: Clock
   readonly serverOf: (name: string) => HostServer | undefined
   /** Why a channel may not be told this, where a rule says so. `method`: as rules name it. */
@@ -25,7 +25,7 @@ export interface ChannelSignalsParts {
 }
 
 /** The turn that answers a message. */
-export interface AnsweringTurn {
+interface AnsweringTurn {
   readonly conversation: string
   readonly inferenceId: string
   /** From 1. An answer is streamed once: what somebody has seen is not said again. */

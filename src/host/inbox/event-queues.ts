@@ -5,9 +5,7 @@
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { type EventQueue, type Item, insertBySeq, RoundRobin } from './round-robin.ts'
 
-export type { Item } from './round-robin.ts'
-
-export interface EventQueuesOptions {
+interface EventQueuesOptions {
   readonly clock: Clock
   /** Runs at once. */
   readonly concurrency: number

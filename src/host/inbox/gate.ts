@@ -1,6 +1,6 @@
 /** Writes of each server at once: those beyond wait their turn, and beyond that are turned away, so that no server fills the store's queue. */
 
-export interface GateOptions {
+interface GateOptions {
   /** Writes of one server that are under way. */
   readonly most: number
   /** Those that wait. */

@@ -11,7 +11,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import type { Admission } from '../../policy/feature-sets/admission.ts'
 
 /** `held`: it could not run yet, and waits. */
-export type AttemptOutcome = 'running' | 'done' | 'failed' | 'interrupted' | 'held'
+type AttemptOutcome = 'running' | 'done' | 'failed' | 'interrupted' | 'held'
 
 export interface Attempt {
   /** From 1. */

@@ -1,12 +1,15 @@
 /** The host's own tools: reading on in long results, and reading what servers offer as resources. */
+
+import { own } from '../../../test/conformance/mutations/faults.ts'
 import { problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
+import { text } from '../../features/mcp/content/blocks.ts'
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { BegunBy } from '../../policy/rules/begun-by.ts'
 import { messageOf, type Store } from '../../stores/store.ts'
 import type { ModelTool } from '../models/model.ts'
-import { fairLists } from '../servers/fair-lists.ts'
+import { fairLists } from '../servers/tool-list.ts'
 import type { LoopLimits } from './limits.ts'
 import { readKeptResult } from './long-results.ts'
 import { hostText, resourceBlock, textBlock } from './model-content.ts'

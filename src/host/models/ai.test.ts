@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type ProviderServer, providerServer } from '../../../test/model/provider-server.ts'
 import { Problem } from '../../core/problem.ts'
-import { anthropic } from './anthropic.ts'
-import { modelFromEnvironment } from './environment.ts'
 import type { Model, ModelPart, ModelRequest } from './model.ts'
-import { openai } from './openai.ts'
+import { anthropic, modelFromEnvironment, openai } from './providers.ts'
 
 let provider: ProviderServer
 beforeAll(async () => {

@@ -39,7 +39,7 @@ export interface AiModelOptions {
 type Sdk = typeof import('ai')
 
 /** As much of a language model of the AI SDK as tells that it is one; its own types are not named, so that ours can be read without it. */
-export interface AiLanguageModel {
+interface AiLanguageModel {
   readonly specificationVersion: string
   readonly provider: string
   readonly modelId: string
@@ -47,7 +47,7 @@ export interface AiLanguageModel {
 }
 
 /** A model, the name of one, or who gets it when it is first asked. */
-export type AiLanguage = string | AiLanguageModel | (() => Promise<string | AiLanguageModel>)
+type AiLanguage = string | AiLanguageModel | (() => Promise<string | AiLanguageModel>)
 
 /** @example const host = await createHost({ servers, model: aiModel(createAnthropic()('claude-sonnet-5')) }) */
 export function aiModel(language: AiLanguage, options: AiModelOptions = {}): Model {

@@ -1,7 +1,5 @@
 /** Models for a host: one method to be asked by, and those that come with it. */
 export { type AiModelOptions, aiModel } from './ai.ts'
-export { type AnthropicOptions, anthropic } from './anthropic.ts'
-export { modelFromEnvironment } from './environment.ts'
 export type {
   Model,
   ModelFinish,
@@ -16,6 +14,6 @@ export type {
   ToolUse,
 } from './model.ts'
 export { type OfflineOptions, offline } from './offline.ts'
-export { type OpenAiOptions, openai } from './openai.ts'
+export { type AnthropicOptions, anthropic, modelFromEnvironment, type OpenAiOptions, openai } from './providers.ts'
 export { type ScriptedAnswer, type ScriptedModel, type ScriptedOptions, type ScriptStep, scripted } from './scripted.ts'
 export { estimateTokens } from './tokens.ts'

@@ -3,12 +3,11 @@
  * the same order; latency and failures are injected, and tokens are counted as for any other model.
  */
 
-import { type Clock, realClock, seeded } from '../../core/clock.ts'
+import { type Clock, pauseFor, realClock, seeded } from '../../core/clock.ts'
 import { problem } from '../../core/problem.ts'
 import type { ModelInfo } from '../../features/live/model-info/messages.ts'
 import type { Model, ModelFinish, ModelPart, ModelPrice, ModelRequest, ModelTraits } from './model.ts'
 import { estimateTokens, requestTokens } from './tokens.ts'
-import { pauseFor } from './waiting.ts'
 
 /** One answer of a script. */
 export interface ScriptedAnswer {

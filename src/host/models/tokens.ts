@@ -16,7 +16,7 @@ export function estimateTokens(text: string): number {
   return Math.ceil((text.length - dense) / 4 + dense)
 }
 
-export function blockTokens(block: LiveBlock | ToolUse): number {
+function blockTokens(block: LiveBlock | ToolUse): number {
   switch (block.type) {
     case 'text':
       return estimateTokens(block.text)

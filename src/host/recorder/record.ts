@@ -2,16 +2,18 @@
  * Records a session of a host into one file: every frame of every server, the clock, what the model was asked and said, what users
  * said and what came of it. The file holds all of that in the open: keep it as you would keep the conversation itself.
  */
-import { createWriteStream } from 'node:fs'
-import { type Clock, realClock } from '../../core/clock.ts'
-import { jsonLine } from '../../core/json-lines.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Why } from '../../core/why.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
+import { recordConnection } from '../../recording/record.ts'
+import { RecordingWriter, type RecordOptions } from '../../recording/writer.ts'
+import type { LoopOptions } from '../loop/loop.ts'
 import type { OnTurn } from '../loop/ports.ts'
 import type { Turn } from '../loop/turn.ts'
 import type { Model, ModelPart } from '../models/model.ts'
-import type { RecordedLine, TurnLine } from './lines.ts'
 
+/** A host's session that is being recorded. */
 export interface Recorder {
   /** For the option `wrap` of connections to this server. */
   wrap(server: string): (connection: Connection) => Connection
@@ -23,88 +25,58 @@ export interface Recorder {
   close(): Promise<void>
 }
 
-type Line = RecordedLine extends infer L ? (L extends RecordedLine ? Omit<L, 'at'> : never) : never
-
-/** @example const recorder = openRecorder('session.jsonl') */
-export function openRecorder(file: string, { clock = realClock }: { readonly clock?: Clock } = {}): Recorder {
-  const stream = createWriteStream(file, { mode: 0o600 })
-  let failure: Error | undefined
-  stream.on('error', error => {
-    failure = error
-  })
-  let connections = 0
+/**
+ * Opens the file of a recording. Takes the place of a file of that name, and throws where it cannot be written.
+ * @example const recorder = openRecorder('session.jsonl')
+ */
+export function openRecorder(file: string, options: Omit<RecordOptions, 'target'> = {}): Recorder {
+  const writer = new RecordingWriter(file, options)
   const turns = new Set<Promise<unknown>>()
-  const write = (line: Line): void => void stream.write(jsonLine({ at: clock.now(), ...line }))
-  write({ kind: 'begin', version: 1 })
+  writer.begin()
   return {
-    wrap: server => connection => tapped(connection, server, connections++, write),
-    model: model => overheard(model, write),
+    wrap: server => connection => recordConnection(connection, writer, server),
+    model: model => recordedModel(model, writer),
     newId: () => {
       const id = crypto.randomUUID()
-      write({ kind: 'id', id })
+      writer.note({ kind: 'id', id })
       return id
     },
     onTurn: (turn, { attach, resumed }) => {
       const { conversation, text } = turn
-      if (text !== null && !resumed) write({ kind: 'said', conversation, text, attach })
-      const ended = turn.done.then(
-        () => write({ kind: 'turn', turn: turnLine(turn) }),
-        () => write({ kind: 'turn', turn: turnLine(turn) }),
-      )
+      if (text !== null && !resumed) writer.note({ kind: 'said', conversation, text, attach })
+      const note = (): void => writer.note({ kind: 'turn', turn: turnLine(turn) })
+      const ended = turn.done.then(note, note)
       turns.add(ended)
       void ended.finally(() => turns.delete(ended))
     },
     close: async () => {
       await Promise.all(turns)
-      await new Promise<void>(ended => stream.end(() => ended()))
-      if (failure !== undefined) throw failure
+      writer.close()
     },
   }
 }
 
-function tapped(connection: Connection, server: string, number: number, write: (line: Line) => void): Connection {
-  const { listen, drop, rest, expire } = connection
-  const passed = (kind: 'out' | 'in', text: string): void => write({ kind, server, connection: number, frame: parsed(text) })
-  write({ kind: 'open', server, connection: number, carrier: connection.carrier })
-  return {
-    carrier: connection.carrier,
-    ...(connection.caller !== undefined && { caller: connection.caller }),
-    start: sink =>
-      connection.start({
-        frame: (text, status, within) => {
-          passed('in', text)
-          sink.frame(text, status, within)
-        },
-        fault: fault => sink.fault(fault),
-        closed: reason => {
-          write({ kind: 'closed', server, connection: number })
-          sink.closed(reason)
-        },
-        hold: (id, held) => sink.hold?.(id, held),
-        quiet: () => sink.quiet?.() ?? Promise.resolve(),
-      }),
-    send: (text, outgoing) => {
-      passed('out', text)
-      return connection.send(text, outgoing)
-    },
-    ...(listen && { listen: (outgoing, user) => listen.call(connection, outgoing, user) }),
-    ...(drop && { drop: (id, reason) => drop.call(connection, id, reason) }),
-    ...(rest && { rest: ms => rest.call(connection, ms) }),
-    ...(expire && { expire: () => expire.call(connection) }),
-    close: () => connection.close(),
-  }
+/** The options of a loop that a recorder listens in on. */
+type RecordedOptions = Pick<LoopOptions, 'model' | 'newId' | 'onTurn'>
+
+/** Undefined where there is no file: nothing is recorded then. */
+export function recorderFor(file: string | undefined, clock: Clock): Recorder | undefined {
+  return file === undefined ? undefined : openRecorder(file, { clock })
 }
 
-/** What is no JSON is kept as it came. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
+/** The same options, recorded where there is a recorder. */
+export function recordedOptions(recorder: Recorder | undefined, { model, newId, onTurn }: RecordedOptions): RecordedOptions {
+  if (recorder === undefined) return { model, ...(newId && { newId }), ...(onTurn && { onTurn }) }
+  const both: OnTurn = (turn, said) => {
+    recorder.onTurn(turn, said)
+    onTurn?.(turn, said)
   }
+  const [first, ...rest] = Array.isArray(model) ? (model as readonly [Model, ...Model[]]) : [model as Model]
+  const models: readonly [Model, ...Model[]] = [recorder.model(first), ...rest.map(one => recorder.model(one))]
+  return { model: models, newId: recorder.newId, onTurn: both }
 }
 
-function overheard(model: Model, write: (line: Line) => void): Model {
+function recordedModel(model: Model, writer: RecordingWriter): Model {
   return {
     ...model,
     async *generate(request, options) {
@@ -114,14 +86,34 @@ function overheard(model: Model, write: (line: Line) => void): Model {
           parts.push(part)
           yield part
         }
-        write({ kind: 'model', info: model.info, request, parts })
+        writer.note({ kind: 'model', info: model.info, request, parts })
       } catch (error) {
         const { code, message } = classify(error)
-        write({ kind: 'model', info: model.info, request, parts, error: { code, message } })
+        writer.note({ kind: 'model', info: model.info, request, parts, error: { code, message } })
         throw error
       }
     },
   }
+}
+
+/** What a turn came to, without what differs from run to run. */
+export interface TurnLine {
+  readonly conversation: string
+  readonly seq: number
+  /** Null where an event began it. */
+  readonly text: string | null
+  readonly status: string
+  readonly answer?: string
+  readonly why?: Why
+  readonly calls: readonly {
+    readonly server?: string
+    readonly tool: string
+    readonly arguments: unknown
+    readonly status?: string
+    readonly content?: unknown
+  }[]
+  readonly hooks: readonly { readonly server: string; readonly hook: string; readonly outcome: string }[]
+  readonly prompt: readonly { readonly from: string; readonly namespace?: string; readonly tokens: number }[]
 }
 
 /** What two runs are compared by. */

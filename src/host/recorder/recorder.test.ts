@@ -5,10 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { allowing, openWorld, type WorldOptions } from '../../../test/hosting/loop-world.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
+import { readRecording } from '../../recording/read.ts'
 import { createServer, type Server } from '../../server/index.ts'
 import { createHost } from '../create.ts'
 import { scripted } from '../models/scripted.ts'
-import { readLines } from './lines.ts'
 import { openRecorder } from './record.ts'
 import { type ReplayGiven, replay } from './replay.ts'
 
@@ -61,12 +61,14 @@ const playing =
 describe('a recorded session', () => {
   test('holds the frames of its servers, what the model was asked and said, what was said and what came of it', async () => {
     await recorded()
-    const lines = readLines(await readFile(file, 'utf8'))
+    const { header, lines } = readRecording(await readFile(file, 'utf8'))
     const count = (kind: string): number => lines.filter(line => line.kind === kind).length
-    expect([count('begin'), count('open'), count('model'), count('said'), count('turn')]).toEqual([1, 1, 4, 2, 2])
-    expect(count('out')).toBeGreaterThan(3)
-    expect(lines.every(({ at }) => at > 0)).toBe(true)
-    const calls = lines.filter(line => line.kind === 'out' && (line.frame as { method?: string }).method === 'tools/call')
+    expect([count('open'), count('model'), count('said'), count('turn')]).toEqual([1, 4, 2, 2])
+    const sent = lines.filter(line => line.kind === 'frame' && line.from === 'client')
+    expect(sent.length).toBeGreaterThan(3)
+    expect(Date.parse(header.began)).toBeGreaterThan(0)
+    expect(lines.every(({ at }) => at >= 0)).toBe(true)
+    const calls = sent.filter(line => line.kind === 'frame' && (line.frame as { method?: string }).method === 'tools/call')
     expect(calls).toHaveLength(2)
   })
 
@@ -140,7 +142,18 @@ test('a host whose servers push events replays clean where it is opened as it wa
   expect(await replay(file, { open })).toEqual({ differences: [], turns: 3 })
 })
 
-test('a file that is no recording is refused', () => {
-  expect(() => readLines('{"a":1}\n')).toThrow('This is no recording of a host')
-  expect(() => readLines('{"at":1,"kind":"begin","version":1}\nno\n')).toThrow('Line 2 of the recording is no JSON')
+test('a recording of the older form, which began with {"kind":"begin"}, plays again, and nothing differs', async () => {
+  const older = join(import.meta.dirname, '../../../test/tape/older/host-1.jsonl')
+  expect(await replay(older, { open: playing() })).toEqual({ differences: [], turns: 1 })
+})
+
+test('a file that cannot be written is refused before a host begins', async () => {
+  await expect(createHost({ model: scripted([]), record: join(folder, 'none', 'session.jsonl') })).rejects.toThrow(/ENOENT/)
+})
+
+test('a file that is no recording is refused', async () => {
+  expect(() => readRecording('{"a":1}\n')).toThrow('This is no recording: its first line')
+  const tape = join(import.meta.dirname, '../../../test/tape/older/tape-1.jsonl')
+  await expect(replay(tape, { open: playing() })).rejects.toThrow('This is no recording of a host')
+  expect(() => readRecording('{"at":1,"kind":"begin","version":1}\nno\n')).toThrow('Line 2 of the recording is no JSON')
 })

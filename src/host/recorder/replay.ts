@@ -2,18 +2,19 @@
  * Plays a recorded session again, against another policy, other servers or another model, and shows what came out differently. What
  * is not replaced comes from the recording: servers answer as they did, the model says what it said, and time is the time of then.
  */
-import { readFile } from 'node:fs/promises'
 import { type Clock, realClock } from '../../core/clock.ts'
 import { canonicalJson } from '../../core/digest.ts'
 import { problem } from '../../core/problem.ts'
-import type { Carrier, Connection } from '../../jsonrpc/connection.ts'
+import type { Connection } from '../../jsonrpc/connection.ts'
+import { differencesOf } from '../../recording/difference.ts'
+import type { HostLine } from '../../recording/format.ts'
+import { type RecordedServer, recordedServer } from '../../recording/mock-server.ts'
+import { connectionsOf, openRecording, type RecordingText } from '../../recording/read.ts'
 import type { OnTurn } from '../loop/ports.ts'
 import type { Turn } from '../loop/turn.ts'
 import type { Attachment } from '../loop/user-input.ts'
-import type { Model } from '../models/model.ts'
-import { type RecordedLine, readLines, type TurnLine } from './lines.ts'
-import { turnLine } from './record.ts'
-import { type RecordedFrame, type ReplayedServer, replayedServer } from './replay-connection.ts'
+import type { Model, ModelPart } from '../models/model.ts'
+import { type TurnLine, turnLine } from './record.ts'
 
 /** What a host is opened with; take what is not to be replaced. */
 export interface ReplayGiven {
@@ -30,11 +31,13 @@ export interface ReplayHost {
   close(): Promise<void>
 }
 
+/** How a recording is replayed. */
 export interface ReplayOptions {
   /** Opens the host: `given => createHost({ ...given, policy: another })`. */
   readonly open: (given: ReplayGiven) => Promise<ReplayHost>
 }
 
+/** What came out differently. */
 export interface Difference {
   /** `turn 2 of c1`, or the name of a server. */
   readonly where: string
@@ -44,30 +47,31 @@ export interface Difference {
   readonly after: unknown
 }
 
+/** What came of a replay. */
 export interface Replayed {
   readonly differences: readonly Difference[]
   /** Turns that were played. */
   readonly turns: number
 }
 
+/** Plays the turns of a recording again in the host that `open` opens, and tells what came out differently. */
 export async function replay(file: string, { open }: ReplayOptions): Promise<Replayed> {
-  const lines = readLines(await readFile(file, 'utf8'))
-  const servers = serversOf(lines)
+  const recording = await openRecording(file)
+  const servers = serversOf(recording)
   const after: Turn[] = []
-  const ids = lines.flatMap(line => (line.kind === 'id' ? [line.id] : []))
+  const ids = linesOf(recording, 'id').map(({ id }) => id)
   const host = await open({
     servers: Object.fromEntries([...servers].map(([name, server]) => [name, server.open])),
-    model: replayedModel(lines),
-    clock: replayedClock(lines),
+    model: replayedModel(recording),
+    clock: replayedClock(recording),
     newId: () => ids.shift() ?? crypto.randomUUID(),
     onTurn: turn => void after.push(turn),
   })
   try {
-    for (const line of lines) {
-      if (line.kind !== 'said') continue
+    for (const { conversation, text, attach } of linesOf(recording, 'said')) {
       const turn = await host
-        .conversation(line.conversation)
-        .send(line.text, { attach: line.attach })
+        .conversation(conversation)
+        .send(text, { attach: attach as readonly Attachment[] })
         .catch(() => undefined)
       await turn?.done.catch(() => undefined)
     }
@@ -75,27 +79,35 @@ export async function replay(file: string, { open }: ReplayOptions): Promise<Rep
   } finally {
     await host.close()
   }
-  const before = lines.flatMap(line => (line.kind === 'turn' ? [line.turn] : []))
+  const before = linesOf(recording, 'turn').map(({ turn }) => turn as TurnLine)
   const now = after.map(turn => turnLine(turn))
   return { differences: [...turnDifferences(before, now), ...serverDifferences(servers)], turns: now.length }
 }
 
-function serversOf(lines: readonly RecordedLine[]): ReadonlyMap<string, ReplayedServer> {
-  const connections = new Map<number, { readonly server: string; readonly carrier: Carrier; readonly frames: RecordedFrame[] }>()
-  for (const line of lines) {
-    if (line.kind === 'open') connections.set(line.connection, { server: line.server, carrier: line.carrier, frames: [] })
-    if (line.kind === 'out' || line.kind === 'in')
-      connections.get(line.connection)?.frames.push({ way: line.kind, frame: line.frame })
-  }
-  const names = new Set([...connections.values()].map(({ server }) => server))
-  return new Map([...names].map(name => [name, replayedServer([...connections.values()].filter(one => one.server === name))]))
+function linesOf<K extends HostLine['kind']>({ lines }: RecordingText, kind: K): Extract<HostLine, { kind: K }>[] {
+  return lines.filter((line): line is Extract<HostLine, { kind: K }> => line.kind === kind)
+}
+
+function serversOf(recording: RecordingText): ReadonlyMap<string, RecordedServer> {
+  const connections = Map.groupBy(connectionsOf(recording), ({ server }) => server)
+  return new Map(
+    [...connections].map(([server, recorded]) => {
+      if (server === undefined) throw new TypeError('This is no recording of a host: its connections name no server')
+      return [server, recordedServer(recorded)]
+    }),
+  )
 }
 
 /** The same question gets the answer of then; another one the next that nobody has had. */
-function replayedModel(lines: readonly RecordedLine[]): Model {
-  const open = lines.flatMap(line => (line.kind === 'model' ? [line] : []))
+function replayedModel(recording: RecordingText): Model {
+  const open = linesOf(recording, 'model')
   return {
-    info: open[0]?.info ?? { id: 'recorded', vendor: 'vivarium', contextWindow: 200_000, capabilities: ['tools'] },
+    info: (open[0]?.info as Model['info'] | undefined) ?? {
+      id: 'recorded',
+      vendor: 'vivarium',
+      contextWindow: 200_000,
+      capabilities: ['tools'],
+    },
     async *generate(request) {
       const asked = canonicalJson(request)
       const same = open.findIndex(line => canonicalJson(line.request) === asked)
@@ -104,15 +116,15 @@ function replayedModel(lines: readonly RecordedLine[]): Model {
         throw problem('NOT_RECORDED', 'The model is asked more often than it was recorded', {
           suggestion: 'Give a model of its own for the replay',
         })
-      yield* line.parts
+      yield* line.parts as readonly ModelPart[]
       if (line.error !== undefined) throw problem(line.error.code, line.error.message)
     },
   }
 }
 
 /** Begins at the time of the recording and goes on at the pace of now. */
-function replayedClock(lines: readonly RecordedLine[]): Clock {
-  const ahead = realClock.now() - (lines[0]?.at ?? realClock.now())
+function replayedClock({ header }: RecordingText): Clock {
+  const ahead = realClock.now() - Date.parse(header.began)
   return { now: () => realClock.now() - ahead, setTimeout: realClock.setTimeout }
 }
 
@@ -122,24 +134,18 @@ function turnDifferences(before: readonly TurnLine[], after: readonly TurnLine[]
   const found = before.flatMap(turn => {
     const other = now.get(key(turn))
     now.delete(key(turn))
-    return compare(key(turn), '', turn, other)
+    return compare(key(turn), turn, other)
   })
-  return [...found, ...[...now].flatMap(([where, turn]) => compare(where, '', undefined, turn))]
+  return [...found, ...[...now].flatMap(([where, turn]) => compare(where, undefined, turn))]
 }
 
-/** The smallest parts that differ. */
-function compare(where: string, what: string, before: unknown, after: unknown): readonly Difference[] {
-  if (canonicalJson(before) === canonicalJson(after)) return []
-  const inner = typeof before === 'object' && typeof after === 'object' && before !== null && after !== null
-  if (!inner) return [{ where, what: what === '' ? 'turn' : what, before, after }]
-  const names = new Set([...Object.keys(before), ...Object.keys(after)])
-  return [...names].flatMap(name => {
-    const place = Array.isArray(before) ? `${what}[${name}]` : what === '' ? name : `${what}.${name}`
-    return compare(where, place, (before as Record<string, unknown>)[name], (after as Record<string, unknown>)[name])
-  })
+function compare(where: string, before: TurnLine | undefined, after: TurnLine | undefined): readonly Difference[] {
+  // As it is in the file, where what is undefined is not there.
+  const [then, now] = [before, after].map(turn => (turn === undefined ? undefined : JSON.parse(JSON.stringify(turn))))
+  return differencesOf(then, now).map(({ path, ...values }) => ({ where, what: path === '' ? 'turn' : path, ...values }))
 }
 
-function serverDifferences(servers: ReadonlyMap<string, ReplayedServer>): readonly Difference[] {
+function serverDifferences(servers: ReadonlyMap<string, RecordedServer>): readonly Difference[] {
   return [...servers].flatMap(([where, server]) => {
     const { added, missing } = server.differences()
     return [

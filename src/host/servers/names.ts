@@ -17,7 +17,7 @@ export type Names = ReadonlyMap<string, ReadonlyMap<string, string>>
 /** What stands in front of all names of a server; undefined where they are short as long as they can be. */
 export type Prefixes = (server: string) => string | undefined
 
-export interface NameRules {
+interface NameRules {
   /** Whether a name can be shown as it is. */
   readonly fits: (name: string) => boolean
   readonly prefixes?: Prefixes

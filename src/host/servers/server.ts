@@ -16,7 +16,6 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, type Params } from '../../jsonrpc/message.ts'
 import type { NoteOutcome } from '../../policy/audit/note.ts'
 import type { HeldTool, Pins } from '../../policy/pins/pins.ts'
-import { reviveDelay, reviving } from './backoff.ts'
 import type { KnownServer } from './entry.ts'
 import { ToolList } from './tool-list.ts'
 
@@ -336,4 +335,18 @@ async function openingOf(open: () => Awaitable<Target>): Promise<Target> {
 
 function tooLate(startMs: number): Error {
   return new Error(`it did not come up within ${startMs / 1000} s (startTimeout of its entry)`)
+}
+
+/** How long is waited before a server is tried again. */
+const reviving = {
+  firstMs: 500,
+  mostMs: 60_000,
+  /** A connection that lasted this long was a good one: the next failure is a first one. */
+  steadyMs: 30_000,
+} as const
+
+/** Doubles with each failure in a row. Half of it is chance, so that many that fell together do not come back together. */
+export function reviveDelay(failures: number, random: () => number, mostMs: number = reviving.mostMs): number {
+  const most = Math.min(reviving.firstMs * 2 ** Math.min(Math.max(0, failures - 1), 20), mostMs)
+  return Math.round(most / 2 + (random() * most) / 2)
 }

@@ -7,9 +7,9 @@ import { createServer } from '../../server/index.ts'
 import { memoryStore } from '../../stores/memory.ts'
 import { fakeClock } from '../../testing/clock.ts'
 import { memoryPair } from '../../transports/memory.ts'
-import { reviveDelay } from './backoff.ts'
 import { knownServer, type ServerOption } from './entry.ts'
 import type { HostServer, ServerPort } from './server.ts'
+import { reviveDelay } from './server.ts'
 import { Servers } from './servers.ts'
 
 const child = {

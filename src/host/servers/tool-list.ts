@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../core/clock.ts'
 
-export interface ToolListOptions<T> {
+interface ToolListOptions<T> {
   readonly clock: Clock
   /** Asks the server. */
   readonly list: () => Promise<readonly T[]>
@@ -85,4 +85,19 @@ export class ToolList<T> {
       asking.then(resolve, reject).finally(cancel)
     })
   }
+}
+
+/**
+ * Lists of several servers that are shown as one of bounded length, each cut to its share of so many in all, so that none can fill it
+ * for the others. Who wants less leaves the rest to the others.
+ */
+export function fairLists<T>(lists: readonly (readonly T[])[], most: number): readonly (readonly T[])[] {
+  const shares = new Map<readonly T[], number>()
+  let left = most
+  for (const list of lists.toSorted((a, b) => a.length - b.length)) {
+    const share = Math.min(list.length, Math.floor(left / (lists.length - shares.size)))
+    shares.set(list, share)
+    left -= share
+  }
+  return lists.map(list => list.slice(0, shares.get(list)))
 }

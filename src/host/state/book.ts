@@ -28,7 +28,7 @@ export interface Sent {
 }
 
 /** As much of it as counts when the result comes. Without an order it counts as sent last. */
-export type SentBefore = { readonly head?: string | undefined; readonly order?: number | undefined }
+type SentBefore = { readonly head?: string | undefined; readonly order?: number | undefined }
 
 /** What came of going back. */
 export interface RolledBack {

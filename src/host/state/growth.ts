@@ -21,9 +21,9 @@ export interface Recorded {
 }
 
 /** A report whose parent is settled: null is a root. */
-export type PlacedReport = StateReport & { readonly parent: string | null }
+type PlacedReport = StateReport & { readonly parent: string | null }
 
-export interface GrowthParts {
+interface GrowthParts {
   readonly store: Store
   readonly clock: Clock
   readonly contents: Contents

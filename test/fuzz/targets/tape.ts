@@ -1,12 +1,12 @@
 /** Tapes that others wrote, or that were cut or bent on the way: read whole, or refused in one sentence; and what is read can be played. */
-import { headerText, keptFrame, lineText, type TapeLine } from '../../../src/testing/tape/line.ts'
-import { Script } from '../../../src/testing/tape/script.ts'
-import { tapeOf } from '../../../src/testing/tape/tape.ts'
+import { keptFrame, lineText, type RecordingLine } from '../../../src/recording/format.ts'
+import { Script } from '../../../src/recording/script.ts'
+import { tapeOf } from '../../../src/recording/tape.ts'
 import { bentText, value } from '../json.ts'
 import { mutated } from '../mutate.ts'
 import { demand, target } from '../target.ts'
 
-const header = { tape: 1, began: '2026-01-01T00:00:00.000Z', by: 'fuzz' } as const
+const header = { recording: 1, began: '2026-01-01T00:00:00.000Z', by: 'fuzz' } as const
 const said: readonly (readonly ['client' | 'server', unknown])[] = [
   ['client', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a', _meta: { progressToken: 7 } } }],
   ['server', { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 7, progress: 1 } }],
@@ -23,12 +23,12 @@ interface Input {
 export const tapes = target<Input>({
   name: 'tapes',
   make: source => {
-    const lines = said.map(([from, frame], at): TapeLine => {
+    const lines = said.map(([from, frame], at): RecordingLine => {
       const text = JSON.stringify(source.pick([frame, mutated(source, frame), value(source)]))
-      return { kind: 'frame', at, conversation: 1, from, ...keptFrame(source.pick([text, bentText(source, text)])) }
+      return { kind: 'frame', at, connection: 1, from, ...keptFrame(source.pick([text, bentText(source, text)])) }
     })
     const whole =
-      headerText(header) + [{ kind: 'open', at: 0, conversation: 1, carrier: 'stdio' } as const, ...lines].map(lineText).join('')
+      lineText(header) + [{ kind: 'open', at: 0, connection: 1, carrier: 'stdio' } as const, ...lines].map(lineText).join('')
     return {
       text: source.pick([whole, bentText(source, whole)]),
       asked: said.map(([, frame]) => source.pick([frame, value(source)])),
@@ -37,7 +37,7 @@ export const tapes = target<Input>({
   check: ({ text, asked }) => {
     const tape = readOrRefused(text)
     for (const { frames } of tape?.conversations ?? []) {
-      const script = new Script(frames, out => void JSON.parse(out), undefined)
+      const script = new Script(frames, out => void JSON.parse(out))
       for (const frame of asked) play(script, frame)
     }
   },

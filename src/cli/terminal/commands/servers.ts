@@ -1,7 +1,7 @@
 /** `/servers`: who is there, what they may do, and what they last complained about. */
 
-import { fairLists } from '../../../host/servers/fair-lists.ts'
 import type { HostServer } from '../../../host/servers/server.ts'
+import { fairLists } from '../../../host/servers/tool-list.ts'
 import type { Command, Session } from '../session.ts'
 import { brief, type Paint, say, type TerminalText } from '../text.ts'
 import { whyLines } from '../words.ts'

@@ -1,0 +1,116 @@
+/**
+ * The models of providers, by the AI SDK, and the one that the environment names. The package of a provider is loaded when its model is
+ * first asked.
+ */
+import { problem } from '../../core/problem.ts'
+import { redact } from '../../core/redact.ts'
+import { clip } from '../../jsonrpc/limits.ts'
+import { type AiModelOptions, aiModel } from './ai.ts'
+import type { Model } from './model.ts'
+import { offline } from './offline.ts'
+
+/** How `anthropic` reaches its model. */
+export interface AnthropicOptions extends Omit<AiModelOptions, 'id' | 'vendor'> {
+  /** Default: ANTHROPIC_API_KEY. */
+  readonly apiKey?: string
+  /** Default: ANTHROPIC_BASE_URL, else Anthropic's own address. */
+  readonly baseURL?: string
+  /** Default: ANTHROPIC_MODEL, else claude-sonnet-5. */
+  readonly model?: string
+}
+
+/**
+ * Anthropic's models. Throws where there is no API key.
+ * @example const host = await createHost({ servers, model: anthropic({ model: 'claude-haiku-4-5' }) })
+ */
+export function anthropic(options: AnthropicOptions = {}): Model {
+  const { env } = process
+  const { apiKey = env['ANTHROPIC_API_KEY'], baseURL = env['ANTHROPIC_BASE_URL'] } = options
+  const { model = env['ANTHROPIC_MODEL'] ?? 'claude-sonnet-5', contextWindow = 200_000, ...rest } = options
+  if (apiKey === undefined || apiKey === '')
+    throw problem('AUTHENTICATION_REQUIRED', 'There is no API key for Anthropic', {
+      suggestion: 'Set ANTHROPIC_API_KEY, or give anthropic({ apiKey })',
+      actor: 'operator',
+    })
+  const open = async () => {
+    const { createAnthropic } = await load('@ai-sdk/anthropic', () => import('@ai-sdk/anthropic'))
+    return createAnthropic({ apiKey, fetch: providerFetch, ...(baseURL !== undefined && { baseURL }) })(model)
+  }
+  return aiModel(open, { capabilities: ['tools', 'vision'], ...rest, contextWindow, id: model, vendor: 'anthropic' })
+}
+
+/** How `openai` reaches its model. */
+export interface OpenAiOptions extends Omit<AiModelOptions, 'id' | 'vendor'> {
+  /** Default: OPENAI_API_KEY. Servers of your own may need none. */
+  readonly apiKey?: string
+  /** Default: OPENAI_BASE_URL, else OpenAI's own address. */
+  readonly baseURL?: string
+  /** Default: OPENAI_MODEL, else gpt-5-mini. */
+  readonly model?: string
+}
+
+/**
+ * OpenAI's models, and all servers that speak its chat completions (Ollama, vLLM, LM Studio, gateways).
+ * @example const host = await createHost({ servers, model: openai({ baseURL: 'http://127.0.0.1:11434/v1', model: 'qwen3' }) })
+ */
+export function openai(options: OpenAiOptions = {}): Model {
+  const { env } = process
+  const { apiKey = env['OPENAI_API_KEY'], baseURL = env['OPENAI_BASE_URL'] } = options
+  const { model = env['OPENAI_MODEL'] ?? 'gpt-5-mini', ...rest } = options
+  if ((apiKey === undefined || apiKey === '') && baseURL === undefined)
+    throw problem('AUTHENTICATION_REQUIRED', 'There is no API key for OpenAI', {
+      suggestion: 'Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own',
+      actor: 'operator',
+    })
+  const open = async () => {
+    const { createOpenAI } = await load('@ai-sdk/openai', () => import('@ai-sdk/openai'))
+    // A server of one's own takes any key, but the provider wants one.
+    return createOpenAI({ apiKey: apiKey ?? 'none', fetch: providerFetch, ...(baseURL !== undefined && { baseURL }) }).chat(model)
+  }
+  return aiModel(open, { ...rest, id: model, vendor: 'openai' })
+}
+
+/** Anthropic with ANTHROPIC_API_KEY, OpenAI or a server like it with OPENAI_API_KEY or OPENAI_BASE_URL, else the offline assistant. */
+export function modelFromEnvironment(env: Readonly<Record<string, string | undefined>> = process.env): Model {
+  const told = (name: string): string | undefined => (env[name] === '' ? undefined : env[name])
+  const key = told('ANTHROPIC_API_KEY')
+  if (key !== undefined)
+    return anthropic({ apiKey: key, ...given('model', told('ANTHROPIC_MODEL')), ...given('baseURL', told('ANTHROPIC_BASE_URL')) })
+  const [other, baseURL] = [told('OPENAI_API_KEY'), told('OPENAI_BASE_URL')]
+  if (other === undefined && baseURL === undefined) return offline()
+  return openai({ ...given('apiKey', other), ...given('baseURL', baseURL), ...given('model', told('OPENAI_MODEL')) })
+}
+
+function given<K extends string>(name: K, value: string | undefined): { readonly [P in K]?: string } {
+  return (value === undefined ? {} : { [name]: value }) as { readonly [P in K]?: string }
+}
+
+async function load<T>(name: string, imported: () => Promise<T>): Promise<T> {
+  try {
+    return await imported()
+  } catch (cause) {
+    const suggestion = `npm install ai ${name}`
+    throw problem('UNSUPPORTED', `The package ${name} is not installed`, { suggestion, actor: 'operator', cause })
+  }
+}
+
+/**
+ * Requests carry an API key and everything that was said in a conversation, so they go to the address that was configured and nowhere
+ * else: a redirect is an error. (The platform's own fetch takes Authorization off when it follows one to another origin, but not
+ * `x-api-key`, and not the body.)
+ */
+const providerFetch: typeof fetch = async (input, init) => {
+  const response = await fetch(input, { ...init, redirect: 'manual' })
+  const { status, headers } = response
+  if (response.type !== 'opaqueredirect' && !(status >= 300 && status < 400)) return response
+  await response.body?.cancel()
+  const asked = URL.parse(input instanceof Request ? input.url : String(input))
+  throw problem(
+    'SERVER_ERROR',
+    `The model provider at ${asked?.origin ?? 'this address'} redirects to ${clip(redact(headers.get('location') ?? 'elsewhere'))} (HTTP ${status}). The request was not sent there, because it carries your API key`,
+    {
+      suggestion: 'Set baseURL to the final address if you trust it',
+      actor: 'operator',
+    },
+  )
+}

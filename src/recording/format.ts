@@ -1,0 +1,184 @@
+/**
+ * The format of a recording: one line of JSON for each thing that happened on the wire, in order, after a first line that says what the
+ * file is. A frame is kept as a value where that gives the same text again, and as text where it does not. What a host records of its
+ * users, its model and its turns stands between the frames, in lines of the same file.
+ */
+import { jsonLine } from '../core/json-lines.ts'
+import type { Carrier } from '../jsonrpc/connection.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import { anything, array, dictionary, integer, number, object, oneOf, optional, string } from '../jsonrpc/shape.ts'
+
+/** The version of the format that this code writes. */
+export const recordingVersion = 1
+
+/** The first line of a recording. */
+export interface RecordingHeader {
+  readonly recording: typeof recordingVersion
+  /** When it begins, ISO 8601; the lines count milliseconds from there. */
+  readonly began: string
+  /** Who wrote it. */
+  readonly by: string
+  /** The server, in words. */
+  readonly target?: string
+}
+
+/** The end of a connection that sent a frame. */
+export type FrameSource = 'client' | 'server'
+
+/** What HTTP said beside the frame: of a request its method, of an answer its status. */
+export interface HttpFacts {
+  readonly method?: string
+  readonly path?: string
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+interface Timed {
+  /** Milliseconds since the recording began. */
+  readonly at: number
+}
+
+interface OnConnection extends Timed {
+  /** The number of the connection; over HTTP a session is one. */
+  readonly connection: number
+}
+
+/** A frame as it stands in the file. */
+export interface FrameLine extends OnConnection {
+  readonly kind: 'frame'
+  readonly from: FrameSource
+  readonly frame?: unknown
+  /** Where the value alone would not give the same text. */
+  readonly text?: string
+  /** How many characters it had, where only its beginning was kept. */
+  readonly cut?: number
+  /** Over HTTP: which exchange it belongs to. */
+  readonly exchange?: number
+  readonly http?: HttpFacts
+}
+
+/** What passed on a connection. */
+export type ConnectionLine =
+  /** `server`: its name in the config of the host that recorded it. */
+  | (OnConnection & { readonly kind: 'open'; readonly carrier: Carrier; readonly server?: string })
+  | FrameLine
+  /** An exchange, or the beginning of its answer, that carries no frame. */
+  | (OnConnection & { readonly kind: 'http'; readonly from: FrameSource; readonly exchange: number; readonly http: HttpFacts })
+  | (OnConnection & { readonly kind: 'closed'; readonly why?: string })
+
+/** What a host writes beside the frames of its servers. The members that are `unknown` here are typed by the host's recorder. */
+export type HostLine =
+  | (Timed & {
+      readonly kind: 'model'
+      readonly info: unknown
+      readonly request: unknown
+      readonly parts: readonly unknown[]
+      readonly error?: { readonly code: string; readonly message: string }
+    })
+  /** An id that the host made up. */
+  | (Timed & { readonly kind: 'id'; readonly id: string })
+  | (Timed & { readonly kind: 'said'; readonly conversation: string; readonly text: string; readonly attach: readonly unknown[] })
+  | (Timed & { readonly kind: 'turn'; readonly turn: unknown })
+
+/** One line of a recording after the first. `full`: the file hit its bound, and what followed is not in it. */
+export type RecordingLine = ConnectionLine | HostLine | (Timed & { readonly kind: 'full' })
+
+const timed = { at: number }
+const placed = { ...timed, connection: integer }
+const from = oneOf('client', 'server')
+const http = object({
+  method: optional(string),
+  path: optional(string),
+  status: optional(integer),
+  headers: optional(dictionary(string)),
+})
+
+const headerShape = object({ recording: integer, began: string, by: string, target: optional(string) })
+
+const lineShapes = new Map([
+  ['open', object({ ...placed, carrier: oneOf('stdio', 'memory', 'websocket', 'sse', 'http'), server: optional(string) })],
+  [
+    'frame',
+    object({
+      ...placed,
+      from,
+      frame: optional(anything),
+      text: optional(string),
+      cut: optional(integer),
+      exchange: optional(integer),
+      http: optional(http),
+    }),
+  ],
+  ['http', object({ ...placed, from, exchange: integer, http })],
+  ['closed', object({ ...placed, why: optional(string) })],
+  ['full', object(timed)],
+  [
+    'model',
+    object({
+      ...timed,
+      info: anything,
+      request: anything,
+      parts: array(anything),
+      error: optional(object({ code: string, message: string })),
+    }),
+  ],
+  ['id', object({ ...timed, id: string })],
+  ['said', object({ ...timed, conversation: string, text: string, attach: array(anything) })],
+  ['turn', object({ ...timed, turn: anything })],
+])
+
+/** Whether a value is a first line, of whatever version. */
+export function isHeader(value: unknown): value is Omit<RecordingHeader, 'recording'> & { readonly recording: number } {
+  return headerShape.check(value) === undefined
+}
+
+/** Whether a value is a line of a recording. */
+export function isLine(value: unknown): value is RecordingLine {
+  if (!isRecord(value)) return false
+  const shape = lineShapes.get(String(value['kind']))
+  if (shape === undefined || shape.check(value) !== undefined) return false
+  return value['kind'] !== 'frame' || 'frame' in value !== 'text' in value
+}
+
+/** The text of a line of the file, its line end included. */
+export function lineText(line: RecordingHeader | RecordingLine): string {
+  return jsonLine(line)
+}
+
+/** A frame as it is kept in its line. `most`: the characters after which the rest of it is left out. */
+export function keptFrame(text: string, most = Number.POSITIVE_INFINITY): Pick<FrameLine, 'frame' | 'text' | 'cut'> {
+  if (text.length > most) return { text: text.slice(0, most), cut: text.length }
+  try {
+    const value: unknown = JSON.parse(text)
+    return JSON.stringify(value) === text ? { frame: value } : { text }
+  } catch {
+    return { text }
+  }
+}
+
+/** The text that passed. */
+export function frameText({ frame, text }: Pick<FrameLine, 'frame' | 'text'>): string {
+  return text ?? JSON.stringify(frame)
+}
+
+/** What it says; undefined for what is no JSON. */
+export function frameValue({ frame, text }: Pick<FrameLine, 'frame' | 'text'>): unknown {
+  return text === undefined ? frame : jsonValue(text)
+}
+
+/** What a text says in JSON; undefined for what is none. */
+export function jsonValue(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** A JSON-RPC message, not yet looked into. */
+export type RecordedMessage = Readonly<Record<string, unknown>>
+
+/** The messages of a frame: a batch is several. */
+export function messagesOf(frame: unknown): readonly RecordedMessage[] {
+  return (Array.isArray(frame) ? frame : [frame]).filter(isRecord)
+}

@@ -1,0 +1,160 @@
+/**
+ * A recording proxy: stands between any client and any server, passes every frame on as it came, and writes it down. Where both ends are
+ * HTTP the exchanges themselves pass (`http-proxy.ts`); else frames pass between a connection on either side.
+ */
+import type { Connection, Sink } from '../jsonrpc/connection.ts'
+import { failureFrame } from '../jsonrpc/message.ts'
+import { FrameSender } from './frame-sender.ts'
+import { openHttpProxy } from './http-proxy.ts'
+import { type ClientListenerOptions, listenForClients } from './listener.ts'
+import { UnansweredRequests } from './unanswered.ts'
+import { RecordingWriter, type RecordOptions } from './writer.ts'
+
+type OnTrouble = (error: Error) => void
+
+/** The server behind a proxy. */
+interface ProxiedServer {
+  /** Opens a connection to it. */
+  open(): Promise<Connection>
+  /** Its address, where it is reached over HTTP. */
+  readonly url?: URL | undefined
+}
+
+/** What a proxy records, and for whom. */
+export interface ProxyOptions extends RecordOptions {
+  /** The file that is written. */
+  readonly file: string
+  /** Where the client comes in: `{ stdio: true }`, or a port, by default any free one. */
+  readonly client?: ClientListenerOptions
+  /** The server speaks by the pair of endpoints of 2024-11-05, and the client on stdio. Default false. */
+  readonly pair?: boolean
+  /** Told when a server cannot be reached, or goes before its client does. Default: nobody is. */
+  readonly onTrouble?: OnTrouble
+  /** Headers added to what goes to the server over HTTP; never written down. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** A proxy that records. */
+export interface RecordingProxy {
+  /** Where the client connects; undefined on stdio. */
+  readonly url: string | undefined
+  /** Settles when there can be no more: the client's standard input has ended. */
+  readonly over: Promise<void>
+  /** Lets go of both sides, then of the file. */
+  close(): Promise<void>
+}
+
+/** Starts a proxy before a server. */
+export async function startProxy({ open, url }: ProxiedServer, options: ProxyOptions): Promise<RecordingProxy> {
+  const { file, client = {}, headers, onTrouble = () => {} } = options
+  const writer = new RecordingWriter(file, options)
+  const proxy = await opened()
+  try {
+    // A file that was there is lost only to one that can be made.
+    writer.begin()
+    return proxy
+  } catch (error) {
+    await proxy.close()
+    throw error
+  }
+
+  async function opened(): Promise<RecordingProxy> {
+    if (client.stdio === true || url === undefined)
+      return startPiping(client, near => new Pipe(near, open(), writer, onTrouble), writer)
+    const passing = await openHttpProxy(url, { ...client, headers, writer, onTrouble })
+    return { ...passing, close: () => passing.close().finally(() => writer.close()) }
+  }
+}
+
+async function startPiping(
+  client: ClientListenerOptions,
+  join: (near: Connection) => Pipe,
+  writer: RecordingWriter,
+): Promise<RecordingProxy> {
+  const pipes = new Set<Pipe>()
+  const listener = await listenForClients(client, near => {
+    const pipe = join(near)
+    pipes.add(pipe)
+    void pipe.over.then(() => pipes.delete(pipe))
+  })
+  const over = listener.over.then(async () => {
+    await Promise.all([...pipes].map(pipe => pipe.over))
+  })
+  return {
+    url: listener.url,
+    over,
+    close: async () => {
+      await listener.close()
+      await Promise.all([...pipes].map(pipe => pipe.close()))
+      writer.close()
+    },
+  }
+}
+
+/** One client's connection and the server's that was opened for it. */
+class Pipe {
+  readonly over: Promise<void>
+  readonly #near: Connection
+  readonly #far: Promise<FrameSender>
+  readonly #unanswered = new UnansweredRequests()
+  #closing: Promise<void> | undefined = undefined
+  #resolve: () => void
+
+  constructor(near: Connection, connection: Promise<Connection>, writer: RecordingWriter, onTrouble: OnTrouble) {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.over = promise
+    this.#resolve = resolve
+    this.#near = near
+    const lines = writer.connection(near.carrier)
+    const ended = (reason?: Error): void => {
+      if (this.#closing !== undefined) return
+      lines.closed(reason?.message)
+      void this.close()
+    }
+    const lost = (reason?: Error): void => {
+      if (reason !== undefined && this.#closing === undefined) onTrouble(reason)
+      ended(reason)
+    }
+    this.#far = connection.then(async opened => {
+      const sender = new FrameSender(opened)
+      await sender.start({
+        frame: (text, status) => {
+          lines.frame('server', text, status === undefined || status === 200 ? {} : { http: { status } })
+          void Promise.resolve(near.send(text)).catch(() => {})
+          this.#unanswered.answered(text)
+        },
+        fault: fault => lost(new Error(fault.message)),
+        closed: lost,
+      })
+      return sender
+    })
+    this.#far.catch(lost)
+    void near.start(this.#clientSink(text => lines.frame('client', text), ended))
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  #clientSink(note: (text: string) => void, ended: (reason?: Error) => void): Sink {
+    return {
+      frame: text => {
+        note(text)
+        this.#unanswered.asked(text)
+        // Frames that come before the server is there wait for it, in order.
+        void this.#far.then(far => far.send(text)).catch(() => {})
+      },
+      fault: ({ message }) => void this.#near.send(failureFrame(undefined, { code: -32700, message })),
+      closed: ended,
+      quiet: () => this.#unanswered.quiet(),
+    }
+  }
+
+  async #close(): Promise<void> {
+    this.#unanswered.end()
+    await this.#near.close().catch(() => {})
+    await this.#far.then(far => far.close()).catch(() => {})
+    this.#resolve()
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * Reads recordings into the one model that playing, replaying and comparing work on: connections, each a list of frames with their
+ * direction, time and HTTP status. Files of the two older forms are read as if they had been written today: tapes, which began with
+ * `{"tape":1, …}`, and the recordings of a host, which began with `{"kind":"begin","version":1, …}`.
+ */
+import { readFile, stat } from 'node:fs/promises'
+import { readJsonLines } from '../core/json-lines.ts'
+import type { Carrier } from '../jsonrpc/connection.ts'
+import { clip } from '../jsonrpc/limits.ts'
+import {
+  type FrameSource,
+  frameText,
+  frameValue,
+  isHeader,
+  isLine,
+  type RecordingHeader,
+  type RecordingLine,
+  recordingVersion,
+} from './format.ts'
+
+/** A frame that was sent, whether it was read from a recording or from a transcript. */
+export interface RecordedFrame {
+  readonly from: FrameSource
+  /** Milliseconds since the recording began; 0 in a transcript, which has no times. */
+  readonly at: number
+  readonly text: string
+  /** Undefined for what is no JSON. */
+  readonly value: unknown
+  /** The line of the file. */
+  readonly line: number
+  /** Headers and status, where HTTP carried it. */
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** What passed on one connection, in order. */
+export interface RecordedConnection {
+  readonly carrier: Carrier
+  /** The name of the server, where a host recorded it. */
+  readonly server?: string
+  readonly frames: readonly RecordedFrame[]
+}
+
+/** A recording that was read. */
+export interface RecordingText {
+  readonly header: RecordingHeader
+  readonly lines: readonly RecordingLine[]
+  /** Whether its writer was killed amid a line, or the file was full: something is missing at its end. */
+  readonly cut: boolean
+}
+
+/** More than any recording of ours holds. */
+const mostBytes = 300 * 1024 * 1024
+
+/** Reads the file of a recording; `noun` names it in errors. */
+export async function openRecording(file: string, noun = 'recording'): Promise<RecordingText> {
+  const { size } = await stat(file)
+  if (size > mostBytes)
+    throw new TypeError(`${clip(file)} has ${size} bytes, and at most ${mostBytes} are read. Record less, with maxBytes`)
+  return readRecording(await readFile(file, 'utf8'), noun)
+}
+
+/** Reads the text of a recording. Throws TypeError where it is none, with the line that is wrong. */
+export function readRecording(text: string, noun = 'recording'): RecordingText {
+  const { values, cut } = readJsonLines(text, noun)
+  const [first = {}, ...rest] = values
+  const form = forms.find(({ version }) => first[version] !== undefined && (version !== 'version' || first['kind'] === 'begin'))
+  const header = form?.header(first)
+  if (form === undefined || !isHeader(header))
+    throw new TypeError(
+      `This is no ${noun}: its first line does not begin with {"recording":${recordingVersion}, …}. Make one with vivarium record`,
+    )
+  if (header.recording !== recordingVersion)
+    throw new TypeError(
+      `This ${noun} has version ${header.recording}, and version ${recordingVersion} is read here. Record it anew`,
+    )
+  const lines = rest.map((raw, at) => {
+    const line = form.line(raw, first)
+    if (!isLine(line)) throw new TypeError(`Line ${at + 2} of the ${noun} is none of its lines`)
+    return line
+  })
+  const whole = { ...header, recording: recordingVersion } as const
+  return { header: whole, lines, cut: cut || lines.some(({ kind }) => kind === 'full') }
+}
+
+type Raw = Readonly<Record<string, unknown>>
+
+interface Form {
+  /** The member of the first line that holds the version. */
+  readonly version: 'recording' | 'tape' | 'version'
+  /** The first line as it is written today; unchecked, as the lines are. */
+  header(first: Raw): unknown
+  line(raw: Raw, first: Raw): unknown
+}
+
+const forms: readonly Form[] = [
+  { version: 'recording', header: first => first, line: raw => raw },
+  {
+    version: 'tape',
+    header: ({ tape, ...more }) => ({ recording: tape, ...more }),
+    line: ({ conversation, ...more }) => ({ ...more, connection: conversation }),
+  },
+  {
+    version: 'version',
+    header: ({ version, at }) => ({ recording: version, began: timeText(at), by: 'vivarium' }),
+    line: (raw, first) => hostLine({ ...raw, at: Number(raw['at']) - Number(first['at']) }),
+  },
+]
+
+/** The recorder of a host named frames by their way, and kept what is no JSON as a string in their place. */
+function hostLine(raw: Raw): Raw {
+  const { kind, frame, server, ...more } = raw
+  if (kind !== 'out' && kind !== 'in') return raw
+  const kept = typeof frame === 'string' ? { text: frame } : { frame }
+  return { ...more, ...kept, kind: 'frame', from: kind === 'out' ? 'client' : 'server' }
+}
+
+function timeText(at: unknown): string | undefined {
+  const time = new Date(Number(at))
+  return Number.isNaN(time.getTime()) ? undefined : time.toISOString()
+}
+
+/** The connections of a recording in the order in which they were opened, those without frames included. */
+export function connectionsOf({ lines }: Pick<RecordingText, 'lines'>): readonly RecordedConnection[] {
+  const found = new Map<number, { carrier: Carrier; server?: string; frames: RecordedFrame[] }>()
+  for (const [at, line] of lines.entries()) {
+    if (line.kind === 'open') {
+      const { carrier, server } = line
+      found.set(line.connection, { carrier, ...(server !== undefined && { server }), frames: [] })
+    }
+    if (line.kind !== 'frame') continue
+    const { status, headers } = line.http ?? {}
+    found.get(line.connection)?.frames.push({
+      from: line.from,
+      at: line.at,
+      text: frameText(line),
+      value: frameValue(line),
+      line: at + 2,
+      ...(status !== undefined && { status }),
+      ...(headers !== undefined && { headers }),
+    })
+  }
+  return [...found.values()]
+}

@@ -1,0 +1,173 @@
+/** Sends the client's part of a recording again and compares what the server says now with what it said then. */
+import { type Clock, realClock } from '../core/clock.ts'
+import type { Carrier, Connection } from '../jsonrpc/connection.ts'
+import { isId, isRecord } from '../jsonrpc/message.ts'
+import { type Compare, comparing, type LeafDifference } from './difference.ts'
+import { messagesOf, type RecordedMessage } from './format.ts'
+import { FrameSender } from './frame-sender.ts'
+import type { RecordedConnection, RecordedFrame } from './read.ts'
+import { ReceivedMessages } from './received.ts'
+
+/** What counts as a difference, and how long is waited for it. */
+export interface ReplayTapeOptions {
+  /** Paths whose values do not count, beside those that are of their time anyway: `result.serverInfo.version`, `**.elapsed`. */
+  readonly ignore?: readonly string[]
+  /** Headers for a server over HTTP: those that hold secrets are not on the tape. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** How long to wait for what was said then. Default 30 s. */
+  readonly timeoutMs?: number
+  readonly clock?: Clock
+}
+
+/** What the server says otherwise than it did. */
+export interface TapeDifference extends LeafDifference {
+  /** 1 is the first conversation of the tape. */
+  readonly conversation: number
+  /** The line of the tape; 0 for what is not on it. */
+  readonly line: number
+  /** `answer to tools/call`, `request roots/list`, `notification notifications/progress`, `connection`. */
+  readonly what: string
+}
+
+/** What came of a replay. */
+export interface TapeReplayed {
+  readonly differences: readonly TapeDifference[]
+  /** Frames of the client that were sent. */
+  readonly sent: number
+  readonly conversations: number
+}
+
+/** Replays connections one after the other, each over one that `open` opens. */
+export async function replayConnections(
+  recorded: readonly RecordedConnection[],
+  open: (carrier: Carrier) => Promise<Connection>,
+  options: ReplayTapeOptions,
+): Promise<TapeReplayed> {
+  const differences: TapeDifference[] = []
+  let sent = 0
+  for (const [at, { carrier, frames }] of recorded.entries()) {
+    const replay = new Replay(options, at + 1)
+    await replay.run(frames, new FrameSender(await open(carrier)))
+    differences.push(...replay.differences)
+    sent += replay.sent
+  }
+  return { differences, sent, conversations: recorded.length }
+}
+
+/** The replay of one connection. */
+class Replay {
+  readonly differences: TapeDifference[] = []
+  sent = 0
+  readonly #conversation: number
+  readonly #compare: Compare
+  readonly #received: ReceivedMessages
+  readonly #methods = new Map<unknown, string>()
+  /** Questions of the server: the id of then, and that of now. */
+  readonly #questions = new Map<unknown, unknown>()
+  readonly #learned = new Map<string, string>()
+  readonly #told: { readonly message: RecordedMessage; readonly line: number }[] = []
+
+  constructor({ ignore, timeoutMs = 30_000, clock = realClock }: ReplayTapeOptions, at: number) {
+    this.#conversation = at
+    this.#compare = comparing(ignore)
+    this.#received = new ReceivedMessages(timeoutMs, clock)
+  }
+
+  async run(frames: readonly RecordedFrame[], sender: FrameSender): Promise<void> {
+    try {
+      await sender.start(this.#received)
+      for (const frame of frames) {
+        const parts = messagesOf(frame.value)
+        if (frame.from === 'client') this.#send(sender, frame, parts)
+        else for (const part of parts) await this.#expect(part, frame.line)
+      }
+      for (const { message, line } of this.#told) await this.#expectTold(message, line)
+      this.#rest()
+    } finally {
+      await sender.close().catch(() => {})
+    }
+  }
+
+  #send(sender: FrameSender, { text, value, headers }: RecordedFrame, parts: readonly RecordedMessage[]): void {
+    for (const { id, method } of parts) if (typeof method === 'string' && isId(id)) this.#methods.set(id, method)
+    const answers = parts.filter(({ method }) => method === undefined)
+    // Nobody has asked, so there is nothing to answer; that it was not asked is a difference already.
+    if (answers.length > 0 && answers.every(({ id }) => !this.#questions.has(id))) return
+    const put = this.#today(value)
+    this.sent++
+    sender.send(put === value ? text : JSON.stringify(put), mirrored(headers))
+  }
+
+  /** The same value where nothing in it has changed since. */
+  #today(value: unknown): unknown {
+    if (Array.isArray(value)) {
+      const items = value.map(item => this.#today(item))
+      return items.every((item, at) => item === value[at]) ? value : items
+    }
+    if (typeof value === 'string') return this.#learned.get(value) ?? value
+    if (!isRecord(value)) return value
+    const answers = value['method'] === undefined && value['jsonrpc'] !== undefined
+    const members = Object.entries(value).map(([name, item]): [string, unknown] => {
+      if (answers && name === 'id') return [name, this.#questions.get(item) ?? item]
+      return [name, name === 'jsonrpc' || name === 'method' ? item : this.#today(item)]
+    })
+    return members.every(([name, item]) => item === value[name]) ? value : Object.fromEntries(members)
+  }
+
+  async #expect(message: RecordedMessage, line: number): Promise<void> {
+    const { method, id } = message
+    if (typeof method !== 'string') {
+      const what = `answer to ${this.#methods.get(id) ?? 'nothing that was asked'}`
+      const now = await this.#received.take(({ method: own, id: other }) => own === undefined && other === id)
+      return this.#hold(what, line, message, now)
+    }
+    if (id === undefined) return void this.#told.push({ message, line })
+    const now = await this.#received.take(({ method: own, id: other }) => own === method && other !== undefined)
+    if (now !== undefined) this.#questions.set(id, now['id'])
+    this.#hold(`request ${method}`, line, message, now)
+  }
+
+  /** In whatever order they come: the same one first, else the next of its name. */
+  async #expectTold(message: RecordedMessage, line: number): Promise<void> {
+    const named = ({ method, id }: RecordedMessage): boolean => method === message['method'] && id === undefined
+    const same = this.#received.find(other => named(other) && this.#compare(message, other).differences.length === 0)
+    this.#hold(`notification ${message['method']}`, line, message, same ?? (await this.#received.take(named)))
+  }
+
+  #hold(what: string, line: number, before: RecordedMessage, after: RecordedMessage | undefined): void {
+    const place = { conversation: this.#conversation, line, what }
+    if (after === undefined) {
+      const why = this.#received.ended === undefined ? '' : `: ${this.#received.ended}`
+      this.differences.push({ ...place, path: '', before: contentOf(before), after: `nothing came${why}` })
+      return
+    }
+    const { differences, learned } = this.#compare(before, after)
+    for (const [then, now] of learned) this.#learned.set(then, now)
+    for (const difference of differences) this.differences.push({ ...place, ...difference })
+  }
+
+  /** What came beyond the tape. */
+  #rest(): void {
+    for (const message of this.#received.rest()) {
+      const { method, id } = message
+      const what = method === undefined ? 'answer' : `${id === undefined ? 'notification' : 'request'} ${String(method)}`
+      this.differences.push({
+        conversation: this.#conversation,
+        line: 0,
+        what,
+        path: '',
+        before: undefined,
+        after: contentOf(message),
+      })
+    }
+  }
+}
+
+function contentOf({ params, result, error }: RecordedMessage): unknown {
+  return result ?? error ?? params ?? {}
+}
+
+/** Headers that repeat what a frame says; the others belong to the carrier, or are of their time. */
+function mirrored(headers: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('mcp-param-')))
+}

@@ -1,0 +1,150 @@
+/**
+ * The file of a recording while it is written. Each line is with the system before the next thing happens, so that nothing is lost with
+ * the process; it is bounded, and says in its last line when it is full.
+ */
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { type Clock, realClock } from '../core/clock.ts'
+import { version } from '../core/version.ts'
+import type { Carrier } from '../jsonrpc/connection.ts'
+import {
+  type ConnectionLine,
+  type FrameLine,
+  type FrameSource,
+  type HostLine,
+  type HttpFacts,
+  keptFrame,
+  lineText,
+  type RecordingLine,
+  recordingVersion,
+} from './format.ts'
+import { redaction } from './redaction.ts'
+
+/** What is kept of what passes. */
+export interface RecordOptions {
+  /** The server in words, for the first line. */
+  readonly target?: string
+  /** Members of frames that are not kept: `params.arguments.password`, `**.apiKey`. Headers that hold secrets never are. */
+  readonly redact?: readonly string[]
+  /** The most bytes of the file. What comes after that still passes, but is not kept. Default 256 MiB. */
+  readonly maxBytes?: number
+  /** The most characters kept of one frame. Default 16 Mi. */
+  readonly maxFrame?: number
+  readonly clock?: Clock
+}
+
+/** Writes what passes on one connection. */
+export interface ConnectionWriter {
+  frame(from: FrameSource, text: string, more?: { readonly exchange?: number; readonly http?: HttpFacts }): void
+  http(from: FrameSource, exchange: number, http: HttpFacts): void
+  closed(why?: string): void
+}
+
+/** A line without what the writer adds. */
+type Without<L, K extends string> = L extends unknown ? Omit<L, K> : never
+
+/** The end of a file that is full. */
+const reserve = 256
+
+/** Writes one recording. */
+export class RecordingWriter {
+  readonly #path: string
+  readonly #header: string
+  readonly #clock: Clock
+  readonly #began: number
+  readonly #maxBytes: number
+  readonly #maxFrame: number
+  readonly #redaction: ReturnType<typeof redaction>
+  #file: number | undefined = undefined
+  #bytes = 0
+  #connections = 0
+  #over = false
+  #failure: unknown = undefined
+
+  constructor(path: string, options: RecordOptions = {}) {
+    this.#clock = options.clock ?? realClock
+    this.#began = this.#clock.now()
+    this.#maxBytes = options.maxBytes ?? 256 * 1024 * 1024
+    this.#maxFrame = options.maxFrame ?? 16 * 1024 * 1024
+    this.#redaction = redaction(options.redact)
+    const { target } = options
+    const began = new Date(this.#began).toISOString()
+    const by = `vivarium ${version}`
+    this.#path = path
+    this.#header = lineText({ recording: recordingVersion, began, by, ...(target !== undefined && { target }) })
+  }
+
+  /** Takes the place of a file of that name. Before this, or the first line, nothing is touched. */
+  begin(): void {
+    if (this.#over || this.#file !== undefined) return
+    // It holds what people said and did: nobody else on the machine has to read it.
+    this.#file = openSync(this.#path, 'w', 0o600)
+    this.#write(this.#file, this.#header)
+  }
+
+  /** Begins a connection; `server` is its name where a host has several. */
+  connection(carrier: Carrier, server?: string): ConnectionWriter {
+    const connection = ++this.#connections
+    const put = (line: Without<ConnectionLine, 'at' | 'connection'>): void =>
+      this.#put({ at: this.#now(), connection, ...line } as ConnectionLine)
+    put({ kind: 'open', carrier, ...(server !== undefined && { server }) })
+    return {
+      frame: (from, text, more = {}) => {
+        const kept = keptFrame(this.#redaction.frame(text), this.#maxFrame)
+        put({ kind: 'frame', from, ...kept, ...this.#passed(more) })
+      },
+      http: (from, exchange, http) => put({ kind: 'http', from, exchange, http: this.#open(http) }),
+      closed: why => put({ kind: 'closed', ...(why !== undefined && { why }) }),
+    }
+  }
+
+  /** Writes what happened in a host beside its connections. */
+  note(line: Without<HostLine, 'at'>): void {
+    this.#put({ at: this.#now(), ...this.#redaction.members(line) } as HostLine)
+  }
+
+  /** Throws where something could not be written: whoever recorded learns of it here, and what passed was not disturbed. */
+  close(): void {
+    this.#end()
+    const failure = this.#failure
+    this.#failure = undefined
+    if (failure !== undefined) throw failure
+  }
+
+  #now(): number {
+    return this.#clock.now() - this.#began
+  }
+
+  #passed({ exchange, http }: { exchange?: number; http?: HttpFacts }): Pick<FrameLine, 'exchange' | 'http'> {
+    return { ...(exchange !== undefined && { exchange }), ...(http !== undefined && { http: this.#open(http) }) }
+  }
+
+  #open({ headers, ...http }: HttpFacts): HttpFacts {
+    return headers === undefined ? http : { ...http, headers: this.#redaction.headers(headers) }
+  }
+
+  #put(line: RecordingLine): void {
+    this.begin()
+    if (this.#over || this.#file === undefined) return
+    try {
+      const text = lineText(line)
+      if (this.#bytes + Buffer.byteLength(text) <= this.#maxBytes - reserve) return this.#write(this.#file, text)
+      this.#write(this.#file, lineText({ at: line.at, kind: 'full' }))
+    } catch (error) {
+      this.#failure = error
+    }
+    this.#end()
+  }
+
+  #end(): void {
+    if (this.#over) return
+    this.#over = true
+    if (this.#file !== undefined) closeSync(this.#file)
+  }
+
+  #write(file: number, text: string): void {
+    const bytes = Buffer.from(text)
+    let at = 0
+    while (at < bytes.length) at += writeSync(file, bytes, at)
+    this.#bytes += bytes.length
+  }
+}
