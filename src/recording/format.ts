@@ -176,9 +176,9 @@ export function jsonValue(text: string): unknown {
 }
 
 /** A JSON-RPC message, not yet looked into. */
-export type Message = Readonly<Record<string, unknown>>
+export type RecordedMessage = Readonly<Record<string, unknown>>
 
 /** The messages of a frame: a batch is several. */
-export function messagesOf(frame: unknown): readonly Message[] {
+export function messagesOf(frame: unknown): readonly RecordedMessage[] {
   return (Array.isArray(frame) ? frame : [frame]).filter(isRecord)
 }

@@ -12,7 +12,7 @@ import { stdioServerConnection } from '../transports/stdio/server.ts'
 import { HttpSession, parsedFrame } from './http-session.ts'
 
 /** Standard input and output, or a port; by default any that is free. */
-export type ListenerOptions =
+export type ClientListenerOptions =
   | { readonly stdio: true; readonly input?: NodeReadable; readonly output?: NodeWritable }
   | { readonly stdio?: false; readonly port?: number; readonly host?: string; readonly path?: string }
 
@@ -30,7 +30,7 @@ export interface ClientListener {
 
 /** Opens a place for clients; `accept` starts each connection that it is given. */
 export async function listenForClients(
-  options: ListenerOptions,
+  options: ClientListenerOptions,
   accept: (connection: Connection) => void,
 ): Promise<ClientListener> {
   if (options.stdio === true) return listenOnStdio(options, accept)

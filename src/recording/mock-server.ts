@@ -7,7 +7,7 @@ import type { Connection, Sink } from '../jsonrpc/connection.ts'
 import { type Id, isId, isRecord } from '../jsonrpc/message.ts'
 import { failureFrame, successFrame } from '../jsonrpc/serialize.ts'
 import { type FaultPicker, type FaultsOption, faultPicker, faultyConnection } from './faults.ts'
-import { jsonValue, type Message } from './format.ts'
+import { jsonValue, type RecordedMessage } from './format.ts'
 import type { RecordedConnection } from './read.ts'
 import { type ClientMessage, Script } from './script.ts'
 import { UnansweredRequests } from './unanswered.ts'
@@ -125,7 +125,7 @@ export function recordedServer(recorded: readonly RecordedConnection[]): Recorde
 }
 
 /** Undefined for an answer. */
-function clientMessage({ method, params, id }: Message): ClientMessage | undefined {
+function clientMessage({ method, params, id }: RecordedMessage): ClientMessage | undefined {
   return typeof method === 'string' ? { method, params, ...(isId(id) && { id }) } : undefined
 }
 

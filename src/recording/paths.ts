@@ -1,8 +1,10 @@
 /** Members of a frame, named as people write them: `result.content[0].text`, `params.arguments.*`, `**.duration_ms`, `_meta["a.b/c"]`. */
 import { clip } from '../jsonrpc/limits.ts'
 
+/** The members that lead to a value, from the outside in. */
 export type Path = readonly string[]
 
+/** Whether a path is one of those that are meant. */
 export type PathPattern = (path: Path) => boolean
 
 /** The most members that one pattern names: what is longer is a mistake. */

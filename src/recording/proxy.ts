@@ -6,7 +6,7 @@ import type { Connection, Sink } from '../jsonrpc/connection.ts'
 import { failureFrame } from '../jsonrpc/serialize.ts'
 import { FrameSender } from './frame-sender.ts'
 import { openHttpProxy } from './http-proxy.ts'
-import { type ListenerOptions, listenForClients } from './listener.ts'
+import { type ClientListenerOptions, listenForClients } from './listener.ts'
 import { UnansweredRequests } from './unanswered.ts'
 import { RecordingWriter, type RecordOptions } from './writer.ts'
 
@@ -25,7 +25,7 @@ export interface ProxyOptions extends RecordOptions {
   /** The file that is written. */
   readonly file: string
   /** Where the client comes in: `{ stdio: true }`, or a port, by default any free one. */
-  readonly client?: ListenerOptions
+  readonly client?: ClientListenerOptions
   /** The server speaks by the pair of endpoints of 2024-11-05, and the client on stdio. Default false. */
   readonly pair?: boolean
   /** Told when a server cannot be reached, or goes before its client does. Default: nobody is. */
@@ -67,7 +67,7 @@ export async function startProxy({ open, url }: ProxiedServer, options: ProxyOpt
 }
 
 async function startPiping(
-  client: ListenerOptions,
+  client: ClientListenerOptions,
   join: (near: Connection) => Pipe,
   writer: RecordingWriter,
 ): Promise<RecordingProxy> {

@@ -1,7 +1,7 @@
 /** What a server has sent and nobody has looked at yet; whoever looks for a message waits until it comes, the connection ends, or it is late. */
 import type { Clock } from '../core/clock.ts'
 import type { FrameFault, Sink } from '../jsonrpc/connection.ts'
-import { jsonValue, type Message, messagesOf } from './format.ts'
+import { jsonValue, messagesOf, type RecordedMessage } from './format.ts'
 
 /** Beyond this whatever comes is not kept: a server that floods is different enough by then. */
 const most = 10_000
@@ -10,7 +10,7 @@ const most = 10_000
 export class ReceivedMessages implements Sink {
   /** Why nothing more comes. */
   ended: string | undefined = undefined
-  readonly #messages: Message[] = []
+  readonly #messages: RecordedMessage[] = []
   readonly #timeoutMs: number
   readonly #clock: Clock
   #wake: () => void = () => {}
@@ -37,13 +37,13 @@ export class ReceivedMessages implements Sink {
   }
 
   /** What is there already. */
-  find(wanted: (message: Message) => boolean): Message | undefined {
+  find(wanted: (message: RecordedMessage) => boolean): RecordedMessage | undefined {
     const at = this.#messages.findIndex(wanted)
     return at === -1 ? undefined : this.#messages.splice(at, 1)[0]
   }
 
   /** The first that is wanted; undefined when it does not come. */
-  async take(wanted: (message: Message) => boolean): Promise<Message | undefined> {
+  async take(wanted: (message: RecordedMessage) => boolean): Promise<RecordedMessage | undefined> {
     let late = false
     const cancel = this.#clock.setTimeout(() => {
       late = true
@@ -62,7 +62,7 @@ export class ReceivedMessages implements Sink {
     }
   }
 
-  rest(): readonly Message[] {
+  rest(): readonly RecordedMessage[] {
     return this.#messages.splice(0)
   }
 }

@@ -3,7 +3,7 @@ import { type Clock, realClock } from '../core/clock.ts'
 import type { Carrier, Connection } from '../jsonrpc/connection.ts'
 import { isId, isRecord } from '../jsonrpc/message.ts'
 import { type Compare, comparing, type LeafDifference } from './difference.ts'
-import { type Message, messagesOf } from './format.ts'
+import { messagesOf, type RecordedMessage } from './format.ts'
 import { FrameSender } from './frame-sender.ts'
 import type { RecordedConnection, RecordedFrame } from './read.ts'
 import { ReceivedMessages } from './received.ts'
@@ -65,7 +65,7 @@ class Replay {
   /** Questions of the server: the id of then, and that of now. */
   readonly #questions = new Map<unknown, unknown>()
   readonly #learned = new Map<string, string>()
-  readonly #told: { readonly message: Message; readonly line: number }[] = []
+  readonly #told: { readonly message: RecordedMessage; readonly line: number }[] = []
 
   constructor({ ignore, timeoutMs = 30_000, clock = realClock }: ReplayTapeOptions, at: number) {
     this.#conversation = at
@@ -88,7 +88,7 @@ class Replay {
     }
   }
 
-  #send(sender: FrameSender, { text, value, headers }: RecordedFrame, parts: readonly Message[]): void {
+  #send(sender: FrameSender, { text, value, headers }: RecordedFrame, parts: readonly RecordedMessage[]): void {
     for (const { id, method } of parts) if (typeof method === 'string' && isId(id)) this.#methods.set(id, method)
     const answers = parts.filter(({ method }) => method === undefined)
     // Nobody has asked, so there is nothing to answer; that it was not asked is a difference already.
@@ -114,7 +114,7 @@ class Replay {
     return members.every(([name, item]) => item === value[name]) ? value : Object.fromEntries(members)
   }
 
-  async #expect(message: Message, line: number): Promise<void> {
+  async #expect(message: RecordedMessage, line: number): Promise<void> {
     const { method, id } = message
     if (typeof method !== 'string') {
       const what = `answer to ${this.#methods.get(id) ?? 'nothing that was asked'}`
@@ -128,13 +128,13 @@ class Replay {
   }
 
   /** In whatever order they come: the same one first, else the next of its name. */
-  async #expectTold(message: Message, line: number): Promise<void> {
-    const named = ({ method, id }: Message): boolean => method === message['method'] && id === undefined
+  async #expectTold(message: RecordedMessage, line: number): Promise<void> {
+    const named = ({ method, id }: RecordedMessage): boolean => method === message['method'] && id === undefined
     const same = this.#received.find(other => named(other) && this.#compare(message, other).differences.length === 0)
     this.#hold(`notification ${message['method']}`, line, message, same ?? (await this.#received.take(named)))
   }
 
-  #hold(what: string, line: number, before: Message, after: Message | undefined): void {
+  #hold(what: string, line: number, before: RecordedMessage, after: RecordedMessage | undefined): void {
     const place = { conversation: this.#conversation, line, what }
     if (after === undefined) {
       const why = this.#received.ended === undefined ? '' : `: ${this.#received.ended}`
@@ -163,7 +163,7 @@ class Replay {
   }
 }
 
-function contentOf({ params, result, error }: Message): unknown {
+function contentOf({ params, result, error }: RecordedMessage): unknown {
   return result ?? error ?? params ?? {}
 }
 

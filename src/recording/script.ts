@@ -7,7 +7,7 @@ import { canonicalJson } from '../core/digest.ts'
 import { redacted } from '../core/redact.ts'
 import { subscriptionKey } from '../engine/reserved.ts'
 import { type Id, isId, isRecord } from '../jsonrpc/message.ts'
-import { type Message, messagesOf } from './format.ts'
+import { messagesOf, type RecordedMessage } from './format.ts'
 import type { RecordedFrame } from './read.ts'
 
 /** A request or notification of a client. */
@@ -19,7 +19,7 @@ export interface ClientMessage {
 }
 
 interface Slot extends RecordedFrame {
-  readonly message: Message
+  readonly message: RecordedMessage
   /** What is asked, where it asks or tells. */
   readonly key: string | undefined
   /** The call of the client that it belongs to: as its answer, or as something said on the way there. */
@@ -99,7 +99,7 @@ export class Script {
   }
 
   /** The client has answered a question of the server. */
-  answered(message: Message): void {
+  answered(message: RecordedMessage): void {
     const { id } = message
     const goOn = isId(id) ? this.#held.get(id) : undefined
     if (goOn === undefined || !isId(id)) return
@@ -112,7 +112,7 @@ export class Script {
     this.#held.clear()
   }
 
-  #bind(taped: Message, { id, params }: ClientMessage): void {
+  #bind(taped: RecordedMessage, { id, params }: ClientMessage): void {
     if (id !== undefined) this.#now.set(taped['id'], id)
     const [then, now] = [tokenOf(taped['params']), tokenOf(params)]
     if (then !== undefined) this.#tokens.set(then, now)
@@ -174,7 +174,7 @@ export class Script {
     typeof value === 'string' ? (this.#renamed.get(value) ?? value) : value
 
   /** The message with the ids and tokens of now. */
-  #today(message: Message): Record<string, unknown> {
+  #today(message: RecordedMessage): Record<string, unknown> {
     const now = (value: unknown): unknown => (this.#now.has(value) ? this.#now.get(value) : value)
     if (message['method'] === undefined) return { ...message, id: now(message['id']) }
     const { params } = message
@@ -239,7 +239,7 @@ function keyOf(method: string, params: unknown): string {
   return `${method} ${canonicalJson(plain(params))}`
 }
 
-function plain(params: unknown): Message {
+function plain(params: unknown): RecordedMessage {
   if (!isRecord(params)) return {}
   const kept = Object.entries(params).filter(([name]) => name !== '_meta' && !madeUp.includes(name))
   // An answer that is a request of its own carries its result.
@@ -251,7 +251,7 @@ function isRedacted({ key }: Slot): boolean {
 }
 
 /** The same question, as far as it was kept: what was left out of the tape may be anything. */
-function asksFor(taped: Message, { method, params }: ClientMessage): boolean {
+function asksFor(taped: RecordedMessage, { method, params }: ClientMessage): boolean {
   return taped['method'] === method && covers(plain(taped['params']), plain(params))
 }
 

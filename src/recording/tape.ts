@@ -2,7 +2,7 @@
 import type { Connection } from '../jsonrpc/connection.ts'
 import { memoryPair } from '../transports/memory.ts'
 import type { RecordingHeader } from './format.ts'
-import { type ClientListener, type ListenerOptions, listenForClients } from './listener.ts'
+import { type ClientListener, type ClientListenerOptions, listenForClients } from './listener.ts'
 import { mockServer, type PlayingOptions } from './mock-server.ts'
 import { connectionsOf, openRecording, type RecordedConnection, type RecordingText, readRecording } from './read.ts'
 
@@ -49,7 +49,7 @@ export function tapeOf(given: string | RecordingText): Tape {
 /** How a tape is served. */
 export interface ServeTapeOptions extends PlayingOptions {
   /** Where clients come in. Default: any free port. */
-  readonly client?: ListenerOptions
+  readonly client?: ClientListenerOptions
 }
 
 /**

@@ -7,6 +7,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { put, remove } from '../../stores/ops.ts'
 import type { Op, Store } from '../../stores/store.ts'
 
+/** One state, with the one that it came from. */
 export interface Checkpoint {
   /** Counts up within its lineage. */
   readonly n: number
@@ -34,6 +35,7 @@ interface Head {
 
 const heads = 'lineage/'
 
+/** The states of one feature set as a tree. */
 export class Lineage {
   readonly space: string
   readonly #store: Store
