@@ -3,7 +3,7 @@ import '../core/required-node.ts'
 
 export type { FaultKind, InjectedFault } from '../recording/faults.ts'
 export type { RecordingHeader } from '../recording/format.ts'
-export type { ClientListener } from '../recording/listener.ts'
+export type { ClientListener, ClientListenerOptions } from '../recording/listener.ts'
 export type { PlayingOptions } from '../recording/mock-server.ts'
 export type { ProxyOptions, RecordingProxy } from '../recording/proxy.ts'
 export type { RecordedConnection, RecordedFrame } from '../recording/read.ts'

@@ -11,6 +11,7 @@ const mostChannels = 256
 /** Messages of one server that are known when they come again: it may not have heard that they were taken. */
 const mostKnown = 1_000
 
+/** Messages of channels that woke nobody, kept for the next turn. */
 export class AmbientMessages {
   readonly #servers = new Map<string, Map<string, PushEvent[]>>()
   readonly #known = new Map<string, Set<string>>()

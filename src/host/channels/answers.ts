@@ -43,6 +43,7 @@ const mostAtOnce = 100
 const worthMs = 24 * 60 * 60_000
 const longestAnswer = 100_000
 
+/** Sends what a turn answered back into the channel that it came from. */
 export class ChannelAnswers {
   readonly #parts: ChannelAnswersParts
   readonly #sending = new Map<string, Promise<void>>()

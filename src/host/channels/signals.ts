@@ -33,7 +33,7 @@ interface AnsweringTurn {
 }
 
 /** An answer while it is worked on. */
-export interface Answering {
+interface ChannelTurn {
   heard(delta: string, turn: TurnRecord): void
   /** `text`: the answer; undefined where there is none. Settles when the server was told. */
   ended(text: string | undefined): Promise<void>
@@ -44,6 +44,7 @@ const typingMs = 5_000
 /** Acknowledgements of one server that are under way; those beyond are left out. */
 const mostAtOnce = 32
 
+/** Tells a channel that its message was taken in, that an answer is being made, and its words as they come. */
 export class ChannelSignals {
   readonly #parts: ChannelSignalsParts
   readonly #stop = new AbortController()
@@ -61,7 +62,7 @@ export class ChannelSignals {
     clock.setTimeout(() => this.#begin(server, event), 0, true)
   }
 
-  answering(server: string, event: PushEvent, turn: AnsweringTurn): Answering {
+  answering(server: string, event: PushEvent, turn: AnsweringTurn): ChannelTurn {
     return new ChannelAnswering(this.#parts, server, event, turn)
   }
 
@@ -103,7 +104,7 @@ export class ChannelSignals {
   }
 }
 
-class ChannelAnswering implements Answering {
+class ChannelAnswering implements ChannelTurn {
   readonly #parts: ChannelSignalsParts
   readonly #server: string
   readonly #event: PushEvent

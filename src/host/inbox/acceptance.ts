@@ -11,12 +11,12 @@ import { clip } from '../../jsonrpc/limits.ts'
 import type { Admission } from '../../policy/feature-sets/admission.ts'
 import type { Asked, Verdict } from '../../policy/rules/rule.ts'
 import { add, type Entry, type Op, put } from '../../stores/store.ts'
-import type { Place } from './chains.ts'
-import { Gate } from './gate.ts'
+import type { ChainPosition } from './chains.ts'
+import { InboxGate } from './gate.ts'
 import { Groups } from './groups.ts'
 import type { InboxContext } from './inbox-context.ts'
 import type { AcceptOptions, InboxNote } from './options.ts'
-import { callKey, countKey, digestOf, previewOf, readSeen, type Seen, seenKey, type Todo, todoKey } from './records.ts'
+import { callKey, countKey, eventDigest, previewOf, readSeen, type SeenEvent, seenKey, type Todo, todoKey } from './records.ts'
 import type { Item } from './round-robin.ts'
 
 /** An event on its way in. */
@@ -32,7 +32,7 @@ interface Coming {
 }
 
 /** What is known of an event that came before. */
-type Known = Pick<Seen, 'inferenceId' | 'digest'>
+type Known = Pick<SeenEvent, 'inferenceId' | 'digest'>
 
 const remembered = 10_000
 /** Looks for earlier answers while a server is being refused: of one at once, and in a second. */
@@ -40,12 +40,13 @@ const lookups = 2
 const lookupsPerSecond = 50
 const fullMs = 250
 
+/** Takes events of servers in, or refuses them. */
 export class Acceptance {
   readonly #context: InboxContext
   readonly #rates: Buckets
   /** Few of one server at once: whoever is written in the same commit waits for them. */
-  readonly #gate = new Gate({ most: 8, waiting: 1_000 })
-  readonly #looking = new Gate({ most: lookups, waiting: 0 })
+  readonly #gate = new InboxGate({ most: 8, waiting: 1_000 })
+  readonly #looking = new InboxGate({ most: lookups, waiting: 0 })
   readonly #lookups: Buckets
   readonly #groups: Groups
   /** The newest, so that those who send twice at once cost no look at the store. */
@@ -71,7 +72,7 @@ export class Acceptance {
     const [seq, lane] = [this.#context.nextSeq(), this.#laneOf(server, event)]
     // The place in the order is that of the call, whatever takes how long from here on.
     const seat = this.#context.opened ? this.#context.lanes.reserve(server, lane, seq) : undefined
-    const coming: Coming = { server, event, digest: digestOf(event), seat, seq, lane, admitted }
+    const coming: Coming = { server, event, digest: eventDigest(event), seat, seq, lane, admitted }
     try {
       return await this.#decide(coming, ruled)
     } catch (error) {
@@ -141,7 +142,17 @@ export class Acceptance {
     const { eventId, featureSet } = event
     const { inferenceId, at } = todo
     const by = admitted?.identity === undefined ? {} : { identity: admitted.identity }
-    const seen: Seen = { eventId, featureSet, inferenceId, digest, seq, at, state: 'waiting', preview: previewOf(event), ...by }
+    const seen: SeenEvent = {
+      eventId,
+      featureSet,
+      inferenceId,
+      digest,
+      seq,
+      at,
+      state: 'waiting',
+      preview: previewOf(event),
+      ...by,
+    }
     const when = before === undefined ? { ifAbsent: true } : { ifVersion: before.version }
     const steps = [
       put(seenKey(server, eventId), JSON.stringify(seen), when),
@@ -167,7 +178,7 @@ export class Acceptance {
   }
 
   /** What only seems to lie too deep is not lost, but waits: a chain that is one goes on slowly, and begins anew. */
-  #placed(place: Place, given: Todo): Todo {
+  #placed(place: ChainPosition, given: Todo): Todo {
     const { chains, clock } = this.#context
     const todo = place.through.length === 0 ? given : { ...given, through: place.through }
     if (place.depth <= chains.depth) return place.depth === 1 ? todo : { ...todo, depth: place.depth }
@@ -230,7 +241,7 @@ export class Acceptance {
   }
 
   #again(server: string, event: PushEvent, seen: Known): PushAnswer {
-    if (seen.digest === digestOf(event)) return { accepted: true, inferenceId: seen.inferenceId }
+    if (seen.digest === eventDigest(event)) return { accepted: true, inferenceId: seen.inferenceId }
     return this.#conflict(server, event, seen)
   }
 
@@ -253,7 +264,7 @@ export class Acceptance {
 
 export function aboutOf(
   { eventId, featureSet }: PushEvent,
-  { inferenceId }: Pick<Seen, 'inferenceId'>,
+  { inferenceId }: Pick<SeenEvent, 'inferenceId'>,
 ): Omit<InboxNote, 'outcome'> {
   return { eventId, featureSet, inferenceId }
 }

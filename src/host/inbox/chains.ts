@@ -9,6 +9,7 @@ import { quoted, type Why, why } from '../../core/why.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 
+/** How long chains of events may become. */
 export interface ChainOptions {
   /** Events in a row, each brought about by the turn of the one before. Default 8. */
   readonly depth?: number
@@ -18,7 +19,8 @@ export interface ChainOptions {
   readonly pause?: Duration
 }
 
-export interface Place {
+/** Where an event stands in the chain that led to it. */
+export interface ChainPosition {
   /** 1: nothing of ours brought it about, as far as is known. */
   readonly depth: number
   /** Servers whose events began the turns that it came of, or may have come of. */
@@ -45,6 +47,7 @@ const remembered = 10_000
 /** Visits of one server that are told apart, at most: beyond that the oldest are forgotten. */
 const visitsKept = 100
 
+/** Knows which event led to which, so that servers cannot wake each other without end. */
 export class Chains {
   readonly depth: number
   readonly pauseMs: number
@@ -83,7 +86,7 @@ export class Chains {
   }
 
   /** Where an event stands that comes now. */
-  placeOf(server: string, { origin, extra }: PushEvent): Place {
+  placeOf(server: string, { origin, extra }: PushEvent): ChainPosition {
     const named = origin?.['inferenceId'] ?? extra?.['inferenceId']
     const known = typeof named === 'string' ? this.#turns.get(named) : undefined
     const visits = this.#visits.has(server) ? this.#fresh(server).map(({ turn }) => turn) : []
@@ -95,7 +98,7 @@ export class Chains {
   }
 
   /** Why one that lies too deep does not run, or not now. */
-  tooDeep(server: string, { eventId }: PushEvent, { depth, told }: Place): Why {
+  tooDeep(server: string, { eventId }: PushEvent, { depth, told }: ChainPosition): Why {
     const what = `Event ${quoted(eventId)} of ${clip(server)}`
     const rule = `inbox.chain.depth ${this.depth}`
     if (told) {

@@ -3,7 +3,7 @@
  * much to do takes no more than its share from the others.
  */
 import type { Cancel, Clock } from '../../core/clock.ts'
-import { type EventQueue, type Item, insertBySeq, RoundRobin } from './round-robin.ts'
+import { type InboxQueue, type Item, insertBySeq, RoundRobin } from './round-robin.ts'
 
 interface EventQueuesOptions {
   readonly clock: Clock
@@ -20,6 +20,7 @@ const groupLimit = 100
 /** Timers take no longer times. */
 const longestMs = 2_000_000_000
 
+/** The events that wait for their run, by server. */
 export class EventQueues {
   readonly #options: EventQueuesOptions
   readonly #turns: RoundRobin
@@ -111,7 +112,7 @@ export class EventQueues {
   }
 
   /** Whether its head can run, now or later. */
-  #look(server: string, lane: EventQueue): void {
+  #look(server: string, lane: InboxQueue): void {
     const [head] = lane.items
     if (head === undefined) return this.#turns.end(server, lane)
     if (lane.busy || head.state !== 'ready') return
@@ -121,7 +122,7 @@ export class EventQueues {
     this.#pump()
   }
 
-  #later(server: string, lane: EventQueue, wait: number): void {
+  #later(server: string, lane: InboxQueue, wait: number): void {
     if (!this.#open) return
     lane.timer?.()
     const cancel = this.#options.clock.setTimeout(
@@ -147,7 +148,7 @@ export class EventQueues {
     }
   }
 
-  async #go(server: string, lane: EventQueue): Promise<void> {
+  async #go(server: string, lane: InboxQueue): Promise<void> {
     const items = batchOf(lane)
     if (items.length === 0) return
     // One that came before it may have taken its place meanwhile, and may have to wait.
@@ -173,7 +174,7 @@ export class EventQueues {
 }
 
 /** The head, and those that become one run with it. */
-function batchOf({ items }: EventQueue): readonly Item[] {
+function batchOf({ items }: InboxQueue): readonly Item[] {
   const [head] = items
   if (head?.state !== 'ready') return []
   if (head.todo?.group === undefined) return [head]

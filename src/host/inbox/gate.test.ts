@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { Gate } from './gate.ts'
+import { InboxGate } from './gate.ts'
 
 it('so many go in at once, others wait in their order, and beyond that it is full; servers do not mind each other', async () => {
-  const gate = new Gate({ most: 1, waiting: 2 })
+  const gate = new InboxGate({ most: 1, waiting: 2 })
   const order: string[] = []
   expect(gate.enter('a')).toBeUndefined()
   const waiting = ['first', 'second'].map(name => gate.enter('a')?.then(() => order.push(name)))

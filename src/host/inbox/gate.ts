@@ -12,7 +12,8 @@ interface Queue {
   readonly waiting: (() => void)[]
 }
 
-export class Gate {
+/** Bounds the writes of each server that are under way. */
+export class InboxGate {
   readonly #options: GateOptions
   readonly #queues = new Map<string, Queue>()
 

@@ -1,6 +1,7 @@
 /** Events that become one run: the first opens a window and gives it its inference, those within it join. */
 import type { Clock } from '../../core/clock.ts'
 
+/** A window that events may still join. */
 export interface Group {
   readonly inferenceId: string
   readonly until: number
@@ -12,6 +13,7 @@ const groupLimit = 100
 const groupBytes = 2 * 1024 * 1024
 const remembered = 10_000
 
+/** The windows that are open. */
 export class Groups {
   readonly #clock: Clock
   readonly #open = new Map<string, Group & { count: number; bytes: number }>()

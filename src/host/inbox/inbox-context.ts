@@ -13,7 +13,7 @@ import { Owners } from './owners.ts'
 import { type Attempt, numberOf, readAttempts, readTodo, seqOf, seqText, type Todo, todoKey, tryKey } from './records.ts'
 import type { Item } from './round-robin.ts'
 
-export interface Settings {
+interface InboxSettings {
   readonly waiting: number
   readonly bytes: number
   readonly attempts: number
@@ -27,11 +27,12 @@ export interface Settings {
 /** Events that are held in memory while they wait; those beyond are read again when it is their turn. */
 const held = 5_000
 
+/** What the parts of an inbox share. */
 export class InboxContext {
   readonly store: Store
   readonly clock: Clock
   readonly options: InboxOptions
-  readonly settings: Settings
+  readonly settings: InboxSettings
   readonly runners: Runners
   readonly owners: Owners
   readonly lanes: EventQueues
@@ -182,7 +183,7 @@ function interrupted(attempt: Attempt): Attempt {
   return attempt.outcome === 'running' ? { ...attempt, outcome: 'interrupted' } : attempt
 }
 
-function settingsOf(options: InboxOptions): Settings {
+function settingsOf(options: InboxOptions): InboxSettings {
   const { backoff = { first: '1s', longest: '5m' } } = options
   return {
     waiting: options.waiting ?? 10_000,

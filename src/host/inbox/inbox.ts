@@ -19,15 +19,16 @@ import {
   readDead,
   readSeen,
   readTodo,
-  type Seen,
+  type SeenEvent,
   seenKey,
-  serverOf,
+  serverOfKey,
   type Todo,
   todoKey,
   tryKey,
 } from './records.ts'
 import { Runs } from './runs.ts'
 
+/** Makes the inbox of a host: events are kept on the store before they are acknowledged. */
 export function createInbox(options: InboxOptions): Inbox {
   return new HostInbox(options)
 }
@@ -127,7 +128,7 @@ class HostInbox implements Inbox {
     if (buried === undefined) return false
     const { attempts: _, why: __, ...todo } = readDead(buried.value)
     const seq = this.#context.nextSeq()
-    const waiting: Seen = { ...seen, seq, state: 'waiting' }
+    const waiting: SeenEvent = { ...seen, seq, state: 'waiting' }
     const outcome = await store.commit([
       remove(buried.key, buried.version),
       put(known.key, JSON.stringify(waiting), { ifVersion: known.version }),
@@ -141,7 +142,7 @@ class HostInbox implements Inbox {
     return true
   }
 
-  async #record(server: string, seen: Seen): Promise<InboxRecord> {
+  async #record(server: string, seen: SeenEvent): Promise<InboxRecord> {
     const { eventId, featureSet, inferenceId, state, at, preview = '', attempts = [], why } = seen
     const base = { server, eventId, featureSet, inferenceId, state, at, preview, attempts, ...(why && { why }) }
     if (state !== 'waiting') return base
@@ -163,7 +164,7 @@ class HostInbox implements Inbox {
     for (let after: string | undefined; ; ) {
       const [first] = await this.#context.store.scan(start, { limit: 1, ...(after !== undefined && { after }) })
       if (first === undefined) return servers
-      const server = serverOf(first.key)
+      const server = serverOfKey(first.key)
       servers.push(server)
       after = `${start}${part(server)}/~`
     }
@@ -183,7 +184,7 @@ class HostInbox implements Inbox {
   /** What others accepted for servers of ours is read; servers of processes that ended become ours. */
   async #lookAround(): Promise<void> {
     for (const { key, version } of await this.#context.store.scan(`${prefix}call/`)) {
-      const server = serverOf(key)
+      const server = serverOfKey(key)
       if (this.#context.owners.owns(server)) {
         if (this.#calls.get(server) !== version) await this.#context.load(server)
         this.#calls.set(server, version)

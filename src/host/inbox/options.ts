@@ -8,6 +8,7 @@ import type { Op, Store } from '../../stores/store.ts'
 import type { ChainOptions } from './chains.ts'
 import type { Attempt, InboxState } from './records.ts'
 
+/** How an inbox works. */
 export interface InboxOptions {
   readonly store: Store
   /** Asked about every event, when it comes and again when it is run. Without it all are taken. */
@@ -95,6 +96,7 @@ export interface InboxEntry {
   commit(ops: readonly Op[]): Promise<boolean>
 }
 
+/** How one event is taken in. */
 export interface AcceptOptions {
   /** The name of the server's event, where the config subscribes to it; absent: MCP Live pushed it, for a feature set. */
   readonly subscription?: string
@@ -102,11 +104,13 @@ export interface AcceptOptions {
   readonly ruled?: (rule: string) => void
 }
 
+/** How an inbox begins its work. */
 export interface OpenOptions {
   /** The run writes `begin` itself, before it does anything else: with whatever it has to write then, so that both share a commit. */
   readonly writesBegin?: boolean
 }
 
+/** Does what an event asks for. */
 export type InboxRun = (entry: InboxEntry, signal: AbortSignal) => Promise<void>
 
 /** What is known of an event. */
@@ -129,6 +133,7 @@ export interface InboxRecord {
   readonly notBefore?: number
 }
 
+/** Which entries are listed. */
 export interface ListOptions {
   /** Whose events. */
   readonly server: string
@@ -140,6 +145,7 @@ export interface ListOptions {
   readonly limit?: number
 }
 
+/** The events of servers, from their arrival to the end of their run. */
 export interface Inbox {
   /** Durable, deduplicated, and with its inference named before it resolves. */
   accept(server: string, event: PushEvent, options?: AcceptOptions): Promise<PushAnswer>

@@ -4,8 +4,9 @@
  */
 import type { Runners } from '../../core/journal/runners.ts'
 import { check, type Op, put, remove, type Store } from '../../stores/store.ts'
-import { ownerKey } from './records.ts'
+import { inboxOwnerKey } from './records.ts'
 
+/** Which process works on the events of a server. */
 export class Owners {
   readonly #store: Store
   readonly #runners: Runners
@@ -28,13 +29,13 @@ export class Owners {
   /** Holds only as long as it is ours. Undefined where it is not. */
   fence(server: string): Op | undefined {
     const version = this.#owned.get(server)
-    return version === undefined ? undefined : check(ownerKey(server), version)
+    return version === undefined ? undefined : check(inboxOwnerKey(server), version)
   }
 
   /** Whether it is ours now. */
   async take(server: string): Promise<boolean> {
     if (this.#owned.has(server)) return true
-    const key = ownerKey(server)
+    const key = inboxOwnerKey(server)
     const found = await this.#store.get(key)
     if (found !== undefined && found.value !== this.#runners.id && (await this.#runners.isAlive(found.value))) return false
     const when = found === undefined ? { ifAbsent: true } : { ifVersion: found.version }
@@ -51,7 +52,7 @@ export class Owners {
 
   /** Others need not wait for the lease to end. */
   async letGo(): Promise<void> {
-    for (const [server, version] of this.#owned) await this.#store.commit([remove(ownerKey(server), version)])
+    for (const [server, version] of this.#owned) await this.#store.commit([remove(inboxOwnerKey(server), version)])
     this.#owned.clear()
   }
 }

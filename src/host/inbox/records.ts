@@ -13,6 +13,7 @@ import type { Admission } from '../../policy/feature-sets/admission.ts'
 /** `held`: it could not run yet, and waits. */
 type AttemptOutcome = 'running' | 'done' | 'failed' | 'interrupted' | 'held'
 
+/** One try at an event. */
 export interface Attempt {
   /** From 1. */
   readonly n: number
@@ -27,7 +28,7 @@ export interface Attempt {
 export type InboxState = 'waiting' | 'done' | 'refused' | 'dead'
 
 /** What is known of an event by its id. */
-export interface Seen {
+export interface SeenEvent {
   readonly eventId: string
   readonly featureSet: string
   readonly inferenceId: string
@@ -74,6 +75,7 @@ export interface Dead extends Todo {
   readonly why: Why
 }
 
+/** All keys of the inbox begin with this. */
 export const prefix = 'inbox/'
 const most = 300
 
@@ -83,12 +85,18 @@ export function part(text: string): string {
   return encoded.length <= most && text.isWellFormed() ? encoded : `~${hash('sha256', JSON.stringify(text), 'base64url')}`
 }
 
+/** Where it is kept that an event was seen. */
 export const seenKey = (server: string, eventId: string): string => `${prefix}seen/${part(server)}/${part(eventId)}`
+/** Where an event waits. */
 export const todoKey = (server: string, seq: string): string => `${prefix}todo/${part(server)}/${seq}`
+/** Where the tries at an event are kept. */
 export const tryKey = (server: string, seq: string): string => `${prefix}try/${part(server)}/${seq}`
+/** Where an event is kept that was given up. */
 export const deadKey = (server: string, seq: string): string => `${prefix}dead/${part(server)}/${seq}`
+/** Where the events of a server are counted. */
 export const countKey = (server: string): string => `${prefix}count/${part(server)}`
-export const ownerKey = (server: string): string => `${prefix}owner/${part(server)}`
+/** Where the process is named that works on the events of a server. */
+export const inboxOwnerKey = (server: string): string => `${prefix}owner/${part(server)}`
 /** Written by a process that accepted what another one runs. */
 export const callKey = (server: string): string => `${prefix}call/${part(server)}`
 
@@ -102,21 +110,23 @@ export function seqText(number: number, by: string): string {
   return `${String(number).padStart(digits, '0')}-${part(by)}`
 }
 
+/** The sequence number at the end of a key. */
 export function seqOf(key: string): string {
   return key.slice(key.lastIndexOf('/') + 1)
 }
 
+/** The same as a number. */
 export function numberOf(seq: string): number {
   return Number(seq.slice(0, digits))
 }
 
 /** The server that a key of `todo`, `call` or `dead` names. */
-export function serverOf(key: string): string {
+export function serverOfKey(key: string): string {
   return decodeURIComponent(key.split('/')[2] ?? '')
 }
 
 /** Of everything but the time: a server that sends again may stamp it anew. */
-export function digestOf({ featureSet, origin, content, tags, extra }: PushEvent): string {
+export function eventDigest({ featureSet, origin, content, tags, extra }: PushEvent): string {
   return hash('sha256', canonicalJson([featureSet, origin ?? null, content, tags ?? null, extra ?? null]) ?? '', 'base64url')
 }
 
@@ -128,25 +138,29 @@ export function previewOf({ content }: PushEvent): string {
   return first === undefined ? `[${content[0]?.type ?? 'empty'}]` : clip(first.text.replace(/\s+/g, ' ').trim(), previewLength)
 }
 
-export function readSeen(text: string): Seen {
+/** Reads the record of an event that was seen. */
+export function readSeen(text: string): SeenEvent {
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && typeof value['inferenceId'] === 'string' && typeof value['digest'] === 'string')
-    return value as unknown as Seen
+    return value as unknown as SeenEvent
   throw unreadable()
 }
 
+/** Reads the record of an event that waits. */
 export function readTodo(text: string): Todo {
   const value: unknown = JSON.parse(text)
   if (isRecord(value) && isRecord(value['event']) && typeof value['lane'] === 'string') return value as unknown as Todo
   throw unreadable()
 }
 
+/** Reads the record of an event that was given up. */
 export function readDead(text: string): Dead {
   const value: unknown = readTodo(text)
   if (isRecord(value) && Array.isArray(value['attempts'])) return value as unknown as Dead
   throw unreadable()
 }
 
+/** Reads the tries at an event. */
 export function readAttempts(text: string): readonly Attempt[] {
   const value: unknown = JSON.parse(text)
   if (Array.isArray(value)) return value

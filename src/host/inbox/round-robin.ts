@@ -19,7 +19,8 @@ export interface Item {
   attempts: readonly Attempt[]
 }
 
-export interface EventQueue {
+/** Events that run one at a time, in the order of acceptance. */
+export interface InboxQueue {
   readonly name: string
   items: Item[]
   busy: boolean
@@ -28,14 +29,15 @@ export interface EventQueue {
 }
 
 interface Server {
-  readonly lanes: Map<string, EventQueue>
+  readonly lanes: Map<string, InboxQueue>
   /** Lanes that could run. */
-  readonly queue: EventQueue[]
+  readonly queue: InboxQueue[]
   /** Every place that is taken. */
   readonly seqs: Set<string>
   running: number
 }
 
+/** Takes from each server in turn, so that none keeps the others waiting. */
 export class RoundRobin {
   readonly #perServer: number
   /** In the order in which they had their turn: whoever had it goes to the end. */
@@ -47,7 +49,7 @@ export class RoundRobin {
     this.#perServer = perServer
   }
 
-  lane(server: string, name: string): EventQueue {
+  lane(server: string, name: string): InboxQueue {
     const { lanes } = this.#server(server)
     let lane = lanes.get(name)
     if (lane === undefined) {
@@ -57,7 +59,7 @@ export class RoundRobin {
     return lane
   }
 
-  find(server: string, name: string): EventQueue | undefined {
+  find(server: string, name: string): InboxQueue | undefined {
     return this.#servers.get(server)?.lanes.get(name)
   }
 
@@ -73,18 +75,18 @@ export class RoundRobin {
     this.#servers.get(server)?.seqs.delete(seq)
   }
 
-  *all(): Generator<{ readonly server: string; readonly lane: EventQueue }> {
+  *all(): Generator<{ readonly server: string; readonly lane: InboxQueue }> {
     for (const [server, { lanes }] of this.#servers) for (const lane of lanes.values()) yield { server, lane }
   }
 
-  queue(server: string, lane: EventQueue): void {
+  queue(server: string, lane: InboxQueue): void {
     if (lane.queued) return
     lane.queued = true
     this.#server(server).queue.push(lane)
   }
 
   /** A lane without anything in it is forgotten. */
-  end(server: string, lane: EventQueue): void {
+  end(server: string, lane: InboxQueue): void {
     const known = this.#servers.get(server)
     if (known === undefined || lane.busy || lane.items.length > 0) return
     lane.timer?.()
@@ -109,7 +111,7 @@ export class RoundRobin {
     return dropped
   }
 
-  next(): { readonly server: string; readonly lane: EventQueue } | undefined {
+  next(): { readonly server: string; readonly lane: InboxQueue } | undefined {
     for (const [server, known] of this.#servers) {
       if (known.running >= this.#perServer || !this.#active.has(server)) continue
       const lane = known.queue.shift()

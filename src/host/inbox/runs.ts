@@ -13,7 +13,7 @@ import {
   deadKey,
   type InboxState,
   previewOf,
-  type Seen,
+  type SeenEvent,
   seenKey,
   type Todo,
   todoKey,
@@ -37,6 +37,7 @@ interface Batch {
 const restMs = 1_000
 const errorLength = 500
 
+/** Runs what events ask for, and tries again where that fails. */
 export class Runs {
   readonly #context: InboxContext
   readonly #run: InboxRun
@@ -272,7 +273,7 @@ export class Runs {
       fence,
       ...works.flatMap(work => {
         const { seq, version } = work.item
-        const seen: Seen = { ...seenOf(work, state), attempts: ended, ...(because && { why: because }) }
+        const seen: SeenEvent = { ...seenOf(work, state), attempts: ended, ...(because && { why: because }) }
         const record = put(seenKey(server, seen.eventId), JSON.stringify(seen), { ttl: keepMs })
         return [remove(todoKey(server, seq), version), remove(tryKey(server, seq)), record]
       }),
@@ -317,7 +318,7 @@ export class Runs {
   }
 }
 
-function seenOf({ item: { seq }, todo }: Work, state: InboxState): Seen {
+function seenOf({ item: { seq }, todo }: Work, state: InboxState): SeenEvent {
   const { eventId, featureSet } = todo.event
   const { inferenceId, digest, at } = todo
   const by = todo.admitted?.identity === undefined ? {} : { identity: todo.admitted.identity }

@@ -1,7 +1,6 @@
 /** One answer of the model, with a reservation of what it may cost and a few more tries where waiting can help. */
 import { type Clock, pauseFor } from '../../core/clock.ts'
 import { Problem, problem } from '../../core/problem.ts'
-import { refused } from '../../transports/outbound/destination.ts'
 import type { Model, ModelFinish, ModelRequest, ModelUsage, ToolUse } from '../models/model.ts'
 import { estimateTokens, requestTokens } from '../models/tokens.ts'
 import { deniedProblem, isWhy } from './permission.ts'

@@ -1,9 +1,7 @@
 /** The host's own tools: reading on in long results, and reading what servers offer as resources. */
 
-import { own } from '../../../test/conformance/mutations/faults.ts'
 import { problem } from '../../core/problem.ts'
 import type { LiveBlock } from '../../features/live/content/messages.ts'
-import { text } from '../../features/mcp/content/blocks.ts'
 import type { ResourceContents } from '../../features/mcp/content/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { BegunBy } from '../../policy/rules/begun-by.ts'

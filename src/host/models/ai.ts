@@ -21,6 +21,7 @@ import {
 import { providerProblem } from './provider-problem.ts'
 import { estimateTokens, requestTokens } from './tokens.ts'
 
+/** What a model of the AI SDK is, and what it may use. */
 export interface AiModelOptions {
   /** Default: what the language model says of itself. */
   readonly id?: string

@@ -13,12 +13,14 @@ export interface ToolUse {
   readonly arguments: Readonly<Record<string, unknown>>
 }
 
+/** What came of a call that a model asked for. */
 export interface ModelToolResult {
   readonly id: string
   readonly content: readonly LiveBlock[]
   readonly isError: boolean
 }
 
+/** One message of the conversation that a model is given. */
 export type ModelMessage =
   | { readonly role: 'user'; readonly content: readonly LiveBlock[] }
   | { readonly role: 'assistant'; readonly content: readonly (LiveBlock | ToolUse)[] }
@@ -31,6 +33,7 @@ export interface ModelTool {
   readonly inputSchema: Readonly<Record<string, unknown>>
 }
 
+/** What a model is asked. */
 export interface ModelRequest {
   readonly system: readonly LiveBlock[]
   readonly messages: readonly ModelMessage[]
@@ -40,13 +43,16 @@ export interface ModelRequest {
   readonly stop?: readonly string[]
 }
 
+/** The tokens that a request took. */
 export interface ModelUsage {
   readonly inputTokens: number
   readonly outputTokens: number
 }
 
+/** Why a model stopped. */
 export type ModelFinish = 'end_turn' | 'max_tokens' | 'stop_sequence' | 'tool_use'
 
+/** One piece of an answer, as it comes. */
 export type ModelPart =
   | { readonly type: 'text'; readonly delta: string }
   | ToolUse
@@ -77,6 +83,7 @@ export interface Model {
   generate(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<ModelPart>
 }
 
+/** The text of some blocks, without what is no text. */
 export function textIn(blocks: readonly (LiveBlock | ToolUse)[]): string {
   return blocks.flatMap(block => (block.type === 'text' ? [block.text] : [])).join('\n')
 }

@@ -4,7 +4,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import type { ModelTool } from './model.ts'
 import { readQuotes } from './quoted.ts'
 
-export type Command =
+type OfflineCommand =
   | { readonly do: 'call'; readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> }
   | { readonly do: 'say'; readonly text: string }
 
@@ -13,7 +13,7 @@ const remembering = /^(?:please\s+)?(?:remember|note|memori[sz]e)(?:\s+that)?\s+
 const memoryTool = /(?:^|[_-])(?:remember|memori[sz]e|store_memory|add_memory|save_memory|add_note|note_add|write_note)$/i
 
 /** Undefined: it is no command. */
-export function readCommand(text: string, tools: readonly ModelTool[]): Command | undefined {
+export function readCommand(text: string, tools: readonly ModelTool[]): OfflineCommand | undefined {
   if (/^help\W*$/i.test(text)) return say(help(tools))
   if (/^(?:list|show|what)\s+(?:the\s+|all\s+)?tools\W*$/i.test(text)) return say(listed(tools))
   const [, name, rest = ''] = /^(?:please\s+)?(?:call|run|use)\s+(?:the\s+)?(?:tool\s+)?([\w.-]+)\s*([\s\S]*)$/i.exec(text) ?? []
@@ -29,7 +29,7 @@ export function readCommand(text: string, tools: readonly ModelTool[]): Command 
   return named === undefined ? undefined : callWith(named, tail)
 }
 
-function say(text: string): Command {
+function say(text: string): OfflineCommand {
   return { do: 'say', text }
 }
 
@@ -45,7 +45,7 @@ function findTool(name: string, tools: readonly ModelTool[]): ModelTool | undefi
 const pair = /([\w.-]+)=(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\[[^\]]*\]|\{[^}]*\}|[^\s]+))/g
 
 /** Where all of it is pairs, one that the tool does not take is a slip, and no text for it. */
-function misnamed(tool: ModelTool, text: string): Command | undefined {
+function misnamed(tool: ModelTool, text: string): OfflineCommand | undefined {
   const properties = propertiesOf(tool)
   if (properties.size === 0 || text.trim() === '' || text.replace(pair, '').trim() !== '') return undefined
   const wrong = [...text.matchAll(pair)].map(([, key = '']) => key).filter(key => !properties.has(key))
@@ -53,7 +53,7 @@ function misnamed(tool: ModelTool, text: string): Command | undefined {
   return say(`${tool.name} has no ${wrong.map(key => clip(key)).join(', ')}. It takes ${[...properties.keys()].join(', ')}`)
 }
 
-function callWith(tool: ModelTool, text: string): Command {
+function callWith(tool: ModelTool, text: string): OfflineCommand {
   const args = readArguments(tool, text.trim())
   if (typeof args === 'string') return say(args)
   const missing = requiredOf(tool).filter(name => !Object.hasOwn(args, name))

@@ -18,6 +18,7 @@ type Reply =
   | { readonly text: string }
   | { readonly text: string; readonly call: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> } }
 
+/** How the offline assistant answers. */
 export interface OfflineOptions {
   /** What it says of itself. */
   readonly info?: Partial<ModelInfo>

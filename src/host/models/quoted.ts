@@ -5,8 +5,10 @@
 import { clip } from '../../jsonrpc/limits.ts'
 
 const quoteKinds = ['context', 'event', 'resource', 'tool-result', 'tool-description', 'server-prompt', 'server-request'] as const
+/** What kind of foreign text is quoted. */
 export type QuoteKind = (typeof quoteKinds)[number]
 
+/** A text of a server as it stands in a prompt, with its marks. */
 export interface Quote {
   readonly kind: QuoteKind
   readonly about: ReadonlyMap<string, string>
@@ -29,6 +31,7 @@ export function withoutMarks(text: string): string {
   return text.replace(opening, '‹')
 }
 
+/** Puts the text of a server between marks that say where it is from. */
 export function quote(kind: QuoteKind, about: Readonly<Record<string, string | undefined>>, text: string): string {
   const said = Object.entries(about).flatMap(([name, value]) => {
     return value === undefined ? [] : [` ${name}="${attribute(value)}"`]

@@ -24,6 +24,7 @@ export interface ScriptedAnswer {
 /** What comes next: words, a whole answer, or what a function makes of the request. */
 export type ScriptStep = string | ScriptedAnswer | ((request: ModelRequest, turn: number) => string | ScriptedAnswer)
 
+/** How a scripted model behaves. */
 export interface ScriptedOptions {
   /** What it says of itself. */
   readonly info?: Partial<ModelInfo>
@@ -47,6 +48,7 @@ export interface ScriptedOptions {
   readonly clock?: Clock
 }
 
+/** A model that says what it was told to say. */
 export interface ScriptedModel extends Model {
   /** Every request, in order. */
   readonly requests: readonly ModelRequest[]

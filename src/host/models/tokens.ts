@@ -29,6 +29,7 @@ function blockTokens(block: LiveBlock | ToolUse): number {
   }
 }
 
+/** Estimates the tokens of some blocks. */
 export function blocksTokens(blocks: readonly (LiveBlock | ToolUse)[]): number {
   return blocks.reduce((sum, block) => sum + blockTokens(block), 0)
 }
@@ -44,6 +45,7 @@ function once<T extends ModelMessage | ModelTool>(value: T, count: (value: T) =>
   return tokens
 }
 
+/** Estimates the tokens of a message. */
 export function messageTokensOf(message: ModelMessage): number {
   return once(message, told => {
     if (told.role !== 'tool') return messageTokens + blocksTokens(told.content)
@@ -51,12 +53,14 @@ export function messageTokensOf(message: ModelMessage): number {
   })
 }
 
+/** Estimates the tokens of a tool as the model is told of it. */
 export function toolTokens(tool: ModelTool): number {
   return once(tool, ({ name, description = '', inputSchema }) => {
     return estimateTokens(name) + estimateTokens(description) + estimateTokens(JSON.stringify(inputSchema))
   })
 }
 
+/** Estimates the tokens of a whole request. */
 export function requestTokens({ system, messages, tools }: ModelRequest): number {
   return (
     blocksTokens(system) +

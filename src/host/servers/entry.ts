@@ -9,6 +9,7 @@ import type { LiveSection } from '../config/entry.ts'
 /** What to connect to, each time anew. */
 export type Opening = Target | (() => Awaitable<Target>)
 
+/** A server that a host was told of, in one form whatever told of it. */
 export interface KnownServer {
   readonly name: string
   readonly target: Opening
@@ -61,6 +62,7 @@ const settings: readonly (keyof ServerSettings)[] = [
 const commandMembers = ['command', 'args', 'env', 'cwd', 'stderr'] as const
 const liveMembers: readonly (keyof LiveSection)[] = ['enable', 'disable', 'scopes', 'uses', 'tools']
 
+/** Reads what the program says of a server. */
 export function knownServer(name: string, option: ServerOption): KnownServer {
   return { disabled: false, autoApprove: [], live: {}, digest: name, ...detailed(name, option), name }
 }

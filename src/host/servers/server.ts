@@ -31,6 +31,7 @@ export interface HostTool {
   readonly assigned?: string | undefined
 }
 
+/** How a server is reached at this moment. */
 export type ServerStatus = 'connecting' | 'up' | 'down' | 'refused'
 
 /** What the rest of the host sees of a server. */
@@ -74,6 +75,7 @@ const healthCheck = { every: '15s', patient: true } as const
 /** How long a server may take to come up. */
 const connectMs = 30_000
 
+/** Keeps one server connected, and connects it anew when it falls. */
 export class ServerLine implements HostServer {
   /** What is said beside the connection may change while it lasts. */
   entry: KnownServer

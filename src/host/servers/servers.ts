@@ -13,6 +13,7 @@ export interface Applied {
   readonly updated: readonly string[]
 }
 
+/** All servers of a host, by name. */
 export class Servers {
   readonly #port: ServerPort
   readonly #lines = new Map<string, ServerLine>()

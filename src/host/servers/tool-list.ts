@@ -20,6 +20,7 @@ const againMs = 250
 /** After a failure it is not asked for so long. */
 const failedMs = 5_000
 
+/** The last known list, and the one that is being asked for. */
 export class ToolList<T> {
   readonly #options: ToolListOptions<T>
   #last: readonly T[] | undefined = undefined

@@ -11,10 +11,18 @@ import type { Why } from '../../core/why.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import { classify } from '../../features/reliability/problem/client.ts'
 import type { Store } from '../../stores/store.ts'
-import { Contents, type Keeper } from './contents.ts'
+import { Contents, type StateKeeper } from './contents.ts'
 import { Growth, type Recorded } from './growth.ts'
 import { type Checkpoint, Lineage, lineages } from './lineage.ts'
-import { failedRollback, noEarlierState, notKept, notOffered, refusedRollback, unknownCheckpoint, unnamed } from './refusals.ts'
+import {
+  failedRollback,
+  noEarlierState,
+  notKept,
+  notOffered,
+  rollbackRefused,
+  unknownCheckpoint,
+  unnamedCheckpoint,
+} from './refusals.ts'
 
 /** What a call carries, and on what it rests: to be handed back with its result. */
 export interface Sent {
@@ -43,7 +51,7 @@ export interface RolledBack {
 /** What the book has to know of the servers. */
 export interface StatePort {
   /** Who keeps the state of a set. */
-  keeper(server: string, featureSet: string): Keeper
+  keeper(server: string, featureSet: string): StateKeeper
   /** Whether a set can go back. */
   rollsBack(server: string, featureSet: string): boolean
   /** Asks the server to go back. */
@@ -71,6 +79,7 @@ export interface TreeNode {
   readonly current: boolean
 }
 
+/** What the book of states needs of its host. */
 export interface StateBookOptions {
   readonly store: Store
   readonly clock: Clock
@@ -89,6 +98,7 @@ const tries = 5
 /** What is forgotten at once, a tenth, must fit into one commit. */
 const mostCheckpoints = 8_000
 
+/** The states of all servers, each with where it came from. */
 export class StateBook {
   readonly #options: StateBookOptions
   readonly #contents: Contents
@@ -123,7 +133,7 @@ export class StateBook {
   async record(server: string, featureSet: string, report: StateReport, sent?: SentBefore | string): Promise<Recorded> {
     const recorded = await this.#inTurn(server, featureSet, async lineage => {
       if (report.checkpoint === '' || report.checkpoint.length > longestId)
-        return { checkpoint: report.checkpoint, current: false, whys: [unnamed()] }
+        return { checkpoint: report.checkpoint, current: false, whys: [unnamedCheckpoint()] }
       const before = lineage.current?.id
       const order = (typeof sent === 'object' ? sent.order : undefined) ?? ++lineage.order
       const parent = report.parent === undefined ? ((typeof sent === 'object' ? sent.head : sent) ?? null) : report.parent
@@ -183,7 +193,7 @@ export class StateBook {
     const order = ++lineage.order
     const answer = await port.ask(server, featureSet, checkpoint, signal)
     const hostOnly = answer.unsupported === true && held
-    if (!answer.success && !hostOnly) return { success: false, why: refusedRollback(checkpoint, answer.reason) }
+    if (!answer.success && !hostOnly) return { success: false, why: rollbackRefused(checkpoint, answer.reason) }
     const named = hostOnly || answer.checkpoint === '' ? checkpoint : answer.checkpoint
     const head = await this.#inTurn(server, featureSet, fresh =>
       // What was sent until now rests on what was left: its result is a branch, however late it comes.

@@ -10,7 +10,7 @@ import type { Op, Store } from '../../stores/store.ts'
 import type { Checkpoint } from './lineage.ts'
 
 /** Who keeps the state: the host, the server, or whoever a report says. */
-export type Keeper = 'host' | 'server' | 'either'
+export type StateKeeper = 'host' | 'server' | 'either'
 
 /** What can be made of a report. */
 export type Content =
@@ -20,7 +20,7 @@ export type Content =
   | { readonly kind: 'none' }
   | { readonly kind: 'broken'; readonly why: Why }
 
-export function contentOf(report: StateReport, parent: Checkpoint | undefined, keeper: Keeper): Content {
+export function contentOf(report: StateReport, parent: Checkpoint | undefined, keeper: StateKeeper): Content {
   if (keeper === 'server') return { kind: 'none' }
   if (report.data !== undefined) return { kind: 'data', data: report.data }
   if (report.patch === undefined)

@@ -5,7 +5,7 @@ import { problem } from '../../core/problem.ts'
 import type { Why } from '../../core/why.ts'
 import type { StateReport } from '../../features/live/checkpoints/messages.ts'
 import type { Store } from '../../stores/store.ts'
-import { type Content, type Contents, contentOf, type Keeper, mismatch } from './contents.ts'
+import { type Content, type Contents, contentOf, mismatch, type StateKeeper } from './contents.ts'
 import type { Checkpoint, Lineage } from './lineage.ts'
 import { orphaned, reused } from './refusals.ts'
 
@@ -35,11 +35,12 @@ interface GrowthParts {
 interface Placing {
   readonly node: Checkpoint
   readonly content: Content
-  readonly keeper: Keeper
+  readonly keeper: StateKeeper
   readonly order: number
   readonly whys: readonly Why[]
 }
 
+/** Adds the states that servers report. */
 export class Growth {
   readonly #parts: GrowthParts
 
@@ -47,7 +48,7 @@ export class Growth {
     this.#parts = parts
   }
 
-  async record(lineage: Lineage, keeper: Keeper, report: PlacedReport, order: number): Promise<Recorded> {
+  async record(lineage: Lineage, keeper: StateKeeper, report: PlacedReport, order: number): Promise<Recorded> {
     const { checkpoint: id, parent: name } = report
     const parent = name === null ? undefined : lineage.find(name)
     const known = lineage.find(id)
@@ -138,7 +139,7 @@ export class Growth {
   }
 
   /** Those that came before their parent find it now, and their patches a state to be applied to. */
-  async #adopt(lineage: Lineage, parent: Checkpoint, keeper: Keeper): Promise<void> {
+  async #adopt(lineage: Lineage, parent: Checkpoint, keeper: StateKeeper): Promise<void> {
     for (const orphan of lineage.orphansOf(parent.id)) {
       if (orphan.n === parent.n || parent.mark !== undefined) continue
       const { mark: _, pending, ...node } = { ...orphan, up: parent.n }

@@ -6,6 +6,7 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { type Op, put, remove, type Store } from '../../stores/store.ts'
 
+/** One state, with the one that it came from. */
 export interface Checkpoint {
   /** Counts up within its lineage. */
   readonly n: number
@@ -33,6 +34,7 @@ interface Head {
 
 const heads = 'lineage/'
 
+/** The states of one feature set as a tree. */
 export class Lineage {
   readonly space: string
   readonly #store: Store

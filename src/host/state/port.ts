@@ -1,16 +1,17 @@
 /** What the book of states knows of servers: by what they declare now, or declared when they were last there. */
 import type { HostServer } from '../servers/server.ts'
 import type { StatePort } from './book.ts'
-import type { Keeper } from './contents.ts'
+import type { StateKeeper } from './contents.ts'
 
 interface Known {
-  readonly keeper: Keeper
+  readonly keeper: StateKeeper
   readonly rollback: boolean
 }
 
 /** Servers may declare ever new sets. */
 const remembered = 10_000
 
+/** Answers what the book of states asks about servers. */
 export function statePort(serverOf: (name: string) => HostServer | undefined): StatePort {
   /** By server and set, for while it is down. */
   const last = new Map<string, Known>()

@@ -3,7 +3,7 @@ import { type Problem, problem } from '../../core/problem.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 
-export function unnamed(): Why {
+export function unnamedCheckpoint(): Why {
   return why(
     'CHECKPOINT_INVALID',
     'state.checkpoint',
@@ -48,7 +48,7 @@ export function notOffered(featureSet: string): Why {
   )
 }
 
-export function refusedRollback(checkpoint: string, reason: string | undefined): Why {
+export function rollbackRefused(checkpoint: string, reason: string | undefined): Why {
   return why(
     'ROLLBACK_REFUSED',
     'state.rollback',

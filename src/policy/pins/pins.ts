@@ -34,6 +34,7 @@ export interface Looked {
   readonly held: readonly HeldTool[]
 }
 
+/** What pins need of their host. */
 export interface PinsOptions {
   readonly store: Store
   readonly clock: Clock
@@ -48,6 +49,7 @@ interface Pin {
 
 const perCommit = 500
 
+/** Keeps what each tool was when it was first seen, and holds back what reads otherwise later. */
 export class Pins {
   readonly #options: PinsOptions
 
