@@ -9,7 +9,7 @@ import type { PolicyRules, Rule } from './rules/rule.ts'
 import { type Shadow, shadowed } from './rules/weigh.ts'
 import { type ScopeJudge, scopeJudge } from './scopes/lists.ts'
 
-export interface Compiled {
+export interface CompiledPolicy {
   readonly written: PolicyRules
   readonly rules: readonly ReadRule[]
   readonly otherwise: Defaults
@@ -23,7 +23,7 @@ export interface Compiled {
 const remembered = 1_000
 
 /** Throws where something in it is a mistake. */
-export function compile(written: PolicyRules): Compiled {
+export function compile(written: PolicyRules): CompiledPolicy {
   const stranger = Object.keys(written).find(name => !['rules', 'servers', 'otherwise'].includes(name))
   if (stranger !== undefined) throw new TypeError(`A policy has rules, servers and otherwise, but no ${clip(stranger)}`)
   const rules = readRules([...(written.rules ?? []), ...serverRules(written)])
@@ -48,7 +48,7 @@ function serverRules({ servers = {} }: PolicyRules): readonly Rule[] {
   ])
 }
 
-function scopesOf({ servers = {} }: PolicyRules): Compiled['scopes'] {
+function scopesOf({ servers = {} }: PolicyRules): CompiledPolicy['scopes'] {
   const entries = Object.entries(servers).flatMap(([server, { scopes = {} }]) =>
     Object.entries(scopes).map(([featureSet, lists]) => ({ server, featureSet, lists })),
   )
@@ -66,7 +66,7 @@ function scopesOf({ servers = {} }: PolicyRules): Compiled['scopes'] {
   }
 }
 
-function usesOf({ servers = {} }: PolicyRules): Compiled['uses'] {
+function usesOf({ servers = {} }: PolicyRules): CompiledPolicy['uses'] {
   const entries = Object.entries(servers).flatMap(([server, { uses = {} }]) =>
     Object.entries(uses).map(([featureSet, paths]) => {
       const stranger = paths.find(path => usesUnder(path).length === 0)

@@ -1,6 +1,6 @@
 /** What a change of the policy changes: rules by name, feature sets that go on or off, and what was decided lately. */
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
-import type { Compiled } from './compile.ts'
+import type { CompiledPolicy } from './compile.ts'
 import { judge, type World } from './judge.ts'
 import type { Asked, Effect, Otherwise } from './rules/rule.ts'
 import type { Shadow } from './rules/weigh.ts'
@@ -48,8 +48,8 @@ function otherwiseTexts(otherwise: Otherwise = {}): readonly (readonly [name: st
   return Object.entries(otherwise).map(([kind, effect]) => [`otherwise.${kind}`, String(effect)])
 }
 
-function compareRules(before: Compiled, after: Compiled): Pick<PolicyDiff, 'added' | 'removed' | 'changed'> {
-  const texts = ({ rules, written }: Compiled) =>
+function compareRules(before: CompiledPolicy, after: CompiledPolicy): Pick<PolicyDiff, 'added' | 'removed' | 'changed'> {
+  const texts = ({ rules, written }: CompiledPolicy) =>
     new Map([
       ...rules.map(({ name, rule }) => [name, JSON.stringify(rule)] as const),
       ...otherwiseTexts(written.otherwise),

@@ -4,7 +4,7 @@ import { quoted, type Why, why } from '../core/why.ts'
 import type { FeatureSetFacts } from '../features/live/feature-sets/messages.ts'
 import type { Scope } from '../features/live/scopes/messages.ts'
 import { clip } from '../jsonrpc/limits.ts'
-import type { Compiled } from './compile.ts'
+import type { CompiledPolicy } from './compile.ts'
 import { beginners, begunByNames } from './rules/begun-by.ts'
 import { isAbout } from './rules/conditions.ts'
 import { type Counts, countedAs } from './rules/counts.ts'
@@ -15,7 +15,7 @@ import { scopeJudge } from './scopes/lists.ts'
 
 /** What decisions are taken from. */
 export interface World {
-  readonly compiled: Compiled
+  readonly compiled: CompiledPolicy
   readonly counts: Counts
   readonly now: number
   /** What a server declared; undefined where it did not. */
@@ -29,11 +29,11 @@ export interface World {
 export type Judged =
   | { readonly do: 'allow'; readonly rule: string }
   | { readonly do: 'deny'; readonly why: Why; readonly retryAfterMs?: number }
-  | Asking
+  | AskVerdict
   | { readonly do: 'hold'; readonly until: number; readonly why: Why }
   | { readonly do: 'coalesce'; readonly key: string; readonly withinMs: number; readonly rule: string }
 
-export interface Asking {
+export interface AskVerdict {
   readonly do: 'ask'
   readonly rule: string
   /** What the question is about: of a tool call perhaps only its scope. */
@@ -118,7 +118,7 @@ function denied({ now }: World, { name, rule, hours }: ReadRule, asked: Asked, w
   return { do: 'deny', why: why(code, name, message, fix), ...(waits !== undefined && { retryAfterMs: waits }) }
 }
 
-function asking(asked: Asked, rule: string): Asking {
+function asking(asked: Asked, rule: string): AskVerdict {
   const { kind, scope } = asked
   return { do: 'ask', rule, about: kind, scopes: scope ? [scope] : [] }
 }
@@ -170,7 +170,7 @@ function judgeTool(world: World, asked: Asked, said: Judged): Judged {
   return worst.do === 'ask' ? { ...worst, ...openScopes(open) } : worst
 }
 
-function openScopes(open: readonly Asking[]): Pick<Asking, 'scopes' | 'flaw'> {
+function openScopes(open: readonly AskVerdict[]): Pick<AskVerdict, 'scopes' | 'flaw'> {
   const flaw = open.find(each => each.flaw !== undefined)?.flaw
   return { scopes: open.flatMap(each => each.scopes), ...(flaw !== undefined && { flaw }) }
 }
@@ -187,7 +187,7 @@ function scopeOf({ server, featureSet, tags, origin, begunBy }: Asked, scope: Sc
   }
 }
 
-function unknownScope(asked: Asked): Asking {
+function unknownScope(asked: Asked): AskVerdict {
   return { ...asking(asked, 'scope-unknown'), flaw: 'what the call acts on is not known: give an extractor for the tool' }
 }
 

@@ -13,17 +13,17 @@ import type { Scope, ScopeLists } from '../features/live/scopes/messages.ts'
 import { memoryStore } from '../stores/memory.ts'
 import type { Store } from '../stores/store.ts'
 import { Approvals, type GrantFor, type Kept } from './approvals/approvals.ts'
-import { Asker } from './approvals/asking.ts'
-import { type Bound, boundOf, type Covers, widerAnswers } from './approvals/bound.ts'
+import { ApprovalAsker } from './approvals/asker.ts'
+import { type ApprovalBinding, boundOf, type Covers, widerAnswers } from './approvals/binding.ts'
 import { type OnApproval, questionText } from './approvals/question.ts'
-import { type Compiled, compile } from './compile.ts'
+import { type CompiledPolicy, compile } from './compile.ts'
 import { ofSet, outcomeOf, type PolicyDecision, ToldSets, unanswered } from './decision.ts'
 import { compare, type PolicyDiff } from './diff.ts'
-import { type Admission, Admissions } from './feature-sets/admission.ts'
+import { Admissions, type SetAdmission } from './feature-sets/admission.ts'
 import { AgreedUses } from './feature-sets/agreed-uses.ts'
 import { type Selection, selection } from './feature-sets/selection.ts'
 import { SetConsent, unforeseen } from './feature-sets/set-consent.ts'
-import { type Asking, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
+import { type AskVerdict, holding, type Judged, judge, type World, wordsFor } from './judge.ts'
 import { Counts } from './rules/counts.ts'
 import type { Asked, PolicyRules, Verdict } from './rules/rule.ts'
 import type { Shadow } from './rules/weigh.ts'
@@ -83,9 +83,9 @@ export interface Policy {
   /** The rule or the approval by which a set that is known is on, or off. */
   ruleOfSet(server: string, featureSet: string): string
   /** What an event is admitted by now, to be kept with it. `subscription`: the server's event that the config subscribes to. */
-  admission(server: string, featureSet: string, subscription?: string): Admission
+  admission(server: string, featureSet: string, subscription?: string): SetAdmission
   /** Why an event that was admitted by that must not run now: another program has the name, or nobody agrees to it any more. */
-  refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: Admission): Promise<Why | undefined>
+  refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: SetAdmission): Promise<Why | undefined>
   update(rules: PolicyRules): Promise<PolicyDiff>
   /** What such an update would change, without it. */
   preview(rules: PolicyRules, examples?: readonly Asked[]): PolicyDiff
@@ -124,13 +124,13 @@ class HostPolicy implements Policy {
   readonly #agreed: AgreedUses
   readonly #consent: SetConsent
   readonly #admissions: Admissions
-  readonly #asker: Asker
+  readonly #asker: ApprovalAsker
   readonly #rememberMs: number
   readonly #declared = new Map<string, ReadonlyMap<string, FeatureSetFacts>>()
   /** What was asked lately, to show what a change of the rules would have meant. */
   readonly #lately: Asked[] = []
   readonly #toldSets = new ToldSets()
-  #compiled: Compiled
+  #compiled: CompiledPolicy
   #timer: Cancel | undefined
 
   constructor(options: PolicyOptions) {
@@ -156,7 +156,7 @@ class HostPolicy implements Policy {
       declared: (server, featureSet) => this.#declared.get(server)?.get(featureSet),
       refresh: server => this.#approvals.refresh(server),
     })
-    this.#asker = new Asker({ onApproval, clock, waitMs: toMilliseconds(options.patience ?? '5m', 'patience') })
+    this.#asker = new ApprovalAsker({ onApproval, clock, waitMs: toMilliseconds(options.patience ?? '5m', 'patience') })
     this.#rememberMs = toMilliseconds(options.remember ?? '1h', 'remember')
   }
 
@@ -176,7 +176,7 @@ class HostPolicy implements Policy {
   }
 
   /** The verdict, or what has to be asked. */
-  async #look(asked: Asked): Promise<Exclude<Verdict, { do: 'ask' }> | { readonly asking: Asking; readonly bound: Bound }> {
+  async #look(asked: Asked): Promise<Exclude<Verdict, { do: 'ask' }> | { asking: AskVerdict; bound: ApprovalBinding }> {
     const judged = judge(this.#world(), asked)
     if (judged.do !== 'ask') {
       if (judged.do !== 'deny') this.#counts.took(this.#compiled.rules, asked)
@@ -187,7 +187,7 @@ class HostPolicy implements Policy {
     return kept === undefined ? { asking: judged, bound } : this.#answered(asked, kept)
   }
 
-  #bound(asked: Asked, asking: Asking): Bound {
+  #bound(asked: Asked, asking: AskVerdict): ApprovalBinding {
     return boundOf(asked, asking, this.#options.identityOf?.(asked.server))
   }
 
@@ -215,7 +215,7 @@ class HostPolicy implements Policy {
     return answer
   }
 
-  async #ask(asked: Asked, judged: Asking, bound: Bound): Promise<Approved> {
+  async #ask(asked: Asked, judged: AskVerdict, bound: ApprovalBinding): Promise<Approved> {
     const { rule, about, scopes, flaw } = judged
     const [text, wider] = [questionText(asked, judged), widerAnswers(asked, judged)]
     const lastsMs = this.#defaultMs(asked, true)
@@ -292,11 +292,11 @@ class HostPolicy implements Policy {
     return this.#admissions.withdrawn(server, featureSet, uses)
   }
 
-  admission(server: string, featureSet: string, subscription?: string): Admission {
+  admission(server: string, featureSet: string, subscription?: string): SetAdmission {
     return this.#admissions.now(server, featureSet, subscription)
   }
 
-  refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: Admission): Promise<Why | undefined> {
+  refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: SetAdmission): Promise<Why | undefined> {
     return this.#admissions.refusal(server, featureSet, uses, admitted)
   }
 

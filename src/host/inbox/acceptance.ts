@@ -8,7 +8,7 @@ import { durationText } from '../../core/duration.ts'
 import { type Why, why } from '../../core/why.ts'
 import type { PushAnswer, PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import type { Admission } from '../../policy/feature-sets/admission.ts'
+import type { SetAdmission } from '../../policy/feature-sets/admission.ts'
 import type { Asked, Verdict } from '../../policy/rules/rule.ts'
 import { add, type Entry, type Op, put } from '../../stores/store.ts'
 import type { ChainPosition } from './chains.ts'
@@ -28,7 +28,7 @@ interface Coming {
   readonly seq: string
   readonly lane: string
   /** By what it is admitted: read at once, since what is connected under the name may be another before it is written. */
-  readonly admitted: Admission | undefined
+  readonly admitted: SetAdmission | undefined
 }
 
 /** What is known of an event that came before. */
@@ -270,7 +270,7 @@ export function aboutOf(
 }
 
 /** The same id of another program is another event. */
-function recentKey(server: string, { eventId }: PushEvent, admitted: Admission | undefined): string {
+function recentKey(server: string, { eventId }: PushEvent, admitted: SetAdmission | undefined): string {
   return `${admitted?.identity ?? ''} ${seenKey(server, eventId)}`
 }
 

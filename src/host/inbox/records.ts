@@ -8,7 +8,7 @@ import type { Why } from '../../core/why.ts'
 import type { PushEvent } from '../../features/live/push-events/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import type { Admission } from '../../policy/feature-sets/admission.ts'
+import type { SetAdmission } from '../../policy/feature-sets/admission.ts'
 
 /** `held`: it could not run yet, and waits. */
 type AttemptOutcome = 'running' | 'done' | 'failed' | 'interrupted' | 'held'
@@ -64,7 +64,7 @@ export interface Todo {
   /** Other servers whose events began turns that it came of, or may have come of. */
   readonly through?: readonly string[]
   /** By what it was admitted; absent where there is no policy. */
-  readonly admitted?: Admission
+  readonly admitted?: SetAdmission
   /** Somebody has to allow it first. */
   readonly asks?: true
 }

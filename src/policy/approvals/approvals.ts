@@ -8,9 +8,9 @@ import { Grants } from '../../core/grant/grants.ts'
 import { matches } from '../../core/scope.ts'
 import type { Store } from '../../stores/store.ts'
 import { storeWithin } from '../../stores/within.ts'
-import type { Asking } from '../judge.ts'
+import type { AskVerdict } from '../judge.ts'
 import type { Asked, Kind } from '../rules/rule.ts'
-import type { Bound, Covers } from './bound.ts'
+import type { ApprovalBinding, Covers } from './binding.ts'
 
 /** What a temporary grant covers. Stars stand for any characters. */
 export interface GrantFor {
@@ -76,7 +76,7 @@ export class Approvals {
   }
 
   /** What was answered to this, if anything was. Of several answers a refusal counts. */
-  async find(asked: Asked, asking: Asking, bound: Bound): Promise<Kept | undefined> {
+  async find(asked: Asked, asking: AskVerdict, bound: ApprovalBinding): Promise<Kept | undefined> {
     return answer(
       (await this.#grants.counting(ownerOf(asked.server), [])).map(({ grant }) => grant),
       asked,
@@ -86,7 +86,7 @@ export class Approvals {
   }
 
   /** The same for a feature set, at once. */
-  findSet(asked: Asked, asking: Asking, bound: Bound): Kept | undefined {
+  findSet(asked: Asked, asking: AskVerdict, bound: ApprovalBinding): Kept | undefined {
     const now = this.#grants.clock.now()
     const alive = (this.#sets.get(ownerOf(asked.server)) ?? []).filter(({ expires }) => expires > now)
     return answer(alive, asked, asking, bound)
@@ -103,7 +103,13 @@ export class Approvals {
   }
 
   /** Keeps an answer: to exactly this, or to what it covers beyond. */
-  async keep({ server, kind }: Asked, bound: Bound, covers: Covers, yes: boolean, forMs: number): Promise<readonly Kept[]> {
+  async keep(
+    { server, kind }: Asked,
+    bound: ApprovalBinding,
+    covers: Covers,
+    yes: boolean,
+    forMs: number,
+  ): Promise<readonly Kept[]> {
     const effect = yes ? 'permit' : 'forbid'
     const digests = covers === 'scope' ? (bound.scope ?? []) : [covers === 'tool' ? (bound.tool ?? bound.call) : bound.call]
     const action = covers === 'call' ? kind : covers
@@ -136,7 +142,7 @@ export class Approvals {
   }
 }
 
-function answer(grants: readonly Grant[], asked: Asked, asking: Asking, bound: Bound): Kept | undefined {
+function answer(grants: readonly Grant[], asked: Asked, asking: AskVerdict, bound: ApprovalBinding): Kept | undefined {
   const exact = grants.filter(({ resource }) => isBound(resource, bound))
   const wide = grants.filter(({ action, resource }) => matches(action, asking.about) && isFor(resource, asked, asking))
   const found = [...exact, ...wide]
@@ -144,12 +150,12 @@ function answer(grants: readonly Grant[], asked: Asked, asking: Asking, bound: B
   return grant === undefined ? scopesAnswer(grants, bound) : keptOf(grant)
 }
 
-function isBound(resource: string, { call, tool }: Bound): boolean {
+function isBound(resource: string, { call, tool }: ApprovalBinding): boolean {
   return resource === `call-digest/${call}` || (tool !== undefined && resource === `tool-digest/${tool}`)
 }
 
 /** One refused scope is enough for a no, and a yes needs all of them. */
-function scopesAnswer(grants: readonly Grant[], { scope = [] }: Bound): Kept | undefined {
+function scopesAnswer(grants: readonly Grant[], { scope = [] }: ApprovalBinding): Kept | undefined {
   const found = scope.map(digest => grants.filter(({ resource }) => resource === `scope-digest/${digest}`))
   const forbidden = found.flat().find(({ effect }) => effect === 'forbid')
   if (forbidden !== undefined) return keptOf(forbidden)
@@ -158,7 +164,7 @@ function scopesAnswer(grants: readonly Grant[], { scope = [] }: Bound): Kept | u
 }
 
 /** What was allowed for a time without a question, by name. */
-function isFor(resource: string, asked: Asked, { flaw, forOthers }: Asking): boolean {
+function isFor(resource: string, asked: Asked, { flaw, forOthers }: AskVerdict): boolean {
   // What is spelled in an unusual way, or what another server's event wants, was not what anybody had in mind who allowed it all.
   if (flaw !== undefined || forOthers === true) return false
   if (resource.startsWith('tool/')) return asked.tool !== undefined && matches(resource, `tool/${asked.tool}`)

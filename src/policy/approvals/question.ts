@@ -4,10 +4,10 @@ import type { Scope } from '../../features/live/scopes/messages.ts'
 import { echo } from '../../jsonrpc/limits.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { wordsForUses } from '../feature-sets/use-words.ts'
-import { type Asking, wordsFor } from '../judge.ts'
+import { type AskVerdict, wordsFor } from '../judge.ts'
 import { begunByText } from '../rules/begun-by.ts'
 import type { Asked, Kind } from '../rules/rule.ts'
-import type { Covers, WiderAnswer } from './bound.ts'
+import type { Covers, WiderAnswer } from './binding.ts'
 
 export interface ApprovalQuestion {
   /** One sentence. Names in it are the server's, and clipped. */
@@ -44,7 +44,7 @@ export type OnApproval = (
   context: { readonly signal: AbortSignal },
 ) => ApprovalAnswer | Promise<ApprovalAnswer>
 
-export function questionText(asked: Asked, { scopes, flaw, rule }: Asking): string {
+export function questionText(asked: Asked, { scopes, flaw, rule }: AskVerdict): string {
   const places = scopes.map(({ label }) => echo(label)).join(', ')
   const what = asked.kind === 'tool' && places !== '' ? `${wordsFor(asked)} on ${places}` : wordsFor(asked)
   if (asked.kind === 'definition') return `Allow ${what}?${changesIn(asked.payload)} (${rule})`

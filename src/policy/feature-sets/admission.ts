@@ -7,11 +7,11 @@ import { type Why, why } from '../../core/why.ts'
 import type { SetUse } from '../../features/live/dialects/messages.ts'
 import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.ts'
 import { clip } from '../../jsonrpc/limits.ts'
-import { digestOf } from '../approvals/bound.ts'
+import { digestOf } from '../approvals/binding.ts'
 import { allowFix } from '../judge.ts'
 import type { SetConsent } from './set-consent.ts'
 
-export interface Admission {
+export interface SetAdmission {
   /** A digest of what was connected; absent where nothing is known but the name. */
   readonly identity?: string
   /** What the set declared; absent where it declared nothing. */
@@ -47,7 +47,7 @@ export class Admissions {
   }
 
   /** What an event that comes now is admitted by. */
-  now(server: string, featureSet: string, subscription?: string): Admission {
+  now(server: string, featureSet: string, subscription?: string): SetAdmission {
     const identity = this.#identity(server)
     const by = identity === undefined ? {} : { identity }
     if (subscription !== undefined) return { ...by, subscription }
@@ -56,7 +56,7 @@ export class Admissions {
   }
 
   /** Why an event that was admitted by this must not be run now; undefined: it may. */
-  async refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: Admission): Promise<Why | undefined> {
+  async refusal(server: string, featureSet: string, uses: readonly SetUse[], admitted: SetAdmission): Promise<Why | undefined> {
     if (admitted.identity !== this.#identity(server)) return serverChanged(server)
     const { subscription } = admitted
     if (subscription !== undefined)

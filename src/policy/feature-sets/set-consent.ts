@@ -6,8 +6,8 @@ import { declaredUses, type SetUse, setUses } from '../../features/live/dialects
 import type { FeatureSetFacts } from '../../features/live/feature-sets/messages.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Approvals } from '../approvals/approvals.ts'
-import type { Bound } from '../approvals/bound.ts'
-import { type Asking, judge, type World } from '../judge.ts'
+import type { ApprovalBinding } from '../approvals/binding.ts'
+import { type AskVerdict, judge, type World } from '../judge.ts'
 import type { Asked } from '../rules/rule.ts'
 import type { AgreedUses } from './agreed-uses.ts'
 import { wordsForUses } from './use-words.ts'
@@ -17,7 +17,7 @@ export interface ConsentParts {
   readonly agreed: AgreedUses
   world(): World
   /** What an answer is bound to. */
-  bound(asked: Asked, asking: Asking): Bound
+  bound(asked: Asked, asking: AskVerdict): ApprovalBinding
   /** What the operator allows a set beyond what it declares. */
   widened(server: string, featureSet: string): readonly SetUse[]
 }

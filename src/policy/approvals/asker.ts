@@ -13,16 +13,16 @@ export interface AskerOptions {
 }
 
 /** `nobody`: there is nobody to ask; `late`: no answer in time; `failed`: whoever was asked threw. */
-export type Answered =
+export type ApprovalOutcome =
   | { readonly is: 'answered'; readonly answer: Exclude<ApprovalAnswer, boolean> }
   | { readonly is: 'nobody' | 'late' | 'failed'; readonly cause?: unknown }
 
 /** Questions that are open at once. One server has at most as many as it leaves free; what comes beyond is refused, as by nobody. */
 const most = 100
 
-export class Asker {
+export class ApprovalAsker {
   readonly #options: AskerOptions
-  readonly #open = new Map<string, Promise<Answered>>()
+  readonly #open = new Map<string, Promise<ApprovalOutcome>>()
   /** How many of those are about each server. */
   readonly #ofServer = new Map<string, number>()
 
@@ -30,7 +30,7 @@ export class Asker {
     this.#options = options
   }
 
-  ask(question: ApprovalQuestion): Promise<Answered> {
+  ask(question: ApprovalQuestion): Promise<ApprovalOutcome> {
     const { onApproval } = this.#options
     const open = this.#open.get(question.digest)
     // A yes that counts only this once is worth one of those that wait; the next of them is asked about by itself.
@@ -51,7 +51,7 @@ export class Asker {
     else this.#ofServer.set(server, left)
   }
 
-  async #ask(question: ApprovalQuestion, onApproval: OnApproval): Promise<Answered> {
+  async #ask(question: ApprovalQuestion, onApproval: OnApproval): Promise<ApprovalOutcome> {
     const { clock, waitMs } = this.#options
     const ending = new AbortController()
     const cancel = clock.setTimeout(() => ending.abort(new Error('Nobody answered in time')), waitMs, true)
@@ -69,7 +69,7 @@ export class Asker {
   }
 }
 
-function isOnce(outcome: Answered): boolean {
+function isOnce(outcome: ApprovalOutcome): boolean {
   if (outcome.is !== 'answered' || !outcome.answer.yes || outcome.answer.for === undefined) return false
   return toMilliseconds(outcome.answer.for, 'for') === 0
 }

@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../core/digest.ts'
 import { clip, echo } from '../../jsonrpc/limits.ts'
-import type { Asking } from '../judge.ts'
+import type { AskVerdict } from '../judge.ts'
 import { beginners } from '../rules/begun-by.ts'
 import type { Asked } from '../rules/rule.ts'
 
@@ -24,14 +24,14 @@ export interface WiderAnswer {
 }
 
 /** The digests of the answers that count for this, by how far they reach. Of `scope` one for each scope: all are needed. */
-export interface Bound {
+export interface ApprovalBinding {
   readonly call: string
   readonly tool?: string
   readonly scope?: readonly string[]
 }
 
 /** `identity`: what is connected under the name of the server. */
-export function boundOf(asked: Asked, asking: Asking, identity: string | undefined): Bound {
+export function boundOf(asked: Asked, asking: AskVerdict, identity: string | undefined): ApprovalBinding {
   const { kind, server, featureSet, tool, definition, payload, scope, tags, origin, begunBy, conversation } = asked
   const thing = { kind, server, identity, featureSet, tool, definition, payload, scope, tags, origin }
   const wider = widerAnswers(asked, asking)
@@ -48,7 +48,7 @@ export function boundOf(asked: Asked, asking: Asking, identity: string | undefin
 }
 
 /** An unusual spelling is approved as it is or not at all: nobody has it in mind who approves more. */
-export function widerAnswers(asked: Asked, { about, scopes, flaw }: Asking): readonly WiderAnswer[] {
+export function widerAnswers(asked: Asked, { about, scopes, flaw }: AskVerdict): readonly WiderAnswer[] {
   if (flaw !== undefined) return []
   const answers: WiderAnswer[] = []
   if (asked.kind === 'tool' && asked.definition !== undefined) answers.push({ covers: 'tool', text: everyCall(asked) })
