@@ -3,7 +3,7 @@ import type { Conflict, Entry, Op } from './store.ts'
 
 /** What stands in the way of a `put` or `delete`. */
 export function obstacle(
-  op: Op & { op: 'put' | 'delete' },
+  op: Op<unknown> & { op: 'put' | 'delete' },
   found: Pick<Entry, 'version'> | undefined,
 ): Conflict['reason'] | undefined {
   if (op.op === 'put' && op.ifAbsent && found !== undefined) return 'present'
@@ -12,7 +12,7 @@ export function obstacle(
 }
 
 /** The sum of an `add`, or what stands in its way. */
-export function sumOf({ by, min, max }: Op & { op: 'add' }, found: Entry | undefined): number | Conflict['reason'] {
+export function sumOf({ by, min, max }: Op<unknown> & { op: 'add' }, found: Entry | undefined): number | Conflict['reason'] {
   const before = found === undefined ? 0 : Number(found.value)
   // A number that `add` would write otherwise is not one of its own.
   if (!Number.isSafeInteger(before) || (found !== undefined && String(before) !== found.value)) return 'number'

@@ -4,10 +4,21 @@
  */
 import { isAnonymous, Occupancy, shareText } from '../../../core/occupancy.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { TableLimits } from './table.ts'
+
+/** How much a table of tasks holds. */
+export interface TableLimits {
+  /** Tasks in all. */
+  readonly tasks: number
+  readonly tasksPerPrincipal: number
+  /** JSON text of all results together. */
+  readonly bytes: number
+}
+
+/** Where nothing else is said. */
+export const tableLimits: TableLimits = { tasks: 1_000, tasksPerPrincipal: 100, bytes: 64 * 1024 * 1024 }
 
 /** As much of a task as decides. */
-export interface KeptTask {
+export interface EvictionCandidate {
   readonly id: string
   /** Whose share it is counted in. */
   readonly account: string
@@ -16,13 +27,17 @@ export interface KeptTask {
 }
 
 /** Whether there is a place for a new task of this account, and nothing has to give way. */
-export function hasRoom(kept: readonly KeptTask[], account: string, limits: TableLimits): boolean {
+export function hasRoom(kept: readonly EvictionCandidate[], account: string, limits: TableLimits): boolean {
   const places = placesOf(kept, limits)
   return !holdsAll(places, account, limits) && places.refusal(account) === undefined
 }
 
 /** The tasks to forget for a new one of this account, of those that are kept, oldest first. Throws a busy refusal when there are none. */
-export function roomForOne(kept: readonly KeptTask[], account: string, limits: TableLimits): readonly KeptTask[] {
+export function roomForOne(
+  kept: readonly EvictionCandidate[],
+  account: string,
+  limits: TableLimits,
+): readonly EvictionCandidate[] {
   const { tasks, tasksPerPrincipal } = limits
   const places = placesOf(kept, limits)
   const own = kept.find(task => task.ended && task.account === account)
@@ -39,7 +54,7 @@ export function roomForOne(kept: readonly KeptTask[], account: string, limits: T
   throw refusal === 'share' ? full(`${shareText(`${tasks} tasks`)}`) : full(`${tasks} tasks are kept`)
 }
 
-function placesOf(kept: readonly KeptTask[], { tasks }: TableLimits): Occupancy {
+function placesOf(kept: readonly EvictionCandidate[], { tasks }: TableLimits): Occupancy {
   const places = new Occupancy(tasks)
   for (const { account } of kept) places.enter(account)
   return places
@@ -51,7 +66,12 @@ function holdsAll(places: Occupancy, account: string, { tasksPerPrincipal }: Tab
 }
 
 /** The tasks to forget for a result of so many bytes. Never one of the same account: what it has not fetched yet would go unread. */
-export function roomForBytes(kept: readonly KeptTask[], of: KeptTask, more: number, limit: number): readonly KeptTask[] {
+export function roomForBytes(
+  kept: readonly EvictionCandidate[],
+  of: EvictionCandidate,
+  more: number,
+  limit: number,
+): readonly EvictionCandidate[] {
   const sizes = new Map<string, number>()
   let total = more
   for (const { account, bytes } of kept) {
@@ -59,7 +79,7 @@ export function roomForBytes(kept: readonly KeptTask[], of: KeptTask, more: numb
     total += bytes
   }
   const mine = (sizes.get(of.account) ?? 0) + more
-  const forgotten: KeptTask[] = []
+  const forgotten: EvictionCandidate[] = []
   for (const task of kept) {
     if (total <= limit) break
     const { account, bytes, ended } = task
@@ -75,8 +95,8 @@ export function roomForBytes(kept: readonly KeptTask[], of: KeptTask, more: numb
 }
 
 /** The oldest that has ended, of who did not sign in if there is one, and of the account that holds most. */
-function yielding(kept: readonly KeptTask[], places: Occupancy, account: string): KeptTask | undefined {
-  let found: KeptTask | undefined
+function yielding(kept: readonly EvictionCandidate[], places: Occupancy, account: string): EvictionCandidate | undefined {
+  let found: EvictionCandidate | undefined
   for (const task of kept) {
     if (!task.ended || !places.yields(task.account, account)) continue
     if (found === undefined || precedes(task, found, places)) found = task
@@ -84,12 +104,12 @@ function yielding(kept: readonly KeptTask[], places: Occupancy, account: string)
   return found
 }
 
-function precedes(task: KeptTask, found: KeptTask, places: Occupancy): boolean {
+function precedes(task: EvictionCandidate, found: EvictionCandidate, places: Occupancy): boolean {
   const [stranger, other] = [isAnonymous(task.account), isAnonymous(found.account)]
   return stranger === other ? places.weight(task.account) > places.weight(found.account) : stranger
 }
 
 /** The refusal of one task, or result, too many. */
-export function full(what: string): McpError {
+function full(what: string): McpError {
   return new McpError('busy', `${what}, which is the limit; wait until some have expired`, { data: { retryAfterMs: 10_000 } })
 }
