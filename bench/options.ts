@@ -72,16 +72,16 @@ const USAGE = `npm run bench -- [--quick] [--json FILE] [--only WORD,WORD] [--ag
   --json FILE  writes everything that was measured
   --against    compares this checkout with the one in DIR: both builds take turns in one run, so that
                differences of 5 % can be seen on a busy machine; sections server, cold, clients, sessions, idempotency,
-               events, streaming and gateway
+               events, streaming, tasks and gateway
   --only       restricts by any of: section (server, cold, sessions, clients, idempotency,
-               manifest, plain, state, rollback, events, references, streaming, gateway), carrier (stdio, http),
+               manifest, plain, state, rollback, events, references, streaming, tasks, gateway), carrier (stdio, http),
                revision (2025-11-25, 2026-07-28), work (echo, form20, echo100k, list200),
                contender (sdk-v1, sdk-v2, mcp-lite, vivarium, vivarium-json)`
 
 const WORDS = [
   [
     ...['server', 'cold', 'sessions', 'clients', 'idempotency', 'manifest', 'plain', 'state', 'rollback', 'events'],
-    ...['references', 'streaming', 'gateway'],
+    ...['references', 'streaming', 'tasks', 'gateway'],
   ],
   ['stdio', 'http'],
   ['2025-11-25', '2026-07-28'],

@@ -11,6 +11,7 @@ import {
   type RollbackRow,
   type StateRow,
   type StreamRow,
+  type TaskRow,
 } from './results.ts'
 import { missing, type Table, times } from './table.ts'
 
@@ -145,4 +146,14 @@ export function streamTable(rows: readonly StreamRow[]): Table {
     return [way, `${found.firstMs.toFixed(2)}/${found.firstP99Ms.toFixed(2)}`, found.wholeMs.toFixed(1)]
   })
   return [['', 'first chunk p50/p99', 'whole result p50'], ...lines]
+}
+
+export function taskTable(rows: readonly TaskRow[]): Table {
+  const lines = rows.map(({ way, cells }) => {
+    const found = figures(cells['tasks'])
+    if (found === undefined) return [way, missing(cells['tasks']) ?? '–']
+    const { cpuMicros, tasksPerSecond, p50Ms, p99Ms } = found
+    return [way, cpuMicros.toFixed(0), Math.round(tasksPerSecond).toLocaleString('en'), `${p50Ms.toFixed(2)}/${p99Ms.toFixed(2)}`]
+  })
+  return [['', 'server CPU, µs', 'a second', 'p50/p99 ms'], ...lines]
 }

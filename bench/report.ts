@@ -9,6 +9,7 @@ import {
   rollbackTable,
   stateTable,
   streamTable,
+  taskTable,
   wantedTable,
 } from './report-reliability.ts'
 import {
@@ -30,6 +31,7 @@ import {
   type SessionRow,
   type StateRow,
   type StreamRow,
+  type TaskRow,
 } from './results.ts'
 import { missing, render, type Table, times } from './table.ts'
 
@@ -63,6 +65,7 @@ export function report(results: Results): string {
   )
   add('A data reference between two servers: resident memory of each process, MiB', referenceTable(results.references))
   add('A result of 20 chunks, 5 ms apart, at the client, ms', streamTable(results.streaming))
+  add('A short task over HTTP, from the call to its result, 8 at a time', taskTable(results.tasks))
   add('A gateway before other servers, HTTP on both sides, 32 in flight, rules and audit on', gatewayTable(results.gateway))
   const failed = failures(results)
   if (failed.length > 0) parts.push(`Failed\n${failed.map(line => `  ${line}`).join('\n')}`)
@@ -85,6 +88,7 @@ export function failures(results: Results): string[] {
     events: results.events,
     references: results.references,
     streaming: results.streaming,
+    tasks: results.tasks,
     gateway: results.gateway,
   }
   return Object.entries(groups).flatMap(([section, rows]) =>
@@ -98,7 +102,7 @@ export function failures(results: Results): string[] {
 
 type ReliabilityRow =
   | (KeyRow | ManifestRow | PlainRow | StateRow | RollbackRow)
-  | (CheckpointRow | EventRow | ReferenceRow | StreamRow | GatewayRow)
+  | (CheckpointRow | EventRow | ReferenceRow | StreamRow | TaskRow | GatewayRow)
 type AnyRow = ServerRow | ColdRow | SessionRow | ClientRow | ReliabilityRow
 
 function label(row: AnyRow): string {

@@ -117,6 +117,20 @@ export interface StreamRow {
   cells: Record<string, Cell<{ firstMs: number; firstP99Ms: number; wholeMs: number }>>
 }
 
+export interface TaskFigures {
+  /** Server CPU per task, with all requests that concern it. */
+  cpuMicros: number
+  tasksPerSecond: number
+  p50Ms: number
+  p99Ms: number
+}
+
+/** Short tasks over HTTP, from the call to the result. */
+export interface TaskRow {
+  way: Revision
+  cells: Record<string, Cell<TaskFigures>>
+}
+
 export interface GatewayKillFigures {
   /** Calls of the server that was not killed: those that went well, and those that did not. */
   otherFine: number
@@ -153,6 +167,7 @@ export interface Results {
   events: EventRow[]
   references: ReferenceRow[]
   streaming: StreamRow[]
+  tasks: TaskRow[]
   gateway: GatewayRow[]
 }
 

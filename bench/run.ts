@@ -24,6 +24,7 @@ import { measureServers } from './sections/server.ts'
 import { measureSessions } from './sections/sessions.ts'
 import { measureState } from './sections/state.ts'
 import { measureStreaming } from './sections/streaming.ts'
+import { measureTasks } from './sections/tasks.ts'
 
 const options = readOptions(process.argv.slice(2))
 guard(options.timing.watchdogMs)
@@ -57,6 +58,7 @@ const results: Results = {
   events: [],
   references: [],
   streaming: [],
+  tasks: [],
   gateway: [],
 }
 if (!built()) results.notes.push('vivarium: not built, skipped')
@@ -99,6 +101,9 @@ const sections: Record<string, () => Promise<void>> = {
   },
   streaming: async () => {
     if (built()) await measureStreaming(options, progress(results.streaming, 'streaming row'))
+  },
+  tasks: async () => {
+    if (built()) await measureTasks(options, progress(results.tasks, 'tasks row'))
   },
   gateway: async () => {
     if (built()) await measureGateway(options, progress(results.gateway, 'gateway row'))

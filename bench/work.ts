@@ -96,12 +96,18 @@ export const badForm = { name: 'form20', arguments: { name: 'Ada Lovelace', ...F
 const CLIENT = { name: 'bench-load', version: '1.0.0' }
 
 /** The request in the form of its revision. */
-export function envelope(revision: Revision, id: number, method: string, params: object): Record<string, unknown> {
+export function envelope(
+  revision: Revision,
+  id: number,
+  method: string,
+  params: object,
+  capabilities: object = {},
+): Record<string, unknown> {
   if (revision === '2025-11-25') return { jsonrpc: '2.0', id, method, params }
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': revision,
     'io.modelcontextprotocol/clientInfo': CLIENT,
-    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
   }
   return { jsonrpc: '2.0', id, method, params: { ...params, _meta } }
 }

@@ -1,4 +1,4 @@
-/** Extensions in a comparison: calls under idempotency keys, events to many subscribers, results in chunks. */
+/** Extensions in a comparison: calls under idempotency keys, events to many subscribers, results in chunks, tasks. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +7,7 @@ import { lineReader } from '../load/lines.ts'
 import { cpuMicros, launch, STEP_MS, within } from '../processes.ts'
 import { startEventServer } from '../sections/events.ts'
 import { startStreaming, streamingCaller } from '../sections/streaming.ts'
+import { openTasks } from '../sections/tasks.ts'
 import type { Revision } from '../work.ts'
 import type { Subject, Worker } from './compare.ts'
 
@@ -22,6 +23,7 @@ export function extensionSubjects(revisions: readonly Revision[]): readonly Subj
     ]),
     ...revisions.map(eventSubject),
     ...revisions.map(streamSubject),
+    ...revisions.map(taskSubject),
   ]
 }
 
@@ -115,6 +117,24 @@ function streamSubject(revision: Revision): Subject {
           await close()
           await child.stop()
         },
+      }
+    },
+  }
+}
+
+function taskSubject(revision: Revision): Subject {
+  return {
+    section: 'tasks',
+    name: `a short task, ${revision}`,
+    unit: 'µs',
+    open: async ({ flags }) => {
+      const tasks = await openTasks(revision, flags)
+      return {
+        sample: async ms => {
+          const { cost, times } = await tasks.run(ms)
+          return { cost, count: times.length }
+        },
+        stop: tasks.stop,
       }
     },
   }

@@ -1,4 +1,4 @@
-/** What two builds are compared by: servers, their start and sessions, clients, gateways, calls under keys, events and streams. */
+/** What two builds are compared by: servers, their start and sessions, clients, gateways, calls under keys, events, streams and tasks. */
 import { AnswerCheck } from '../answers.ts'
 import type { Carrier, Contender } from '../contenders.ts'
 import { openHttp } from '../load/http.ts'

@@ -87,8 +87,8 @@ export class Occupancy {
     return site === undefined ? this.of(account) : this.#sites.of(site)
   }
 
-  enter(account: string): void {
-    this.#count(account, 1)
+  enter(account: string, places = 1): void {
+    this.#count(account, places)
   }
 
   leave(account: string): void {
@@ -105,7 +105,7 @@ export class Occupancy {
     return this.weight(from) > this.weight(to) + 1
   }
 
-  #count(account: string, by: 1 | -1): void {
+  #count(account: string, by: number): void {
     this.#held += by
     this.#accounts.add(account, by)
     if (!isAnonymous(account)) return

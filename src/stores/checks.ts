@@ -12,15 +12,21 @@ export function checkKey(key: string, what = 'key'): void {
     throw new StoreError('input', `The ${what} is longer than ${storeLimits.keyBytes} bytes: shorten it, or keep a digest of it`)
 }
 
+/** The steps of a commit whose values are text. */
 export function checkOps(ops: readonly Op[]): void {
-  if (ops.length > storeLimits.ops)
-    throw new StoreError('input', `A commit of ${ops.length} steps is above the limit of ${storeLimits.ops}: make several`)
-  for (const op of ops) checkOp(op)
+  checkSteps(ops)
+  for (const op of ops) if ('value' in op) checkValue(op.value)
 }
 
-function checkOp(op: Op): void {
+/** The steps of a commit, whatever their values are. */
+export function checkSteps(ops: readonly Op<unknown>[]): void {
+  if (ops.length > storeLimits.ops)
+    throw new StoreError('input', `A commit of ${ops.length} steps is above the limit of ${storeLimits.ops}: make several`)
+  for (const op of ops) checkStep(op)
+}
+
+function checkStep(op: Op<unknown>): void {
   checkKey('log' in op ? op.log : op.key, 'log' in op ? 'log' : 'key')
-  if ('value' in op) checkValue(op.value)
   if ('ttl' in op && op.ttl !== undefined && !(op.ttl > 0 && op.ttl <= Number.MAX_SAFE_INTEGER / 4))
     throw new StoreError('input', `A time to live of ${op.ttl} ms: give milliseconds above 0, or leave it out to keep the entry`)
   if (op.op === 'add' && !Number.isSafeInteger(op.by)) throw new StoreError('input', `Counting by ${op.by}: give a whole number`)
@@ -53,7 +59,7 @@ export function pageSize(limit: number | undefined): number {
 
 /** What stands in the way of a `put` or `delete`. */
 export function obstacle(
-  op: Op & { op: 'put' | 'delete' },
+  op: Op<unknown> & { op: 'put' | 'delete' },
   found: Pick<Entry, 'version'> | undefined,
 ): Conflict['reason'] | undefined {
   if (op.op === 'put' && op.ifAbsent && found !== undefined) return 'present'
@@ -62,7 +68,7 @@ export function obstacle(
 }
 
 /** The sum of an `add`, or what stands in its way. */
-export function sumOf({ by, min, max }: Op & { op: 'add' }, found: Entry | undefined): number | Conflict['reason'] {
+export function sumOf({ by, min, max }: Op<unknown> & { op: 'add' }, found: Entry | undefined): number | Conflict['reason'] {
   const before = found === undefined ? 0 : Number(found.value)
   // A number that `add` would write otherwise is not one of its own.
   if (!Number.isSafeInteger(before) || (found !== undefined && String(before) !== found.value)) return 'number'

@@ -1,29 +1,29 @@
 /** One commit in the making: reads through to the tables, writes aside, so that a conflict leaves no trace. */
-import { obstacle, sumOf } from './checks.ts'
+import { obstacle } from './checks.ts'
 import { lowerBound } from './key-order.ts'
-import { isOver, type MemoryLog, type MemoryTables, weight } from './memory-tables.ts'
+import { isOver, type MemoryLog, type MemoryTables } from './memory-tables.ts'
 import type { Committed, Conflict, Entry, Op, OpResult, Position } from './store.ts'
 
 type Step = OpResult | Conflict['reason']
 
-export class Draft {
-  readonly #tables: MemoryTables
+export class Draft<V> {
+  readonly #tables: MemoryTables<V>
   readonly #now: number
   /** Undefined: deleted. */
-  readonly #entries = new Map<string, Entry | undefined>()
-  readonly #appended = new Map<string, string[]>()
+  readonly #entries = new Map<string, Entry<V> | undefined>()
+  readonly #appended = new Map<string, V[]>()
   readonly #trimmed = new Map<string, Position>()
   #version: number
   /** By how many bytes the tables grow. */
   growth = 0
 
-  constructor(tables: MemoryTables, now: number) {
+  constructor(tables: MemoryTables<V>, now: number) {
     this.#tables = tables
     this.#now = now
     this.#version = tables.version
   }
 
-  run(ops: readonly Op[]): Committed | Conflict {
+  run(ops: readonly Op<V>[]): Committed | Conflict {
     const results: OpResult[] = []
     for (const [index, op] of ops.entries()) {
       const step = this.#step(op)
@@ -56,7 +56,7 @@ export class Draft {
     tables.bytes += this.growth
   }
 
-  #step(op: Op): Step {
+  #step(op: Op<V>): Step {
     switch (op.op) {
       case 'check':
         return this.#find(op.key)?.version === op.version ? {} : 'version'
@@ -74,50 +74,55 @@ export class Draft {
     }
   }
 
-  #put(op: Op & { op: 'put' }): Step {
+  #put(op: Op<V> & { op: 'put' }): Step {
     const version = (): number => this.#write(op.key, op.value, op.ttl === undefined ? undefined : this.#now + op.ttl)
     return obstacle(op, this.#find(op.key)) ?? { version: version() }
   }
 
-  #delete(op: Op & { op: 'delete' }): Step {
+  #delete(op: Op<V> & { op: 'delete' }): Step {
     const reason = obstacle(op, this.#find(op.key))
     if (reason === undefined) this.#set(op.key, undefined)
     return reason ?? {}
   }
 
-  #add(op: Op & { op: 'add' }): Step {
+  #add(op: Op<V> & { op: 'add' }): Step {
     const found = this.#find(op.key)
-    const sum = sumOf(op, found)
-    if (typeof sum === 'string') return sum
+    const counted = this.#tables.values.add(op, found)
+    if (typeof counted === 'string') return counted
     const fresh = op.ttl === undefined ? undefined : this.#now + op.ttl
-    return { sum, version: this.#write(op.key, String(sum), found === undefined ? fresh : found.expires) }
+    const { sum, value } = counted
+    return { sum, version: this.#write(op.key, value, found === undefined ? fresh : found.expires) }
   }
 
-  #append(op: Op & { op: 'append' }): Step {
+  #append(op: Op<V> & { op: 'append' }): Step {
     const position = this.#next(op.log)
     if (op.at !== undefined && op.at !== position) return 'position'
     const added = this.#appended.get(op.log) ?? []
     added.push(op.value)
     this.#appended.set(op.log, added)
-    this.growth += weight('', op.value)
+    this.growth += this.#weight('', op.value)
     return { position }
   }
 
-  #write(key: string, value: string, expires: number | undefined): number {
+  #write(key: string, value: V, expires: number | undefined): number {
     const version = ++this.#version
     this.#set(key, expires === undefined ? { key, value, version } : { key, value, version, expires })
     return version
   }
 
-  #set(key: string, entry: Entry | undefined): void {
+  #set(key: string, entry: Entry<V> | undefined): void {
     // One that is over still takes up room until it is swept or written anew.
     const before = this.#entries.has(key) ? this.#entries.get(key) : this.#tables.entries.get(key)
-    if (before !== undefined) this.growth -= weight(key, before.value)
-    if (entry !== undefined) this.growth += weight(key, entry.value)
+    if (before !== undefined) this.growth -= this.#weight(key, before.value)
+    if (entry !== undefined) this.growth += this.#weight(key, entry.value)
     this.#entries.set(key, entry)
   }
 
-  #find(key: string): Entry | undefined {
+  #weight(key: string, value: V): number {
+    return this.#tables.values.weight(key, value)
+  }
+
+  #find(key: string): Entry<V> | undefined {
     const entry = this.#entries.has(key) ? this.#entries.get(key) : this.#tables.entries.get(key)
     return entry === undefined || isOver(entry, this.#now) ? undefined : entry
   }
@@ -128,7 +133,7 @@ export class Draft {
     return (kept === undefined ? 1 : kept.first + kept.values.length) + (this.#appended.get(log)?.length ?? 0)
   }
 
-  #log(name: string): MemoryLog {
+  #log(name: string): MemoryLog<V> {
     let log = this.#tables.logs.get(name)
     if (log === undefined) {
       log = { first: 1, values: [] }
@@ -142,6 +147,6 @@ export class Draft {
     if (log === undefined) return
     const gone = log.values.splice(0, Math.max(0, Math.min(before - log.first, log.values.length)))
     log.first += gone.length
-    for (const value of gone) this.#tables.bytes -= weight('', value)
+    for (const value of gone) this.#tables.bytes -= this.#weight('', value)
   }
 }

@@ -1,8 +1,8 @@
 /** The store of one process, gone with it: the default where nothing needs to last, and the model for the other drivers. */
-import { checkKey, checkOps, pageSize } from './checks.ts'
+import { checkKey, pageSize } from './checks.ts'
 import { compareKeys, lowerBound, prefixEnd } from './key-order.ts'
 import { Draft } from './memory-draft.ts'
-import { isOver, MemoryTables, weight } from './memory-tables.ts'
+import { isOver, MemoryTables, type MemoryValues, objectValues, textValues } from './memory-tables.ts'
 import {
   type Committed,
   type Conflict,
@@ -23,47 +23,57 @@ export interface MemoryStoreOptions {
   readonly bytes?: number
 }
 
+/** A store in the memory of this process. */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
-  return new MemoryStore(options)
+  return new MemoryStore(options, textValues)
 }
 
-class MemoryStore implements Store {
+/**
+ * The same contract with values held by reference, for what one owner keeps in this process alone: nothing is written as text or
+ * copied. A value must not be changed after it was put. The owner bounds what it keeps; the store does not know its size.
+ */
+export function memoryObjectStore<V extends object>(options: Pick<MemoryStoreOptions, 'now'> = {}): Store<V> {
+  return new MemoryStore<V>(options, objectValues())
+}
+
+class MemoryStore<V> implements Store<V> {
   readonly capacity: number
-  readonly #tables = new MemoryTables()
+  readonly #tables: MemoryTables<V>
   readonly #watchers = new Watchers()
   readonly #now: () => number
   readonly #bytes: number
   #sweepAt = 1000
   #closed = false
 
-  constructor(options: MemoryStoreOptions) {
+  constructor(options: MemoryStoreOptions, values: MemoryValues<V>) {
+    this.#tables = new MemoryTables(values)
     this.#now = options.now ?? Date.now
     this.#bytes = options.bytes ?? 256 * 1024 * 1024
     this.capacity = Math.floor(this.#bytes / 2)
   }
 
-  async get(key: string): Promise<Entry | undefined> {
+  async get(key: string): Promise<Entry<V> | undefined> {
     this.#open()
     checkKey(key)
     const entry = this.#tables.entries.get(key)
     return entry === undefined || isOver(entry, this.#now()) ? undefined : entry
   }
 
-  async scan(prefix: string, options: ScanOptions = {}): Promise<readonly Entry[]> {
+  async scan(prefix: string, options: ScanOptions = {}): Promise<readonly Entry<V>[]> {
     this.#open()
     const limit = pageSize(options.limit)
     const { entries, keys } = this.#tables
     const now = this.#now()
-    const found: Entry[] = []
+    const found: Entry<V>[] = []
     const end = bound(keys, least(prefixEnd(prefix), options.before))
     for (let i = start(keys, prefix, options.after); i < end && found.length < limit; i++) {
-      const entry = entries.get(keys[i] as string) as Entry
+      const entry = entries.get(keys[i] as string) as Entry<V>
       if (!isOver(entry, now)) found.push(entry)
     }
     return found
   }
 
-  async read(log: string, options: ReadOptions = {}): Promise<readonly LogEntry[]> {
+  async read(log: string, options: ReadOptions = {}): Promise<readonly LogEntry<V>[]> {
     this.#open()
     checkKey(log, 'log')
     const limit = pageSize(options.limit)
@@ -73,9 +83,9 @@ class MemoryStore implements Store {
     return kept.values.slice(from, from + limit).map((value, i) => ({ position: kept.first + from + i, value }))
   }
 
-  async commit(ops: readonly Op[]): Promise<Committed | Conflict> {
+  async commit(ops: readonly Op<V>[]): Promise<Committed | Conflict> {
     this.#open()
-    checkOps(ops)
+    this.#tables.values.check(ops)
     const draft = new Draft(this.#tables, this.#now())
     const outcome = draft.run(ops)
     if (!outcome.ok) return outcome
@@ -114,7 +124,7 @@ class MemoryStore implements Store {
     for (const entry of entries.values()) {
       if (!isOver(entry, now)) continue
       entries.delete(entry.key)
-      this.#tables.bytes -= weight(entry.key, entry.value)
+      this.#tables.bytes -= this.#tables.values.weight(entry.key, entry.value)
     }
     const left = keys.filter(key => entries.has(key))
     keys.length = 0

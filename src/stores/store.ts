@@ -1,12 +1,13 @@
 /**
  * What must last is kept here: keys with versions, and logs with positions. One small contract that memory, SQLite and
- * Postgres keep alike; `test/stores/contract.ts` holds its sentences. Values are text, by custom JSON.
+ * Postgres keep alike; `test/stores/contract.ts` holds its sentences. Values are text, by custom JSON; where nothing leaves this process
+ * (`memoryObjectStore`) they are objects.
  */
 
 /** A key that is there. An expired one is absent at once. */
-export interface Entry {
+export interface Entry<V = string> {
   readonly key: string
-  readonly value: string
+  readonly value: V
   /** Changes with every write, comes from one counter per store, and is never given twice. */
   readonly version: number
   /** Milliseconds since the epoch. */
@@ -16,11 +17,13 @@ export interface Entry {
 /** The place of an entry in its log: 1, 2, 3 … without gaps, also after a trim. */
 export type Position = number
 
-export interface LogEntry {
+/** One value of a log. */
+export interface LogEntry<V = string> {
   readonly position: Position
-  readonly value: string
+  readonly value: V
 }
 
+/** Which keys of a prefix to give. */
 export interface ScanOptions {
   /** Only keys above this one. */
   readonly after?: string
@@ -30,6 +33,7 @@ export interface ScanOptions {
   readonly limit?: number
 }
 
+/** Which entries of a log to give. */
 export interface ReadOptions {
   /** Only entries after this position. */
   readonly after?: Position
@@ -38,13 +42,13 @@ export interface ReadOptions {
 }
 
 /** One step of a commit. Steps run in order, each sees those before it, and all happen or none. */
-export type Op =
+export type Op<V = string> =
   /** The key has this version; undefined: it is absent. */
   | { readonly op: 'check'; readonly key: string; readonly version: number | undefined }
   | {
       readonly op: 'put'
       readonly key: string
-      readonly value: string
+      readonly value: V
       readonly ifVersion?: number
       readonly ifAbsent?: boolean
       /** Milliseconds to live. Without it the entry stays. */
@@ -62,7 +66,7 @@ export type Op =
       readonly ttl?: number
     }
   /** `at`: the position it must get. */
-  | { readonly op: 'append'; readonly log: string; readonly value: string; readonly at?: Position }
+  | { readonly op: 'append'; readonly log: string; readonly value: V; readonly at?: Position }
   /** Forgets the entries before a position; positions go on. */
   | { readonly op: 'trim'; readonly log: string; readonly before: Position }
 
@@ -73,6 +77,7 @@ export interface OpResult {
   readonly sum?: number
 }
 
+/** What a commit that went through gives. */
 export interface Committed {
   readonly ok: true
   /** One for each step. */
@@ -87,15 +92,16 @@ export interface Conflict {
   readonly reason: 'version' | 'present' | 'absent' | 'range' | 'number' | 'position'
 }
 
-export interface Store {
+/** The contract of all drivers. */
+export interface Store<V = string> {
   /** Characters of keys and values that it holds, where it holds no more than so many. */
   readonly capacity?: number
-  get(key: string): Promise<Entry | undefined>
+  get(key: string): Promise<Entry<V> | undefined>
   /** Keys that begin with `prefix`, in the order of their UTF-8 bytes. */
-  scan(prefix: string, options?: ScanOptions): Promise<readonly Entry[]>
-  read(log: string, options?: ReadOptions): Promise<readonly LogEntry[]>
+  scan(prefix: string, options?: ScanOptions): Promise<readonly Entry<V>[]>
+  read(log: string, options?: ReadOptions): Promise<readonly LogEntry<V>[]>
   /** When it returns, it is as lasting as the driver: on disk, or in memory. */
-  commit(ops: readonly Op[]): Promise<Committed | Conflict>
+  commit(ops: readonly Op<V>[]): Promise<Committed | Conflict>
   /**
    * Yields when keys or logs that begin with one of the prefixes may have changed, by anybody. A hint only: several changes
    * may be one, and one may get lost, so readers catch up by cursor and look again now and then.
@@ -104,6 +110,7 @@ export interface Store {
   close(): Promise<void>
 }
 
+/** What every driver refuses beyond. */
 export const storeLimits = {
   valueBytes: 8 * 1024 * 1024,
   keyBytes: 1024,
@@ -141,11 +148,11 @@ export interface AddOptions {
   readonly ttl?: number
 }
 
-export const check = (key: string, version: number | undefined): Op => ({ op: 'check', key, version })
-export const put = (key: string, value: string, options?: PutOptions): Op => ({ op: 'put', key, value, ...options })
-export const remove = (key: string, ifVersion?: number): Op =>
+export const check = <V = string>(key: string, version: number | undefined): Op<V> => ({ op: 'check', key, version })
+export const put = <V>(key: string, value: V, options?: PutOptions): Op<V> => ({ op: 'put', key, value, ...options })
+export const remove = <V = string>(key: string, ifVersion?: number): Op<V> =>
   ifVersion === undefined ? { op: 'delete', key } : { op: 'delete', key, ifVersion }
 export const add = (key: string, by: number, options?: AddOptions): Op => ({ op: 'add', key, by, ...options })
-export const append = (log: string, value: string, at?: Position): Op =>
+export const append = <V>(log: string, value: V, at?: Position): Op<V> =>
   at === undefined ? { op: 'append', log, value } : { op: 'append', log, value, at }
-export const trim = (log: string, before: Position): Op => ({ op: 'trim', log, before })
+export const trim = <V = string>(log: string, before: Position): Op<V> => ({ op: 'trim', log, before })

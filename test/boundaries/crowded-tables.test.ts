@@ -7,14 +7,9 @@ import { createServer, type Server, type ServerOptions } from 'vivarium/server'
 import { type FakeClock, fakeClock } from 'vivarium/testing'
 import { Runners } from '../../src/core/journal/runners.ts'
 import { accountOf, Occupancy } from '../../src/core/occupancy.ts'
-import { storeTasks } from '../../src/features/mcp/tasks/store-table.ts'
-import {
-  memoryTasks,
-  type TableLimits,
-  type TaskRecord,
-  type TaskTable,
-  tableLimits,
-} from '../../src/features/mcp/tasks/table.ts'
+import { type TableLimits, tableLimits } from '../../src/features/mcp/tasks/eviction.ts'
+import type { TaskRecord } from '../../src/features/mcp/tasks/record.ts'
+import { memoryTasks, storeTasks, type TaskTable } from '../../src/features/mcp/tasks/table.ts'
 import { memoryStore } from '../../src/stores/memory.ts'
 import { remove } from '../../src/stores/store.ts'
 import { listenHttp } from '../../src/transports/http/listen.ts'

@@ -4,10 +4,21 @@
  */
 import { isAnonymous, Occupancy, shareText } from '../../../core/occupancy.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import type { TableLimits } from './table.ts'
+
+/** How much a table of tasks holds. */
+export interface TableLimits {
+  /** Tasks in all. */
+  readonly tasks: number
+  readonly tasksPerPrincipal: number
+  /** JSON text of all results together. */
+  readonly bytes: number
+}
+
+/** Where nothing else is said. */
+export const tableLimits: TableLimits = { tasks: 1_000, tasksPerPrincipal: 100, bytes: 64 * 1024 * 1024 }
 
 /** As much of a task as decides. */
-export interface KeptTask {
+export interface EvictionCandidate {
   readonly id: string
   /** Whose share it is counted in. */
   readonly account: string
@@ -16,33 +27,64 @@ export interface KeptTask {
 }
 
 /** Whether there is a place for a new task of this account, and nothing has to give way. */
-export function hasRoom(kept: readonly KeptTask[], account: string, limits: TableLimits): boolean {
-  const places = placesOf(kept, limits)
+export function hasRoom(kept: readonly EvictionCandidate[], account: string, limits: TableLimits): boolean {
+  const { places } = sharesOf(kept, limits)
   return !holdsAll(places, account, limits) && places.refusal(account) === undefined
 }
 
 /** The tasks to forget for a new one of this account, of those that are kept, oldest first. Throws a busy refusal when there are none. */
-export function roomForOne(kept: readonly KeptTask[], account: string, limits: TableLimits): readonly KeptTask[] {
+export function roomForOne(
+  kept: readonly EvictionCandidate[],
+  account: string,
+  limits: TableLimits,
+): readonly EvictionCandidate[] {
   const { tasks, tasksPerPrincipal } = limits
-  const places = placesOf(kept, limits)
-  const own = kept.find(task => task.ended && task.account === account)
+  const { places, shares } = sharesOf(kept, limits)
+  const own = shares.get(account)?.oldest
   if (holdsAll(places, account, limits)) {
     if (own !== undefined) return [own]
     throw full(`${tasksPerPrincipal} tasks of yours are kept`)
   }
   const refusal = places.refusal(account)
   if (refusal === undefined) return []
-  const other = yielding(kept, places, account)
+  const other = yielding(shares.values(), places, account)
   if (other !== undefined) return [other]
   // Its share is used up, or it holds as much as anybody: then what it forgets is its own.
   if (own !== undefined) return [own]
   throw refusal === 'share' ? full(`${shareText(`${tasks} tasks`)}`) : full(`${tasks} tasks are kept`)
 }
 
-function placesOf(kept: readonly KeptTask[], { tasks }: TableLimits): Occupancy {
-  const places = new Occupancy(tasks)
-  for (const { account } of kept) places.enter(account)
-  return places
+/** What one account holds. */
+interface AccountShare {
+  readonly account: string
+  tasks: number
+  /** The oldest of its tasks that has ended, and how many tasks are older than that one. */
+  oldest: EvictionCandidate | undefined
+  older: number
+}
+
+/** Many tasks are of few accounts: each is counted once, and what follows looks at accounts. */
+function sharesOf(
+  kept: readonly EvictionCandidate[],
+  limits: TableLimits,
+): { readonly places: Occupancy; readonly shares: ReadonlyMap<string, AccountShare> } {
+  const shares = new Map<string, AccountShare>()
+  let share: AccountShare | undefined
+  for (let older = 0; older < kept.length; older++) {
+    const task = kept[older] as EvictionCandidate
+    if (share?.account !== task.account) share = shares.get(task.account)
+    if (share === undefined) {
+      share = { account: task.account, tasks: 0, oldest: undefined, older: 0 }
+      shares.set(task.account, share)
+    }
+    share.tasks++
+    if (share.oldest !== undefined || !task.ended) continue
+    share.oldest = task
+    share.older = older
+  }
+  const places = new Occupancy(limits.tasks)
+  for (const { account, tasks } of shares.values()) places.enter(account, tasks)
+  return { places, shares }
 }
 
 /** Whether a user has all that one may have. */
@@ -51,7 +93,12 @@ function holdsAll(places: Occupancy, account: string, { tasksPerPrincipal }: Tab
 }
 
 /** The tasks to forget for a result of so many bytes. Never one of the same account: what it has not fetched yet would go unread. */
-export function roomForBytes(kept: readonly KeptTask[], of: KeptTask, more: number, limit: number): readonly KeptTask[] {
+export function roomForBytes(
+  kept: readonly EvictionCandidate[],
+  of: EvictionCandidate,
+  more: number,
+  limit: number,
+): readonly EvictionCandidate[] {
   const sizes = new Map<string, number>()
   let total = more
   for (const { account, bytes } of kept) {
@@ -59,7 +106,7 @@ export function roomForBytes(kept: readonly KeptTask[], of: KeptTask, more: numb
     total += bytes
   }
   const mine = (sizes.get(of.account) ?? 0) + more
-  const forgotten: KeptTask[] = []
+  const forgotten: EvictionCandidate[] = []
   for (const task of kept) {
     if (total <= limit) break
     const { account, bytes, ended } = task
@@ -75,21 +122,23 @@ export function roomForBytes(kept: readonly KeptTask[], of: KeptTask, more: numb
 }
 
 /** The oldest that has ended, of who did not sign in if there is one, and of the account that holds most. */
-function yielding(kept: readonly KeptTask[], places: Occupancy, account: string): KeptTask | undefined {
-  let found: KeptTask | undefined
-  for (const task of kept) {
-    if (!task.ended || !places.yields(task.account, account)) continue
-    if (found === undefined || precedes(task, found, places)) found = task
+function yielding(shares: Iterable<AccountShare>, places: Occupancy, account: string): EvictionCandidate | undefined {
+  let found: AccountShare | undefined
+  for (const share of shares) {
+    if (share.oldest === undefined || !places.yields(share.account, account)) continue
+    if (found === undefined || precedes(share, found, places)) found = share
   }
-  return found
+  return found?.oldest
 }
 
-function precedes(task: KeptTask, found: KeptTask, places: Occupancy): boolean {
-  const [stranger, other] = [isAnonymous(task.account), isAnonymous(found.account)]
-  return stranger === other ? places.weight(task.account) > places.weight(found.account) : stranger
+function precedes(share: AccountShare, found: AccountShare, places: Occupancy): boolean {
+  const [stranger, other] = [isAnonymous(share.account), isAnonymous(found.account)]
+  if (stranger !== other) return stranger
+  const more = places.weight(share.account) - places.weight(found.account)
+  return more === 0 ? share.older < found.older : more > 0
 }
 
 /** The refusal of one task, or result, too many. */
-export function full(what: string): McpError {
+function full(what: string): McpError {
   return new McpError('busy', `${what}, which is the limit; wait until some have expired`, { data: { retryAfterMs: 10_000 } })
 }

@@ -15,9 +15,9 @@ import { declaresTasks, requireExtension } from './declared.ts'
 import { coreIds, type TaskFacts } from './messages.ts'
 import { progressText } from './progress-text.ts'
 import { wishedTtl } from './receiver.ts'
+import type { TaskRecord } from './record.ts'
 import type { Runner } from './runner.ts'
 import { hears, type RunningTask } from './running.ts'
-import type { TaskRecord } from './table.ts'
 import { coreCreated, related, taskOf } from './view.ts'
 
 /** Runs a call that is, or may become, a task. `facts` is what its tool says of that; undefined: it never is one. */

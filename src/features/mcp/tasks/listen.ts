@@ -4,7 +4,7 @@ import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { requireExtension } from './declared.ts'
 import { taskChanged } from './messages.ts'
-import type { TaskRecord } from './table.ts'
+import type { TaskRecord } from './record.ts'
 import { detailedTask } from './view.ts'
 
 /** What one listen request was granted of a kind. */

@@ -6,11 +6,11 @@ import type { GatedHandler, Side } from '../../../engine/plan.ts'
 import type { RevisionId } from '../../../revisions/index.ts'
 import { elicit } from '../elicitation/messages.ts'
 import { createMessage } from '../sampling/messages.ts'
+import { tableLimits } from './eviction.ts'
 import { runAtOnce } from './layer.ts'
 import { cancelCoreTask, getCoreTask, type ListTasksResult, listTasks, taskErrors, taskResult } from './messages.ts'
 import { cancelCore, look, result, wishedTtl } from './receiver.ts'
-import { Runner, taskLimits } from './runner.ts'
-import { memoryTasks, tableLimits } from './table.ts'
+import type { Runner } from './runner.ts'
 import { detailedTask } from './view.ts'
 
 export interface QuestionTasksOptions {
@@ -40,22 +40,22 @@ export function questionTasks({
   elicitation,
   newId = () => crypto.randomUUID(),
 }: QuestionTasksOptions): QuestionTasks {
-  const runner = new Runner({ table: memoryTasks(clock), newId, limits: taskLimits, owner: () => owner, changed: () => {} })
+  const load = lazily(clock, newId)
   const offered = (): boolean => sampling || elicitation
-  const answer = (method: Method, execute: (exchange: Exchange) => unknown): [Method, GatedHandler] => {
+  const answer = (method: Method, does: (runner: Runner, exchange: Exchange) => unknown): [Method, GatedHandler] => {
     return [
       { ...method, in: wires },
-      { offered, execute },
+      { offered, execute: async exchange => does(await load.runner(), exchange) },
     ]
   }
   return {
-    close: () => runner.close(),
+    close: load.close,
     side: {
       handlers: [
-        answer(getCoreTask, exchange => look(runner, exchange)),
-        answer(cancelCoreTask, exchange => cancelCore(runner, exchange)),
-        answer(taskResult, exchange => result(runner, exchange)),
-        answer(listTasks, exchange => list(runner, exchange)),
+        answer(getCoreTask, look),
+        answer(cancelCoreTask, cancelCore),
+        answer(taskResult, result),
+        answer(listTasks, list),
       ],
       layers: [
         {
@@ -63,11 +63,32 @@ export function questionTasks({
           methods: [createMessage.name, elicit.name],
           in: wires,
           when: ({ params }) => params['task'] !== undefined,
-          run: (exchange, next) => runAtOnce(exchange, facts, next, runner, wishedTtl(exchange)),
+          run: async (exchange, next) => runAtOnce(exchange, facts, next, await load.runner(), wishedTtl(exchange)),
         },
       ],
       capabilities: ({ id }) => (wires.includes(id) && offered() ? { tasks: declared(sampling, elicitation) } : {}),
       errors: taskErrors,
+    },
+  }
+}
+
+/** Most clients are never asked for a task: what runs them is loaded with the first. */
+function lazily(clock: Clock, newId: () => string): { runner(): Promise<Runner>; close(): void } {
+  let loading: Promise<Runner> | undefined
+  let loaded: Runner | undefined
+  const load = async (): Promise<Runner> => {
+    const [{ Runner, taskLimits }, { memoryTasks }] = await Promise.all([import('./runner.ts'), import('./table.ts')])
+    loaded = new Runner({ table: memoryTasks(clock), newId, limits: taskLimits, owner: () => owner, changed: () => {} })
+    return loaded
+  }
+  return {
+    runner: () => {
+      loading ??= load()
+      return loading
+    },
+    close: () => {
+      if (loaded === undefined) loading?.then(runner => runner.close())
+      else loaded.close()
     },
   }
 }

@@ -3,9 +3,9 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import type { TaskRecord } from './record.ts'
 import { answerResult } from './result.ts'
 import type { Runner } from './runner.ts'
-import type { TaskRecord } from './table.ts'
 import { detailedTask, taskOf } from './view.ts'
 
 /** Another's task, or one of another wire, is as unknown as one that never was. */

@@ -9,8 +9,8 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import type { InputRequiredResult } from '../input-required/messages.ts'
 import type { CallToolResult } from '../tools/messages.ts'
 import { isTerminal } from './messages.ts'
+import type { TaskRecord } from './record.ts'
 import type { Question, RunningTask } from './running.ts'
-import type { TaskRecord } from './table.ts'
 import { finalResult, related } from './view.ts'
 
 /** `read` gives the record anew, or throws when it is gone. */

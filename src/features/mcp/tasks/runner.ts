@@ -9,9 +9,10 @@ import { clip } from '../../../jsonrpc/limits.ts'
 import type { CallToolResult } from '../tools/messages.ts'
 import { becomes } from './current.ts'
 import { isTerminal, type TaskFacts } from './messages.ts'
+import type { TaskFailure, TaskRecord } from './record.ts'
 import { RunningTask } from './running.ts'
 import { type RunningLimitOptions, RunningTasks } from './running-limits.ts'
-import type { TaskFailure, TaskRecord, TaskTable } from './table.ts'
+import type { TaskTable } from './table.ts'
 
 export interface TaskLimits extends RunningLimitOptions {
   /** How long a task is kept, work included, when neither tool nor caller says. */
@@ -119,7 +120,7 @@ export class Runner {
       const record = await this.table.get(task.id)
       if (record === undefined || isTerminal(record.status))
         return task.closing ? undefined : this.#stop(task, 'The task has ended')
-      for (const answers of task.questions.size === 0 ? [] : ((await this.table.take?.(task.id)) ?? [])) task.answer(answers)
+      for (const answers of task.questions.size === 0 ? [] : await this.table.take(task.id)) task.answer(answers)
     }
     const again = (): void => {
       if (!task.over) engine.clock.setTimeout(() => void look().catch(trouble).finally(again), mindMs, true)
@@ -210,7 +211,7 @@ export class Runner {
     if (this.#running.delete(task.id)) {
       this.#places.leave(task.exchange)
       task.exchange.engine.inFlight.detached.delete(task.exchange)
-      this.table.left?.(task.id)
+      this.table.left(task.id)
     }
     task.end()
   }

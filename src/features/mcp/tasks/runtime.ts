@@ -9,10 +9,11 @@ import { runTask } from './layer.ts'
 import { type ListenKind, TaskListeners, taskListening } from './listen.ts'
 import { isTerminal, type ListTasksResult, listTasks, relatedTaskKey, type TaskFacts, taskStatus } from './messages.ts'
 import { cancelCore, find, look, result, visible } from './receiver.ts'
+import type { TaskRecord } from './record.ts'
 import { Runner, taskLimits } from './runner.ts'
 import { hears, type RunningTask } from './running.ts'
 import type { TasksOptions } from './server.ts'
-import { memoryTasks, type TaskRecord, type TaskTable } from './table.ts'
+import { memoryTasks, storeTasks, type TaskTable } from './table.ts'
 import { detailedTask, related } from './view.ts'
 
 export interface TasksRuntime {
@@ -30,7 +31,7 @@ export interface TasksRuntime {
 }
 
 export function createTasksRuntime(options: TasksOptions): TasksRuntime {
-  const table = options.table ?? memoryTasks(options.clock ?? realClock)
+  const table = tableOf(options)
   const listeners = new TaskListeners()
   const runner = new Runner({
     table,
@@ -41,7 +42,7 @@ export function createTasksRuntime(options: TasksOptions): TasksRuntime {
       if (statusChanged) tellStatus(record, task)
     },
   })
-  table.onAbandoned?.(record => listeners.tell(record))
+  table.onAbandoned(record => listeners.tell(record))
   return {
     run: (exchange, next, facts) => runTask(exchange, next, facts, runner),
     get: exchange => look(runner, exchange),
@@ -54,6 +55,10 @@ export function createTasksRuntime(options: TasksOptions): TasksRuntime {
     listening: taskListening(listeners, (exchange, id) => visible(runner, exchange, id)),
     close: () => runner.close(),
   }
+}
+
+function tableOf({ table, store, runners, clock = realClock }: TasksOptions): TaskTable {
+  return table ?? (store === undefined ? memoryTasks(clock) : storeTasks({ open: store, clock, runners }))
 }
 
 async function update(runner: Runner, exchange: Exchange, id: unknown): Promise<Record<string, never>> {
@@ -69,7 +74,7 @@ async function update(runner: Runner, exchange: Exchange, id: unknown): Promise<
 /** Leaves the answers to open questions for the process that asks them. What answers nothing would only lie on the store. */
 async function leave({ table }: Runner, { id, questions }: TaskRecord, answers: Params): Promise<void> {
   const wanted = Object.entries(answers).filter(([key]) => Object.hasOwn(questions, key))
-  if (wanted.length > 0) await table.post?.(id, Object.fromEntries(wanted))
+  if (table.durable && wanted.length > 0) await table.post(id, Object.fromEntries(wanted))
 }
 
 /** An acknowledgement: cancelling what has ended is no mistake. */

@@ -1,6 +1,6 @@
 /** Offering tasks, in both forms: two sets of methods that share no wire. What they do is loaded with the first task. */
 import type { Catalog } from '../../../core/catalog.ts'
-import { type Clock, realClock } from '../../../core/clock.ts'
+import type { Clock } from '../../../core/clock.ts'
 import type { Seal } from '../../../core/handle.ts'
 import type { Runners } from '../../../core/journal/runners.ts'
 import type { Courier } from '../../../engine/asking.ts'
@@ -190,8 +190,8 @@ function lazily(options: TasksOptions): LazyRuntime {
       return loaded
     },
     load: () => {
-      loading ??= Promise.all([import('./runtime.ts'), tableOf(options)]).then(([{ createTasksRuntime }, table]) => {
-        loaded = createTasksRuntime({ ...options, ...(table === undefined ? {} : { table }) })
+      loading ??= import('./runtime.ts').then(({ createTasksRuntime }) => {
+        loaded = createTasksRuntime(options)
         return loaded
       })
       return loading
@@ -201,12 +201,6 @@ function lazily(options: TasksOptions): LazyRuntime {
       else loaded.close()
     },
   }
-}
-
-async function tableOf({ table, store, runners, clock = realClock }: TasksOptions): Promise<TaskTable | undefined> {
-  if (table !== undefined || store === undefined) return table
-  const { storeTasks } = await import('./store-table.ts')
-  return storeTasks({ open: store, clock, runners })
 }
 
 /** The layer on `tools/call`. Where tasks are not declared at all, a caller's wish for one is ignored. */

@@ -4,7 +4,7 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { revisionById, stepsDown, type Wire } from '../../../revisions/index.ts'
 import { type CallToolResult, callTool } from '../tools/messages.ts'
 import { type DetailedTask, relatedTaskKey, type Task, toCore } from './messages.ts'
-import type { TaskRecord } from './table.ts'
+import type { TaskRecord } from './record.ts'
 
 export function taskOf(record: TaskRecord): Task {
   return {
