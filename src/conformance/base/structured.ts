@@ -2,8 +2,8 @@
 import { compilePeerSchema } from '../../core/schema/peer.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { capability, listIn, resultIn, scenario, since, textIn } from '../define.ts'
-import { isPlain } from '../extensions/found.ts'
 import type { Advertised, Bench, Json, Scenario } from '../scenario.ts'
+import { isPlain } from '../tools.ts'
 import { expectResult } from './tools.ts'
 
 const structured = ['MCP server/tools#structured-content', 'MCP server/tools#output-schema']

@@ -1,8 +1,8 @@
 /** Calling tools: content of every kind, failures of every kind. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { capability, codeIn, listIn, type Need, official, resultIn, scenario, since, textIn, tool, until } from '../define.ts'
-import { isPlain } from '../extensions/found.ts'
 import type { Advertised, Bench, Json, RevisionId, Scenario } from '../scenario.ts'
+import { isPlain } from '../tools.ts'
 import type { Answer } from '../wire/raw-peer.ts'
 import { blockFault } from './content.ts'
 

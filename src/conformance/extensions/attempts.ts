@@ -1,7 +1,7 @@
 /** What scenarios of extensions and of MCP Live share: another try where cells meet, and the tools that they were promised. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Advertised, Failed } from '../scenario.ts'
-import type { Finder, FoundTool } from './found.ts'
+import type { Finder, FoundTool } from '../tools.ts'
 
 type Finders<T extends string> = Readonly<Record<T, Finder>> | undefined
 

@@ -1,7 +1,7 @@
 /** E6: the user is asked before the tool runs. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { bringing, brings, type FoundTool, needsConfirmation, saidOf, scopesOf, toolThat } from './found.ts'
+import { bringing, brings, type FoundTool, needsConfirmation, saidOf, scopesOf, toolThat } from '../tools.ts'
 import { otherArguments } from './idempotency.ts'
 import { isString, type Stage, scenariosOf } from './scenario-of.ts'
 import { type Called, openTalk, type Talk } from './talk.ts'

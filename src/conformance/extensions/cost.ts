@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { bringing, type FoundTool, isPlain, saidOf, toolThat } from './found.ts'
+import { bringing, type FoundTool, isPlain, saidOf, toolThat } from '../tools.ts'
 import { listOf, newKey, scenariosOf } from './scenario-of.ts'
 import type { Called, Talk } from './talk.ts'
 

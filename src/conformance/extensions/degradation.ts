@@ -2,8 +2,8 @@
 import { NS } from '../../core/namespace.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Advertised, Bench, Frame, Json, Scenario } from '../scenario.ts'
+import { extensionId, foundTool, isPlain, saidOf } from '../tools.ts'
 import type { Answer, RawPeer } from '../wire/raw-peer.ts'
-import { extensionId, foundTool, isPlain, saidOf } from './found.ts'
 import { canonical } from './manifest.ts'
 import { eras, listOf } from './scenario-of.ts'
 

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Advertised, Json, Scenario } from '../scenario.ts'
-import { type FoundTool, isPlain, saidOf, toolThat } from './found.ts'
+import { type FoundTool, isPlain, saidOf, toolThat } from '../tools.ts'
 import { isTime, listOf, newKey, scenariosOf } from './scenario-of.ts'
 import { subscribe } from './subscription.ts'
 

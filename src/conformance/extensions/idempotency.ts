@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { bringing, brings, callable, counting, isPlain, needsConfirmation, scopesOf, toolThat } from './found.ts'
+import { bringing, brings, callable, counting, isPlain, needsConfirmation, scopesOf, toolThat } from '../tools.ts'
 import { isTime, newKey, scenariosOf } from './scenario-of.ts'
 import { shownIn } from './talk.ts'
 

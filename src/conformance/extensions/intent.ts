@@ -1,7 +1,7 @@
 /** E2: what a call is for, and what would serve that better. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Scenario } from '../scenario.ts'
-import { callable, counting } from './found.ts'
+import { callable, counting } from '../tools.ts'
 import { newKey, scenariosOf } from './scenario-of.ts'
 import { shownIn } from './talk.ts'
 

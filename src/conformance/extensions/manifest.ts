@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { bringing, extensionId } from './found.ts'
+import { bringing, extensionId } from '../tools.ts'
 import { listOf, type Stage, scenariosOf } from './scenario-of.ts'
 import { type Called, openTalk } from './talk.ts'
 

@@ -1,7 +1,7 @@
 /** E10: media that are looked at before they are taken. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { bringing, brings, isPlain, saidOf, toolThat } from './found.ts'
+import { bringing, brings, isPlain, saidOf, toolThat } from '../tools.ts'
 import { listOf, scenariosOf } from './scenario-of.ts'
 
 const scenario = scenariosOf('media')

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callable, either, type FoundTool, needsConfirmation, scopesOf, toolThat } from './found.ts'
+import { callable, either, type FoundTool, needsConfirmation, scopesOf, toolThat } from '../tools.ts'
 import { isTime, listOf, newKey, type Stage, scenariosOf } from './scenario-of.ts'
 import type { Called, Talk } from './talk.ts'
 

@@ -4,7 +4,7 @@
  */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Bench, Scenario } from '../scenario.ts'
-import { bringing, callable, isPlain, needsConfirmation, saidOf, scopesOf, toolThat, undoable } from './found.ts'
+import { bringing, callable, isPlain, needsConfirmation, saidOf, scopesOf, toolThat, undoable } from '../tools.ts'
 import { newKey, type Part, type Stage, scenariosOf } from './scenario-of.ts'
 import { openTalk, type Talk } from './talk.ts'
 

@@ -1,7 +1,7 @@
 /** E11: failures that say what they are, to programs and to readers. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { bringing, isPlain, toolThat } from './found.ts'
+import { bringing, isPlain, toolThat } from '../tools.ts'
 import { scenariosOf } from './scenario-of.ts'
 import type { Called } from './talk.ts'
 

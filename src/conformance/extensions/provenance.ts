@@ -1,7 +1,7 @@
 /** E7: where a result comes from. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { bringing } from './found.ts'
+import { bringing } from '../tools.ts'
 import { isTime, listOf, newKey, scenariosOf } from './scenario-of.ts'
 import type { Called } from './talk.ts'
 

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
+import { bringing, extensionId, type FoundTool, isPlain, saidOf, toolThat } from '../tools.ts'
 import { httpCall } from '../wire/http-call.ts'
-import { bringing, extensionId, type FoundTool, isPlain, saidOf, toolThat } from './found.ts'
 import { listOf, newKey, type Stage, scenariosOf } from './scenario-of.ts'
 import type { Called, Talk } from './talk.ts'
 

@@ -1,8 +1,8 @@
 /** Scenarios of one extension: run where it is advertised and the tools are there that they need. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Advertised, Bench, Carrier, Frame, Json, OpenOptions, RevisionId, Scenario } from '../scenario.ts'
+import { extensionId, type Finder, type FoundTool } from '../tools.ts'
 import { attempted, found, lacking } from './attempts.ts'
-import { extensionId, type Finder, type FoundTool } from './found.ts'
 import { type Called, openTalk, type Talk } from './talk.ts'
 
 /** Both eras; the extensions are written for these. */

@@ -1,6 +1,6 @@
 /** E14: what a call leaves the next one finds, by a token that its client echoes. */
 import type { Scenario } from '../scenario.ts'
-import { bringing } from './found.ts'
+import { bringing } from '../tools.ts'
 import { isTime, scenariosOf } from './scenario-of.ts'
 import { type Called, shownIn } from './talk.ts'
 

@@ -1,7 +1,7 @@
 /** E8: results in parts, and the same call made again after one of them. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Frame, Json, Scenario } from '../scenario.ts'
-import { extensionId, isPlain, saidOf, toolThat } from './found.ts'
+import { extensionId, isPlain, saidOf, toolThat } from '../tools.ts'
 import { otherArguments } from './idempotency.ts'
 import { scenariosOf } from './scenario-of.ts'
 import type { Called, Talk } from './talk.ts'

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Frame, Json } from '../scenario.ts'
-import { extensionId } from './found.ts'
+import { extensionId } from '../tools.ts'
 import { listOf } from './scenario-of.ts'
 import type { Talk } from './talk.ts'
 

@@ -1,9 +1,9 @@
 /** A conversation about tools: calls with what extensions put into `_meta`, and their answers taken apart. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Bench, Frame, Json, OpenOptions } from '../scenario.ts'
+import { extensionId } from '../tools.ts'
 import { letGo } from '../wire/let-go.ts'
 import type { Answer, RawPeer, RequestOptions } from '../wire/raw-peer.ts'
-import { extensionId } from './found.ts'
 
 /** The answer to a call. */
 export interface Called {

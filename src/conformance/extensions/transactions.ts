@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { brings, type FoundTool, isPlain, saidOf, scopesOf, toolThat, undoable } from './found.ts'
+import { brings, type FoundTool, isPlain, saidOf, scopesOf, toolThat, undoable } from '../tools.ts'
 import { listOf, newKey, type Stage, scenariosOf } from './scenario-of.ts'
 import type { Called, Talk } from './talk.ts'
 

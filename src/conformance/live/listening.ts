@@ -1,7 +1,7 @@
 /** MCP Live where a server sends no requests: listening, deliveries and answers (docs/live-binding.md). */
 import { isRecord } from '../../jsonrpc/message.ts'
-import { extensionId } from '../extensions/found.ts'
 import type { Bench, Frame, Json, Scenario } from '../scenario.ts'
+import { extensionId } from '../tools.ts'
 import type { RawPeer } from '../wire/raw-peer.ts'
 import { setsOf } from './host.ts'
 import { bringingSet, live, setNamed } from './scenario-of.ts'

@@ -1,10 +1,10 @@
 /** Scenarios of MCP Live: run where the server declares it and has the sets and tools that they need. */
 import { isRecord } from '../../jsonrpc/message.ts'
 import { attempted, found, lacking } from '../extensions/attempts.ts'
-import type { Finder, FoundTool } from '../extensions/found.ts'
-import { bringing, foundTool, saidOf } from '../extensions/found.ts'
 import { eras } from '../extensions/scenario-of.ts'
 import type { Advertised, Bench, Frame, Json, Scenario } from '../scenario.ts'
+import type { Finder, FoundTool } from '../tools.ts'
+import { bringing, foundTool, saidOf } from '../tools.ts'
 import { declaredBy, type HostOptions, type LiveHost, openHost, setsOf } from './host.ts'
 
 export interface LiveStage<T extends string> {

@@ -2,10 +2,10 @@
  * Finding tools by what a server says of them: in `_meta` under each extension, in annotations, and for what no extension says in
  * `_meta["dev.vivarium/conformance"] = { brings: [...] }`, by which an author tells the kit what a call of a tool brings about.
  */
-import { NS } from '../../core/namespace.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
-import { sampleArguments } from '../sample.ts'
-import type { Advertised, Json } from '../scenario.ts'
+import { NS } from '../core/namespace.ts'
+import { isRecord } from '../jsonrpc/message.ts'
+import { sampleArguments } from './sample.ts'
+import type { Advertised, Json } from './scenario.ts'
 
 /** A tool that suits a scenario, and arguments that it takes. */
 export interface FoundTool {
@@ -103,3 +103,9 @@ export const undoable = toolThat(
   `names a compensation in _meta["${NS}/transactions"]`,
   tool => isPlain(tool) && isRecord(saidOf(tool, 'transactions')['compensation']) && !brings(tool, 'slow'),
 )
+
+/** Why a scenario has to be left out: no tool is listed that it needs. */
+export function missingTool(peer: Advertised, finders: readonly Finder[]): string | undefined {
+  const missing = finders.find(finder => finder.find(peer) === undefined)
+  return missing === undefined ? undefined : `No tool is listed that ${missing.that}`
+}
