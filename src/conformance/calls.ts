@@ -1,6 +1,6 @@
 /** Requests with what extensions put into `_meta`, their answers taken apart, and the checks that tables hold against answers. */
 import { isRecord } from '../jsonrpc/message.ts'
-import { type Expectation, fitsPattern, isWord, type JsonPattern, objectIn, sameJson } from './expectations.ts'
+import { type Expectation, fitsPattern, isWord, type JsonPattern, objectIn } from './expectations.ts'
 import type { Bench, Carrier, Frame, Json, OpenOptions } from './scenario.ts'
 import { extensionId, type FoundTool } from './tools.ts'
 import { letGo } from './wire/let-go.ts'
@@ -218,7 +218,23 @@ export function hasStatus(wanted: number): Expectation<PeerAnswer, { readonly ca
   return (it, { carrier }) => carrier !== 'http' || it.status === wanted
 }
 
+/** The answer is a stored one that is given again. */
+export const isReplay = hasMeta('idempotency', { was_replay: true })
+
+/** The answer is not a stored one, though the call had a key. */
+export const isFirst = hasMeta('idempotency', { was_replay: false })
+
+/** The answer shows the same to a model as an earlier one of the scenario (`was`). */
+export function showsAs(at: number): Expectation<PeerAnswer, { was(at: number): PeerAnswer }> {
+  return (it, { was }) => alike(it, was(at))
+}
+
+/** The answer shows something else than an earlier one. */
+export function showsOtherThan(at: number): Expectation<PeerAnswer, { was(at: number): PeerAnswer }> {
+  return (it, { was }) => !alike(it, was(at))
+}
+
 /** Whether two answers show the same to a model. */
 export function alike(one: PeerAnswer, other: PeerAnswer): boolean {
-  return sameJson(shownIn(one), shownIn(other))
+  return shownIn(one) === shownIn(other)
 }

@@ -12,7 +12,7 @@
  *     callTool(callable, keyed).expect({
  *       'The repetition': isMade,
  *       'The repetition is not marked was_replay: true': hasMeta('idempotency', { was_replay: true }),
- *       'The repetition has another result: the tool ran again': (it, { was }) => alike(it, was(-1)),
+ *       'The repetition has another result: the tool ran again': (it, { was }) => alike(it, was(0)),
  *     }),
  *   ]),
  * ]
@@ -91,8 +91,12 @@ export function table<X extends Scene, G extends Given>(
       run: bench =>
         attempted(all.tries ?? 1, async () => {
           const x = await begin(bench, all)
-          if (typeof body === 'function') await body(x)
-          else for (const step of body) await step.run(x)
+          try {
+            if (typeof body === 'function') await body(x)
+            else for (const step of body) await step.run(x)
+          } finally {
+            await x.close?.()
+          }
         }),
     }
   }

@@ -56,6 +56,24 @@ export function orSkip<It, X extends Judging>(check: Expectation<It, X>): Expect
   }
 }
 
+/** All of these together, under one sentence. */
+export function allOf<It, X>(...checks: readonly Expectation<It, X>[]): Expectation<It, X> {
+  return (it, x, says) => checks.every(check => brokenBy(check(it, x, says), says) === undefined)
+}
+
+/** Tells of the first item with which something is wrong. */
+export function firstFault<T>(
+  items: Iterable<T>,
+  fault: (item: T, at: number) => string | false | undefined,
+): string | undefined {
+  let at = 0
+  for (const item of items) {
+    const told = fault(item, at++)
+    if (typeof told === 'string') return told
+  }
+  return undefined
+}
+
 /** A member of a pattern: a value that must be the same, a pattern of an object, or a test. */
 export type JsonPattern = { readonly [member: string]: unknown }
 

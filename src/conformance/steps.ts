@@ -9,6 +9,7 @@ import {
   type RequestExtras,
   type Requester,
   requesterOn,
+  type Saying,
 } from './calls.ts'
 import { type Expectation, type Expectations, hold, isWord, type Judging } from './expectations.ts'
 import { type Bench, type Carrier, Failed, type Frame, type Json, type OpenOptions, type RevisionId } from './scenario.ts'
@@ -31,12 +32,14 @@ export interface Scene extends Omit<Requester, 'call' | 'begin'>, Judging {
   begin(tool: Finder | FoundTool | string, options?: CallExtras): ReturnType<Requester['begin']>
   /** The tool that was found for the scenario. */
   tool(finder: Finder): FoundTool
-  /** An earlier answer: from 0, or counted back from the last one by -1, -2 … */
+  /** An answer of this scenario: from 0 on, or from -1, the newest, back. */
   was(at: number): PeerAnswer
   /** A key that nobody else has, one per name. */
   key(name?: string): string
   expect(condition: boolean, says: string, frames?: Evidence): void
   fail(says: string, frames?: Evidence): never
+  /** Puts away what was opened for this scene, before another attempt is made. */
+  close?(): Promise<void>
   /** Holds a table against anything. */
   hold<It>(it: It, expected: Expectations<It, Scene>, frames?: Evidence): void
   /** Fails unless the call was made. */
@@ -85,7 +88,7 @@ export function sceneOf(bench: Bench, connection: RawPeer | undefined, meta?: ()
     begin: (given, options) => open().begin(callable(given), options),
     tool,
     was: at => {
-      const called = answers[at < 0 ? answers.length - 1 + at : at] ?? bench.fail(`There is no answer ${at}`)
+      const called = answers.at(at) ?? bench.fail(`There is no answer ${at}`)
       if (called !== answers.at(-1)) evidence = [...called.frames, ...evidence]
       return called
     },
@@ -112,6 +115,16 @@ export function newKey(): string {
   return `kit-${crypto.randomUUID()}`
 }
 
+/** What a call says under a key of this scenario, and under other extensions. */
+export function keyed(x: Scene, more: Saying = {}): CallExtras {
+  return { say: { idempotency: { idempotency_key: x.key() }, ...more } }
+}
+
+/** The same under another key. */
+export function keyedAnew(x: Scene): CallExtras {
+  return { say: { idempotency: { idempotency_key: x.key('other') } } }
+}
+
 /** What a row does, one after the other. */
 export interface TableStep {
   /** The tools without which it cannot be done. */
@@ -127,7 +140,7 @@ export interface SentStep<It> extends TableStep {
 /** A value, or how to make it of what has come so far. */
 export type Made<T> = T | ((x: Scene) => T)
 
-function valueOf<T extends object>(given: Made<T>, x: Scene): T {
+function madeOf<T extends object>(given: Made<T>, x: Scene): T {
   return typeof given === 'function' ? given(x) : given
 }
 
@@ -149,12 +162,24 @@ export function step<It>(
 
 /** Calls a tool: one that is found by what the server says of it, or one by its name. */
 export function callTool(tool: Finder | string, options: Made<CallExtras> = {}): SentStep<PeerAnswer> {
-  return step(x => x.call(tool, valueOf(options, x)), typeof tool === 'string' ? [] : [tool])
+  return step(x => x.call(tool, madeOf(options, x)), typeof tool === 'string' ? [] : [tool])
 }
+
+/** Calls a tool on another connection, which knows nothing of extensions. */
+export function callPlain(tool: Finder): SentStep<PeerAnswer> {
+  return step(
+    async x => requesterOn(await x.bench.open()).call(x.tool(tool)),
+    [tool],
+    it => it.frames,
+  )
+}
+
+/** A failed result with something to read. */
+export const inWords = { isError: true, content: (list: unknown): boolean => Array.isArray(list) && list.length > 0 }
 
 /** Sends a request. */
 export function send(method: string, params: Made<Json> = {}, options: Made<RequestExtras> = {}): SentStep<PeerAnswer> {
-  return step(x => x.ask(method, valueOf(params, x), valueOf(options, x)))
+  return step(x => x.ask(method, madeOf(params, x), madeOf(options, x)))
 }
 
 /** Waits for a frame: by its method. */
