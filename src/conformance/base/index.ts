@@ -2,7 +2,6 @@
 import type { Scenario } from '../scenario.ts'
 import { elicitationScenarios, samplingScenarios } from './asking.ts'
 import { batchScenarios } from './batches.ts'
-import { cachingScenarios } from './caching.ts'
 import { changeScenarios } from './changes.ts'
 import { dialectScenarios } from './dialect.ts'
 import { discoveryScenarios } from './discovery.ts'
@@ -10,12 +9,11 @@ import { envelopeScenarios } from './envelopes.ts'
 import { httpScenarios } from './http.ts'
 import { statelessHttpScenarios } from './http-stateless.ts'
 import { lifecycleScenarios } from './lifecycle.ts'
-import { listedScenarios } from './lists.ts'
+import { cachingScenarios, listedScenarios } from './lists.ts'
 import { pairScenarios, stdioScenarios, webSocketScenarios } from './pipes.ts'
 import { completionScenarios, promptScenarios } from './prompts.ts'
 import { resourceScenarios } from './resources.ts'
 import { roundScenarios } from './rounds.ts'
-import { structuredScenarios } from './structured.ts'
 import { taskScenarios } from './tasks.ts'
 import { taskExtensionScenarios } from './tasks-extension.ts'
 import { toolScenarios } from './tools.ts'
@@ -28,7 +26,6 @@ export const baseScenarios: readonly Scenario[] = [
   ...batchScenarios,
   ...listedScenarios,
   ...toolScenarios,
-  ...structuredScenarios,
   ...resourceScenarios,
   ...promptScenarios,
   ...completionScenarios,
