@@ -1,42 +1,137 @@
-/** Short forms for writing scenarios as tables. */
+/**
+ * How scenarios are written: as rows of tables. A table says what its rows have in common (where their ids begin, which clauses
+ * they prove, at which revisions and on which carriers they hold, what the peer must offer), a row says what is peculiar to it,
+ * and then either what is sent and what must come of it, step by step, or, where that is really a program, the program.
+ *
+ * ```ts
+ * const row = extensionTable('idempotency')
+ *
+ * export const idempotency = [
+ *   row('E5-2', 'A repeated call gets the stored result, and is not made again', [
+ *     callTool(callable, keyed).expect({ 'A call under a fresh key': isMade }),
+ *     callTool(callable, keyed).expect({
+ *       'The repetition': isMade,
+ *       'The repetition is not marked was_replay: true': hasMeta('idempotency', { was_replay: true }),
+ *       'The repetition has another result: the tool ran again': (it, { was }) => alike(it, was(0)),
+ *     }),
+ *   ]),
+ * ]
+ * ```
+ *
+ * Servers, clients and hosts share the head of a row (`Heading`), the choice of rows for a cell (`scenariosFor`) and the table of
+ * what must hold (`expectations.ts`). What is peculiar to servers is how a row gets its answers: the steps of `steps.ts`. A row for
+ * a client or a host has a play instead of steps, and one table of expectations about all that the play has shown.
+ */
 import { isRecord } from '../jsonrpc/message.ts'
+import { knowing } from './calls.ts'
 import { allRevisions } from './plan.ts'
-import type { Advertised, Carrier, Json, RevisionId, Scenario } from './scenario.ts'
+import type { Advertised, Bench, Carrier, Json, OpenOptions, RevisionId, Scenario } from './scenario.ts'
+import { attempted, openScene, type Scene, type TableStep } from './steps.ts'
+import { extensionId, type Finder, missingTool } from './tools.ts'
 import type { Answer } from './wire/raw-peer.ts'
 
 /** Why a scenario cannot be judged on this peer; undefined: it can. */
 export type Need = (peer: Advertised) => string | undefined
 
-export interface Definition {
-  readonly title: string
-  readonly proves: readonly string[]
-  readonly revisions: readonly RevisionId[]
+/** What a row, or all rows of a table, are given before anything is sent. */
+export interface Given {
+  /** Statements and clauses. Default: the id, and those that follow it after blanks (`'E3-2 E3-8'`). */
+  readonly proves?: readonly string[]
+  readonly revisions?: readonly RevisionId[]
+  /** Default: every carrier that the revision has. */
   readonly carriers?: readonly Carrier[]
+  /** May have effects that stay. */
   readonly writes?: boolean
+  /** Extensions without which it says nothing, by their short names. */
+  readonly wants?: readonly string[]
+  /** Tools that a program looks for; those of steps are known. */
+  readonly tools?: readonly Finder[]
   readonly needs?: readonly Need[]
-  readonly run: Scenario['run']
+  /** How its connection is opened; false: it opens its own, if any. */
+  readonly open?: OpenOptions | ((bench: Bench) => OpenOptions) | false
+  /** How often it may fail before it has: more than 1 where other users of the server can spoil what is seen. Default 1. */
+  readonly tries?: number
 }
 
-/** A scenario for servers. */
-export function scenario(id: string, { needs = [], ...definition }: Definition): Scenario {
-  return {
-    id,
-    role: 'server',
-    ...definition,
-    needs: peer => {
-      for (const need of needs) {
-        const why = need(peer)
-        if (why !== undefined) return why
-      }
-      return undefined
-    },
+/** What is done: steps, or a program. */
+export type Body<X extends Scene> = readonly TableStep[] | ((x: X) => Promise<void>)
+
+/** Makes a scenario of a row: its id, its title, what is given where that is anything, and what is done. */
+export interface RowDefiner<X extends Scene, G extends Given> {
+  (id: string, title: string, body: Body<X>): Scenario
+  (id: string, title: string, given: G, body: Body<X>): Scenario
+}
+
+/** A table of the base protocol, of an extension, or of anything else whose connections are opened by `enter`. */
+export function table(prefix: string, common: Given): RowDefiner<Scene, Given>
+export function table<X extends Scene, G extends Given>(
+  prefix: string,
+  common: G,
+  enter: (bench: Bench, given: G) => Promise<X>,
+): RowDefiner<X, G>
+export function table<X extends Scene, G extends Given>(
+  prefix: string,
+  common: G,
+  enter?: (bench: Bench, given: G) => Promise<X>,
+): RowDefiner<X, G> {
+  return (ids: string, title: string, own: G | Body<X>, last?: Body<X>) => {
+    const [given, body] = last === undefined ? [{} as G, own as Body<X>] : [own as G, last]
+    const [id = '', ...also] = ids.split(' ')
+    const all = joined(common, given)
+    const begin = enter ?? ((bench: Bench) => openScene(bench, openingOf(bench, common, given)) as Promise<X>)
+    return {
+      id: `${prefix}${id}`,
+      role: 'server',
+      title,
+      proves: all.proves ?? [id, ...also],
+      revisions: all.revisions ?? allRevisions,
+      ...(all.carriers === undefined ? {} : { carriers: all.carriers }),
+      ...(all.writes === undefined ? {} : { writes: all.writes }),
+      needs: peer => missing(peer, all, body),
+      run: bench =>
+        attempted(all.tries ?? 1, async () => {
+          const x = await begin(bench, all)
+          try {
+            if (typeof body === 'function') await body(x)
+            else for (const step of body) await step.run(x)
+          } finally {
+            await x.close?.()
+          }
+        }),
+    }
   }
 }
 
+/** A table of one extension, at the newest revision of both eras: run where it is advertised, by a client that knows them all. */
+export function extensionTable(extension: string): RowDefiner<Scene, Given> {
+  return table('ext/', { revisions: eras, writes: true, wants: [extension], open: knowing })
+}
+
+/** What the table says, and what the row says beside it or instead. */
+function joined<G extends Given>(common: G, given: G): G {
+  const both = <K extends 'wants' | 'tools' | 'needs'>(name: K) => [...(common[name] ?? []), ...(given[name] ?? [])]
+  return { ...common, ...given, wants: both('wants'), tools: both('tools'), needs: both('needs') }
+}
+
+function openingOf(bench: Bench, ...given: readonly Given[]): OpenOptions | false {
+  const all = given.map(({ open = {} }) => (typeof open === 'function' ? open(bench) : open))
+  return all.some(open => open === false) ? false : Object.assign({}, ...all)
+}
+
+function missing<X extends Scene>(peer: Advertised, { wants = [], tools = [], needs = [] }: Given, body: Body<X>) {
+  for (const name of wants)
+    if (peer.extension(extensionId(name)) === undefined) return `The server does not advertise ${extensionId(name)}`
+  const finders = typeof body === 'function' ? tools : [...tools, ...body.flatMap(step => step.tools)]
+  const absent = missingTool(peer, finders)
+  return absent ?? needs.map(need => need(peer)).find(why => why !== undefined)
+}
+
+/** A capability is advertised. */
 export function capability(path: string): Need {
   return peer => (peer.has(path) ? undefined : `it does not advertise ${path}`)
 }
 
+/** An extension of the protocol is advertised, by its whole id. */
 export function extension(id: string): Need {
   return peer => (peer.extension(id) === undefined ? `it does not advertise the extension ${id}` : undefined)
 }
@@ -46,8 +141,19 @@ export function tool(name: string): Need {
   return peer => (peer.tool(name) === undefined ? `it has no tool ${name}` : undefined)
 }
 
+/** A fixture that may be called without the leave to write. */
+export function callableFixture(name: string): readonly Need[] {
+  return [tool(name), peer => (peer.mayCall(name) ? undefined : `${name} may not be called`)]
+}
+
+/** A prompt of conformance suites. */
 export function prompt(name: string): Need {
   return peer => (peer.prompt(name) === undefined ? `it has no prompt ${name}` : undefined)
+}
+
+/** A resource of conformance suites, as it is listed. */
+export function resource(uri: string): Need {
+  return peer => (peer.resources.some(one => one['uri'] === uri) ? undefined : `it has no resource ${uri}`)
 }
 
 const ages = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', 'draft-2026-v1', '2026-07-28'] as const
@@ -66,36 +172,48 @@ export function until(last: (typeof ages)[number]): readonly RevisionId[] {
 export const sessions = until('2025-11-25')
 /** Those in which every request stands alone. */
 export const stateless: readonly RevisionId[] = ['draft-2026-v1', '2026-07-28']
+/** Both eras, each at its newest: the extensions are written for these. */
+export const eras: readonly RevisionId[] = ['2025-11-25', '2026-07-28']
 /** All but the dialect. */
 export const official = since('2024-11-05')
-export const every = allRevisions
-
+/** Carriers on which both ends speak when they like. */
 export const duplex: readonly Carrier[] = ['stdio', 'memory', 'websocket']
 
-/** Result of an answer as an object; empty where there is none. */
+/** The old way. */
+export interface Definition {
+  readonly title: string
+  readonly proves: readonly string[]
+  readonly revisions: readonly RevisionId[]
+  readonly carriers?: readonly Carrier[]
+  readonly writes?: boolean
+  readonly needs?: readonly Need[]
+  readonly run: Scenario['run']
+}
+
+export function scenario(id: string, { needs = [], ...definition }: Definition): Scenario {
+  return {
+    id,
+    role: 'server',
+    ...definition,
+    needs: peer => needs.map(need => need(peer)).find(why => why !== undefined),
+  }
+}
+export const every = allRevisions
 export function resultIn({ result }: Answer): Json {
   return isRecord(result) ? result : {}
 }
-
-/** The code of an answer's error; undefined where there is none. */
 export function codeIn({ error }: Answer): unknown {
   return error?.code
 }
-
-/** A member that should be an object; empty where it is none. */
 export function objectIn(value: unknown, ...path: readonly string[]): Json {
   let at: unknown = value
   for (const member of path) at = isRecord(at) ? at[member] : undefined
   return isRecord(at) ? at : {}
 }
-
-/** A member that should be a list; empty where it is none. */
 export function listIn(value: unknown, member: string): readonly unknown[] {
   const list = isRecord(value) ? value[member] : undefined
   return Array.isArray(list) ? list : []
 }
-
-/** All text of a result's content. */
 export function textIn(answer: Answer): string {
   const blocks = listIn(answer.result, 'content').filter(isRecord)
   return blocks.map(block => (typeof block['text'] === 'string' ? block['text'] : '')).join('\n')

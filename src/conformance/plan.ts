@@ -1,5 +1,5 @@
 /** Which scenarios are run on a peer, and which are skipped and why: made of what the peer says of itself. */
-import type { Advertised, Carrier, RevisionId, Role, Scenario } from './scenario.ts'
+import type { Advertised, Carrier, Heading, RevisionId, Role, Scenario } from './scenario.ts'
 import { carries } from './wire/envelope.ts'
 
 export const allRevisions: readonly RevisionId[] = [
@@ -38,7 +38,7 @@ export interface Planned {
 }
 
 /** The scenarios that a cell has, by role, revision, carrier and choice. */
-export function scenariosFor(role: Role, { revision, carrier }: Cell, scenarios: readonly Scenario[], only?: RegExp) {
+export function scenariosFor<S extends Heading>(role: Role, { revision, carrier }: Cell, scenarios: readonly S[], only?: RegExp) {
   return scenarios.filter(
     scenario =>
       scenario.role === role &&

@@ -52,7 +52,8 @@ export interface Advertised {
   mayCall(tool: string): boolean
 }
 
-export interface Scenario {
+/** The head of a row, whoever is judged by it. */
+export interface Heading {
   /** `base/tools/list-pages`, `ext/E5-3`, `live/L6.6-1`. */
   readonly id: string
   /** Ids of statements: `E5-3`, `L6.6-1`, or a clause: `MCP 2026-07-28 basic#results`, `RFC 9728 §5.1`. */
@@ -63,6 +64,10 @@ export interface Scenario {
   readonly revisions: readonly RevisionId[]
   /** Absent: every carrier that the revision has. */
   readonly carriers?: readonly Carrier[]
+}
+
+/** A scenario for servers. */
+export interface Scenario extends Heading {
   /** May have effects that stay: run only with the leave to write. */
   readonly writes?: boolean
   /** Why it cannot be judged on this peer; undefined: it is run. */

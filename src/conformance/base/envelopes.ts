@@ -1,9 +1,16 @@
-/** The JSON-RPC envelope: ids of every kind, and frames that are no messages. */
+/** The JSON-RPC envelope: ids of every kind, frames that are no messages, and arrays of messages, which one revision has. */
 import { isRecord } from '../../jsonrpc/message.ts'
-import { every, official, scenario } from '../define.ts'
-import type { Bench, Frame, Scenario } from '../scenario.ts'
+import { isServed } from '../calls.ts'
+import { official, since, table } from '../define.ts'
+import { objectIn } from '../expectations.ts'
+import type { Frame, Json, RevisionId, Scenario } from '../scenario.ts'
+import { type Scene, settle, step } from '../steps.ts'
+import { harmless, harmlessMethod, kitInfo } from '../wire/envelope.ts'
 import type { RawPeer } from '../wire/raw-peer.ts'
-import { harmless, harmlessMethod } from './harmless.ts'
+
+const row = table('base/envelope/', { revisions: official })
+const requests = { proves: ['MCP basic#requests'] }
+const silent = { listen: false }
 
 const ids: readonly (readonly [string, unknown, string])[] = [
   ['string', 'seven', 'a string'],
@@ -15,18 +22,24 @@ const ids: readonly (readonly [string, unknown, string])[] = [
   ['unicode', 'ä/漢字/🙂', 'a string of any script'],
 ]
 
+/** What came in since this many frames. */
+function cameSince(peer: RawPeer, before: number): readonly Frame[] {
+  return peer.frames.slice(before).filter(({ way }) => way === 'in')
+}
+
 /** Sends a frame that must not be served, then sees that the connection goes on. */
-async function mustNotServe(bench: Bench, text: string, what: string): Promise<void> {
-  const peer = await bench.open({ listen: false })
-  const { status } = await peer.send(text, { headers: headersFor(peer) })
-  await peer.settled()
-  const served = results(peer).slice(0, -1)
-  bench.expect(served.length === 0, `${what} must not be answered with a result`, served)
-  if (bench.carrier !== 'http') return
-  bench.expect(
-    status !== undefined && status >= 400 && status < 500,
-    `${what} must be answered with HTTP status 4xx, not ${status}`,
-  )
+function mustNotServe(what: string, text: (revision: RevisionId) => string) {
+  return async ({ peer, carrier, revision, expect }: Scene): Promise<void> => {
+    const { status = 0 } = await peer.send(text(revision), { headers: headersFor(peer) })
+    await peer.settled()
+    const hello = peer.frames.findLastIndex(({ way, value }) => way === 'in' && isRecord(value) && value.result === peer.hello)
+    const served = cameSince(peer, hello + 1)
+      .filter(({ value }) => 'result' in objectIn(value))
+      .slice(0, -1)
+    expect(served.length === 0, `${what} must not be answered with a result`, served)
+    const isRight = carrier !== 'http' || (status >= 400 && status < 500)
+    expect(isRight, `${what} must be answered with HTTP status 4xx, not ${status}`, [])
+  }
 }
 
 /** Over HTTP the headers of a right message, so that the body alone is wrong. */
@@ -34,11 +47,10 @@ function headersFor(peer: RawPeer): Record<string, string> {
   return peer.carrier === 'http' ? { 'mcp-method': harmlessMethod(peer.revision) } : {}
 }
 
-/** Answers with a result since the handshake. */
-function results(peer: RawPeer): readonly Frame[] {
-  const last = peer.frames.findLastIndex(({ way, value }) => way === 'in' && isRecord(value) && value['result'] === peer.hello)
-  return peer.frames.slice(last + 1).filter(({ way, value }) => way === 'in' && isRecord(value) && 'result' in value)
-}
+const wrongIds: readonly (readonly [string, unknown, string])[] = [
+  ['id-null', null, 'a request whose id is null'],
+  ['id-object', { a: 1 }, 'a request whose id is an object'],
+]
 
 const broken: readonly (readonly [string, string, string])[] = [
   ['not-json', '{"jsonrpc":"2.0","id":1,"method":"pi', 'text that is no JSON'],
@@ -48,95 +60,144 @@ const broken: readonly (readonly [string, string, string])[] = [
   ['null', 'null', 'null'],
 ]
 
+/** Sends something, and gives the errors that come before all is quiet. */
+const errorsAfter = (sent: (peer: RawPeer) => Promise<unknown>) =>
+  step(
+    async ({ peer }) => {
+      const before = peer.frames.length
+      await sent(peer)
+      await peer.settled()
+      return cameSince(peer, before).filter(({ value }) => 'error' in objectIn(value))
+    },
+    [],
+    errors => errors,
+  )
+
+const any = table('base/envelope/', {})
+
 export const envelopeScenarios: readonly Scenario[] = [
   ...ids.map(([name, id, what]) =>
-    scenario(`base/envelope/id-${name}`, {
-      title: `an id that is ${what} comes back as it was, type included`,
-      proves: ['JSON-RPC 5', 'MCP basic#requests'],
-      revisions: every,
-      async run(bench) {
-        const peer = await bench.open()
-        const answer = await peer.request(harmlessMethod(bench.revision), {}, { id })
-        bench.expect(answer.result !== undefined, 'the request must be answered with a result', [answer.frame])
-        const value = answer.frame?.value
-        bench.expect(isRecord(value) && value['id'] === id, 'the id of the answer must be that of the request', [answer.frame])
+    any(
+      `id-${name}`,
+      `an id that is ${what} comes back as it was, type included`,
+      { proves: ['JSON-RPC 5', 'MCP basic#requests'] },
+      async x => {
+        x.hold(await x.ask(harmlessMethod(x.revision), {}, { id }), {
+          'the request must be answered with a result': isServed,
+          'the id of the answer must be that of the request': it => objectIn(it.answer.frame?.value).id === id,
+        })
       },
-    }),
+    ),
   ),
-  scenario('base/envelope/id-null', {
-    title: 'a request whose id is null is not served',
-    proves: ['MCP basic#requests'],
-    revisions: official,
-    run: bench => mustNotServe(bench, JSON.stringify(harmless(bench.revision, null)), 'a request whose id is null'),
-  }),
-  scenario('base/envelope/id-object', {
-    title: 'a request whose id is an object is not served',
-    proves: ['MCP basic#requests'],
-    revisions: official,
-    run: bench => mustNotServe(bench, JSON.stringify(harmless(bench.revision, { a: 1 })), 'a request whose id is an object'),
-  }),
-  scenario('base/envelope/other-version', {
-    title: 'a message of another JSON-RPC version is not served',
-    proves: ['JSON-RPC 4'],
-    revisions: official,
-    run: bench =>
-      mustNotServe(bench, JSON.stringify(harmless(bench.revision, 5, { jsonrpc: '1.0' })), 'a message of JSON-RPC 1.0'),
-  }),
-  scenario('base/envelope/array-params', {
-    title: 'a request whose params are an array is not served',
-    proves: ['MCP basic#requests'],
-    revisions: official,
-    run: bench =>
-      mustNotServe(bench, JSON.stringify(harmless(bench.revision, 5, { params: ['x'] })), 'a request with params in an array'),
-  }),
+  ...wrongIds.map(([name, id, what]) =>
+    row(
+      name,
+      `${what} is not served`,
+      { ...requests, open: silent },
+      mustNotServe(what, on => JSON.stringify(harmless(on, id))),
+    ),
+  ),
+  row(
+    'other-version',
+    'a message of another JSON-RPC version is not served',
+    { proves: ['JSON-RPC 4'], open: silent },
+    mustNotServe('a message of JSON-RPC 1.0', on => JSON.stringify(harmless(on, 5, { jsonrpc: '1.0' }))),
+  ),
+  row(
+    'array-params',
+    'a request whose params are an array is not served',
+    { ...requests, open: silent },
+    mustNotServe('a request with params in an array', on => JSON.stringify(harmless(on, 5, { params: ['x'] }))),
+  ),
   ...broken.map(([name, text, what]) =>
-    scenario(`base/envelope/${name}`, {
-      title: `${what} is no message: it is not served, and the connection goes on`,
-      proves: ['JSON-RPC 5.1'],
-      revisions: every,
-      run: bench => mustNotServe(bench, text, what),
-    }),
+    any(
+      name,
+      `${what} is no message: it is not served, and the connection goes on`,
+      { proves: ['JSON-RPC 5.1'], open: silent },
+      mustNotServe(what, () => text),
+    ),
   ),
-  scenario('base/envelope/parse-error', {
-    title: 'if text that is no JSON is answered, then with -32700',
-    proves: ['JSON-RPC 5.1'],
-    revisions: official,
-    async run(bench) {
-      const peer = await bench.open({ listen: false })
+  row('parse-error', 'if text that is no JSON is answered, then with -32700', { proves: ['JSON-RPC 5.1'], open: silent }, [
+    errorsAfter(peer => peer.send('{"jsonrpc":', { headers: headersFor(peer) })).expect({
+      'text that is no JSON is a parse error (-32700)': errors =>
+        errors.every(({ value }) => !isRecord(objectIn(value).error) || objectIn(value, 'error').code === -32700),
+    }),
+  ]),
+  any('unknown-notification', 'a notification that nobody knows is ignored', { proves: ['JSON-RPC 4.1'], open: silent }, [
+    errorsAfter(peer => peer.notify('notifications/vivarium/unknown', {})).expect({
+      'a notification must not be answered': (errors, { carrier }) => carrier === 'http' || errors.length === 0,
+    }),
+  ]),
+  row('unasked-response', 'an answer to nothing does no harm', { proves: ['JSON-RPC 5'], open: silent }, [
+    step(x => x.peer.send('{"jsonrpc":"2.0","id":"nobody-asked","result":{}}')),
+    settle,
+  ]),
+]
+
+const batch = table('base/batch/', {
+  proves: ['MCP 2025-03-26 basic#batching'],
+  revisions: ['2025-03-26'],
+  open: silent,
+})
+const note: Json = { jsonrpc: '2.0', method: 'notifications/roots/list_changed' }
+
+/** All messages that came after this many frames, those in arrays too. */
+function messagesAfter(peer: RawPeer, before: number): readonly Json[] {
+  return cameSince(peer, before)
+    .flatMap(({ value }) => (Array.isArray(value) ? value : [value]))
+    .filter(isRecord)
+}
+
+function answers(peer: RawPeer, before: number, id: unknown): boolean {
+  return messagesAfter(peer, before).some(message => message.id === id && 'result' in message)
+}
+
+/** Sends two requests in one array, with other things between them. The answers may be one array or single messages. */
+const bothAnswered =
+  (...between: readonly Json[]) =>
+  async ({ peer, revision, expect }: Scene): Promise<void> => {
+    const before = peer.frames.length
+    const both = (): boolean => answers(peer, before, 'b1') && answers(peer, before, 'b2')
+    await peer.send(JSON.stringify([harmless(revision, 'b1'), ...between, harmless(revision, 'b2')]))
+    await peer.hears(both, 3_000)
+    expect(both(), 'every request of a batch must be answered', peer.frames.slice(before))
+  }
+
+export const batchScenarios: readonly Scenario[] = [
+  batch('requests', 'every request of a batch is answered', bothAnswered()),
+  batch('mixed', 'notifications in a batch do not keep its requests from being answered', bothAnswered(note)),
+  batch('notifications-only', 'a batch of notifications is taken without an answer', async ({ peer, carrier, expect }) => {
+    const before = peer.frames.length
+    const { status } = await peer.send(JSON.stringify([note, note]))
+    if (carrier === 'http')
+      return expect(status === 202, `a batch of notifications must be answered with HTTP status 202, not ${status}`)
+    await peer.settled()
+    const answered = messagesAfter(peer, before).filter(({ method }) => method === undefined)
+    expect(answered.length === 1, 'notifications must not be answered', peer.frames.slice(before))
+  }),
+  batch(
+    'no-initialize',
+    'initialize does not work inside a batch',
+    { proves: ['MCP 2025-03-26 basic/lifecycle#initialization'], open: { hello: false } },
+    async ({ peer, revision, expect }) => {
+      const params = { protocolVersion: revision, capabilities: {}, clientInfo: kitInfo }
+      const initialize = { jsonrpc: '2.0', id: 'i', method: 'initialize', params }
+      await peer.send(JSON.stringify([initialize, harmless(revision, 'p')]))
+      const came = await peer.hears(() => answers(peer, 0, 'i'), 500)
+      expect(!came, 'initialize must not be part of a batch', peer.frames)
+    },
+  ),
+  batch(
+    'refused',
+    'revisions without batches do not serve arrays',
+    { proves: ['MCP 2025-06-18 changelog', 'MCP basic/transports'], revisions: since('2025-06-18') },
+    async ({ peer, revision, carrier, expect }) => {
       const before = peer.frames.length
-      await peer.send('{"jsonrpc":', { headers: headersFor(peer) })
+      const { status = 0 } = await peer.send(JSON.stringify([harmless(revision, 'b1'), harmless(revision, 'b2')]))
       await peer.settled()
-      const errors = peer.frames
-        .slice(before)
-        .filter(({ way, value }) => way === 'in' && isRecord(value) && isRecord(value['error']))
-      for (const frame of errors) {
-        const error = isRecord(frame.value) && isRecord(frame.value['error']) ? frame.value['error'] : {}
-        bench.expect(error['code'] === -32700, 'text that is no JSON is a parse error (-32700)', [frame])
-      }
+      const served = answers(peer, before, 'b1') || answers(peer, before, 'b2')
+      expect(!served, 'a batch must not be served: this revision has none', peer.frames.slice(before))
+      expect(carrier !== 'http' || status >= 400, `a batch must be refused with HTTP status 4xx, not ${status}`)
     },
-  }),
-  scenario('base/envelope/unknown-notification', {
-    title: 'a notification that nobody knows is ignored',
-    proves: ['JSON-RPC 4.1'],
-    revisions: every,
-    async run(bench) {
-      const peer = await bench.open({ listen: false })
-      const before = peer.frames.length
-      await peer.notify('notifications/vivarium/unknown', {})
-      await peer.settled()
-      if (bench.carrier === 'http') return
-      const said = peer.frames.slice(before).filter(({ way, value }) => way === 'in' && isRecord(value) && 'error' in value)
-      bench.expect(said.length === 0, 'a notification must not be answered', said)
-    },
-  }),
-  scenario('base/envelope/unasked-response', {
-    title: 'an answer to nothing does no harm',
-    proves: ['JSON-RPC 5'],
-    revisions: official,
-    async run(bench) {
-      const peer = await bench.open({ listen: false })
-      await peer.send('{"jsonrpc":"2.0","id":"nobody-asked","result":{}}')
-      await peer.settled()
-    },
-  }),
+  ),
 ]

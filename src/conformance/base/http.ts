@@ -1,10 +1,9 @@
 /** Streamable HTTP with sessions (2025-03-26 to 2025-11-25), and what holds for HTTP at any revision. */
 import { official, scenario, sessions, since, tool } from '../define.ts'
 import type { Bench, Scenario } from '../scenario.ts'
-import { kitInfo } from '../wire/envelope.ts'
+import { harmless, kitInfo } from '../wire/envelope.ts'
 import type { HttpReply } from '../wire/http-messages.ts'
 import type { RawPeer } from '../wire/raw-peer.ts'
-import { harmless } from './harmless.ts'
 
 const transport = ['MCP basic/transports#streamable-http']
 const managing = ['MCP basic/transports#session-management']

@@ -1,23 +1,19 @@
 /** Scenarios for servers: the base protocol at every revision, on every carrier. */
 import type { Scenario } from '../scenario.ts'
 import { elicitationScenarios, samplingScenarios } from './asking.ts'
-import { batchScenarios } from './batches.ts'
-import { cachingScenarios } from './caching.ts'
 import { changeScenarios } from './changes.ts'
 import { dialectScenarios } from './dialect.ts'
 import { discoveryScenarios } from './discovery.ts'
-import { envelopeScenarios } from './envelopes.ts'
+import { batchScenarios, envelopeScenarios } from './envelopes.ts'
 import { httpScenarios } from './http.ts'
 import { statelessHttpScenarios } from './http-stateless.ts'
 import { lifecycleScenarios } from './lifecycle.ts'
-import { listedScenarios } from './lists.ts'
+import { cachingScenarios, listedScenarios } from './lists.ts'
 import { pairScenarios, stdioScenarios, webSocketScenarios } from './pipes.ts'
 import { completionScenarios, promptScenarios } from './prompts.ts'
 import { resourceScenarios } from './resources.ts'
 import { roundScenarios } from './rounds.ts'
-import { structuredScenarios } from './structured.ts'
-import { taskScenarios } from './tasks.ts'
-import { taskExtensionScenarios } from './tasks-extension.ts'
+import { taskExtensionScenarios, taskScenarios } from './tasks.ts'
 import { toolScenarios } from './tools.ts'
 import { cancellationScenarios, loggingScenarios, progressScenarios } from './work.ts'
 
@@ -28,7 +24,6 @@ export const baseScenarios: readonly Scenario[] = [
   ...batchScenarios,
   ...listedScenarios,
   ...toolScenarios,
-  ...structuredScenarios,
   ...resourceScenarios,
   ...promptScenarios,
   ...completionScenarios,

@@ -1,142 +1,109 @@
 /** Opening a connection with a handshake: what the server says of itself, and which version it settles on. */
 import { isRecord } from '../../jsonrpc/message.ts'
-import { codeIn, every, official, resultIn, scenario, sessions, stateless } from '../define.ts'
-import type { Bench, Scenario } from '../scenario.ts'
-import { kitInfo } from '../wire/envelope.ts'
-import { harmlessMethod } from './harmless.ts'
+import { hasCode, isEmpty, isServed } from '../calls.ts'
+import { official, sessions, stateless, table } from '../define.ts'
+import { fitsPattern, ifThere, isString, objectIn } from '../expectations.ts'
+import type { Scenario } from '../scenario.ts'
+import { look, send, settle, step } from '../steps.ts'
+import { harmlessMethod, kitInfo } from '../wire/envelope.ts'
 
-const handshake = ['MCP basic/lifecycle#initialization']
-const negotiation = ['MCP basic/lifecycle#version-negotiation']
+const row = table('base/lifecycle/', { proves: ['MCP basic/lifecycle#initialization'], revisions: sessions })
+const any = table('base/lifecycle/', {})
 
 /** What servers may offer to a client that asked for something else. */
 const withHandshake: readonly unknown[] = ['2024-10-07', ...sessions]
 
-async function offerFor(bench: Bench, protocolVersion: string): Promise<void> {
-  const peer = await bench.open({ hello: false })
-  const answer = await peer.request('initialize', { protocolVersion, capabilities: {}, clientInfo: kitInfo })
-  const offered = resultIn(answer)['protocolVersion']
-  bench.expect(answer.error === undefined, `initialize with ${protocolVersion} must be answered with a version, not an error`, [
-    answer.frame,
-  ])
-  bench.expect(withHandshake.includes(offered), 'the version offered must be one that a handshake can settle on', [answer.frame])
-}
+/** Versions that cannot be had, and what is said of them. */
+const others = [
+  ['unknown-version', '1999-01-01', 'a version nobody knows is answered with one that the server speaks'],
+  ['stateless-version', '2026-07-28', 'a version that has no handshake is answered with one that has'],
+] as const
 
 export const lifecycleScenarios: readonly Scenario[] = [
-  scenario('base/lifecycle/initialize-result', {
-    title: 'the result of initialize names the version, the capabilities and the server',
-    proves: handshake,
-    revisions: sessions,
-    async run(bench) {
-      const peer = await bench.open({ fresh: true })
-      const { serverInfo, capabilities, instructions } = peer.hello ?? {}
-      const frames = peer.frames.slice(0, 2)
-      bench.expect(isRecord(capabilities), 'capabilities must be an object', frames)
-      bench.expect(isRecord(serverInfo), 'serverInfo must be an object', frames)
-      const info = isRecord(serverInfo) ? serverInfo : {}
-      bench.expect(typeof info['name'] === 'string', 'serverInfo.name must be a string', frames)
-      bench.expect(typeof info['version'] === 'string', 'serverInfo.version must be a string', frames)
-      bench.expect(['undefined', 'string'].includes(typeof instructions), 'instructions must be a string', frames)
-    },
-  }),
-  scenario('base/lifecycle/capabilities-are-objects', {
-    title: 'every capability that is declared is an object',
-    proves: ['MCP basic/lifecycle#capability-negotiation'],
-    revisions: official,
-    async run(bench) {
-      const wrong = Object.entries(bench.peer.capabilities).filter(([, value]) => !isRecord(value))
-      bench.expect(wrong.length === 0, `capabilities that are no objects: ${wrong.map(([name]) => name).join(', ')}`)
-    },
-  }),
-  scenario('base/lifecycle/unknown-version', {
-    title: 'initialize with a version nobody knows is answered with one that the server speaks',
-    proves: negotiation,
-    revisions: sessions,
-    run: bench => offerFor(bench, '1999-01-01'),
-  }),
-  scenario('base/lifecycle/stateless-version', {
-    title: 'initialize with a version that has no handshake is answered with one that has',
-    proves: negotiation,
-    revisions: sessions,
-    run: bench => offerFor(bench, '2026-07-28'),
-  }),
-  scenario('base/lifecycle/ping-before-ready', {
-    title: 'ping is answered before notifications/initialized',
-    proves: handshake,
-    revisions: sessions,
-    async run(bench) {
-      const peer = await bench.open({ hello: false })
-      const params = { protocolVersion: bench.revision, capabilities: {}, clientInfo: kitInfo }
-      await peer.request('initialize', params)
-      const answer = await peer.request('ping')
-      bench.expect(answer.result !== undefined, 'ping must be answered with a result', [answer.frame])
-    },
-  }),
-  scenario('base/lifecycle/ping', {
-    title: 'ping is answered with an empty result',
-    proves: ['MCP basic/utilities/ping'],
-    revisions: sessions,
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('ping')
-      bench.expect(answer.result !== undefined, 'ping must be answered with a result', [answer.frame])
-      const members = Object.keys(resultIn(answer)).filter(name => name !== '_meta')
-      bench.expect(members.length === 0, 'the result of ping must be empty', [answer.frame])
-    },
-  }),
-  scenario('base/lifecycle/unknown-method', {
-    title: 'a method that does not exist is refused with -32601, and the connection goes on',
-    proves: ['JSON-RPC 5.1', 'MCP basic'],
-    revisions: every,
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('vivarium/no-such-method')
-      bench.expect(codeIn(answer) === -32601, 'an unknown method must be refused with error -32601', [answer.frame])
-      bench.expect(
-        answer.frame?.value !== undefined && idOf(answer.frame.value) === answer.id,
-        'the error must carry the id of its request',
-        [answer.frame],
-      )
-      if (bench.carrier === 'http') {
-        const status = stateless.includes(bench.revision) ? 404 : 200
-        bench.expect(answer.status === status, `the HTTP status of an unknown method must be ${status}, not ${answer.status}`, [
-          answer.frame,
-        ])
-      }
-      await peer.settled()
-    },
-  }),
-  scenario('base/lifecycle/answered-once', {
-    title: 'a request is answered once, by a result or by an error',
-    proves: ['JSON-RPC 5'],
-    revisions: every,
-    async run(bench) {
-      const peer = await bench.open()
-      for (const method of [harmlessMethod(bench.revision), 'vivarium/no-such-method']) {
+  row(
+    'initialize-result',
+    'the result of initialize names the version, the capabilities and the server',
+    { open: { fresh: true } },
+    [
+      step(
+        async ({ peer }) => ({ hello: peer.hello ?? {}, frames: peer.frames.slice(0, 2) }),
+        [],
+        ({ frames }) => frames,
+      ).expect({
+        'capabilities must be an object': ({ hello }) => isRecord(hello.capabilities),
+        'serverInfo must be an object': ({ hello }) => isRecord(hello.serverInfo),
+        'serverInfo.name must be a string': ({ hello }) => fitsPattern({ serverInfo: { name: isString } }, hello),
+        'serverInfo.version must be a string': ({ hello }) => fitsPattern({ serverInfo: { version: isString } }, hello),
+        'instructions must be a string': ({ hello }) => ifThere(isString)(hello.instructions),
+      }),
+    ],
+  ),
+  any(
+    'capabilities-are-objects',
+    'every capability that is declared is an object',
+    { proves: ['MCP basic/lifecycle#capability-negotiation'], revisions: official, open: false },
+    [
+      look(({ bench }) => Object.entries(bench.peer.capabilities).filter(([, value]) => !isRecord(value))).expect({
+        'capabilities that are no objects': (wrong, _, says) =>
+          wrong.length === 0 || `${says}: ${wrong.map(([name]) => name).join(', ')}`,
+      }),
+    ],
+  ),
+  ...others.map(([id, protocolVersion, what]) =>
+    row(id, `initialize with ${what}`, { proves: ['MCP basic/lifecycle#version-negotiation'], open: { hello: false } }, [
+      send('initialize', { protocolVersion, capabilities: {}, clientInfo: kitInfo }).expect({
+        [`initialize with ${protocolVersion} must be answered with a version, not an error`]: it => it.answer.error === undefined,
+        'the version offered must be one that a handshake can settle on': ({ result }) =>
+          withHandshake.includes(result.protocolVersion),
+      }),
+    ]),
+  ),
+  row('ping-before-ready', 'ping is answered before notifications/initialized', { open: { hello: false } }, [
+    send('initialize', ({ revision }) => ({ protocolVersion: revision, capabilities: {}, clientInfo: kitInfo })),
+    send('ping').expect({ 'ping must be answered with a result': isServed }),
+  ]),
+  row('ping', 'ping is answered with an empty result', { proves: ['MCP basic/utilities/ping'] }, [
+    send('ping').expect({ 'ping must be answered with a result': isServed, 'the result of ping must be empty': isEmpty }),
+  ]),
+  any(
+    'unknown-method',
+    'a method that does not exist is refused with -32601, and the connection goes on',
+    { proves: ['JSON-RPC 5.1', 'MCP basic'] },
+    [
+      send('vivarium/no-such-method').expect({
+        'an unknown method must be refused with error -32601': hasCode(-32601),
+        'the error must carry the id of its request': ({ answer }) => objectIn(answer.frame?.value).id === answer.id,
+        'the HTTP status of an unknown method': ({ status }, { carrier, revision }, says) => {
+          const wanted = stateless.includes(revision) ? 404 : 200
+          return carrier !== 'http' || status === wanted || `${says} must be ${wanted}, not ${status}`
+        },
+      }),
+      settle,
+    ],
+  ),
+  any(
+    'answered-once',
+    'a request is answered once, by a result or by an error',
+    { proves: ['JSON-RPC 5'] },
+    async ({ peer, revision, expect }) => {
+      for (const method of [harmlessMethod(revision), 'vivarium/no-such-method']) {
         const { id } = await peer.request(method)
         await peer.settled()
         await peer.hears(() => false, 50)
-        const answers = peer.heard(message => message['id'] === id && message['method'] === undefined)
-        bench.expect(answers.length === 1, `${method} must be answered once, not ${answers.length} times`, answers)
-        const value = answers[0]?.value
-        const both = isRecord(value) && 'result' in value && 'error' in value
-        bench.expect(!both, 'an answer must have a result or an error, not both', answers)
+        const answers = peer.heard(message => message.id === id && message.method === undefined)
+        expect(answers.length === 1, `${method} must be answered once, not ${answers.length} times`, answers)
+        const value = objectIn(answers[0]?.value)
+        expect(!('result' in value && 'error' in value), 'an answer must have a result or an error, not both', answers)
       }
     },
-  }),
-  scenario('base/lifecycle/several-in-flight', {
-    title: 'requests sent at once are each answered under their own id',
-    proves: ['JSON-RPC 4', 'MCP basic'],
-    revisions: every,
-    async run(bench) {
-      const peer = await bench.open()
-      const ids = ['a', 'b', 'c', 'd', 'e']
-      const answers = await Promise.all(ids.map(id => peer.request(harmlessMethod(bench.revision), {}, { id })))
-      for (const answer of answers)
-        bench.expect(answer.result !== undefined, 'each request must be answered with a result', [answer.frame])
+  ),
+  any(
+    'several-in-flight',
+    'requests sent at once are each answered under their own id',
+    { proves: ['JSON-RPC 4', 'MCP basic'] },
+    async ({ ask, revision, hold }) => {
+      const answers = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(id => ask(harmlessMethod(revision), {}, { id })))
+      for (const it of answers) hold(it, { 'each request must be answered with a result': isServed }, it.frames)
     },
-  }),
+  ),
 ]
-
-function idOf(value: unknown): unknown {
-  return isRecord(value) ? value['id'] : undefined
-}

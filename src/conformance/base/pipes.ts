@@ -2,7 +2,7 @@
 import { isRecord } from '../../jsonrpc/message.ts'
 import { every, official, scenario, sessions } from '../define.ts'
 import type { Bench, Scenario } from '../scenario.ts'
-import { harmless, harmlessMethod } from './harmless.ts'
+import { harmless, harmlessMethod } from '../wire/envelope.ts'
 
 const stdio = ['MCP basic/transports#stdio']
 const pair = ['MCP 2024-11-05 basic/transports#http-with-sse']

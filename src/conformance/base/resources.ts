@@ -1,168 +1,125 @@
 /** Reading resources, by URI and by template, and watching them. */
-import { isRecord } from '../../jsonrpc/message.ts'
-import { capability, codeIn, listIn, type Need, official, resultIn, scenario, sessions, tool } from '../define.ts'
-import type { Bench, Scenario } from '../scenario.ts'
-import type { Answer } from '../wire/raw-peer.ts'
+import { hasResult, isEmpty, isFault, isRefused, isResult, type PeerAnswer } from '../calls.ts'
+import { capability, type Need, official, resource, sessions, table, tool } from '../define.ts'
+import { type Expectations, firstFault, isString, listIn, objectIn, objectsIn, should } from '../expectations.ts'
+import type { Json, Scenario } from '../scenario.ts'
+import { callTool, send, settle, step } from '../steps.ts'
 import { contentsFault } from './content.ts'
 
-const reading = ['MCP server/resources#reading-resources']
-const watching = ['MCP server/resources#subscriptions']
+const row = table('base/resources/', {
+  proves: ['MCP server/resources#reading-resources'],
+  revisions: official,
+  needs: [capability('resources')],
+})
+const watch = table('base/resources/', {
+  proves: ['MCP server/resources#subscriptions'],
+  revisions: sessions,
+  needs: [capability('resources.subscribe')],
+  open: { fresh: true },
+})
 const watched = 'test://watched-resource'
+const change = 'test_trigger_resource_update'
+const update = 'notifications/resources/updated'
+const listsAny: Need = peer => (peer.resources.length === 0 ? 'it lists no resources' : undefined)
+const hasTemplate: Need = peer =>
+  peer.templates.some(one => one.uriTemplate === 'test://template/{id}/data')
+    ? undefined
+    : 'it has no template test://template/{id}/data'
 
-/** A resource of conformance suites, listed or not: the template is not among the resources. */
-function resource(uri: string): Need {
-  return peer => (peer.resources.some(one => one['uri'] === uri) ? undefined : `it has no resource ${uri}`)
+const isWhole: Expectations<PeerAnswer> = {
+  'the result must have the list contents': hasResult({ contents: Array.isArray }),
+  'all contents must be whole': ({ result }) => firstFault(listIn(result, 'contents'), contentsFault),
 }
-
-async function read(bench: Bench, uri: string): Promise<readonly unknown[]> {
-  const peer = await bench.open()
-  const answer = await peer.request('resources/read', { uri })
-  const contents = listIn(answer.result, 'contents')
-  bench.expect(isRecord(answer.result) && Array.isArray(answer.result['contents']), 'the result must have the list contents', [
-    answer.frame,
-  ])
-  for (const one of contents) {
-    const fault = contentsFault(one)
-    bench.expect(fault === undefined, String(fault), [answer.frame])
-  }
-  return contents
-}
-
-/** Reading what is not there. */
-async function readMissing(bench: Bench): Promise<Answer> {
-  const peer = await bench.open()
-  return peer.request('resources/read', { uri: 'vivarium-conformance://no/such/resource' })
-}
+const holdsMember = (member: string) => (it: PeerAnswer) => objectsIn(it.result, 'contents').some(one => isString(one[member]))
+const read = (uri: string) => send('resources/read', { uri })
+/** Waits whether an update comes, and gives all that have come. */
+const updatesWithin = (ms: number) =>
+  step(
+    x => x.peer.hears(update, ms).then(() => x.peer.heard(update)),
+    [],
+    it => it,
+  )
 
 export const resourceScenarios: readonly Scenario[] = [
-  scenario('base/resources/read-text', {
-    title: 'a text is read as text',
-    proves: reading,
-    revisions: official,
-    needs: [capability('resources'), resource('test://static-text')],
-    async run(bench) {
-      const contents = await read(bench, 'test://static-text')
-      bench.expect(
-        contents.some(one => isRecord(one) && typeof one['text'] === 'string'),
-        'the contents must hold a text',
-      )
-    },
-  }),
-  scenario('base/resources/read-binary', {
-    title: 'bytes are read as base64',
-    proves: reading,
-    revisions: official,
-    needs: [capability('resources'), resource('test://static-binary')],
-    async run(bench) {
-      const contents = await read(bench, 'test://static-binary')
-      bench.expect(
-        contents.some(one => isRecord(one) && typeof one['blob'] === 'string'),
-        'the contents must hold a blob',
-      )
-    },
-  }),
-  scenario('base/resources/read-template', {
-    title: 'a URI made of a template can be read',
-    proves: ['MCP server/resources#resource-templates'],
-    revisions: official,
-    needs: [
-      capability('resources'),
-      peer =>
-        peer.templates.some(one => one['uriTemplate'] === 'test://template/{id}/data')
-          ? undefined
-          : 'it has no template test://template/{id}/data',
+  row('read-text', 'a text is read as text', { needs: [resource('test://static-text')] }, [
+    read('test://static-text').expect({ ...isWhole, 'the contents must hold a text': holdsMember('text') }),
+  ]),
+  row('read-binary', 'bytes are read as base64', { needs: [resource('test://static-binary')] }, [
+    read('test://static-binary').expect({ ...isWhole, 'the contents must hold a blob': holdsMember('blob') }),
+  ]),
+  row(
+    'read-template',
+    'a URI made of a template can be read',
+    { proves: ['MCP server/resources#resource-templates'], needs: [hasTemplate] },
+    [
+      read('test://template/123/data').expect({
+        ...isWhole,
+        'the contents must be those of the id': ({ result }) => JSON.stringify(listIn(result, 'contents')).includes('123'),
+      }),
     ],
-    async run(bench) {
-      const contents = await read(bench, 'test://template/123/data')
-      bench.expect(JSON.stringify(contents ?? []).includes('123'), 'the contents must be those of the id')
+  ),
+  row('read-listed', 'what is listed can be read', { needs: [listsAny] }, [
+    send('resources/read', ({ bench }) => ({ uri: String(bench.peer.resources[0]?.uri) })).expect({
+      ...isWhole,
+      'the contents of a listed resource must not be empty': ({ result }) => listIn(result, 'contents').length > 0,
+    }),
+  ]),
+  row(
+    'missing',
+    'a resource that does not exist is an error, never empty contents',
+    { proves: ['MCP server/resources#error-handling', 'SEP-2164'] },
+    [
+      read('vivarium-conformance://no/such/resource').expect({
+        'a resource that does not exist must be refused with an error': isFault,
+        'the error of a missing resource': should(({ code }, { modern }, says) => {
+          const wanted = modern ? -32602 : -32002
+          return code === wanted || `${says} should be ${wanted}, not ${code}`
+        }),
+      }),
+    ],
+  ),
+  row('without-uri', 'reading without a URI is refused', [
+    send('resources/read', {}).expect({ 'resources/read without a uri must be refused': isRefused }),
+  ]),
+  watch(
+    'subscribe',
+    'subscribing and unsubscribing are answered with empty results',
+    { needs: [listsAny] },
+    ['resources/subscribe', 'resources/unsubscribe'].map(method =>
+      send(method, ({ bench }): Json => {
+        const listed = bench.peer.resources.map(({ uri }) => String(uri))
+        return { uri: listed.includes(watched) ? watched : (listed[0] ?? '') }
+      }).expect({
+        [`${method} must be answered with a result`]: isResult,
+        [`the result of ${method} must be empty`]: isEmpty,
+      }),
+    ),
+  ),
+  watch(
+    'updated',
+    'those who subscribed hear of a change, and no longer after they unsubscribed',
+    { needs: [resource(watched), tool(change)] },
+    async x => {
+      await x.ask('resources/subscribe', { uri: watched })
+      await x.call(change)
+      const frame = await x.peer.next(update)
+      const { uri } = objectIn(frame.value, 'params')
+      x.expect(isString(uri), 'notifications/resources/updated must name the uri', [frame])
+      await x.ask('resources/unsubscribe', { uri: watched })
+      await x.peer.hears(update, 100)
+      const before = x.peer.heard(update).length
+      await x.call(change)
+      await x.peer.settled()
+      await x.peer.hears(update, 300)
+      const heard = x.peer.heard(update)
+      x.expect(heard.length === before, 'after unsubscribing no update must come', heard)
     },
-  }),
-  scenario('base/resources/read-listed', {
-    title: 'what is listed can be read',
-    proves: reading,
-    revisions: official,
-    needs: [capability('resources'), peer => (peer.resources.length === 0 ? 'it lists no resources' : undefined)],
-    async run(bench) {
-      const uri = String(bench.peer.resources[0]?.['uri'])
-      const contents = await read(bench, uri)
-      bench.expect(contents.length > 0, 'the contents of a listed resource must not be empty')
-    },
-  }),
-  scenario('base/resources/missing', {
-    title: 'a resource that does not exist is an error, never empty contents',
-    proves: ['MCP server/resources#error-handling', 'SEP-2164'],
-    revisions: official,
-    needs: [capability('resources')],
-    async run(bench) {
-      const answer = await readMissing(bench)
-      bench.expect(answer.error !== undefined, 'a resource that does not exist must be refused with an error', [answer.frame])
-      const code = bench.revision === '2026-07-28' ? -32602 : -32002
-      if (codeIn(answer) !== code) bench.warn(`the error of a missing resource should be ${code}, not ${answer.error?.code}`)
-    },
-  }),
-  scenario('base/resources/without-uri', {
-    title: 'reading without a URI is refused',
-    proves: reading,
-    revisions: official,
-    needs: [capability('resources')],
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('resources/read', {})
-      bench.expect(answer.error !== undefined || (answer.status ?? 0) >= 400, 'resources/read without a uri must be refused', [
-        answer.frame,
-      ])
-    },
-  }),
-  scenario('base/resources/subscribe', {
-    title: 'subscribing and unsubscribing are answered with empty results',
-    proves: watching,
-    revisions: sessions,
-    needs: [capability('resources.subscribe'), peer => (peer.resources.length === 0 ? 'it lists no resources' : undefined)],
-    async run(bench) {
-      const listed = bench.peer.resources.map(({ uri }) => String(uri))
-      const uri = listed.includes(watched) ? watched : (listed[0] ?? '')
-      const peer = await bench.open({ fresh: true })
-      for (const method of ['resources/subscribe', 'resources/unsubscribe']) {
-        const answer = await peer.request(method, { uri })
-        bench.expect(isRecord(answer.result), `${method} must be answered with a result`, [answer.frame])
-        const members = Object.keys(resultIn(answer)).filter(name => name !== '_meta')
-        bench.expect(members.length === 0, `the result of ${method} must be empty`, [answer.frame])
-      }
-    },
-  }),
-  scenario('base/resources/updated', {
-    title: 'those who subscribed hear of a change, and no longer after they unsubscribed',
-    proves: watching,
-    revisions: sessions,
-    needs: [capability('resources.subscribe'), resource(watched), tool('test_trigger_resource_update')],
-    async run(bench) {
-      const peer = await bench.open({ fresh: true })
-      const isUpdate = (message: Record<string, unknown>): boolean => message['method'] === 'notifications/resources/updated'
-      await peer.request('resources/subscribe', { uri: watched })
-      await peer.request('tools/call', { name: 'test_trigger_resource_update' })
-      const frame = await peer.next('notifications/resources/updated')
-      const params = isRecord(frame.value) && isRecord(frame.value['params']) ? frame.value['params'] : {}
-      bench.expect(typeof params['uri'] === 'string', 'notifications/resources/updated must name the uri', [frame])
-      await peer.request('resources/unsubscribe', { uri: watched })
-      await peer.hears(isUpdate, 100)
-      const before = peer.heard(isUpdate).length
-      await peer.request('tools/call', { name: 'test_trigger_resource_update' })
-      await peer.settled()
-      await peer.hears(isUpdate, 300)
-      bench.expect(peer.heard(isUpdate).length === before, 'after unsubscribing no update must come', peer.heard(isUpdate))
-    },
-  }),
-  scenario('base/resources/not-subscribed', {
-    title: 'who did not subscribe hears of no change',
-    proves: watching,
-    revisions: sessions,
-    needs: [capability('resources.subscribe'), resource(watched), tool('test_trigger_resource_update')],
-    async run(bench) {
-      const peer = await bench.open({ fresh: true })
-      await peer.request('tools/call', { name: 'test_trigger_resource_update' })
-      await peer.settled()
-      const came = await peer.hears('notifications/resources/updated', 300)
-      bench.expect(!came, 'updates must not be sent to those who did not subscribe')
-    },
-  }),
+  ),
+  watch('not-subscribed', 'who did not subscribe hears of no change', { needs: [resource(watched), tool(change)] }, [
+    callTool(change),
+    settle,
+    updatesWithin(300).expect({
+      'updates must not be sent to those who did not subscribe': heard => heard.length === 0,
+    }),
+  ]),
 ]

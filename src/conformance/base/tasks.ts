@@ -1,184 +1,266 @@
 /** Tasks of 2025-11-25: the caller asks for one, looks after it, and fetches what came of it. */
+import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { capability, codeIn, listIn, objectIn, resultIn, scenario, textIn, tool } from '../define.ts'
-import type { Bench, Json, RevisionId, Scenario } from '../scenario.ts'
+import { hasCode, hasResult, isFailure, type PeerAnswer } from '../calls.ts'
+import { callableFixture, capability, extension, type Need, table } from '../define.ts'
+import {
+  firstFault,
+  fitsPattern,
+  ifThere,
+  isAbsent,
+  isNumeric,
+  isString,
+  isWord,
+  objectIn,
+  objectsIn,
+  should,
+} from '../expectations.ts'
+import type { Json, Scenario } from '../scenario.ts'
+import { callTool, type Scene, send } from '../steps.ts'
 import { keys } from '../wire/envelope.ts'
-import type { Answer, RawPeer } from '../wire/raw-peer.ts'
 
-const tasks = ['MCP 2025-11-25 basic/utilities/tasks', 'SEP-1686']
-const revisions: readonly RevisionId[] = ['2025-11-25']
-const statuses = ['working', 'input_required', 'completed', 'failed', 'cancelled']
-export const terminal = ['completed', 'failed', 'cancelled']
+const row = table('base/tasks/', {
+  proves: ['MCP 2025-11-25 basic/utilities/tasks', 'SEP-1686'],
+  revisions: ['2025-11-25'],
+})
+const fixture = (name: string): readonly Need[] => [capability('tasks.requests.tools.call'), ...callableFixture(name)]
+const terminal = ['completed', 'failed', 'cancelled']
+const statuses = ['working', 'input_required', ...terminal]
+const isDate = (value: unknown): boolean => isString(value) && !Number.isNaN(Date.parse(value))
+const isNumberOrNull = (value: unknown): boolean => value === null || isNumeric(value)
 
-function fixture(name: string) {
-  return [
-    capability('tasks.requests.tools.call'),
-    tool(name),
-    (peer: Bench['peer']) => (peer.mayCall(name) ? undefined : `${name} may not be called`),
-  ]
+function taskFault({ taskId, status, createdAt, lastUpdatedAt, ttl, pollInterval }: Json): string | undefined {
+  if (!isWord(taskId)) return 'taskId must be a string'
+  if (!statuses.includes(String(status))) return 'status must be one of the five'
+  if (!isDate(createdAt) || !isDate(lastUpdatedAt)) return 'createdAt and lastUpdatedAt must be times'
+  if (!isNumberOrNull(ttl)) return 'ttl must be a number or null'
+  return ifThere(isNumeric)(pollInterval) ? undefined : 'pollInterval must be a number'
 }
 
-function expectTask(bench: Bench, task: Json, answer: Answer): void {
-  const { taskId, status, createdAt, lastUpdatedAt, ttl, pollInterval } = task
-  bench.expect(typeof taskId === 'string' && taskId !== '', 'taskId must be a string', [answer.frame])
-  bench.expect(statuses.includes(String(status)), 'status must be one of the five', [answer.frame])
-  for (const time of [createdAt, lastUpdatedAt])
-    bench.expect(typeof time === 'string' && !Number.isNaN(Date.parse(time)), 'createdAt and lastUpdatedAt must be times', [
-      answer.frame,
-    ])
-  bench.expect(ttl === null || typeof ttl === 'number', 'ttl must be a number or null', [answer.frame])
-  bench.expect(pollInterval === undefined || typeof pollInterval === 'number', 'pollInterval must be a number', [answer.frame])
-}
+const isTask = { 'it must be a task': ({ result }: PeerAnswer) => taskFault(result) }
 
-async function create(bench: Bench, peer: RawPeer, name: string, args: Json = {}): Promise<string> {
-  const answer = await peer.request('tools/call', { name, arguments: args, task: { ttl: 60_000 } })
-  bench.expect(isRecord(resultIn(answer)['task']), 'a call with task must be answered with a task', [answer.frame])
+async function create(x: Scene, name: string, args: Json = {}): Promise<string> {
+  const answer = await x.call(name, { args, params: { task: { ttl: 60_000 } } })
   const task = objectIn(answer.result, 'task')
-  expectTask(bench, task, answer)
-  return String(task['taskId'])
+  x.hold(answer, {
+    'a call with task must be answered with a task': hasResult({ task: isRecord }),
+    'it must be a task': () => taskFault(task),
+  })
+  return String(task.taskId)
 }
 
-/** Looks at it until it has ended. */
-async function ended(bench: Bench, peer: RawPeer, taskId: string): Promise<Json> {
+/** Looks at it until it has ended as it should. */
+async function mustEnd(x: Scene, taskId: string, wanted: string): Promise<void> {
   for (let look = 0; look < 100; look++) {
-    const answer = await peer.request('tasks/get', { taskId })
-    expectTask(bench, resultIn(answer), answer)
-    if (terminal.includes(String(resultIn(answer)['status']))) return resultIn(answer)
-    await new Promise(resolve => setTimeout(resolve, 100))
+    const answer = await x.ask('tasks/get', { taskId })
+    x.hold(answer, isTask)
+    const { status } = answer.result
+    if (terminal.includes(String(status))) return x.expect(status === wanted, `the status must be ${wanted}`)
+    await wait(100)
   }
-  return bench.fail('the task does not end')
+  x.fail('the task does not end')
 }
 
-const slow = 'slow_compute'
+/** Names the task in `_meta`. */
+const relates = (meta: unknown, taskId: string): boolean => objectIn(meta, keys.relatedTask).taskId === taskId
 
 export const taskScenarios: readonly Scenario[] = [
-  scenario('base/tasks/result', {
-    title: 'a call becomes a task, and its result can be fetched when it has ended',
-    proves: tasks,
-    revisions,
-    needs: fixture(slow),
-    async run(bench) {
-      const peer = await bench.open()
-      const taskId = await create(bench, peer, slow, { seconds: 0.2 })
-      const answer = await peer.request('tasks/result', { taskId })
-      bench.expect(Array.isArray(resultIn(answer)['content']), 'tasks/result must give what the call would have given', [
-        answer.frame,
-      ])
-      const related = objectIn(answer.result, '_meta', keys.relatedTask)
-      bench.expect(related['taskId'] === taskId, `_meta must hold ${keys.relatedTask} with the taskId`, [answer.frame])
-      const { status } = await ended(bench, peer, taskId)
-      bench.expect(status === 'completed', 'the status must be completed')
+  row(
+    'result',
+    'a call becomes a task, and its result can be fetched when it has ended',
+    { needs: fixture('slow_compute') },
+    async x => {
+      const taskId = await create(x, 'slow_compute', { seconds: 0.2 })
+      x.hold(await x.ask('tasks/result', { taskId }), {
+        'tasks/result must give what the call would have given': hasResult({ content: Array.isArray }),
+        [`_meta must hold ${keys.relatedTask} with the taskId`]: ({ result }) => relates(result._meta, taskId),
+      })
+      await mustEnd(x, taskId, 'completed')
     },
-  }),
-  scenario('base/tasks/cancel', {
-    title: 'a task can be cancelled, once',
-    proves: tasks,
-    revisions,
-    needs: [capability('tasks.cancel'), ...fixture(slow)],
-    async run(bench) {
-      const peer = await bench.open()
-      const taskId = await create(bench, peer, slow, { seconds: 30 })
-      const answer = await peer.request('tasks/cancel', { taskId })
-      expectTask(bench, resultIn(answer), answer)
-      bench.expect(resultIn(answer)['status'] === 'cancelled', 'the status must be cancelled', [answer.frame])
-      const again = await peer.request('tasks/cancel', { taskId })
-      bench.expect(codeIn(again) === -32602, 'cancelling a task that has ended must be refused with error -32602', [again.frame])
-    },
-  }),
-  ...['tasks/get', 'tasks/result', 'tasks/cancel'].map(method =>
-    scenario(`base/tasks/unknown-${method.slice(6)}`, {
-      title: `${method} refuses a task that does not exist`,
-      proves: tasks,
-      revisions,
-      needs: [capability(method === 'tasks/cancel' ? 'tasks.cancel' : 'tasks')],
-      async run(bench) {
-        const peer = await bench.open()
-        const answer = await peer.request(method, { taskId: 'vivarium-no-such-task' })
-        bench.expect(codeIn(answer) === -32602, 'an unknown task must be refused with error -32602', [answer.frame])
-      },
-    }),
   ),
-  scenario('base/tasks/failed', {
-    title: 'a tool that fails makes its task fail, and the result says why',
-    proves: tasks,
-    revisions,
-    needs: fixture('failing_job'),
-    async run(bench) {
-      const peer = await bench.open()
-      const taskId = await create(bench, peer, 'failing_job')
-      const { status } = await ended(bench, peer, taskId)
-      bench.expect(status === 'failed', 'the status must be failed')
-      const answer = await peer.request('tasks/result', { taskId })
-      bench.expect(
-        resultIn(answer)['isError'] === true || answer.error !== undefined,
-        'the result must be that of the failed call',
-        [answer.frame],
-      )
-    },
+  row('cancel', 'a task can be cancelled, once', { needs: [capability('tasks.cancel'), ...fixture('slow_compute')] }, async x => {
+    const taskId = await create(x, 'slow_compute', { seconds: 30 })
+    x.hold(await x.ask('tasks/cancel', { taskId }), {
+      ...isTask,
+      'the status must be cancelled': hasResult({ status: 'cancelled' }),
+    })
+    x.hold(await x.ask('tasks/cancel', { taskId }), {
+      'cancelling a task that has ended must be refused with error -32602': hasCode(-32602),
+    })
   }),
-  scenario('base/tasks/required', {
-    title: 'a tool that runs as a task only refuses another call',
-    proves: tasks,
-    revisions,
-    needs: fixture('failing_job'),
-    async run(bench) {
-      const execution = objectIn(bench.peer.tool('failing_job'), 'execution')
-      if (execution['taskSupport'] !== 'required') bench.leave('failing_job does not demand a task')
-      const peer = await bench.open()
-      const answer = await peer.request('tools/call', { name: 'failing_job' })
-      bench.expect(codeIn(answer) === -32601, 'a call without a task must be refused with error -32601', [answer.frame])
-    },
+  ...['get', 'result', 'cancel'].map(what =>
+    row(
+      `unknown-${what}`,
+      `tasks/${what} refuses a task that does not exist`,
+      { needs: [capability(what === 'cancel' ? 'tasks.cancel' : 'tasks')] },
+      [
+        send(`tasks/${what}`, { taskId: 'vivarium-no-such-task' }).expect({
+          'an unknown task must be refused with error -32602': hasCode(-32602),
+        }),
+      ],
+    ),
+  ),
+  row('failed', 'a tool that fails makes its task fail, and the result says why', { needs: fixture('failing_job') }, async x => {
+    const taskId = await create(x, 'failing_job')
+    await mustEnd(x, taskId, 'failed')
+    x.hold(await x.ask('tasks/result', { taskId }), { 'the result must be that of the failed call': isFailure })
   }),
-  scenario('base/tasks/forbidden', {
-    title: 'a tool that knows no tasks refuses a call as one',
-    proves: tasks,
-    revisions,
-    needs: fixture('test_simple_text'),
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('tools/call', { name: 'test_simple_text', task: {} })
-      if (codeIn(answer) !== -32601) bench.warn('a task for a tool that knows none should be refused with error -32601')
-    },
+  row('required', 'a tool that runs as a task only refuses another call', { needs: fixture('failing_job') }, async x => {
+    const { taskSupport } = objectIn(x.bench.peer.tool('failing_job'), 'execution')
+    if (taskSupport !== 'required') x.leave('failing_job does not demand a task')
+    x.hold(await x.call('failing_job'), {
+      'a call without a task must be refused with error -32601': hasCode(-32601),
+    })
   }),
-  scenario('base/tasks/list', {
-    title: 'tasks are listed',
-    proves: tasks,
-    revisions,
-    needs: [capability('tasks.list'), ...fixture(slow)],
-    async run(bench) {
-      const peer = await bench.open()
-      const taskId = await create(bench, peer, slow, { seconds: 0.1 })
-      const answer = await peer.request('tasks/list')
-      const listed = listIn(answer.result, 'tasks').filter(isRecord)
-      for (const task of listed) expectTask(bench, task, answer)
-      bench.expect(
-        listed.some(task => task['taskId'] === taskId),
-        'tasks/list must hold the task',
-        [answer.frame],
-      )
-    },
+  row('forbidden', 'a tool that knows no tasks refuses a call as one', { needs: fixture('test_simple_text') }, [
+    callTool('test_simple_text', { params: { task: {} } }).expect({
+      'a task for a tool that knows none should be refused with error -32601': should(hasCode(-32601)),
+    }),
+  ]),
+  row('list', 'tasks are listed', { needs: [capability('tasks.list'), ...fixture('slow_compute')] }, async x => {
+    const taskId = await create(x, 'slow_compute', { seconds: 0.1 })
+    x.hold(await x.ask('tasks/list'), {
+      'all must be tasks': ({ result }) => firstFault(objectsIn(result, 'tasks'), taskFault),
+      'tasks/list must hold the task': ({ result }) => objectsIn(result, 'tasks').some(task => task.taskId === taskId),
+    })
   }),
-  scenario('base/tasks/asking', {
-    title: 'a task that asks says so, and its question names it',
-    proves: tasks,
-    revisions,
-    needs: fixture('confirm_delete'),
-    async run(bench) {
-      const peer = await bench.open({ capabilities: { elicitation: { form: {} } }, fresh: true })
+  row(
+    'asking',
+    'a task that asks says so, and its question names it',
+    { needs: fixture('confirm_delete'), open: { capabilities: { elicitation: { form: {} } }, fresh: true } },
+    async x => {
       const questions: Json[] = []
-      peer.onRequest('elicitation/create', params => {
+      x.peer.onRequest('elicitation/create', params => {
         questions.push(params)
         return { action: 'accept', content: { confirm: true } }
       })
-      const taskId = await create(bench, peer, 'confirm_delete', { filename: 'kit.txt' })
-      const answer = await peer.request('tasks/result', { taskId })
-      bench.expect(textIn(answer) !== '', 'the task must end with a result', [answer.frame])
-      const related = objectIn(questions[0], '_meta', keys.relatedTask)
-      bench.expect(
-        related['taskId'] === taskId,
-        `the question must hold ${keys.relatedTask} in _meta`,
-        peer.heard('elicitation/create'),
-      )
+      const taskId = await create(x, 'confirm_delete', { filename: 'kit.txt' })
+      x.hold(await x.ask('tasks/result', { taskId }), { 'the task must end with a result': ({ text }) => text !== '' })
+      const isNamed = relates(questions[0]?._meta, taskId)
+      x.expect(isNamed, `the question must hold ${keys.relatedTask} in _meta`, x.peer.heard('elicitation/create'))
     },
+  ),
+]
+
+/** The tasks extension of 2026-07-28: the server decides, results come inside `tasks/get`, questions are answered by `tasks/update`. */
+const later = table('base/tasks-extension/', {
+  proves: ['SEP-2663', 'MCP extension io.modelcontextprotocol/tasks'],
+  revisions: ['2026-07-28'],
+  needs: [extension(keys.tasks)],
+  open: { extensions: { [keys.tasks]: {} }, capabilities: { elicitation: { form: {} } } },
+})
+/** A caller that does not know tasks. */
+const ignorant = { open: { extensions: {}, capabilities: {} } }
+const needing = (name: string) => ({ needs: callableFixture(name) })
+const isComplete = hasResult({ resultType: 'complete' })
+const isLaterTask = {
+  'taskId must be a string': hasResult({ taskId: isString }),
+  'status must be a string': hasResult({ status: isString }),
+  'ttlMs must be a number or null': hasResult({ ttlMs: isNumberOrNull }),
+  'pollIntervalMs must be a number': hasResult({ pollIntervalMs: ifThere(isNumeric) }),
+  'tasks have no requestState': hasResult({ requestState: isAbsent }),
+}
+
+async function createLater(x: Scene, name: string, args: Json = {}): Promise<string> {
+  const answer = await x.call(name, { args })
+  x.hold(answer, { 'resultType must be "task"': hasResult({ resultType: 'task' }), ...isLaterTask })
+  return String(answer.result.taskId)
+}
+
+/** Looks at it until it has this status. */
+async function until(x: Scene, taskId: string, wanted: string): Promise<PeerAnswer> {
+  for (let look = 0; look < 100; look++) {
+    const answer = await x.ask('tasks/get', { taskId })
+    x.hold(answer, { ...isLaterTask, 'the resultType of tasks/get must be "complete"': isComplete })
+    const status = String(answer.result.status)
+    if (status === wanted) return answer
+    x.expect(!terminal.includes(status), `the task ended as ${status}, not as ${wanted}`)
+    await wait(100)
+  }
+  return x.fail(`the task does not become ${wanted}`)
+}
+
+export const taskExtensionScenarios: readonly Scenario[] = [
+  later('result', 'a call becomes a task, and its result comes inside tasks/get', needing('slow_compute'), async x => {
+    const done = await until(x, await createLater(x, 'slow_compute', { seconds: 0.2 }), 'completed')
+    x.hold(done, { 'a completed task must hold its result': hasResult({ result: { content: Array.isArray } }) })
+  }),
+  later('undeclared-call', 'a caller that does not know tasks gets no task', { ...needing('slow_compute'), ...ignorant }, [
+    callTool('slow_compute', { args: { seconds: 0.1 } }).expect({ 'the call must be complete': isComplete }),
+  ]),
+  later('never', 'a quick tool is never a task', needing('greet'), [
+    callTool('greet', { args: { name: 'Ada' } }).expect({
+      'the call must be complete': isComplete,
+      'the tool must answer': ({ text }) => text.includes('Ada'),
+    }),
+  ]),
+  later(
+    'undeclared-get',
+    'a caller that does not know tasks cannot look after them',
+    ignorant,
+    ['tasks/get', 'tasks/cancel'].map(method =>
+      send(method, { taskId: 'vivarium-no-such-task' }).expect({
+        [`${method} must be refused with error -32021`]: hasCode(-32021),
+      }),
+    ),
+  ),
+  later('unknown', 'a task that does not exist is refused', [
+    send('tasks/get', { taskId: 'vivarium-no-such-task' }).expect({
+      'an unknown task must be refused with error -32602': hasCode(-32602),
+    }),
+  ]),
+  later(
+    'removed',
+    'tasks/result and tasks/list do not exist',
+    ['tasks/result', 'tasks/list'].map(method =>
+      send(method, { taskId: 'x' }).expect({ [`${method} must be refused with error -32601`]: hasCode(-32601) }),
+    ),
+  ),
+  later('cancel', 'a task can be cancelled, and again', needing('slow_compute'), async x => {
+    const taskId = await createLater(x, 'slow_compute', { seconds: 30 })
+    for (const _ of [1, 2])
+      x.hold(await x.ask('tasks/cancel', { taskId }), {
+        'tasks/cancel must be answered with an empty complete result': isComplete,
+      })
+    await until(x, taskId, 'cancelled')
+  }),
+  later('tool-error', 'a tool that fails completes its task with isError', needing('failing_job'), async x => {
+    const done = await until(x, await createLater(x, 'failing_job'), 'completed')
+    x.hold(done, { 'the result must have isError': hasResult({ result: { isError: true } }) })
+  }),
+  later('protocol-error', 'a call that fails as a request makes its task fail', needing('protocol_error_job'), async x => {
+    const done = await until(x, await createLater(x, 'protocol_error_job'), 'failed')
+    x.hold(done, { 'a failed task must hold its error': hasResult({ error: { code: isNumeric } }) })
+  }),
+  later(
+    'required',
+    'a tool that runs as a task only refuses callers that do not know them',
+    { ...needing('failing_job'), ...ignorant },
+    [
+      callTool('failing_job').expect({
+        'it must be refused with error -32021': hasCode(-32021),
+        [`data.requiredCapabilities must name the extension ${keys.tasks}`]: ({ answer }) =>
+          fitsPattern({ requiredCapabilities: { extensions: { [keys.tasks]: isRecord } } }, answer.error?.data),
+      }),
+    ],
+  ),
+  later('asking', 'a task that asks is answered by tasks/update', needing('confirm_delete'), async x => {
+    const taskId = await createLater(x, 'confirm_delete', { filename: 'kit.txt' })
+    const asked = Object.keys(objectIn((await until(x, taskId, 'input_required')).result, 'inputRequests'))
+    x.expect(asked.length === 1, 'the task must hold its question')
+    const reply = { action: 'accept', content: { confirm: true } }
+    const inputResponses = Object.fromEntries(asked.map(key => [key, reply]))
+    x.hold(await x.ask('tasks/update', { taskId, inputResponses }), {
+      'tasks/update must be answered with an empty complete result': isComplete,
+    })
+    await until(x, taskId, 'completed')
+  }),
+  later('asks-first', 'a call may ask before it becomes a task', needing('test_tool_with_task'), async x => {
+    x.peer.onRequest('elicitation/create', () => ({ action: 'accept', content: { name: 'Ada' } }))
+    const answer = await x.call('test_tool_with_task', { converse: true })
+    x.hold(answer, { 'after the answer it must become a task': hasResult({ resultType: 'task' }) })
+    const done = await until(x, String(answer.result.taskId), 'completed')
+    const isNamed = JSON.stringify(done.result.result ?? {}).includes('Ada')
+    x.expect(isNamed, 'the result must name what was answered')
   }),
 ]

@@ -1,77 +1,58 @@
-/** Calling tools: content of every kind, failures of every kind. */
+/** Calling tools: content of every kind, failures of every kind, results that fit the schema that was announced. */
+import { compilePeerSchema } from '../../core/schema/peer.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { capability, codeIn, listIn, type Need, official, resultIn, scenario, since, textIn, tool, until } from '../define.ts'
-import { isPlain } from '../extensions/found.ts'
-import type { Advertised, Bench, Json, RevisionId, Scenario } from '../scenario.ts'
-import type { Answer } from '../wire/raw-peer.ts'
+import { hasCode, hasResult, isFailure, isFault, isRefused, isResult, type PeerAnswer } from '../calls.ts'
+import { callableFixture, capability, official, since, table, tool, until } from '../define.ts'
+import {
+  type Expectation,
+  type Expectations,
+  firstFault,
+  ifThere,
+  isFlag,
+  listIn,
+  objectIn,
+  objectsIn,
+  should,
+} from '../expectations.ts'
+import type { Advertised, Json, RevisionId, Scenario } from '../scenario.ts'
+import { callTool, look, type Scene, send } from '../steps.ts'
+import { isPlain } from '../tools.ts'
 import { blockFault } from './content.ts'
 
-const calling = ['MCP server/tools#calling-tools']
-const failing = ['MCP server/tools#error-handling']
+const row = table('base/tools/', {
+  proves: ['MCP server/tools#calling-tools'],
+  revisions: official,
+  needs: [capability('tools')],
+})
+const proves = ['MCP server/tools#error-handling']
+const structured = ['MCP server/tools#structured-content', 'MCP server/tools#output-schema']
 
-/** Calls a tool and sees that the result has the shape of one. */
-export async function callTool(bench: Bench, name: string, args?: Json): Promise<Answer> {
-  const peer = await bench.open()
-  const answer = await peer.converse('tools/call', args === undefined ? { name } : { name, arguments: args })
-  expectResult(bench, answer)
-  return answer
+/** The answer to a call has the shape of one. */
+const isWhole: Expectations<PeerAnswer, Scene> = {
+  'the call must be answered with a result': isResult,
+  'content must be a list': hasResult({ content: Array.isArray }),
+  'isError must be true or false': hasResult({ isError: ifThere(isFlag) }),
+  'every block must be whole': ({ result }, { revision }) =>
+    firstFault(listIn(result, 'content'), block => blockFault(block, revision)),
 }
+const isNoError: Expectation<PeerAnswer> = ({ isError }) => !isError
+const isRefusedOrFailed: Expectation<PeerAnswer> = (it, x, says) => isFailure(it, x, says) || isRefused(it, x, says)
+const saysSomething: Expectation<PeerAnswer> = ({ text }) => text.trim() !== ''
 
-export function expectResult(bench: Bench, answer: Answer): void {
-  bench.expect(isRecord(answer.result), 'the call must be answered with a result', [answer.frame])
-  const { content, isError } = resultIn(answer)
-  bench.expect(Array.isArray(content), 'content must be a list', [answer.frame])
-  bench.expect(['undefined', 'boolean'].includes(typeof isError), 'isError must be true or false', [answer.frame])
-  for (const block of listIn(answer.result, 'content')) {
-    const fault = blockFault(block, bench.revision)
-    bench.expect(fault === undefined, String(fault), [answer.frame])
-  }
-}
-
-function kindsIn(answer: Answer): readonly unknown[] {
-  return listIn(answer.result, 'content').map(block => (isRecord(block) ? block['type'] : undefined))
-}
-
-interface Fixture {
-  readonly id: string
-  readonly name: string
-  readonly title: string
-  readonly kinds: readonly string[]
-  readonly revisions: readonly RevisionId[]
-}
-
-const fixtures: readonly Fixture[] = [
-  { id: 'text', name: 'test_simple_text', title: 'a tool answers with text', kinds: ['text'], revisions: official },
-  { id: 'image', name: 'test_image_content', title: 'a tool answers with an image', kinds: ['image'], revisions: official },
-  {
-    id: 'audio',
-    name: 'test_audio_content',
-    title: 'a tool answers with audio',
-    kinds: ['audio'],
-    revisions: since('2025-03-26'),
-  },
-  {
-    id: 'resource',
-    name: 'test_embedded_resource',
-    title: 'a tool answers with a resource',
-    kinds: ['resource'],
-    revisions: official,
-  },
-  {
-    id: 'mixed',
-    name: 'test_multiple_content_types',
-    title: 'a tool answers with text, an image and a resource',
-    kinds: ['text', 'image', 'resource'],
-    revisions: official,
-  },
-  {
-    id: 'resource-link',
-    name: 'test_resource_link',
-    title: 'a tool answers with a link to a resource',
-    kinds: ['resource_link'],
-    revisions: since('2025-06-18'),
-  },
+/** A tool of conformance suites, what its result is called, and the blocks that are in it. */
+const contents: readonly (readonly [string, string, string, readonly string[], readonly RevisionId[]])[] = [
+  ['text', 'test_simple_text', 'text', ['text'], official],
+  ['image', 'test_image_content', 'an image', ['image'], official],
+  ['audio', 'test_audio_content', 'audio', ['audio'], since('2025-03-26')],
+  ['resource', 'test_embedded_resource', 'a resource', ['resource'], official],
+  ['mixed', 'test_multiple_content_types', 'text, an image and a resource', ['text', 'image', 'resource'], official],
+  ['resource-link', 'test_resource_link', 'a link to a resource', ['resource_link'], since('2025-06-18')],
 ]
+
+function holdsKinds(kinds: readonly string[]): Expectations<PeerAnswer> {
+  const holds = (kind: string) => (it: PeerAnswer) => objectsIn(it.result, 'content').some(({ type }) => type === kind)
+  return Object.fromEntries(kinds.map(kind => [`the content must hold a block of type ${kind}`, holds(kind)]))
+}
 
 /** Kinds that a revision does not know yet come in another form. */
 const translated: readonly (readonly [string, readonly RevisionId[]])[] = [
@@ -79,136 +60,149 @@ const translated: readonly (readonly [string, readonly RevisionId[]])[] = [
   ['test_resource_link', until('2025-03-26')],
 ]
 
-/** A tool that may be called, with parameters that must be given; one behind scopes would be refused for those. */
-function demanding(peer: Advertised): string | undefined {
-  const found = peer.tools.find(
-    one => peer.mayCall(String(one['name'])) && isPlain(one) && listIn(one['inputSchema'], 'required').length > 0,
-  )
-  return found === undefined ? undefined : String(found['name'])
+/** Tools that may be called, and that no scope and no yes stands before; with parameters that must be given, or without. */
+function callableTools(peer: Advertised, demanding: boolean): readonly Json[] {
+  const demands = (one: Json): boolean => listIn(one, 'inputSchema', 'required').length > 0
+  return peer.tools.filter(one => peer.mayCall(String(one.name)) && isPlain(one) && demands(one) === demanding)
 }
 
-const hasDemanding: Need = peer =>
-  demanding(peer) === undefined ? 'it has no tool that may be called and demands parameters' : undefined
+/** Those of them that announce their results. */
+function describedTools(peer: Advertised): readonly Json[] {
+  return callableTools(peer, false).filter(one => isRecord(one.outputSchema))
+}
+
+async function callDescribed(x: Scene, { name, outputSchema }: Json): Promise<void> {
+  const answer = await x.call(String(name), { args: {}, converse: true })
+  x.hold(answer, isWhole)
+  if (answer.isError) return
+  const { structuredContent } = answer.result
+  x.expect(structuredContent !== undefined, `${name} has an outputSchema and must answer with structuredContent`)
+  const { ok } = compilePeerSchema(objectIn(outputSchema)).validate(structuredContent)
+  x.expect(ok, `structuredContent of ${name} must fit its outputSchema`)
+  x.hold(answer, { 'structured content should come as text as well': should(saysSomething) })
+}
+
+const odd = 'Zoë\n"漢字"\u2028🙂\\'
 
 export const toolScenarios: readonly Scenario[] = [
-  ...fixtures.map(({ id, name, title, kinds, revisions }) =>
-    scenario(`base/tools/call-${id}`, {
-      title,
-      proves: calling,
-      revisions,
-      needs: [capability('tools'), tool(name)],
-      async run(bench) {
-        const answer = await callTool(bench, name)
-        for (const kind of kinds)
-          bench.expect(kindsIn(answer).includes(kind), `the content must hold a block of type ${kind}`, [answer.frame])
-        bench.expect(resultIn(answer)['isError'] !== true, 'the call must succeed', [answer.frame])
-      },
-    }),
+  ...contents.map(([id, name, what, kinds, revisions]) =>
+    row(`call-${id}`, `a tool answers with ${what}`, { revisions, needs: [tool(name)] }, [
+      callTool(name, { converse: true }).expect({ ...isWhole, ...holdsKinds(kinds), 'the call must succeed': isNoError }),
+    ]),
   ),
   ...translated.map(([name, revisions]) =>
-    scenario(`base/tools/older-${name}`, {
-      title: `${name}: blocks that the revision does not have are not sent`,
-      proves: calling,
-      revisions,
-      needs: [capability('tools'), tool(name)],
-      run: async bench => void (await callTool(bench, name)),
-    }),
+    row(`older-${name}`, `${name}: blocks that the revision does not have are not sent`, { revisions, needs: [tool(name)] }, [
+      callTool(name, { converse: true }).expect(isWhole),
+    ]),
   ),
-  scenario('base/tools/arguments-empty', {
-    title: 'empty arguments are as good as none',
-    proves: calling,
-    revisions: official,
-    needs: [capability('tools'), tool('test_simple_text')],
-    run: async bench => void (await callTool(bench, 'test_simple_text', {})),
-  }),
-  scenario('base/tools/is-error', {
-    title: 'a tool that fails answers with isError and says why',
-    proves: failing,
-    revisions: official,
-    needs: [capability('tools'), tool('test_error_handling')],
-    async run(bench) {
-      const answer = await callTool(bench, 'test_error_handling')
-      bench.expect(resultIn(answer)['isError'] === true, 'isError must be true', [answer.frame])
-      bench.expect(textIn(answer).trim() !== '', 'the result must say what went wrong', [answer.frame])
+  row('arguments-empty', 'empty arguments are as good as none', { needs: [tool('test_simple_text')] }, [
+    callTool('test_simple_text', { args: {}, converse: true }).expect(isWhole),
+  ]),
+  row('is-error', 'a tool that fails answers with isError and says why', { proves, needs: [tool('test_error_handling')] }, [
+    callTool('test_error_handling', { converse: true }).expect({
+      ...isWhole,
+      'isError must be true': ({ isError }) => isError,
+      'the result must say what went wrong': saysSomething,
+    }),
+  ]),
+  row('unknown', 'a tool that does not exist is a protocol error, -32602', { proves }, [
+    callTool('vivarium-no-such-tool', { args: {} }).expect({
+      'an unknown tool must be refused with a JSON-RPC error, not a result': isFault,
+      'an unknown tool must be refused with error -32602': hasCode(-32602),
+    }),
+  ]),
+  row('without-name', 'a call that names no tool is refused', { proves }, [
+    send('tools/call', { arguments: {} }).expect({ 'tools/call without a name must be refused': isRefused }),
+  ]),
+  row('name-type', 'a call whose name is no string is refused', { proves }, [
+    send('tools/call', { name: 42, arguments: {} }).expect({
+      'tools/call with a number for a name must be refused': isRefused,
+    }),
+  ]),
+  row(
+    'invalid-arguments',
+    'arguments that do not fit the input schema do not reach the tool',
+    {
+      proves,
+      needs: [
+        peer => (callableTools(peer, true).length === 0 ? 'it has no tool that may be called and demands parameters' : undefined),
+      ],
     },
-  }),
-  scenario('base/tools/unknown', {
-    title: 'a tool that does not exist is a protocol error, -32602',
-    proves: failing,
-    revisions: official,
-    needs: [capability('tools')],
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('tools/call', { name: 'vivarium-no-such-tool', arguments: {} })
-      bench.expect(answer.error !== undefined, 'an unknown tool must be refused with a JSON-RPC error, not a result', [
-        answer.frame,
-      ])
-      bench.expect(codeIn(answer) === -32602, 'an unknown tool must be refused with error -32602', [answer.frame])
+    [
+      send('tools/call', ({ bench }) => ({ name: callableTools(bench.peer, true)[0]?.name, arguments: {} })).expect({
+        'missing arguments must be refused: by error -32602, or by a result with isError': ({ code, isError, status = 0 }) =>
+          code === -32602 || isError || status >= 400,
+        'what is wrong with arguments should come as a result with isError, so that models can mend it (SEP-1303)': should(
+          ({ code }, { revision }) => code !== -32602 || !since('2025-11-25').includes(revision),
+        ),
+      }),
+    ],
+  ),
+  row('arguments-type', 'arguments that are no object are refused', { proves, needs: [tool('test_simple_text')] }, [
+    send('tools/call', { name: 'test_simple_text', arguments: ['x'] }).expect({
+      'arguments in an array must be refused': isRefusedOrFailed,
+    }),
+  ]),
+  row(
+    'text-unchanged',
+    'text of any script, with line breaks and quotes, arrives unchanged',
+    { proves: ['MCP basic/transports'], needs: callableFixture('greet') },
+    [
+      callTool('greet', { args: { name: odd }, converse: true }).expect({
+        ...isWhole,
+        'the answer must hold the text that was sent': ({ text }) => text.includes(odd),
+      }),
+    ],
+  ),
+  row(
+    'structured-output',
+    'the result of a tool with an outputSchema fits it',
+    {
+      proves: structured,
+      revisions: since('2025-06-18'),
+      needs: [
+        peer =>
+          describedTools(peer).length === 0
+            ? 'it has no tool with an outputSchema that may be called without parameters'
+            : undefined,
+      ],
     },
-  }),
-  scenario('base/tools/without-name', {
-    title: 'a call that names no tool is refused',
-    proves: failing,
-    revisions: official,
-    needs: [capability('tools')],
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('tools/call', { arguments: {} })
-      bench.expect(answer.error !== undefined || (answer.status ?? 0) >= 400, 'tools/call without a name must be refused', [
-        answer.frame,
-      ])
+    async x => {
+      for (const one of describedTools(x.bench.peer)) await callDescribed(x, one)
     },
-  }),
-  scenario('base/tools/name-type', {
-    title: 'a call whose name is no string is refused',
-    proves: failing,
-    revisions: official,
-    needs: [capability('tools')],
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('tools/call', { name: 42, arguments: {} })
-      bench.expect(
-        answer.error !== undefined || (answer.status ?? 0) >= 400,
-        'tools/call with a number for a name must be refused',
-        [answer.frame],
-      )
+  ),
+  row(
+    'output-schema-root',
+    'an outputSchema describes an object',
+    { proves: structured, revisions: ['2025-06-18', '2025-11-25', 'draft-2026-v1'], open: false },
+    [
+      look(({ bench }) => bench.peer.tools).expect({
+        'every outputSchema must have type "object"': tools =>
+          firstFault(
+            tools,
+            ({ name, outputSchema: schema }) =>
+              schema !== undefined && objectIn(schema).type !== 'object' && `the outputSchema of ${name} must have type "object"`,
+          ),
+      }),
+    ],
+  ),
+  row(
+    'json-schema-kept',
+    'the words of JSON Schema 2020-12 in an inputSchema are listed as they are',
+    {
+      proves: ['MCP 2025-11-25 basic#json-schema-usage', 'SEP-1613'],
+      revisions: since('2025-11-25'),
+      needs: [tool('json_schema_2020_12_tool')],
+      open: false,
     },
-  }),
-  scenario('base/tools/invalid-arguments', {
-    title: 'arguments that do not fit the input schema do not reach the tool',
-    proves: failing,
-    revisions: official,
-    needs: [capability('tools'), hasDemanding],
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('tools/call', { name: demanding(bench.peer), arguments: {} })
-      const refused = codeIn(answer) === -32602 || resultIn(answer)['isError'] === true || (answer.status ?? 0) >= 400
-      bench.expect(refused, 'missing arguments must be refused: by error -32602, or by a result with isError', [answer.frame])
-      if (since('2025-11-25').includes(bench.revision) && codeIn(answer) === -32602)
-        bench.warn('what is wrong with arguments should come as a result with isError, so that models can mend it (SEP-1303)')
-    },
-  }),
-  scenario('base/tools/arguments-type', {
-    title: 'arguments that are no object are refused',
-    proves: failing,
-    revisions: official,
-    needs: [capability('tools'), tool('test_simple_text')],
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('tools/call', { name: 'test_simple_text', arguments: ['x'] })
-      const refused = answer.error !== undefined || resultIn(answer)['isError'] === true || (answer.status ?? 0) >= 400
-      bench.expect(refused, 'arguments in an array must be refused', [answer.frame])
-    },
-  }),
-  scenario('base/tools/text-unchanged', {
-    title: 'text of any script, with line breaks and quotes, arrives unchanged',
-    proves: ['MCP basic/transports'],
-    revisions: official,
-    needs: [capability('tools'), tool('greet'), peer => (peer.mayCall('greet') ? undefined : 'greet may not be called')],
-    async run(bench) {
-      const name = 'Zoë\n"漢字"\u2028🙂\\'
-      const answer = await callTool(bench, 'greet', { name })
-      bench.expect(textIn(answer).includes(name), 'the answer must hold the text that was sent', [answer.frame])
-    },
-  }),
+    [
+      look(({ bench }) => objectIn(bench.peer.tool('json_schema_2020_12_tool'), 'inputSchema')).expect({
+        'no word must be lost': schema =>
+          firstFault(
+            ['$schema', '$defs', 'allOf', 'if', 'then', 'else', 'additionalProperties'],
+            word => schema[word] === undefined && `${word} must not be lost from the inputSchema`,
+          ),
+      }),
+    ],
+  ),
 ]

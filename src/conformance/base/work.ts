@@ -1,260 +1,209 @@
 /** What happens while a request is worked on: progress, log messages, and letting go of it. */
-import { isRecord } from '../../jsonrpc/message.ts'
-import { capability, codeIn, duplex, official, resultIn, scenario, sessions, tool } from '../define.ts'
-import type { Bench, Frame, Json, Scenario } from '../scenario.ts'
+import { hasCode, isEmpty, isFault, isResult, isServed } from '../calls.ts'
+import { callableFixture, capability, duplex, official, sessions, stateless, table, tool } from '../define.ts'
+import {
+  type Expectations,
+  firstFault,
+  fitsPattern,
+  ifThere,
+  isNumeric,
+  isOneOf,
+  isString,
+  objectIn,
+  should,
+} from '../expectations.ts'
+import type { Frame, Json, Scenario } from '../scenario.ts'
+import { look, type Scene, send, settle, step } from '../steps.ts'
 import { isStateless, keys } from '../wire/envelope.ts'
-import type { RawPeer } from '../wire/raw-peer.ts'
 
-const progressing = ['MCP basic/utilities/progress']
-const cancelling = ['MCP basic/utilities/cancellation']
-const logging = ['MCP server/utilities/logging']
-
-export function paramsOf(frame: Frame): Json {
-  return isRecord(frame.value) && isRecord(frame.value['params']) ? frame.value['params'] : {}
+/** The parameters of a notification. */
+export function paramsOf(frame: Frame | undefined): Json {
+  return objectIn(frame?.value, 'params')
 }
 
-async function progressOf(bench: Bench, meta: Json): Promise<{ peer: RawPeer; steps: readonly Frame[] }> {
-  const peer = await bench.open()
-  const answer = await peer.request('tools/call', { name: 'test_tool_with_progress' }, { meta })
-  bench.expect(answer.result !== undefined, 'the call must be answered with a result', [answer.frame])
-  return { peer, steps: peer.heard('notifications/progress') }
+const progress = table('base/progress/', {
+  proves: ['MCP basic/utilities/progress'],
+  revisions: official,
+  needs: [capability('tools'), tool('test_tool_with_progress')],
+})
+
+async function progressOf(x: Scene, meta: Json): Promise<readonly Frame[]> {
+  x.hold(await x.call('test_tool_with_progress', { meta }), { 'the call must be answered with a result': isServed })
+  return x.peer.heard('notifications/progress')
 }
 
-function tokenScenario(id: string, token: string | number, what: string): Scenario {
-  return scenario(`base/progress/${id}`, {
-    title: `progress comes with the token of the request, ${what}, and only rises`,
-    proves: progressing,
-    revisions: official,
-    needs: [capability('tools'), tool('test_tool_with_progress')],
-    async run(bench) {
-      const { peer, steps } = await progressOf(bench, { progressToken: token })
-      bench.expect(steps.length > 0, 'there must be progress before the answer', peer.frames.slice(-3))
-      let last = Number.NEGATIVE_INFINITY
-      for (const step of steps) {
-        const { progressToken, progress, total } = paramsOf(step)
-        bench.expect(progressToken === token, 'progressToken must be that of the request, type included', [step])
-        bench.expect(typeof progress === 'number', 'progress must be a number', [step])
-        bench.expect(Number(progress) > last, 'progress must rise', steps)
-        bench.expect(total === undefined || typeof total === 'number', 'total must be a number', [step])
-        last = Number(progress)
-      }
-    },
-  })
-}
+const tokens = [
+  ['string-token', 'vivarium-7', 'a string'],
+  ['integer-token', 4711, 'an integer'],
+] as const
 
 export const progressScenarios: readonly Scenario[] = [
-  tokenScenario('string-token', 'vivarium-7', 'a string'),
-  tokenScenario('integer-token', 4711, 'an integer'),
-  scenario('base/progress/unasked', {
-    title: 'without a token there is no progress',
-    proves: progressing,
-    revisions: official,
-    needs: [capability('tools'), tool('test_tool_with_progress')],
-    async run(bench) {
-      const { steps } = await progressOf(bench, {})
-      bench.expect(steps.length === 0, 'progress must not be sent without a token', steps)
-    },
+  ...tokens.map(([id, token, what]) =>
+    progress(id, `progress comes with the token of the request, ${what}, and only rises`, async x => {
+      const steps = await progressOf(x, { progressToken: token })
+      x.expect(steps.length > 0, 'there must be progress before the answer', x.peer.frames.slice(-3))
+      let last = Number.NEGATIVE_INFINITY
+      for (const one of steps) {
+        const { progressToken, progress: now, total } = paramsOf(one)
+        x.expect(progressToken === token, 'progressToken must be that of the request, type included', [one])
+        x.expect(isNumeric(now), 'progress must be a number', [one])
+        x.expect(Number(now) > last, 'progress must rise', steps)
+        x.expect(ifThere(isNumeric)(total), 'total must be a number', [one])
+        last = Number(now)
+      }
+    }),
+  ),
+  progress('unasked', 'without a token there is no progress', async x => {
+    const steps = await progressOf(x, {})
+    x.expect(steps.length === 0, 'progress must not be sent without a token', steps)
   }),
-  scenario('base/progress/over', {
-    title: 'after the answer there is no more progress',
-    proves: progressing,
-    revisions: official,
-    needs: [capability('tools'), tool('test_tool_with_progress')],
-    async run(bench) {
-      const { peer, steps } = await progressOf(bench, { progressToken: 'over' })
-      await peer.settled()
-      await peer.hears(() => false, 150)
-      const late = peer.heard('notifications/progress').slice(steps.length)
-      bench.expect(late.length === 0, 'progress must stop with the answer', late)
-    },
+  progress('over', 'after the answer there is no more progress', async x => {
+    const steps = await progressOf(x, { progressToken: 'over' })
+    await x.peer.settled()
+    await x.peer.hears(() => false, 150)
+    const late = x.peer.heard('notifications/progress').slice(steps.length)
+    x.expect(late.length === 0, 'progress must stop with the answer', late)
   }),
 ]
 
-const slow = { name: 'slow_compute', arguments: { seconds: 20 } }
-const needsSlow = [
-  capability('tools'),
-  tool('slow_compute'),
-  (peer: Bench['peer']) => (peer.mayCall('slow_compute') ? undefined : 'slow_compute may not be called'),
+const cancelling = table('base/cancellation/', { proves: ['MCP basic/utilities/cancellation'], revisions: official })
+const needs = [capability('tools'), ...callableFixture('slow_compute')]
+
+/** Begins a call that takes long, does something about it, and waits whether it is answered all the same. */
+async function letGoOf({ peer, begin, expect }: Scene, letGo: (requestId: unknown) => Promise<unknown>): Promise<void> {
+  const begun = begin('slow_compute', { args: { seconds: 20 }, ms: 15_000 })
+  await peer.settled()
+  await letGo(begun.id)
+  await peer.settled()
+  const came = await peer.hears(message => message.id === begun.id && message.method === undefined, 300)
+  expect(!came, 'a cancelled request must not be answered', [])
+  begun.abort()
+}
+
+/** Cancels a request that is not there: over stateless HTTP there is no message for that. */
+const cancels = (requestId: (x: Scene) => unknown) => [
+  step(x => x.peer.notify('notifications/cancelled', { requestId: requestId(x) })),
+  settle,
 ]
+const canBeSaid = look(({ carrier, revision, leave }) =>
+  carrier === 'http' && isStateless(revision) ? leave('over HTTP hanging up is the cancellation') : undefined,
+)
 
 export const cancellationScenarios: readonly Scenario[] = [
-  scenario('base/cancellation/no-answer', {
-    title: 'a cancelled request is not answered, and the connection goes on',
-    proves: cancelling,
-    revisions: official,
-    carriers: [...duplex, 'sse'],
-    needs: needsSlow,
-    async run(bench) {
-      const peer = await bench.open()
-      const begun = peer.begin('tools/call', slow, { ms: 15_000 })
-      await peer.settled()
-      await peer.notify('notifications/cancelled', { requestId: begun.id, reason: 'no longer needed' })
-      await peer.settled()
-      const came = await peer.hears(message => message['id'] === begun.id && message['method'] === undefined, 300)
-      bench.expect(!came, 'a cancelled request must not be answered')
-      begun.abort()
-    },
-  }),
-  scenario('base/cancellation/over-http', {
-    title: 'a cancelled request lets go of its exchange, and the session goes on',
-    proves: cancelling,
-    revisions: sessions,
-    carriers: ['http'],
-    needs: needsSlow,
-    async run(bench) {
-      const peer = await bench.open()
-      const begun = peer.begin('tools/call', slow, { ms: 15_000 })
-      await peer.settled()
-      const { status } = await peer.notify('notifications/cancelled', { requestId: begun.id })
-      bench.expect(status === 202, `the notification must be answered with HTTP status 202, not ${status}`)
-      await peer.settled()
-      const came = await peer.hears(message => message['id'] === begun.id && message['method'] === undefined, 300)
-      bench.expect(!came, 'a cancelled request must not be answered')
-      begun.abort()
-    },
-  }),
-  scenario('base/cancellation/hang-up', {
-    title: 'hanging up on a request does no harm to the next',
-    proves: ['MCP basic/transports#disconnection'],
-    revisions: official,
-    carriers: ['http'],
-    needs: needsSlow,
-    async run(bench) {
-      const peer = await bench.open()
-      const begun = peer.begin('tools/call', slow, { ms: 15_000 })
+  cancelling(
+    'no-answer',
+    'a cancelled request is not answered, and the connection goes on',
+    { carriers: [...duplex, 'sse'], needs },
+    x => letGoOf(x, requestId => x.peer.notify('notifications/cancelled', { requestId, reason: 'no longer needed' })),
+  ),
+  cancelling(
+    'over-http',
+    'a cancelled request lets go of its exchange, and the session goes on',
+    { revisions: sessions, carriers: ['http'], needs },
+    x =>
+      letGoOf(x, async requestId => {
+        const { status } = await x.peer.notify('notifications/cancelled', { requestId })
+        x.expect(status === 202, `the notification must be answered with HTTP status 202, not ${status}`)
+      }),
+  ),
+  cancelling(
+    'hang-up',
+    'hanging up on a request does no harm to the next',
+    { proves: ['MCP basic/transports#disconnection'], carriers: ['http'], needs },
+    async ({ peer, begin }) => {
+      const begun = begin('slow_compute', { args: { seconds: 20 }, ms: 15_000 })
       await peer.settled()
       begun.abort()
       await peer.settled()
     },
-  }),
-  scenario('base/cancellation/unknown', {
-    title: 'cancelling a request that does not exist is ignored',
-    proves: cancelling,
-    revisions: official,
-    async run(bench) {
-      if (bench.carrier === 'http' && isStateless(bench.revision)) bench.leave('over HTTP hanging up is the cancellation')
-      const peer = await bench.open()
-      await peer.notify('notifications/cancelled', { requestId: 'vivarium-never-asked' })
-      await peer.settled()
-    },
-  }),
-  scenario('base/cancellation/late', {
-    title: 'cancelling a request that was answered is ignored',
-    proves: cancelling,
-    revisions: official,
-    async run(bench) {
-      if (bench.carrier === 'http' && isStateless(bench.revision)) bench.leave('over HTTP hanging up is the cancellation')
-      const peer = await bench.open()
-      const { id } = await peer.request(isStateless(bench.revision) ? 'server/discover' : 'ping')
-      await peer.notify('notifications/cancelled', { requestId: id })
-      await peer.settled()
-    },
-  }),
+  ),
+  cancelling('unknown', 'cancelling a request that does not exist is ignored', [
+    canBeSaid,
+    ...cancels(() => 'vivarium-never-asked'),
+  ]),
+  cancelling('late', 'cancelling a request that was answered is ignored', [
+    canBeSaid,
+    step(x => x.ask(isStateless(x.revision) ? 'server/discover' : 'ping')),
+    ...cancels(x => x.was(-1).answer.id),
+  ]),
 ]
 
 const levels = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency']
+const logging = table('base/logging/', {
+  proves: ['MCP server/utilities/logging'],
+  revisions: sessions,
+  needs: [capability('logging')],
+})
+const requestLogging = table('base/logging/', {
+  proves: ['MCP 2026-07-28 server/utilities/logging'],
+  revisions: stateless.toReversed(),
+})
 
-async function loggedWith(bench: Bench, fixture: string, level: string | undefined, meta: Json = {}): Promise<readonly Frame[]> {
-  const peer = await bench.open({ fresh: true })
-  if (level !== undefined) await peer.request('logging/setLevel', { level })
-  await peer.request('tools/call', { name: fixture }, { meta })
-  await peer.settled()
-  return peer.heard('notifications/message')
-}
+/** Calls a tool that logs, with what says how much is wanted, and gives the messages. */
+const loggedBy = (name: string, level?: string, meta: Json = {}) =>
+  step(
+    async ({ ask, call, peer }) => {
+      if (level !== undefined) await ask('logging/setLevel', { level })
+      await call(name, { meta })
+      await peer.settled()
+      return peer.heard('notifications/message')
+    },
+    [],
+    messages => messages,
+  )
+const logged = (level?: string) => loggedBy('test_tool_with_logging', level)
+const loggedAt = (level?: string) =>
+  loggedBy('test_logging_tool', undefined, level === undefined ? {} : { [keys.logLevel]: level })
 
-function expectMessages(bench: Bench, messages: readonly Frame[]): void {
-  bench.expect(messages.length > 0, 'there must be log messages')
-  for (const message of messages) {
-    const { level, data, logger } = paramsOf(message)
-    bench.expect(levels.includes(String(level)), 'the level of a log message must be one of the eight', [message])
-    bench.expect(data !== undefined, 'a log message must have data', [message])
-    bench.expect(logger === undefined || typeof logger === 'string', 'logger must be a string', [message])
-  }
+const areMessages: Expectations<readonly Frame[]> = {
+  'there must be log messages': messages => messages.length > 0,
+  'every log message must be whole': messages =>
+    firstFault(messages.map(paramsOf), params => {
+      if (!fitsPattern({ level: isOneOf(...levels) }, params)) return 'the level of a log message must be one of the eight'
+      if (params.data === undefined) return 'a log message must have data'
+      return !ifThere(isString)(params.logger) && 'logger must be a string'
+    }),
 }
+const isLow = (message: Frame): boolean => levels.indexOf(String(paramsOf(message).level)) < levels.indexOf('error')
+const setsLevels = { needs: [tool('test_tool_with_logging')], open: { fresh: true } }
+const namesLevels = { needs: [tool('test_logging_tool')], open: { fresh: true } }
 
 export const loggingScenarios: readonly Scenario[] = [
   ...levels.map(level =>
-    scenario(`base/logging/level-${level}`, {
-      title: `the level ${level} can be set`,
-      proves: logging,
-      revisions: sessions,
-      needs: [capability('logging')],
-      async run(bench) {
-        const peer = await bench.open({ capabilities: {}, fresh: level === 'emergency' })
-        const answer = await peer.request('logging/setLevel', { level })
-        bench.expect(isRecord(answer.result), 'logging/setLevel must be answered with a result', [answer.frame])
-        const members = Object.keys(resultIn(answer)).filter(name => name !== '_meta')
-        bench.expect(members.length === 0, 'the result must be empty', [answer.frame])
-      },
-    }),
+    logging(`level-${level}`, `the level ${level} can be set`, { open: { fresh: level === 'emergency' } }, [
+      send('logging/setLevel', { level }).expect({
+        'logging/setLevel must be answered with a result': isResult,
+        'the result must be empty': isEmpty,
+      }),
+    ]),
   ),
-  scenario('base/logging/unknown-level', {
-    title: 'a level that does not exist is refused',
-    proves: ['MCP server/utilities/logging#error-handling'],
-    revisions: sessions,
-    needs: [capability('logging')],
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('logging/setLevel', { level: 'loud' })
-      bench.expect(answer.error !== undefined, 'an unknown level must be refused', [answer.frame])
-      if (codeIn(answer) !== -32602) bench.warn('an unknown level should be refused with error -32602')
-    },
-  }),
-  scenario('base/logging/messages', {
-    title: 'log messages have a level and data',
-    proves: logging,
-    revisions: sessions,
-    needs: [capability('logging'), tool('test_tool_with_logging')],
-    run: async bench => expectMessages(bench, await loggedWith(bench, 'test_tool_with_logging', 'debug')),
-  }),
-  scenario('base/logging/below-level', {
-    title: 'messages below the level that was set are not sent',
-    proves: logging,
-    revisions: sessions,
-    needs: [capability('logging'), tool('test_tool_with_logging')],
-    async run(bench) {
-      const low = (await loggedWith(bench, 'test_tool_with_logging', 'error')).filter(
-        message => levels.indexOf(String(paramsOf(message)['level'])) < levels.indexOf('error'),
-      )
-      bench.expect(low.length === 0, 'messages below the level must not be sent', low)
-    },
-  }),
-  scenario('base/logging/request-level', {
-    title: 'a request that names a level gets log messages on its own stream',
-    proves: ['MCP 2026-07-28 server/utilities/logging'],
-    revisions: ['2026-07-28', 'draft-2026-v1'],
-    needs: [tool('test_logging_tool')],
-    run: async bench =>
-      expectMessages(bench, await loggedWith(bench, 'test_logging_tool', undefined, { [keys.logLevel]: 'debug' })),
-  }),
-  scenario('base/logging/request-without-level', {
-    title: 'a request that names no level gets no log messages',
-    proves: ['MCP 2026-07-28 server/utilities/logging'],
-    revisions: ['2026-07-28', 'draft-2026-v1'],
-    needs: [tool('test_logging_tool')],
-    async run(bench) {
-      const messages = await loggedWith(bench, 'test_logging_tool', undefined)
-      bench.expect(messages.length === 0, 'no log message must be sent to who asked for none', messages)
-    },
-  }),
-  scenario('base/logging/request-high-level', {
-    title: 'a request gets no log messages below the level it named',
-    proves: ['MCP 2026-07-28 server/utilities/logging'],
-    revisions: ['2026-07-28', 'draft-2026-v1'],
-    needs: [tool('test_logging_tool')],
-    async run(bench) {
-      const messages = await loggedWith(bench, 'test_logging_tool', undefined, { [keys.logLevel]: 'emergency' })
-      bench.expect(messages.length === 0, 'no log message below the level must be sent', messages)
-    },
-  }),
-  scenario('base/logging/request-unknown-level', {
-    title: 'a request that names a level that does not exist is refused',
-    proves: ['MCP 2026-07-28 server/utilities/logging'],
-    revisions: ['2026-07-28', 'draft-2026-v1'],
-    async run(bench) {
-      const peer = await bench.open()
-      const answer = await peer.request('server/discover', {}, { meta: { [keys.logLevel]: 'loud' } })
-      bench.expect(codeIn(answer) === -32602, 'an unknown level must be refused with error -32602', [answer.frame])
-    },
-  }),
+  logging(
+    'unknown-level',
+    'a level that does not exist is refused',
+    { proves: ['MCP server/utilities/logging#error-handling'] },
+    [
+      send('logging/setLevel', { level: 'loud' }).expect({
+        'an unknown level must be refused': isFault,
+        'an unknown level should be refused with error -32602': should(hasCode(-32602)),
+      }),
+    ],
+  ),
+  logging('messages', 'log messages have a level and data', setsLevels, [logged('debug').expect(areMessages)]),
+  logging('below-level', 'messages below the level that was set are not sent', setsLevels, [
+    logged('error').expect({ 'messages below the level must not be sent': messages => !messages.some(isLow) }),
+  ]),
+  requestLogging('request-level', 'a request that names a level gets log messages on its own stream', namesLevels, [
+    loggedAt('debug').expect(areMessages),
+  ]),
+  requestLogging('request-without-level', 'a request that names no level gets no log messages', namesLevels, [
+    loggedAt().expect({ 'no log message must be sent to who asked for none': messages => messages.length === 0 }),
+  ]),
+  requestLogging('request-high-level', 'a request gets no log messages below the level it named', namesLevels, [
+    loggedAt('emergency').expect({ 'no log message below the level must be sent': messages => messages.length === 0 }),
+  ]),
+  requestLogging('request-unknown-level', 'a request that names a level that does not exist is refused', [
+    send('server/discover', {}, { meta: { [keys.logLevel]: 'loud' } }).expect({
+      'an unknown level must be refused with error -32602': hasCode(-32602),
+    }),
+  ]),
 ]

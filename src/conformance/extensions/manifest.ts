@@ -1,15 +1,30 @@
-/** E1: all that a server offers in one document, under a revision that is the digest of its contents. */
+/** E1, E13: all that a server offers in one document, under the digest of its contents; and other servers that it recommends. */
 import { createHash } from 'node:crypto'
 import { isRecord } from '../../jsonrpc/message.ts'
+import { hasResult, isMade, openRequester, type PeerAnswer } from '../calls.ts'
+import { extensionTable } from '../define.ts'
+import {
+  type Expectation,
+  firstFault,
+  ifThere,
+  isNumeric,
+  isOneOf,
+  isString,
+  listIn,
+  objectIn,
+  objectsIn,
+} from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { bringing, extensionId } from './found.ts'
-import { listOf, type Stage, scenariosOf } from './scenario-of.ts'
-import { type Called, openTalk } from './talk.ts'
+import { look, type Scene, send, step, type TableStep } from '../steps.ts'
+import { bringing, extensionId } from '../tools.ts'
 
-const scenario = scenariosOf('manifest')
+const row = extensionTable('manifest')
+const recommending = extensionTable('recommendations')
 
 const uri = 'manifest:///service'
 const changing = bringing('change:tools')
+const reading = { writes: false } as const
+const again = { writes: false, tries: 3 } as const
 
 /** The words of the manifest's schema, and the extensions that they stand for. */
 const tokens: Readonly<Record<string, string>> = {
@@ -37,6 +52,7 @@ export function canonical(value: unknown): string {
   return `{${members.join(',')}}`
 }
 
+/** The revision that a manifest must have: the digest of all but its counters. */
 export function digestOf(manifest: Json): string {
   const { rate_limits: limits, ...rest } = manifest
   const steady = isRecord(limits)
@@ -46,209 +62,195 @@ export function digestOf(manifest: Json): string {
   return `sha256:${createHash('sha256').update(canonical(told)).digest('base64url')}`
 }
 
-async function manifestOf({
-  talk,
-  object,
-  made,
-}: Pick<Stage<never>, 'talk' | 'object' | 'made'>): Promise<{ called: Called; manifest: Json }> {
-  const called = await talk.ask('manifest/get')
-  made(called, 'manifest/get')
-  return { called, manifest: object(called.result['manifest'], 'manifest/get gives no manifest', called.frames) }
+const manifestIn = ({ result }: PeerAnswer): Json => objectIn(result, 'manifest')
+
+/** Gets the manifest, and holds more against it. */
+function get(more: Readonly<Record<string, Expectation<PeerAnswer, Scene>>> = {}): TableStep {
+  return send('manifest/get').expect({
+    'manifest/get': isMade,
+    'manifest/get gives no manifest': hasResult({ manifest: isRecord }),
+    ...more,
+  })
 }
 
 /** What is wrong with it by its schema; undefined where nothing is. */
 function faultOf(manifest: Json): string | undefined {
-  const server = isRecord(manifest['server']) ? manifest['server'] : {}
-  if (manifest['manifest_version'] !== '0.1.0') return 'manifest_version is not 0.1.0'
-  if (typeof server['name'] !== 'string' || typeof server['mcp_spec_version'] !== 'string')
-    return 'server has no name or mcp_spec_version'
-  if (typeof server['version'] !== 'string' || !/^\d+\.\d+\.\d+/.test(server['version'])) return 'server.version is no version'
-  if (!Array.isArray(manifest['tools'])) return 'tools is no list'
-  for (const tool of listOf(manifest['tools'])) {
-    if (typeof tool['name'] !== 'string' || typeof tool['description'] !== 'string' || !isRecord(tool['input_schema']))
-      return `the tool ${String(tool['name'])} lacks name, description or input_schema`
-    if (!/^[a-z][a-z0-9_]*$/.test(tool['name']) && tool['nonconforming_name'] !== true)
-      return `the name ${tool['name']} is outside the pattern and not marked`
-    if (tool['inputSchema'] !== undefined) return `the tool ${tool['name']} has inputSchema instead of input_schema`
+  const { name, mcp_spec_version: spec, version } = objectIn(manifest, 'server')
+  if (manifest.manifest_version !== '0.1.0') return 'manifest_version is not 0.1.0'
+  if (!isString(name) || !isString(spec)) return 'server has no name or mcp_spec_version'
+  if (!isString(version) || !/^\d+\.\d+\.\d+/.test(version)) return 'server.version is no version'
+  if (!Array.isArray(manifest.tools)) return 'tools is no list'
+  for (const tool of objectsIn(manifest.tools)) {
+    if (!isString(tool.name) || !isString(tool.description) || !isRecord(tool.input_schema))
+      return `the tool ${String(tool.name)} lacks name, description or input_schema`
+    if (!/^[a-z][a-z0-9_]*$/.test(tool.name) && tool.nonconforming_name !== true)
+      return `the name ${tool.name} is outside the pattern and not marked`
+    if (tool.inputSchema !== undefined) return `the tool ${tool.name} has inputSchema instead of input_schema`
   }
-  const extensions = manifest['supported_extensions']
-  if (extensions !== undefined && !(Array.isArray(extensions) && extensions.every(one => typeof one === 'string')))
-    return 'supported_extensions is no list of words'
-  return undefined
+  const words = ifThere(list => Array.isArray(list) && list.every(isString))
+  return words(manifest.supported_extensions) ? undefined : 'supported_extensions is no list of words'
 }
 
-export const manifest: readonly Scenario[] = [
-  scenario({
-    id: 'E1-1',
-    title: 'The manifest fits its schema',
-    writes: false,
-    run: async stage => {
-      const { called, manifest } = await manifestOf(stage)
-      const fault = faultOf(manifest)
-      stage.expect(fault === undefined, `The manifest does not fit its schema: ${fault}`, called.frames)
-    },
-  }),
-  scenario({
-    id: 'E1-2',
-    tries: 3,
-    title: 'The manifest has the tools that are listed, with the same schemas',
-    writes: false,
-    run: async stage => {
-      const { called, manifest } = await manifestOf(stage)
-      const tools = await listed(stage)
-      const shown = new Map(listOf(manifest['tools']).map(tool => [tool['name'], tool]))
-      stage.expect(
-        canonical([...shown.keys()].sort()) === canonical(tools.map(tool => tool['name']).sort()),
-        'The manifest names other tools than tools/list',
-        called.frames,
-      )
-      for (const tool of tools)
-        stage.expect(
-          canonical(shown.get(tool['name'])?.['input_schema']) === canonical(tool['inputSchema']),
-          `input_schema of ${String(tool['name'])} is not its inputSchema`,
-          called.frames,
-        )
-    },
-  }),
-  scenario({
-    id: 'E1-3',
-    tries: 3,
-    title: 'The revision is the digest of the manifest, and the handshake names it',
-    writes: false,
-    run: async stage => {
-      const { called, manifest } = await manifestOf(stage)
-      stage.expect(
-        called.result['revision'] === digestOf(manifest),
-        `revision is ${String(called.result['revision'])}, the digest is ${digestOf(manifest)}`,
-        called.frames,
-      )
-      const again = await stage.talk.ask('manifest/get')
-      stage.expect(
-        again.result['revision'] === called.result['revision'],
-        'The revision changes from one request to the next',
-        again.frames,
-      )
-      const settings = stage.bench.peer.extension(extensionId('manifest'))
-      stage.expect(settings?.['manifest_version'] === '0.1.0', 'The settings of the extension have no manifest_version 0.1.0')
-    },
-  }),
-  scenario({
-    id: 'E1-3r',
-    also: ['E1-3'],
-    tries: 3,
-    title: 'Another connection, over stdio the server started anew, has the same revision, and its handshake names it',
-    writes: false,
-    run: async stage => {
-      const { called } = await manifestOf(stage)
-      const other = await openTalk(stage.bench, { fresh: true })
-      const again = await other.ask('manifest/get')
-      stage.expect(
-        again.result['revision'] === called.result['revision'],
-        'Nothing has changed, and another connection is given another revision',
-        [...called.frames, ...again.frames],
-      )
-      const { capabilities } = other.peer.hello ?? {}
-      const declared = isRecord(capabilities) && isRecord(capabilities['extensions']) ? capabilities['extensions'] : {}
-      const settings = declared[extensionId('manifest')]
-      const named = isRecord(settings) ? settings['revision'] : undefined
-      stage.expect(
-        named === undefined || named === again.result['revision'],
-        `The handshake names the revision ${String(named)}, and the manifest is ${String(again.result['revision'])}`,
-        again.frames,
-      )
-    },
-  }),
-  scenario({
-    id: 'E1-4',
-    tries: 3,
-    title: 'Who has this revision already is told so, without the document',
-    writes: false,
-    run: async stage => {
-      const { called } = await manifestOf(stage)
-      const { revision } = called.result
-      const same = await stage.talk.ask('manifest/get', { if_revision: revision })
-      stage.expect(
-        same.result['not_modified'] === true && same.result['revision'] === revision && same.result['manifest'] === undefined,
-        'if_revision with the same revision does not give not_modified: true alone',
-        same.frames,
-      )
-      const other = await stage.talk.ask('manifest/get', { if_revision: 'sha256:other' })
-      stage.expect(
-        isRecord(other.result['manifest']),
-        'if_revision with another revision does not give the manifest',
-        other.frames,
-      )
-    },
-  }),
-  scenario({
-    id: 'E1-5',
-    tries: 3,
-    title: 'A burst of changes is told once, and the manifest has another revision',
-    carriers: ['memory', 'stdio', 'websocket', 'http'],
-    tools: { changing },
-    run: async stage => {
-      const { talk, tools, modern, expect } = stage
-      const before = await talk.ask('manifest/get')
-      const notices = ['notifications/tools/list_changed', 'notifications/resources/updated']
-      if (modern) {
-        talk.peer.begin('subscriptions/listen', { notifications: { toolsListChanged: true, resourceSubscriptions: [uri] } })
-        await talk.peer.next('notifications/subscriptions/acknowledged')
-      } else await talk.ask('resources/subscribe', { uri })
-      stage.made(await talk.call(tools.changing.name, tools.changing.args), 'The call that changes the tools')
-      for (const notice of notices) await talk.peer.next(notice)
-      await talk.peer.settled()
-      await talk.peer.hears('nothing', 200)
-      for (const notice of notices) {
-        const times = talk.peer.heard(notice).filter(frame => notice !== notices[1] || frame.text.includes(uri)).length
-        expect(times === 1, `${notice} came ${times} times for one burst`, talk.peer.heard(notice))
-      }
-      const after = await talk.ask('manifest/get')
-      expect(after.result['revision'] !== before.result['revision'], 'The tools changed and the revision did not', after.frames)
-    },
-  }),
-  scenario({
-    id: 'E1-7',
-    title: 'The manifest names the extensions that the handshake declares',
-    writes: false,
-    run: async stage => {
-      const { called, manifest } = await manifestOf(stage)
-      const words = Array.isArray(manifest['supported_extensions']) ? manifest['supported_extensions'] : []
-      for (const [token, extension] of Object.entries(tokens)) {
-        const declared = stage.bench.peer.extension(extensionId(extension)) !== undefined
-        stage.expect(
-          words.includes(token) === declared,
-          `${token} is ${declared ? 'not ' : ''}in supported_extensions, and ${extensionId(extension)} is ${declared ? '' : 'not '}declared`,
-          called.frames,
-        )
-      }
-    },
-  }),
-  scenario({
-    id: 'E1-8',
-    title: 'A manifest with counters of its caller is private',
-    writes: false,
-    run: async stage => {
-      const { called, manifest } = await manifestOf(stage)
-      const limits = isRecord(manifest['rate_limits']) ? manifest['rate_limits'] : {}
-      stage.expect(
-        ['public', 'private'].includes(String(called.result['cacheScope'])) && typeof called.result['ttlMs'] === 'number',
-        'manifest/get does not say for how long and whom it may be kept',
-        called.frames,
-      )
-      if (limits['remaining'] === undefined) return stage.bench.warn('This manifest has no counters')
-      stage.expect(called.result['cacheScope'] === 'private', 'A manifest with counters is not private', called.frames)
-    },
-  }),
-]
-
-async function listed({ talk }: Pick<Stage<never>, 'talk'>): Promise<readonly Json[]> {
+async function listed({ ask }: Scene): Promise<readonly Json[]> {
   const tools: Json[] = []
   let cursor: unknown
   for (let page = 0; page < 100; page++) {
-    const { result } = await talk.ask('tools/list', cursor === undefined ? {} : { cursor })
-    tools.push(...listOf(result['tools']))
-    cursor = result['nextCursor']
+    const { result } = await ask('tools/list', cursor === undefined ? {} : { cursor })
+    tools.push(...objectsIn(result, 'tools'))
+    cursor = result.nextCursor
     if (typeof cursor !== 'string') break
   }
   return tools
 }
+
+const sameRevision: Expectation<PeerAnswer, Scene> = (it, { was }) => it.result.revision === was(0).result.revision
+
+export const manifest: readonly Scenario[] = [
+  row('E1-1', 'The manifest fits its schema', reading, [
+    get({
+      'The manifest does not fit its schema': it => {
+        const fault = faultOf(manifestIn(it))
+        return fault === undefined || `The manifest does not fit its schema: ${fault}`
+      },
+    }),
+  ]),
+  row('E1-2', 'The manifest has the tools that are listed, with the same schemas', again, [
+    get(),
+    step(listed, [], () => undefined).expect({
+      'The manifest names other tools than tools/list': (tools, { was }) => {
+        const shown = objectsIn(manifestIn(was(0)).tools)
+        return canonical(shown.map(tool => tool.name).sort()) === canonical(tools.map(tool => tool.name).sort())
+      },
+      'input_schema is not inputSchema': (tools, { was }) => {
+        const shown = new Map(objectsIn(manifestIn(was(0)).tools).map(tool => [tool.name, tool]))
+        return firstFault(
+          tools,
+          tool =>
+            canonical(shown.get(tool.name)?.input_schema) !== canonical(tool.inputSchema) &&
+            `input_schema of ${String(tool.name)} is not its inputSchema`,
+        )
+      },
+    }),
+  ]),
+  row('E1-3', 'The revision is the digest of the manifest, and the handshake names it', again, [
+    get({
+      'revision is not the digest': it => {
+        const [named, digest] = [it.result.revision, digestOf(manifestIn(it))]
+        return named === digest || `revision is ${String(named)}, the digest is ${digest}`
+      },
+    }),
+    send('manifest/get').expect({ 'The revision changes from one request to the next': sameRevision }),
+    look(({ bench }) => bench.peer.extension(extensionId('manifest'))).expect({
+      'The settings of the extension have no manifest_version 0.1.0': settings => settings?.manifest_version === '0.1.0',
+    }),
+  ]),
+  row(
+    'E1-3r E1-3',
+    'Another connection, over stdio the server started anew, has the same revision, and its handshake names it',
+    again,
+    [
+      get(),
+      step(
+        async ({ bench }) => {
+          const other = await openRequester(bench, { fresh: true })
+          return { called: await other.ask('manifest/get'), hello: other.peer.hello }
+        },
+        [],
+        ({ called }) => called.frames,
+      ).expect({
+        'Nothing has changed, and another connection is given another revision': ({ called }, x, says) =>
+          sameRevision(called, x, says),
+        'The handshake names another revision': ({ called, hello }) => {
+          const named = objectIn(hello, 'capabilities', 'extensions', extensionId('manifest')).revision
+          const { revision } = called.result
+          if (named === undefined || named === revision) return true
+          return `The handshake names the revision ${String(named)}, and the manifest is ${String(revision)}`
+        },
+      }),
+    ],
+  ),
+  row('E1-4', 'Who has this revision already is told so, without the document', again, [
+    get(),
+    send('manifest/get', x => ({ if_revision: x.was(0).result.revision })).expect({
+      'if_revision with the same revision does not give not_modified: true alone': (it, x, says) =>
+        it.result.not_modified === true && it.result.manifest === undefined && sameRevision(it, x, says),
+    }),
+    send('manifest/get', { if_revision: 'sha256:other' }).expect({
+      'if_revision with another revision does not give the manifest': hasResult({ manifest: isRecord }),
+    }),
+  ]),
+  row(
+    'E1-5',
+    'A burst of changes is told once, and the manifest has another revision',
+    { tries: 3, carriers: ['memory', 'stdio', 'websocket', 'http'], tools: [changing] },
+    async x => {
+      const { peer } = x
+      const before = await x.ask('manifest/get')
+      const notices = ['notifications/tools/list_changed', 'notifications/resources/updated']
+      if (x.modern) {
+        peer.begin('subscriptions/listen', { notifications: { toolsListChanged: true, resourceSubscriptions: [uri] } })
+        await peer.next('notifications/subscriptions/acknowledged')
+      } else await x.ask('resources/subscribe', { uri })
+      x.made(await x.call(changing), 'The call that changes the tools')
+      for (const notice of notices) await peer.next(notice)
+      await peer.settled()
+      await peer.hears('nothing', 200)
+      for (const notice of notices) {
+        const times = peer.heard(notice).filter(frame => notice !== notices[1] || frame.text.includes(uri)).length
+        x.expect(times === 1, `${notice} came ${times} times for one burst`, peer.heard(notice))
+      }
+      const after = await x.ask('manifest/get')
+      x.expect(after.result.revision !== before.result.revision, 'The tools changed and the revision did not')
+    },
+  ),
+  row('E1-7', 'The manifest names the extensions that the handshake declares', reading, [
+    get({
+      'supported_extensions are not those that are declared': (it, { bench }) =>
+        firstFault(Object.entries(tokens), ([token, name]) => {
+          const declared = bench.peer.extension(extensionId(name)) !== undefined
+          const says = `${token} is ${declared ? 'not ' : ''}in supported_extensions, and ${extensionId(name)} is ${declared ? '' : 'not '}declared`
+          return listIn(manifestIn(it), 'supported_extensions').includes(token) !== declared && says
+        }),
+    }),
+  ]),
+  row('E1-8', 'A manifest with counters of its caller is private', reading, [
+    get({
+      'manifest/get does not say for how long and whom it may be kept': hasResult({
+        cacheScope: isOneOf('public', 'private'),
+        ttlMs: isNumeric,
+      }),
+      'A manifest with counters is not private': (it, { warn }) => {
+        if (objectIn(manifestIn(it), 'rate_limits').remaining !== undefined) return it.result.cacheScope === 'private'
+        warn('This manifest has no counters')
+        return true
+      },
+    }),
+  ]),
+]
+
+const levels = ['high', 'medium', 'low']
+
+export const recommendations: readonly Scenario[] = [
+  recommending('E13-1', 'Recommendations come best first, each server once', { wants: ['manifest'], writes: false }, async x => {
+    const own = objectsIn((await x.ask('manifest/get')).result, 'manifest', 'recommendations')
+    const capability = own.map(one => one.capability).find(isString)
+    if (capability === undefined) return x.leave('The manifest names no capability that others have')
+    const { result } = await x.ask('servers/recommend', { capability_needed: capability })
+    x.expect(result.capability_needed === capability, 'The answer does not name what was asked for')
+    const list = objectsIn(result, 'recommendations')
+    x.expect(list.length > 0, 'What the manifest recommends is not recommended')
+    const names = list.map(one => one.server_name)
+    x.expect(new Set(names).size === names.length && names.every(isString), 'A server is recommended twice')
+    const ranks = list.map(one => levels.indexOf(String(one.match_confidence)))
+    const sorted = ranks.every((rank, at) => rank >= 0 && rank >= (ranks[at - 1] ?? 0))
+    x.expect(sorted, 'The recommendations are not sorted by match_confidence')
+    const one = await x.ask('servers/recommend', { capability_needed: capability, limit: 1 })
+    x.expect(objectsIn(one.result, 'recommendations').length === 1, 'limit: 1 does not give one')
+  }),
+  recommending('E13-5', 'Nothing to recommend is an empty list, not a failure', reading, [
+    send('servers/recommend', x => ({ capability_needed: x.key() })).expect({
+      'servers/recommend for what nobody has': isMade,
+      'There is no empty list': hasResult({ recommendations: [] }),
+    }),
+  ]),
+]

@@ -1,240 +1,188 @@
 /** E4: what a call would need, asking for it, and its end. */
-import { setTimeout as wait } from 'node:timers/promises'
-import { isRecord } from '../../jsonrpc/message.ts'
+import { hasCode, hasProblem, hasResult, isMade, isRefusedBy, type PeerAnswer, type Saying } from '../calls.ts'
+import { extensionTable } from '../define.ts'
+import { type Expectation, isAbsent, isString, isTime, isWord, listIn, objectIn, objectsIn, orSkip } from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { callable, either, type FoundTool, needsConfirmation, scopesOf, toolThat } from './found.ts'
-import { isTime, listOf, newKey, type Stage, scenariosOf } from './scenario-of.ts'
-import type { Called, Talk } from './talk.ts'
+import { callTool, newKey, rest, type Scene, send, step, type TableStep } from '../steps.ts'
+import { callable, either, type Finder, needsConfirmation, scopesOf, toolThat } from '../tools.ts'
 
-const scenario = scenariosOf('permissions')
+const row = extensionTable('permissions')
 
-const scoped = toolThat('needs one scope', tool => scopesOf(tool).length === 1 && !needsConfirmation(tool))
+/** One that a single scope lets in. */
+export const scopedTool = toolThat('needs one scope', tool => scopesOf(tool).length === 1 && !needsConfirmation(tool))
 /** One that can be called without harm, where there is such a one. */
 const seen = either(
-  toolThat('needs one scope and reads only', (tool, peer) => scopesOf(tool).length === 1 && peer.mayCall(String(tool['name']))),
-  scoped,
+  toolThat('needs one scope and reads only', (tool, peer) => scopesOf(tool).length === 1 && peer.mayCall(String(tool.name))),
+  scopedTool,
 )
 const guarded = toolThat('needs several scopes', tool => scopesOf(tool).length > 1 && !needsConfirmation(tool))
 
-/** Asks for what a tool needs; undefined where the server does not give it. */
-async function granted(talk: Talk, tool: FoundTool, ttl?: number): Promise<{ token: string; answer: Called } | undefined> {
-  const answer = await talk.ask('permissions/negotiate', {
-    requested_scopes: [...scopesOf(tool.listed)],
-    justification: 'To see whether it works',
-    ...(ttl === undefined ? {} : { ttl_seconds: ttl }),
-  })
-  const session = answer.result['session']
-  return isRecord(session) && typeof session['token'] === 'string' ? { token: session['token'], answer } : undefined
+/** Parameters of `permissions/negotiate`: all that a tool needs. */
+export function asksFor(tool: Finder, more: Json = {}): (x: Scene) => Json {
+  return x => ({ requested_scopes: [...scopesOf(x.tool(tool).listed)], ...more })
 }
+
+/** The token of a grant that was given; undefined where none was. */
+export function tokenIn({ result }: PeerAnswer): string | undefined {
+  const { token } = objectIn(result, 'session')
+  return isString(token) ? token : undefined
+}
+
+/** What a call says that holds the grant of an earlier answer. */
+export function holding(granted: PeerAnswer): Saying {
+  return { permissions: { session_token: tokenIn(granted) } }
+}
+
+/** Asks for what a tool needs; there is nothing to judge where the server does not give it. */
+const grant = (tool: Finder, more: Json = {}) =>
+  send('permissions/negotiate', asksFor(tool, { justification: 'To see whether it works', ...more }))
+const isGranted = { 'The server grants no scope that a tool needs': orSkip((it: PeerAnswer) => tokenIn(it) !== undefined) }
+const held = (x: Scene) => ({ say: holding(x.was(-1)) })
 
 /**
  * Goes on only where the kit lacks what the tool needs: whoever starts a server is often trusted with everything, and a token may
  * hold it. Fails where the check allows a call that is refused.
  */
-async function lacking({ talk, expect, leave }: Stage<string>, tool: FoundTool, mayCall = true): Promise<void> {
-  const check = await talk.ask('permissions/check', { tool: tool.name, parameters: tool.args })
-  if (check.result['allowed'] !== true) return
+async function expectLack(x: Scene, finder: Finder, mayCall = true): Promise<void> {
+  const tool = x.tool(finder)
+  const check = await x.ask('permissions/check', { tool: tool.name, parameters: tool.args })
+  if (check.result.allowed !== true) return
   if (mayCall) {
-    const called = await talk.call(tool.name, tool.args)
+    const called = await x.call(tool)
     const frames = [...check.frames, ...called.frames]
-    expect(called.problem['code'] !== 'SCOPE_INSUFFICIENT', 'The check allows a call that is refused for its scopes', frames)
+    x.expect(called.problem.code !== 'SCOPE_INSUFFICIENT', 'The check allows a call that is refused for its scopes', frames)
   }
-  leave(
-    `The kit may call ${tool.name} as it is; judge the server over HTTP, with a token that lacks ${scopesOf(tool.listed).join(' ')}`,
-  )
+  const scopes = scopesOf(tool.listed).join(' ')
+  x.leave(`The kit may call ${tool.name} as it is; judge the server over HTTP, with a token that lacks ${scopes}`)
 }
 
-const missingIn = (called: Called): readonly unknown[] => {
-  const details = called.problem['details']
-  const missing = isRecord(details) ? details['missing_scopes'] : undefined
-  return Array.isArray(missing) ? missing : []
-}
-
+const lacks = (tool: Finder): TableStep => step(x => expectLack(x, tool), [tool])
+const unscoped = isRefusedBy('SCOPE_INSUFFICIENT')
 const sameSet = (one: readonly unknown[], other: readonly unknown[]): boolean =>
   JSON.stringify([...one].sort()) === JSON.stringify([...other].sort())
+const namesMissing =
+  (tool: Finder): Expectation<PeerAnswer, Scene> =>
+  (it, x) =>
+    sameSet(listIn(it.problem, 'details', 'missing_scopes'), scopesOf(x.tool(tool).listed))
 
 export const permissions: readonly Scenario[] = [
-  scenario({
-    id: 'E4-1',
-    title: 'A check agrees with the decision of the call, without a grant and with one',
-    tools: { scoped },
-    run: async stage => {
-      const { talk, tools, expect, refused, made, bench } = stage
-      const { scoped } = tools
-      await lacking(stage, scoped)
-      const claimed = await talk.ask('permissions/check', {
-        tool: scoped.name,
-        scopes_held: [...scopesOf(scoped.listed)],
-        parameters: scoped.args,
-      })
-      expect(claimed.result['allowed'] === false, 'A check counts what the client claims to hold', claimed.frames)
-      expect(
-        Array.isArray(claimed.result['missing_scopes']) && sameSet(claimed.result['missing_scopes'], scopesOf(scoped.listed)),
-        'A check does not name the missing scopes',
-        claimed.frames,
-      )
-      refused(await talk.call(scoped.name, scoped.args), 'SCOPE_INSUFFICIENT', 'The call that the check denied')
-      const grant = await granted(talk, scoped)
-      if (grant === undefined) return bench.warn('The server grants no scope that a tool needs')
-      const saying = { permissions: { session_token: grant.token } }
-      const allowed = await talk.ask('permissions/check', { tool: scoped.name, parameters: scoped.args }, saying)
-      expect(allowed.result['allowed'] === true, 'A check with a grant does not allow what the grant gives', allowed.frames)
-      made(await talk.call(scoped.name, scoped.args, saying), 'The call that the check allowed')
-    },
+  row('E4-1', 'A check agrees with the decision of the call, without a grant and with one', { tools: [scopedTool] }, async x => {
+    await expectLack(x, scopedTool)
+    const { name, args, listed } = x.tool(scopedTool)
+    const scopes = [...scopesOf(listed)]
+    x.hold(await x.ask('permissions/check', { tool: name, scopes_held: scopes, parameters: args }), {
+      'A check counts what the client claims to hold': hasResult({ allowed: false }),
+      'A check does not name the missing scopes': it => sameSet(listIn(it.result, 'missing_scopes'), scopes),
+    })
+    x.refused(await x.call(scopedTool), 'SCOPE_INSUFFICIENT', 'The call that the check denied')
+    const granted = await x.ask('permissions/negotiate', {
+      ...asksFor(scopedTool)(x),
+      justification: 'To see whether it works',
+    })
+    if (tokenIn(granted) === undefined) return x.warn('The server grants no scope that a tool needs')
+    const say = holding(granted)
+    x.hold(await x.ask('permissions/check', { tool: name, parameters: args }, { say }), {
+      'A check with a grant does not allow what the grant gives': hasResult({ allowed: true }),
+    })
+    x.made(await x.call(scopedTool, { say }), 'The call that the check allowed')
   }),
-  scenario({
-    id: 'E4-2',
-    title: 'A check of a tool that is not there says no, with a reason and no scopes; the call is a wrong parameter',
-    writes: false,
-    run: async ({ talk, expect }) => {
-      const name = `no_such_tool_${Date.now()}`
-      const check = await talk.ask('permissions/check', { tool: name })
-      expect(
-        check.result['allowed'] === false && typeof check.result['reason'] === 'string',
-        'A check of an unknown tool gives no reason',
-        check.frames,
-      )
-      expect(check.result['missing_scopes'] === undefined, 'A check of an unknown tool names missing_scopes', check.frames)
-      const call = await talk.call(name, {})
-      expect(call.code === -32602, 'A call of an unknown tool is not answered with -32602', call.frames)
-    },
-  }),
-  scenario({
-    id: 'E4-2b',
-    also: ['E4-1'],
-    title: 'Several checks in one request are answered one by one',
-    tools: { scoped, callable },
-    run: async stage => {
-      const { talk, tools, expect } = stage
-      await lacking(stage, tools.scoped)
-      const answer = await talk.ask('permissions/check', { checks: [{ tool: tools.callable.name }, { tool: tools.scoped.name }] })
-      const allowed = listOf(answer.result['checks']).map(check => check['allowed'])
-      expect(JSON.stringify(allowed) === '[true,false]', 'Several checks are not answered in their order', answer.frames)
-    },
-  }),
-  scenario({
-    id: 'E4-3',
-    title: 'A call without scopes is refused before it runs, naming all that are missing at once',
-    tools: { guarded },
-    run: async stage => {
-      const { talk, tools, expect, refused } = stage
-      const { guarded } = tools
-      await lacking(stage, guarded)
-      const called = await talk.call(guarded.name, guarded.args)
-      refused(called, 'SCOPE_INSUFFICIENT', 'A call without its scopes')
-      expect(called.problem['category'] === 'auth_required', 'The refusal is not of the category auth_required', called.frames)
-      expect(
-        sameSet(missingIn(called), scopesOf(guarded.listed)),
-        'details.missing_scopes are not all that the list names',
-        called.frames,
-      )
-    },
-  }),
-  scenario({
-    id: 'E4-4',
-    title: 'What is asked for is granted or denied with a reason, scope by scope',
-    tools: { guarded },
-    writes: false,
-    run: async ({ talk, tools: { guarded }, expect }) => {
-      const asked = [...scopesOf(guarded.listed), `kit:${newKey()}`]
-      const answer = await talk.ask('permissions/negotiate', { requested_scopes: asked })
-      const given = Array.isArray(answer.result['granted_scopes']) ? answer.result['granted_scopes'] : []
-      const denied = listOf(answer.result['denied_scopes'])
-      expect(
-        given.every(scope => asked.includes(scope)),
+  row(
+    'E4-2',
+    'A check of a tool that is not there says no, with a reason and no scopes; the call is a wrong parameter',
+    { writes: false },
+    [
+      send('permissions/check', x => ({ tool: `no_such_tool_${x.key()}` })).expect({
+        'A check of an unknown tool gives no reason': hasResult({ allowed: false, reason: isString }),
+        'A check of an unknown tool names missing_scopes': hasResult({ missing_scopes: isAbsent }),
+      }),
+      step(x => x.call(`no_such_tool_${x.key()}`, { args: {} })).expect({
+        'A call of an unknown tool is not answered with -32602': hasCode(-32602),
+      }),
+    ],
+  ),
+  row('E4-2b E4-1', 'Several checks in one request are answered one by one', { tools: [scopedTool, callable] }, [
+    lacks(scopedTool),
+    send('permissions/check', x => ({
+      checks: [{ tool: x.tool(callable).name }, { tool: x.tool(scopedTool).name }],
+    })).expect({
+      'Several checks are not answered in their order': ({ result }) =>
+        JSON.stringify(objectsIn(result, 'checks').map(check => check.allowed)) === '[true,false]',
+    }),
+  ]),
+  row('E4-3', 'A call without scopes is refused before it runs, naming all that are missing at once', [
+    lacks(guarded),
+    callTool(guarded).expect({
+      'A call without its scopes': unscoped,
+      'The refusal is not of the category auth_required': hasProblem({ category: 'auth_required' }),
+      'details.missing_scopes are not all that the list names': namesMissing(guarded),
+    }),
+  ]),
+  row(
+    'E4-4',
+    'What is asked for is granted or denied with a reason, scope by scope',
+    { tools: [guarded], writes: false },
+    async x => {
+      const wanted = [...scopesOf(x.tool(guarded).listed), `kit:${newKey()}`]
+      const { result } = await x.ask('permissions/negotiate', { requested_scopes: wanted })
+      const given = listIn(result, 'granted_scopes')
+      const denied = objectsIn(result, 'denied_scopes')
+      const every = [...given, ...denied.map(one => one.scope)]
+      x.expect(
+        given.every(scope => wanted.includes(String(scope))),
         'Something was granted that was not asked for',
-        answer.frames,
       )
-      expect(
-        sameSet([...given, ...denied.map(one => one['scope'])], asked),
-        'Not every scope is either granted or denied',
-        answer.frames,
-      )
-      expect(
-        denied.every(one => typeof one['reason'] === 'string' && one['reason'] !== ''),
+      x.expect(sameSet(every, wanted), 'Not every scope is either granted or denied')
+      x.expect(
+        denied.every(one => isWord(one.reason)),
         'A denied scope has no reason',
-        answer.frames,
       )
-      expect(
-        given.length > 0 === isRecord(answer.result['session']),
-        'There is a session without a granted scope, or none with one',
-        answer.frames,
-      )
+      const isSession = typeof result.session === 'object' && result.session !== null
+      x.expect(given.length > 0 === isSession, 'There is a session without a granted scope, or none with one')
     },
-  }),
-  ...ends(),
+  ),
+  row('E4-5', 'A grant lasts no longer than was asked for, and then gives nothing', [
+    lacks(scopedTool),
+    grant(scopedTool, { ttl_seconds: 2 }).expect({
+      ...isGranted,
+      'A grant has no expires_at': ({ result }) => isTime(objectIn(result, 'session').expires_at),
+      'A grant lasts longer than was asked for': ({ result }) =>
+        Date.parse(String(objectIn(result, 'session').expires_at)) - Date.now() <= 4_000,
+    }),
+    callTool(scopedTool, held).expect({ 'A call within the time of its grant': isMade }),
+    rest(2_300),
+    callTool(scopedTool, x => ({ say: holding(x.was(-2)) })).expect({ 'A call after the time of its grant': unscoped }),
+  ]),
+  row(
+    'E4-7',
+    'A token that is none of this caller gives nothing, and the answer is that for no grant',
+    { tools: [scopedTool] },
+    async x => {
+      const forged = await x.call(scopedTool, { say: { permissions: { session_token: 'forged' } } })
+      if (forged.problem.code !== 'SCOPE_INSUFFICIENT') await expectLack(x, scopedTool)
+      const expected = {
+        'A call with a forged grant': unscoped,
+        'A forged grant changes what is said to be missing': namesMissing(scopedTool),
+      }
+      x.hold(forged, expected, forged.frames)
+    },
+  ),
+  row(
+    'E4-9',
+    'Tools are listed for those who may not call them, with the scopes that they need',
+    { tools: [seen], writes: false },
+    // Nothing is called that may write.
+    x => expectLack(x, seen, x.bench.peer.mayCall(x.tool(seen).name)),
+  ),
+  row('E4-10', 'A page that grants more is on https', [
+    send('permissions/check', x => ({ tool: x.tool(guarded).name })),
+    callTool(guarded).expect({
+      'The server names no page': orSkip((it, { was }) => pagesIn(was(0), it).length > 0),
+      'elevation_url is not https': (it, { was }) =>
+        pagesIn(was(0), it).every(url => isString(url) && url.startsWith('https://')),
+    }),
+  ]),
 ]
 
-function ends(): readonly Scenario[] {
-  return [
-    scenario({
-      id: 'E4-5',
-      title: 'A grant lasts no longer than was asked for, and then gives nothing',
-      tools: { scoped },
-      run: async stage => {
-        const { talk, tools, expect, made, refused, leave } = stage
-        const { scoped } = tools
-        await lacking(stage, scoped)
-        const before = Date.now()
-        const grant = await granted(talk, scoped, 2)
-        if (grant === undefined) return leave('The server grants no scope that a tool needs')
-        const session = grant.answer.result['session'] as Json
-        const expires = session['expires_at']
-        expect(isTime(expires), 'A grant has no expires_at', grant.answer.frames)
-        expect(Date.parse(String(expires)) - before <= 4_000, 'A grant lasts longer than was asked for', grant.answer.frames)
-        const saying = { permissions: { session_token: grant.token } }
-        made(await talk.call(scoped.name, scoped.args, saying), 'A call within the time of its grant')
-        await wait(2_300)
-        refused(await talk.call(scoped.name, scoped.args, saying), 'SCOPE_INSUFFICIENT', 'A call after the time of its grant')
-      },
-    }),
-    scenario({
-      id: 'E4-7',
-      title: 'A token that is none of this caller gives nothing, and the answer is that for no grant',
-      tools: { scoped },
-      run: async stage => {
-        const { talk, tools, refused, expect } = stage
-        const { scoped } = tools
-        const forged = await talk.call(scoped.name, scoped.args, { permissions: { session_token: 'forged' } })
-        if (forged.problem['code'] !== 'SCOPE_INSUFFICIENT') await lacking(stage, scoped)
-        refused(forged, 'SCOPE_INSUFFICIENT', 'A call with a forged grant')
-        expect(
-          sameSet(missingIn(forged), scopesOf(scoped.listed)),
-          'A forged grant changes what is said to be missing',
-          forged.frames,
-        )
-      },
-    }),
-    scenario({
-      id: 'E4-9',
-      title: 'Tools are listed for those who may not call them, with the scopes that they need',
-      tools: { seen },
-      writes: false,
-      run: async stage => {
-        const { seen } = stage.tools
-        // Nothing is called that may write.
-        await lacking(stage, seen, stage.bench.peer.mayCall(seen.name))
-      },
-    }),
-    scenario({
-      id: 'E4-10',
-      title: 'A page that grants more is on https',
-      tools: { guarded },
-      run: async stage => {
-        const { talk, tools, leave } = stage
-        const check = await talk.ask('permissions/check', { tool: tools.guarded.name })
-        const called = await talk.call(tools.guarded.name, tools.guarded.args)
-        const details = called.problem['details']
-        const urls = [check.result['elevation_url'], isRecord(details) ? details['elevation_url'] : undefined].filter(
-          url => url !== undefined,
-        )
-        if (urls.length === 0) return leave('The server names no page')
-        for (const url of urls)
-          stage.expect(typeof url === 'string' && url.startsWith('https://'), 'elevation_url is not https', [
-            ...check.frames,
-            ...called.frames,
-          ])
-      },
-    }),
-  ]
+function pagesIn(check: PeerAnswer, called: PeerAnswer): readonly unknown[] {
+  return [check.result.elevation_url, objectIn(called.problem, 'details').elevation_url].filter(url => url !== undefined)
 }

@@ -1,124 +1,83 @@
 /** E14: what a call leaves the next one finds, by a token that its client echoes. */
+import { alike, hasMeta, isMade, isRefusedBy, type PeerAnswer, shownIn, showsAs, showsOtherThan } from '../calls.ts'
+import { extensionTable } from '../define.ts'
+import { isTime, isWord } from '../expectations.ts'
 import type { Scenario } from '../scenario.ts'
-import { bringing } from './found.ts'
-import { isTime, scenariosOf } from './scenario-of.ts'
-import { type Called, shownIn } from './talk.ts'
+import { callTool, type Scene } from '../steps.ts'
+import { bringing } from '../tools.ts'
 
-const scenario = scenariosOf('state')
+const row = extensionTable('state')
 
 const branching = bringing('state:branch')
 const conflicting = bringing('state:conflict')
 const large = bringing('state:large')
 
-const tokenOf = (called: Called): unknown => called.member('state')['session_state']
-const on = (token: unknown): Record<string, unknown> => ({ state: { session_state: token } })
+/** The token of a state that a call has left. */
+export const stateTokenIn = (called: PeerAnswer): unknown => called.member('state').session_state
+/** A call on a state. */
+export const onState = (token: unknown) => ({ say: { state: { session_state: token } } })
+/** A call on the state that an earlier answer has left. */
+const on = (at: number) => (x: Scene) => onState(stateTokenIn(x.was(at)))
+
+const unsealed = (wrong: (token: string) => string) =>
+  callTool(branching, x => onState(wrong(String(stateTokenIn(x.was(0)))))).expect({
+    'A token that is none of the server': isRefusedBy('STATE_INVALID'),
+    'STATE_INVALID has no details.recovery: "restart"': it =>
+      JSON.stringify(it.problem.details ?? {}).includes('"recovery":"restart"'),
+  })
 
 export const state: readonly Scenario[] = [
-  scenario({
-    id: 'E14-2',
-    title: 'A token is at most 64 KiB, however much is remembered',
-    tools: { large },
-    run: async ({ talk, tools: { large }, made, text, expect }) => {
-      const called = await talk.call(large.name, large.args)
-      made(called, 'A call that remembers much')
-      expect(
-        text(tokenOf(called), 'A call that remembers gives no session_state', called.frames).length <= 65_536,
-        'session_state is longer than 64 KiB',
-        called.frames,
-      )
-    },
-  }),
-  scenario({
-    id: 'E14-3',
-    title: 'A token that was tampered with is refused, and the way out is to start again',
-    tools: { branching },
-    run: async ({ talk, tools: { branching }, refused, text, expect }) => {
-      const first = await talk.call(branching.name, branching.args)
-      const token = text(tokenOf(first), 'A call with state gives no session_state', first.frames)
+  row('E14-2', 'A token is at most 64 KiB, however much is remembered', [
+    callTool(large).expect({
+      'A call that remembers much': isMade,
+      'A call that remembers gives no session_state': hasMeta('state', { session_state: isWord }),
+      'session_state is longer than 64 KiB': it => String(stateTokenIn(it)).length <= 65_536,
+    }),
+  ]),
+  row('E14-3', 'A token that was tampered with is refused, and the way out is to start again', [
+    callTool(branching).expect({ 'A call with state gives no session_state': hasMeta('state', { session_state: isWord }) }),
+    unsealed(() => 'eyJmb3JnZWQiOnRydWV9'),
+    unsealed(token => {
       const middle = Math.floor(token.length / 2)
-      const bent = `${token.slice(0, middle)}${token[middle] === 'A' ? 'B' : 'A'}${token.slice(middle + 1)}`
-      for (const wrong of ['eyJmb3JnZWQiOnRydWV9', bent]) {
-        const called = await talk.call(branching.name, branching.args, on(wrong))
-        refused(called, 'STATE_INVALID', 'A token that is none of the server')
-        expect(
-          JSON.stringify(called.problem['details'] ?? {}).includes('"recovery":"restart"'),
-          'STATE_INVALID has no details.recovery: "restart"',
-          called.frames,
-        )
-      }
-    },
-  }),
-  scenario({
-    id: 'E14-4',
-    title: 'Each call that changes the state gives another token, which leads on',
-    tools: { branching },
-    run: async ({ talk, tools: { branching }, expect, made }) => {
-      const one = await talk.call(branching.name, branching.args)
-      const two = await talk.call(branching.name, branching.args, on(tokenOf(one)))
-      made(two, 'A call on the state of the first')
-      expect(
-        tokenOf(two) !== tokenOf(one) && two.member('state')['state_changed'] === true,
-        'A call that changed the state gives the old token, or does not say so',
-        two.frames,
-      )
-      expect(isTime(two.member('state')['expires_at']), 'A token has no expires_at', two.frames)
-      expect(shownIn(one.result) !== shownIn(two.result), 'The second call did not find the state of the first', [
-        ...one.frames,
-        ...two.frames,
-      ])
-      const fresh = await talk.call(branching.name, branching.args)
-      expect(shownIn(fresh.result) === shownIn(one.result), 'A call without a token found a state', fresh.frames)
-    },
-  }),
-  scenario({
-    id: 'E14-5',
-    title: 'Two calls on one token have a state each',
-    tools: { branching },
-    run: async ({ talk, tools: { branching }, made, expect }) => {
-      const root = await talk.call(branching.name, branching.args)
-      const left = await talk.call(branching.name, branching.args, on(tokenOf(root)))
-      const right = await talk.call(branching.name, branching.args, on(tokenOf(root)))
-      made(left, 'The first call on a token')
-      made(right, 'The second call on the same token')
-      expect(
-        tokenOf(left) !== tokenOf(right) && shownIn(left.result) === shownIn(right.result),
-        'Two calls on one token share their state',
-        [...left.frames, ...right.frames],
-      )
-      const further = await talk.call(branching.name, branching.args, on(tokenOf(left)))
-      made(further, 'A call on the first branch')
-      expect(shownIn(further.result) !== shownIn(left.result), 'A branch lost its state', further.frames)
-    },
-  }),
-  scenario({
-    id: 'E14-5c',
-    also: ['E14-5'],
-    title: 'Where a tool wants one after the other, the later of two calls on one token is refused',
-    tools: { conflicting },
-    run: async ({ talk, tools: { conflicting }, made, refused }) => {
-      const root = await talk.call(conflicting.name, conflicting.args)
-      made(await talk.call(conflicting.name, conflicting.args, on(tokenOf(root))), 'The first call on a token')
-      refused(
-        await talk.call(conflicting.name, conflicting.args, on(tokenOf(root))),
-        'STATE_CONFLICT',
-        'The second call on the same token',
-      )
-    },
-  }),
-  scenario({
-    id: 'E14-6',
-    title: 'Two conversations on one connection do not mix',
-    tools: { branching },
-    run: async ({ talk, tools: { branching }, expect }) => {
-      const one = await talk.call(branching.name, branching.args)
-      const other = await talk.call(branching.name, branching.args)
-      const further = await talk.call(branching.name, branching.args, on(tokenOf(one)))
-      const beside = await talk.call(branching.name, branching.args, on(tokenOf(other)))
-      expect(
-        shownIn(further.result) === shownIn(beside.result) && shownIn(one.result) === shownIn(other.result),
-        'One conversation sees the state of another',
-        [...further.frames, ...beside.frames],
-      )
-    },
-  }),
+      return `${token.slice(0, middle)}${token[middle] === 'A' ? 'B' : 'A'}${token.slice(middle + 1)}`
+    }),
+  ]),
+  row('E14-4', 'Each call that changes the state gives another token, which leads on', [
+    callTool(branching),
+    callTool(branching, on(0)).expect({
+      'A call on the state of the first': isMade,
+      'A call that changed the state gives the old token, or does not say so': (it, { was }) =>
+        stateTokenIn(it) !== stateTokenIn(was(0)) && it.member('state').state_changed === true,
+      'A token has no expires_at': hasMeta('state', { expires_at: isTime }),
+      'The second call did not find the state of the first': showsOtherThan(0),
+    }),
+    callTool(branching).expect({ 'A call without a token found a state': showsAs(0) }),
+  ]),
+  row('E14-5', 'Two calls on one token have a state each', [
+    callTool(branching),
+    callTool(branching, on(0)),
+    callTool(branching, on(0)).expect({
+      'The first call on a token': (_, x, says) => isMade(x.was(1), x, says),
+      'The second call on the same token': isMade,
+      'Two calls on one token share their state': (it, { was }) => stateTokenIn(was(1)) !== stateTokenIn(it) && alike(was(1), it),
+    }),
+    callTool(branching, on(1)).expect({
+      'A call on the first branch': isMade,
+      'A branch lost its state': showsOtherThan(1),
+    }),
+  ]),
+  row('E14-5c E14-5', 'Where a tool wants one after the other, the later of two calls on one token is refused', [
+    callTool(conflicting),
+    callTool(conflicting, on(0)).expect({ 'The first call on a token': isMade }),
+    callTool(conflicting, on(0)).expect({ 'The second call on the same token': isRefusedBy('STATE_CONFLICT') }),
+  ]),
+  row('E14-6', 'Two conversations on one connection do not mix', [
+    callTool(branching),
+    callTool(branching),
+    callTool(branching, on(0)),
+    callTool(branching, on(1)).expect({
+      'One conversation sees the state of another': (it, { was }) =>
+        shownIn(was(2)) === shownIn(it) && shownIn(was(0)) === shownIn(was(1)),
+    }),
+  ]),
 ]

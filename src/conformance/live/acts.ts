@@ -1,203 +1,177 @@
 /** What a live server does by itself: pushes, hooks, inference (MCP Live §9–§12). */
 import { isRecord } from '../../jsonrpc/message.ts'
-import { isTime, listOf } from '../extensions/scenario-of.ts'
+import { hasCode, hasResult, type PeerAnswer } from '../calls.ts'
+import {
+  type Expectation,
+  firstFault,
+  fitsPattern,
+  ifThere,
+  isFlag,
+  isOneOf,
+  isString,
+  isTime,
+  isWord,
+  objectIn,
+  objectsIn,
+  sameJson,
+} from '../expectations.ts'
 import type { Json, Scenario } from '../scenario.ts'
-import { Refusal, turn } from './host.ts'
-import { bringingSet, live, setNamed, usesOf, using } from './scenario-of.ts'
+import { newKey } from '../steps.ts'
+import { broughtBy } from '../tools.ts'
+import { bringingSet, type LiveScene, live, Refusal, type Said, turn, usesOf, using } from './host.ts'
 
 const pushing = bringingSet('push')
 const inferring = bringingSet('inference')
-const mark = (): string => `kit-${crypto.randomUUID()}`
 const holds = (text: string) => (params: Json) => JSON.stringify(params).includes(text)
-const positions = ['system', 'beforeUser', 'afterUser']
+const isMedia = { type: 'base64', media_type: isString, data: isString }
 
 /** What is wrong with a block as MCP Live 0.2 has it; undefined where nothing is. */
-function faultOfBlock(block: Json): string | undefined {
-  const { type, text, source, uri } = block
-  if (type === 'text') return typeof text === 'string' ? undefined : 'a text block has no text'
-  if (type === 'resource_link') return typeof uri === 'string' ? undefined : 'a resource_link has no uri'
+function faultOfBlock(block: unknown): string | undefined {
+  const { type, text, source, uri } = objectIn(block)
+  if (!isRecord(block)) return 'a block is no object'
+  if (type === 'text') return isString(text) ? undefined : 'a text block has no text'
+  if (type === 'resource_link') return isString(uri) ? undefined : 'a resource_link has no uri'
   if (type !== 'image' && type !== 'audio') return `there is no block of the type ${String(type)}`
-  const whole =
-    isRecord(source) &&
-    source['type'] === 'base64' &&
-    typeof source['media_type'] === 'string' &&
-    typeof source['data'] === 'string'
-  return whole ? undefined : `an ${type} has no source of base64, media_type and data`
+  return fitsPattern(isMedia, source) ? undefined : `an ${type} has no source of base64, media_type and data`
 }
 
 function faultOfContent(content: unknown): string | undefined {
-  if (typeof content === 'string') return undefined
-  if (!Array.isArray(content)) return 'content is neither text nor blocks'
-  for (const block of content) {
-    const fault = isRecord(block) ? faultOfBlock(block) : 'a block is no object'
-    if (fault !== undefined) return fault
-  }
-  return undefined
+  if (isString(content)) return undefined
+  return Array.isArray(content) ? firstFault(content, faultOfBlock) : 'content is neither text nor blocks'
+}
+
+function faultOfInjection(one: Json): string | undefined {
+  if (!fitsPattern({ namespace: isString, position: isOneOf('system', 'beforeUser', 'afterUser') }, one))
+    return 'An injection has no namespace, or a position that there is not'
+  const fault = faultOfContent(one.content)
+  return fault && `An injection's content is wrong: ${fault}`
+}
+
+/** The result of a hook names a set that uses it. */
+function namesUserOf({ sets }: LiveScene, hook: string): Expectation<PeerAnswer> {
+  return ({ result }) => usesOf(sets.get(String(result.featureSet))).includes(`contextHooks.${hook}`)
+}
+
+/** Has the server push something, and waits until it comes. */
+async function push(x: LiveScene, text: string): Promise<Said | undefined> {
+  await x.call(pushing, { args: { ...x.tool(pushing).args, content: text } })
+  return x.host.next('push/event', holds(text))
 }
 
 export const actScenarios: readonly Scenario[] = [
-  live({
-    id: 'L9.2-1',
-    also: ['L6.5-1', 'L10.3-1', 'L4.1-1'],
-    title: 'A push has its set, an id, a time and content, and wants an answer',
-    tools: { pushing },
-    tries: 3,
-    run: async ({ host, tools, expect, sets }) => {
-      const text = mark()
-      const called = await host.call(tools.pushing.name, { ...tools.pushing.args, content: text })
-      const said = await host.next('push/event', holds(text))
-      expect(said !== undefined, 'A push did not come', called.frames)
-      const params = said?.params ?? {}
-      expect(
-        params['featureSet'] === setNamed(tools.pushing.listed, 'push') && sets.has(String(params['featureSet'])),
-        'A push names no declared set',
-        [said?.frame],
+  live(
+    'L9.2-1 L6.5-1 L10.3-1 L4.1-1',
+    'A push has its set, an id, a time and content, and wants an answer',
+    { tools: [pushing], tries: 3 },
+    async x => {
+      const said = await push(x, newKey())
+      if (said === undefined) return x.fail('A push did not come')
+      const { featureSet, payload } = said.params
+      const isOwn = featureSet === broughtBy(x.tool(pushing).listed, 'push') && x.sets.has(String(featureSet))
+      const content = objectIn(payload).content
+      const fault = faultOfContent(content) ?? (Array.isArray(content) ? undefined : 'it is no list')
+      x.hold(
+        said,
+        {
+          'A push names no declared set': () => isOwn,
+          'A push has no eventId, or no time in ISO 8601': it => fitsPattern({ eventId: isWord, timestamp: isTime }, it.params),
+          'payload.content is wrong': (_, __, says) => fault === undefined || `${says}: ${fault}`,
+          'A push is a notification': it => it.id !== undefined,
+        },
+        [said.frame],
       )
-      expect(
-        typeof params['eventId'] === 'string' && params['eventId'] !== '' && isTime(params['timestamp']),
-        'A push has no eventId, or no time in ISO 8601',
-        [said?.frame],
-      )
-      const payload = isRecord(params['payload']) ? params['payload'] : {}
-      const fault = faultOfContent(payload['content'])
-      expect(Array.isArray(payload['content']) && fault === undefined, `payload.content is wrong: ${fault ?? 'it is no list'}`, [
-        said?.frame,
-      ])
-      expect(said?.id !== undefined, 'A push is a notification', [said?.frame])
     },
-  }),
-  live({
-    id: 'L9.4-2',
-    title: 'A push that failed comes again as it was; another one has another id',
-    tools: { pushing },
-    tries: 3,
-    run: async ({ host, tools, expect }) => {
+  ),
+  live(
+    'L9.4-2',
+    'A push that failed comes again as it was; another one has another id',
+    { tools: [pushing], tries: 3 },
+    async x => {
+      const { host } = x
       let refused = false
-      const text = mark()
+      const text = newKey()
       host.answer('push/event', params => {
         if (refused || !holds(text)(params)) return { accepted: true }
         refused = true
         throw new Refusal(-32603, 'Could not be written')
       })
-      const seen = (): readonly Json[] =>
-        host.said.filter(({ method, params }) => method === 'push/event' && holds(text)(params)).map(({ params }) => params)
-      await host.call(tools.pushing.name, { ...tools.pushing.args, content: text })
+      const seen = (): readonly Said[] => host.said.filter(one => one.method === 'push/event' && holds(text)(one.params))
+      await push(x, text)
       await host.next('push/event', params => holds(text)(params) && seen().length > 1, 8_000)
       const [first, second] = seen()
-      expect(second !== undefined, 'A push that failed did not come again', host.peer.frames.slice(-3))
-      expect(
-        JSON.stringify(first) === JSON.stringify(second),
+      x.expect(second !== undefined, 'A push that failed did not come again', host.peer.frames.slice(-3))
+      x.expect(
+        sameJson(first?.params, second?.params),
         'A push comes again with another eventId, timestamp or content',
         host.peer.heard('push/event'),
       )
-      const other = mark()
-      await host.call(tools.pushing.name, { ...tools.pushing.args, content: other })
-      const next = await host.next('push/event', holds(other))
-      expect(next !== undefined && next.params['eventId'] !== first?.['eventId'], 'Two pushes share an eventId', [next?.frame])
+      const next = await push(x, newKey())
+      const isOther = next !== undefined && next.params.eventId !== first?.params.eventId
+      x.expect(isOther, 'Two pushes share an eventId', [next?.frame])
     },
-  }),
-  live({
-    id: 'L10.2-1',
-    also: ['L6.5-2', 'L10.3-1', 'L10.4-1', 'L4.1-2'],
-    title: 'A hook before inference names its set and gives injections with namespace, position and content',
-    needs: using('contextHooks.beforeInference'),
-    run: async ({ host, sets, expect }) => {
-      for (const message of ['How is the project?', null]) {
-        const called = await host.request('context/beforeInference', turn(message))
-        expect(called.code === undefined, 'A hook was refused', called.frames)
-        const set = sets.get(String(called.result['featureSet']))
-        expect(
-          usesOf(set).includes('contextHooks.beforeInference'),
-          'The result of a hook names no set that uses it',
-          called.frames,
-        )
-        expect(Array.isArray(called.result['contextInjections']), 'contextInjections is no list', called.frames)
-        for (const one of listOf(called.result['contextInjections'])) {
-          expect(
-            typeof one['namespace'] === 'string' && positions.includes(String(one['position'])),
-            'An injection has no namespace, or a position that there is not',
-            called.frames,
-          )
-          const fault = faultOfContent(one['content'])
-          expect(fault === undefined, `An injection's content is wrong: ${fault}`, called.frames)
-        }
-      }
+  ),
+  live(
+    'L10.2-1 L6.5-2 L10.3-1 L10.4-1 L4.1-2',
+    'A hook before inference names its set and gives injections with namespace, position and content',
+    { needs: [using('contextHooks.beforeInference')] },
+    async x => {
+      for (const message of ['How is the project?', null])
+        x.hold(await x.ask('context/beforeInference', turn(message)), {
+          'A hook was refused': ({ code }) => code === undefined,
+          'The result of a hook names no set that uses it': namesUserOf(x, 'beforeInference'),
+          'contextInjections is no list': hasResult({ contextInjections: Array.isArray }),
+          'An injection is wrong': ({ result }) => firstFault(objectsIn(result, 'contextInjections'), faultOfInjection),
+        })
       const { turnIndex: _, ...broken } = turn('x')
-      const wrong = await host.request('context/beforeInference', broken)
-      expect(wrong.code === -32602, 'A hook without turnIndex is not refused with -32602', wrong.frames)
+      x.hold(await x.ask('context/beforeInference', broken), {
+        'A hook without turnIndex is not refused with -32602': hasCode(-32602),
+      })
     },
-  }),
-  live({
-    id: 'L10.5-2',
-    also: ['L6.5-2'],
-    title: 'A blocking hook after inference names its set, and may give another response',
-    needs: using('contextHooks.afterInference'),
-    run: async ({ host, sets, declared, expect, leave }) => {
-      const hooks = isRecord(declared['contextHooks']) ? declared['contextHooks']['afterInference'] : undefined
-      if (!isRecord(hooks) || hooks['blocking'] !== true) return leave('No hook after inference blocks')
-      const called = await host.request(
-        'context/afterInference',
-        turn('x', { assistantMessage: 'A secret', usage: { inputTokens: 1, outputTokens: 1 } }),
-      )
-      expect(
-        usesOf(sets.get(String(called.result['featureSet']))).includes('contextHooks.afterInference'),
-        'The result of a hook names no set that uses it',
-        called.frames,
-      )
-      const { modifiedResponse: modified, metadata } = called.result
-      expect(
-        (modified === undefined || typeof modified === 'string') && (metadata === undefined || isRecord(metadata)),
-        'modifiedResponse is no text, or metadata no object',
-        called.frames,
-      )
+  ),
+  live(
+    'L10.5-2 L6.5-2',
+    'A blocking hook after inference names its set, and may give another response',
+    { needs: [using('contextHooks.afterInference')] },
+    async x => {
+      const { blocking } = objectIn(x.declared, 'contextHooks', 'afterInference')
+      if (blocking !== true) return x.leave('No hook after inference blocks')
+      const said = { assistantMessage: 'A secret', usage: { inputTokens: 1, outputTokens: 1 } }
+      x.hold(await x.ask('context/afterInference', turn('x', said)), {
+        'The result of a hook names no set that uses it': namesUserOf(x, 'afterInference'),
+        'modifiedResponse is no text, or metadata no object': hasResult({
+          modifiedResponse: ifThere(isString),
+          metadata: ifThere(isRecord),
+        }),
+      })
     },
-  }),
-  live({
-    id: 'L10.7-1',
-    title: 'While a hook is answered, no inference is asked for',
-    needs: using('contextHooks.beforeInference'),
-    run: async ({ host, expect }) => {
-      await host.request('context/beforeInference', turn('Think about it'))
-      const asked = host.said.filter(({ method }) => method === 'inference/request')
-      expect(
-        asked.length === 0,
-        'A hook asked for an inference before it answered',
-        asked.map(({ frame }) => frame),
-      )
+  ),
+  live(
+    'L10.7-1',
+    'While a hook is answered, no inference is asked for',
+    { needs: [using('contextHooks.beforeInference')] },
+    async x => {
+      await x.ask('context/beforeInference', turn('Think about it'))
+      const asked = x.host.said.filter(({ method }) => method === 'inference/request').map(({ frame }) => frame)
+      x.expect(asked.length === 0, 'A hook asked for an inference before it answered', asked)
     },
-  }),
-  live({
-    id: 'L11.2-1',
-    also: ['L6.5-1'],
-    title: 'A request for inference names its set and has messages',
-    tools: { inferring },
-    run: async ({ host, tools, expect }) => {
-      host.answer('inference/request', () => ({
-        content: 'The sum',
-        model: 'kit',
-        finishReason: 'end_turn',
-        usage: { inputTokens: 1, outputTokens: 1 },
-      }))
-      const called = await host.call(tools.inferring.name, tools.inferring.args)
-      const said = await host.next('inference/request')
-      const { featureSet, messages, stream, preferences } = said?.params ?? {}
-      expect(
-        featureSet === setNamed(tools.inferring.listed, 'inference') && said?.id !== undefined,
-        'A request for inference names no set, or is a notification',
-        [said?.frame],
-      )
-      expect(
-        listOf(messages).length > 0 &&
-          listOf(messages).every(one => typeof one['role'] === 'string' && faultOfContent(one['content']) === undefined),
-        'messages are not messages',
-        [said?.frame],
-      )
-      expect(
-        (stream === undefined || typeof stream === 'boolean') && (preferences === undefined || isRecord(preferences)),
-        'stream is no boolean, or preferences no object',
-        [said?.frame],
-      )
-      expect(JSON.stringify(called.result).includes('The sum'), 'What was inferred did not reach the tool', called.frames)
-    },
+  ),
+  live('L11.2-1 L6.5-1', 'A request for inference names its set and has messages', { tools: [inferring] }, async x => {
+    const usage = { inputTokens: 1, outputTokens: 1 }
+    x.host.answer('inference/request', () => ({ content: 'The sum', model: 'kit', finishReason: 'end_turn', usage }))
+    const called = await x.call(inferring)
+    const said = await x.host.next('inference/request')
+    const set = broughtBy(x.tool(inferring).listed, 'inference')
+    const isMessage = (one: Json): boolean => isString(one.role) && faultOfContent(one.content) === undefined
+    x.hold(
+      said?.params,
+      {
+        'A request for inference names no set, or is a notification': it => it?.featureSet === set && said?.id !== undefined,
+        'messages are not messages': it => objectsIn(it, 'messages').length > 0 && objectsIn(it, 'messages').every(isMessage),
+        'stream is no boolean, or preferences no object': it =>
+          fitsPattern({ stream: ifThere(isFlag), preferences: ifThere(isRecord) }, it),
+      },
+      [said?.frame],
+    )
+    x.expect(JSON.stringify(called.result).includes('The sum'), 'What was inferred did not reach the tool')
   }),
 ]

@@ -4,8 +4,12 @@
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { isRecord } from '../../jsonrpc/message.ts'
-import { type Called, taken, talkOf } from '../extensions/talk.ts'
+import { type PeerAnswer, taken } from '../calls.ts'
+import { eras, type Given, type Need, table } from '../define.ts'
+import { listIn } from '../expectations.ts'
 import type { Advertised, Bench, Frame, Json } from '../scenario.ts'
+import { type Scene, sceneOf } from '../steps.ts'
+import { broughtBy, type Finder, hintKey, toolThat } from '../tools.ts'
 import { letGo } from '../wire/let-go.ts'
 import type { RawPeer } from '../wire/raw-peer.ts'
 
@@ -32,12 +36,9 @@ export interface LiveHost {
   readonly modern: boolean
   /** All that the server said by itself. */
   readonly said: readonly Said[]
-  request(method: string, params?: Json): Promise<Called>
-  call(tool: string, args: Json, more?: Json): Promise<Called>
-  begin(tool: string, args: Json): Promise<Called>
   select(selection: Selection): Promise<void>
   /** The same as a request, which grants capabilities and is whole. */
-  grant(selection: Selection, effectiveCapabilities: readonly string[]): Promise<Called>
+  grant(selection: Selection, effectiveCapabilities: readonly string[]): Promise<PeerAnswer>
   /** How it answers: with a result, or a thrown `Refusal`. Default: as a kind host would. */
   answer(method: string, fn: (params: Json) => unknown): void
   /** What the server said with this method and these params; undefined: not within this time. */
@@ -98,11 +99,49 @@ export const turn = (userMessage: string | null, more: Json = {}): Json => ({
   ...more,
 })
 
-export async function openHost(bench: Bench, { declares = { version: '0.2' }, select }: HostOptions = {}): Promise<LiveHost> {
+/** What a row of MCP Live is given beside the rest. */
+export interface LiveGiven extends Given {
+  readonly host?: HostOptions
+}
+
+/** A scene whose requests are those of a live host. */
+export interface LiveScene extends Scene {
+  readonly host: LiveHost
+  /** What the server declares, and its sets by name. */
+  readonly declared: Json
+  readonly sets: ReadonlyMap<string, Json>
+}
+
+const declares: Need = peer => (declaredBy(peer) === undefined ? 'The server does not declare MCP Live' : undefined)
+
+/** A row of MCP Live. */
+export const live = table<LiveScene, LiveGiven>('live/', { revisions: eras, writes: true, needs: [declares] }, openHost)
+
+async function openHost(bench: Bench, { host: { declares = { version: '0.2' }, select } = {} }: LiveGiven): Promise<LiveScene> {
   const peer = await bench.open({ fresh: true, ...(declares === false ? {} : { live: declares }) })
   const host = new Host(peer, declares !== false)
-  await host.start(select ?? { enabled: [...setsOf(bench.peer).keys()], disabled: [] })
-  return host
+  const sets = setsOf(bench.peer)
+  await host.start(select ?? { enabled: [...sets.keys()], disabled: [] })
+  const scene = sceneOf(bench, peer, () => host.meta())
+  return { ...scene, host, sets, declared: declaredBy(bench.peer) ?? {}, close: () => host.close() }
+}
+
+/** A tool that says that it brings about `prefix:SET`. */
+export function bringingSet(prefix: string): Finder {
+  return toolThat(
+    `says in _meta["${hintKey}"].brings that it brings about "${prefix}:SET"`,
+    tool => broughtBy(tool, prefix) !== undefined,
+  )
+}
+
+/** Needs a set that uses this. */
+export function using(use: string): Need {
+  return peer => ([...setsOf(peer).values()].some(set => usesOf(set).includes(use)) ? undefined : `No feature set uses ${use}`)
+}
+
+/** What a set declares that it uses. */
+export function usesOf(set: Json | undefined): readonly unknown[] {
+  return listIn(set, 'uses')
 }
 
 class Host implements LiveHost {
@@ -136,20 +175,12 @@ class Host implements LiveHost {
   /** Only on stateless wires. */
   async listen(): Promise<void> {
     const policy = this.#policy === undefined ? {} : { policy: this.#policy }
-    this.peer.begin('live/listen', { hostId: this.#id, host: { version: '0.2' }, ...policy }, { meta: this.#meta(), ms: 60_000 })
+    this.peer.begin('live/listen', { hostId: this.#id, host: { version: '0.2' }, ...policy }, { meta: this.meta(), ms: 60_000 })
     await this.peer.next('live/listening')
   }
 
-  request(method: string, params: Json = {}): Promise<Called> {
-    return letGo(this.peer.request(method, params, { meta: { ...this.#meta(), ...metaIn(params) } }).then(taken))
-  }
-
-  call(tool: string, args: Json, more: Json = {}): Promise<Called> {
-    return this.request('tools/call', { name: tool, arguments: args, ...more })
-  }
-
-  begin(tool: string, args: Json): Promise<Called> {
-    return talkOf(this.peer).begin(tool, args, {}, { meta: this.#meta() }).called
+  #request(method: string, params: Json): Promise<PeerAnswer> {
+    return letGo(this.peer.request(method, params, { meta: this.meta() }).then(taken))
   }
 
   select(selection: Selection): Promise<void> {
@@ -158,14 +189,14 @@ class Host implements LiveHost {
 
   async #select(selection: Selection): Promise<void> {
     this.#policy = selection
-    if (this.modern) await this.request('featureSets/update', { ...selection })
+    if (this.modern) await this.#request('featureSets/update', { ...selection })
     else await this.peer.notify('featureSets/update', { ...selection })
     await this.peer.settled()
   }
 
-  async grant(selection: Selection, effectiveCapabilities: readonly string[]): Promise<Called> {
+  async grant(selection: Selection, effectiveCapabilities: readonly string[]): Promise<PeerAnswer> {
     this.#policy = selection
-    return this.request('featureSets/update', { ...selection, effectiveCapabilities })
+    return this.#request('featureSets/update', { ...selection, effectiveCapabilities })
   }
 
   answer(method: string, fn: (params: Json) => unknown): void {
@@ -187,7 +218,8 @@ class Host implements LiveHost {
     await this.peer.close()
   }
 
-  #meta(): Json {
+  /** What says with every request whose it is. */
+  meta(): Json {
     if (!this.modern || !this.#live) return {}
     return { [extension]: { hostId: this.#id, ...(this.#policy === undefined ? {} : { policy: this.#policy }) } }
   }
@@ -224,7 +256,7 @@ class Host implements LiveHost {
     const inner = isRecord(params) ? params : {}
     this.said.push({ method: String(method), params: inner, id: answer === true ? deliveryId : undefined, frame })
     if (answer !== true) return
-    await this.request('live/answer', { deliveryId, ...(await this.#outcome(String(method), inner)) }).catch(() => undefined)
+    await this.#request('live/answer', { deliveryId, ...(await this.#outcome(String(method), inner)) }).catch(() => undefined)
   }
 
   async #outcome(method: string, params: Json): Promise<Json> {
@@ -235,8 +267,4 @@ class Host implements LiveHost {
       throw error
     }
   }
-}
-
-function metaIn(params: Json): Json {
-  return isRecord(params['_meta']) ? params['_meta'] : {}
 }

@@ -113,3 +113,16 @@ export function headerValue(text: string): string {
   const plain = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text)
   return plain ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`
 }
+
+/** A request that every server of a revision answers and that changes nothing. */
+export function harmlessMethod(revision: RevisionId): string {
+  if (isStateless(revision)) return 'server/discover'
+  return revision === 's3' ? 'tools/list' : 'ping'
+}
+
+/** The same as a whole message, to be sent as text. */
+export function harmless(revision: RevisionId, id: unknown, more: Json = {}): Json {
+  const meta = requestMeta(revision, {}, undefined)
+  const params = meta === undefined ? {} : { _meta: meta }
+  return { jsonrpc: '2.0', id, method: harmlessMethod(revision), params, ...more }
+}

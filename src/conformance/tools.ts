@@ -6,6 +6,7 @@ import { NS } from '../../engine/method.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import { sampleArguments } from '../sample.ts'
 import type { Advertised, Json } from '../scenario.ts'
+import { listIn, objectIn } from './expectations.ts'
 
 /** A tool that suits a scenario, and arguments that it takes. */
 export interface FoundTool {
@@ -37,8 +38,13 @@ export function saidOf(tool: Json, extension: string): Json {
 
 /** What an author says that a call brings about. */
 export function brings(tool: Json, what: string): boolean {
-  const list = saidOf(tool, 'conformance')['brings']
-  return Array.isArray(list) && list.includes(what)
+  return listIn(saidOf(tool, 'conformance'), 'brings').includes(what)
+}
+
+/** What follows `prefix:` in what an author says that a call brings about. */
+export function broughtBy(tool: Json, prefix: string): string | undefined {
+  const all = listIn(saidOf(tool, 'conformance'), 'brings').filter(what => typeof what === 'string')
+  return all.find(what => what.startsWith(`${prefix}:`))?.slice(prefix.length + 1)
 }
 
 export function foundTool(tool: Json, args?: Json): FoundTool | undefined {
@@ -76,6 +82,21 @@ export function needsConfirmation(tool: Json): boolean {
   return saidOf(tool, 'confirmation')['requires_confirmation'] === true
 }
 
+/** What a tool says of its cost. */
+export function costOf(tool: Json): Json {
+  return objectIn(saidOf(tool, 'operational'), 'cost')
+}
+
+/** The same names, other values. */
+export function otherArguments(args: Json): Json {
+  return Object.fromEntries(
+    Object.entries(args).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? `${value}-other` : typeof value === 'number' ? value + 1 : value,
+    ]),
+  )
+}
+
 export function scopesOf(tool: Json): readonly string[] {
   const scopes = saidOf(tool, 'permissions')['required_scopes']
   return Array.isArray(scopes) ? scopes.filter(scope => typeof scope === 'string') : []
@@ -103,3 +124,9 @@ export const undoable = toolThat(
   `names a compensation in _meta["${NS}/transactions"]`,
   tool => isPlain(tool) && isRecord(saidOf(tool, 'transactions')['compensation']) && !brings(tool, 'slow'),
 )
+
+/** Why a scenario has to be left out: no tool is listed that it needs. */
+export function missingTool(peer: Advertised, finders: readonly Finder[]): string | undefined {
+  const missing = finders.find(finder => finder.find(peer) === undefined)
+  return missing === undefined ? undefined : `No tool is listed that ${missing.that}`
+}
