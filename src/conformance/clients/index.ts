@@ -5,6 +5,7 @@ import { askingScenarios } from './base/asking.ts'
 import { callScenarios } from './base/calls.ts'
 import { httpScenarios } from './base/http.ts'
 import { listScenarios } from './base/lists.ts'
+import { roundScenarios } from './base/rounds.ts'
 import { runScenarios } from './base/run.ts'
 import type { ClientScenario } from './define.ts'
 import type { ClientUnderTest } from './drive.ts'
@@ -19,6 +20,7 @@ export const clientScenarios: readonly ClientScenario[] = [
   ...listScenarios,
   ...callScenarios,
   ...askingScenarios,
+  ...roundScenarios,
   ...httpScenarios,
   ...authScenarios,
   ...consentScenarios,

@@ -1,33 +1,9 @@
-/** What a client answers when it is asked: pings, strangers, forms, pages, models, folders; and questions inside results. */
+/** What a client answers when it is asked: pings, strangers, forms, pages, models, folders. */
 import { isRecord } from '../../../jsonrpc/message.ts'
-import { sessions, since, stateless } from '../../define.ts'
-import {
-  fitsPattern,
-  ifThere,
-  isAbsent,
-  isFlag,
-  isOneOf,
-  isString,
-  isWord,
-  objectIn,
-  orSkip,
-  sameJson,
-} from '../../expectations.ts'
+import { sessions, since } from '../../define.ts'
+import { fitsPattern, ifThere, isFlag, isOneOf, isString, isWord, objectIn, orSkip } from '../../expectations.ts'
 import type { Json } from '../../scenario.ts'
-import {
-  answers,
-  type ClientJudging,
-  calls,
-  clientTable,
-  declares,
-  first,
-  reported,
-  sent,
-  shownBy,
-  some,
-  times,
-} from '../define.ts'
-import type { LoggedMessage } from '../log.ts'
+import { answers, calls, clientTable, declares, sent, shownBy, some, times } from '../define.ts'
 import type { Observation } from '../observation.ts'
 import { type Answers, call, type Play, play, textResult } from '../play.ts'
 import type { Questions } from '../script.ts'
@@ -114,7 +90,8 @@ const undeclared = play('undeclared-questions', {
   },
 })
 
-function elicitation(message: string, requestedSchema: Json): Questions[string] {
+/** A form that the user is asked to fill in. */
+export function elicitation(message: string, requestedSchema: Json): Questions[string] {
   return { method: 'elicitation/create', params: { message, requestedSchema } }
 }
 
@@ -172,7 +149,8 @@ function isBlock(block: unknown): boolean {
 
 const lets = { 'the client lets nobody ask its model': orSkip((seen: Observation) => answered(seen)['refused'] === undefined) }
 
-const asking = [
+/** What a server of a session asks. */
+export const askingScenarios = [
   row(
     'ping MCP basic/utilities/ping',
     'A ping is answered with an empty result, under its own id',
@@ -310,112 +288,3 @@ function usesIn(content: unknown): readonly Json[] {
     .filter(isRecord)
     .filter(({ type }) => type === 'tool_use')
 }
-
-// ── questions inside results (2026-07-28 §2.3): what comes back with the second call, and what must not ─────────────
-
-/** Odd on purpose: who parses, trims or re-encodes it gives back another one. */
-const STATE = ' ~ {"a": 1.0}\u00a0é/+== '
-const confirmation = { type: 'object', properties: { confirmed: { type: 'boolean' } }, required: ['confirmed'] }
-const sure = elicitation('Sure?', confirmation)
-
-const rounds = play('rounds', {
-  answers: { elicit: { action: 'accept', content: { confirmed: true } } },
-  report: true,
-  steps: [
-    { do: 'together', steps: [call('with', { n: 1 }), { do: 'call', tool: 'plain-tool', arguments: {}, as: 'without' }] },
-    { do: 'call', tool: 'twice-tool', arguments: {}, as: 'twice' },
-  ],
-  tools: ['test-tool', 'plain-tool', 'twice-tool'].map(name => ({ name, inputSchema: { type: 'object' } })),
-  on: {
-    'tools/call': async ({ params: { name, requestState }, questions }) => {
-      if (name === 'test-tool') await questions({ confirm: sure }, STATE)
-      if (name === 'plain-tool') await questions({ plain: sure })
-      const round = ['round 1', 'round 2'].indexOf(String(requestState)) + 1
-      if (name !== 'twice-tool' || round === 2) return textResult('done')
-      const next = round + 1
-      return { resultType: 'input_required', requestState: `round ${next}`, inputRequests: { [`step${next}`]: sure } }
-    },
-  },
-})
-
-const stateOnly = play('state-only', {
-  report: true,
-  steps: [call('call')],
-  on: {
-    'tools/call': ({ params: { requestState } }) =>
-      requestState === 'later' ? textResult('done') : { resultType: 'input_required', requestState: 'later' },
-  },
-})
-
-const strangeResult = play('strange-result', {
-  report: true,
-  steps: [call('call')],
-  on: { 'tools/call': { resultType: 'of-tomorrow', content: [] } },
-})
-
-const roundRow = clientTable('client/rounds/', { revisions: stateless })
-const inRounds = { play: rounds, needs: [declares('elicitation')] }
-const wasCalled = [sent(calls, 'the client did not call the tool')]
-
-/** The second call, which must have come, is right. */
-function retry(tool: string, check: (message: LoggedMessage, seen: Observation) => boolean) {
-  const retries = (seen: Observation) =>
-    seen.calls(tool).filter(({ params }) => 'inputResponses' in params || 'requestState' in params)
-  return (seen: Observation, x: ClientJudging, says: string) =>
-    retries(seen).length === 0 ? 'The client did not come back with its answer' : first(retries, check)(seen, x, says)
-}
-
-const questioning = [
-  roundRow('state SEP-2322', 'The state comes back byte for byte, under a new id', inRounds, {
-    'requestState is not what was given': retry('test-tool', ({ params }) => params['requestState'] === STATE),
-    'The second call has the id of the first': retry('test-tool', ({ id }, seen) => id !== calls(seen)[0]?.id),
-    'The second call is another one': retry('test-tool', ({ params }) => sameJson(params['arguments'], { n: 1 })),
-  }),
-  roundRow('answers SEP-2322', 'Answers are bare results under the keys of their questions', inRounds, {
-    'inputResponses must have the key confirm, and no other': retry('test-tool', ({ params }) => answersOnly(params, 'confirm')),
-    'An answer is the bare result': retry('test-tool', ({ params }) =>
-      fitsPattern({ action: isString, result: isAbsent, resultType: isAbsent }, objectIn(params, 'inputResponses')['confirm']),
-    ),
-  }),
-  roundRow('no-state SEP-2322', 'Where no state was given none is sent, and none of another call', inRounds, {
-    'A state was sent that this call was never given': retry('plain-tool', ({ params }) => !('requestState' in params)),
-  }),
-  roundRow(
-    'twice SEP-2322',
-    'Each round has the newest state and answers only the last questions',
-    inRounds,
-    (seen, { expect }) => {
-      const made = seen.calls('twice-tool')
-      const states = JSON.stringify(made.map(({ params }) => params['requestState']))
-      expect(states === '[null,"round 1","round 2"]', `The states came as ${states}`, made)
-      expect(answersOnly(made.at(-1)?.params, 'step2'), 'Only the questions of the last round are answered', made.slice(-1))
-    },
-  ),
-  roundRow(
-    'state-only SEP-2322',
-    'A state without questions is brought back at once',
-    { play: stateOnly, needs: wasCalled },
-    {
-      'The client did not come back with the state': shownBy(
-        calls,
-        seen => calls(seen).at(-1)?.params['requestState'] === 'later',
-      ),
-    },
-  ),
-  roundRow(
-    'strange SEP-2322',
-    'A result of an unknown type is no result, and not asked for again',
-    { play: strangeResult, needs: wasCalled },
-    {
-      'An unknown result was asked for again': times(calls, 1),
-      'The client takes an unknown result for a complete one': reported('call', ({ ok }) => !ok),
-    },
-  ),
-]
-
-function answersOnly(params: Json | undefined, key: string): boolean {
-  return Object.keys(objectIn(params, 'inputResponses')).join() === key
-}
-
-/** What a client answers. */
-export const askingScenarios = [...asking, ...questioning]
