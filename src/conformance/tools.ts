@@ -2,11 +2,11 @@
  * Finding tools by what a server says of them: in `_meta` under each extension, in annotations, and for what no extension says in
  * `_meta["dev.vivarium/conformance"] = { brings: [...] }`, by which an author tells the kit what a call of a tool brings about.
  */
-import { NS } from '../../engine/method.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
-import { sampleArguments } from '../sample.ts'
-import type { Advertised, Json } from '../scenario.ts'
+import { NS } from '../engine/method.ts'
+import { isRecord } from '../jsonrpc/message.ts'
 import { listIn, objectIn } from './expectations.ts'
+import { sampleArguments } from './sample.ts'
+import type { Advertised, Json } from './scenario.ts'
 
 /** A tool that suits a scenario, and arguments that it takes. */
 export interface FoundTool {

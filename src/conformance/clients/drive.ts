@@ -1,10 +1,10 @@
-/** Starts the client under test: a command with the address of the stage as its last words, or a function. */
+/** Starts the client under test: a command with the address of the server as its last words, or a function. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Carrier } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { promised } from '../wire/let-go.ts'
 import type { Play } from './play.ts'
-import type { ClientTarget, Stage } from './stage/open.ts'
+import type { ClientTarget, ScriptedServer } from './server.ts'
 
 export interface ClientCommand {
   /** A command line, split at blanks (quotes keep words together), or its words. */
@@ -34,22 +34,22 @@ export type ClientFunction = (target: ClientTarget, told: Told) => Promise<void>
 export type ClientUnderTest = ClientCommand | ClientFunction
 
 /** How it ended. */
-export interface End {
+export interface ClientEnd {
   readonly timedOut: boolean
   /** Of a process; undefined: a function, or a signal ended it. */
   readonly code?: number | undefined
   readonly error?: string
 }
 
-export async function drive(client: ClientUnderTest, stage: Stage, signal: AbortSignal): Promise<End> {
-  const { play } = stage
+export async function drive(client: ClientUnderTest, server: ScriptedServer, signal: AbortSignal): Promise<ClientEnd> {
+  const { play } = server
   const ms = play.ms ?? 30_000
   const over = AbortSignal.any([signal, AbortSignal.timeout(ms)])
   const { steps, answers, report, name } = play
   const told: Told = {
     scenario: name,
-    carrier: stage.carrier,
-    version: play.free === true ? undefined : stage.revision === 's3' ? 's3' : stage.wire,
+    carrier: server.carrier,
+    version: play.free === true ? undefined : server.revision === 's3' ? 's3' : server.wire,
     context: {
       name,
       steps,
@@ -61,21 +61,21 @@ export async function drive(client: ClientUnderTest, stage: Stage, signal: Abort
     },
     signal: over,
   }
-  return typeof client === 'function' ? driveFunction(client, stage, told) : driveCommand(client, stage, told)
+  return typeof client === 'function' ? driveFunction(client, server, told) : driveCommand(client, server, told)
 }
 
-async function driveFunction(client: ClientFunction, stage: Stage, told: Told): Promise<End> {
-  const late = new Promise<End>(resolve => {
+async function driveFunction(client: ClientFunction, server: ScriptedServer, told: Told): Promise<ClientEnd> {
+  const late = new Promise<ClientEnd>(resolve => {
     told.signal.addEventListener('abort', () => resolve({ timedOut: true }), { once: true })
   })
-  const done = promised(() => client(stage.target, told)).then(
-    (): End => ({ timedOut: false }),
-    (error: unknown): End => ({ timedOut: false, error: clip(error instanceof Error ? error.message : String(error)) }),
+  const done = promised(() => client(server.target, told)).then(
+    (): ClientEnd => ({ timedOut: false }),
+    (error: unknown): ClientEnd => ({ timedOut: false, error: clip(error instanceof Error ? error.message : String(error)) }),
   )
   return Promise.race([done, late])
 }
 
-function driveCommand({ command, cwd, env }: ClientCommand, { target }: Stage, told: Told): Promise<End> {
+function driveCommand({ command, cwd, env }: ClientCommand, { target }: ScriptedServer, told: Told): Promise<ClientEnd> {
   const [program = '', ...args] = typeof command === 'string' ? words(command) : command
   const ends = typeof target === 'string' ? [target] : 'command' in target ? [target.command, ...target.args] : []
   const child = spawn(program, [...args, ...ends], {

@@ -1,16 +1,31 @@
 /** For clients: everything they are judged by, and the judge. */
 import type { Report } from '../report.ts'
-import { authClientScenarios } from './auth/index.ts'
-import { baseClientScenarios } from './base/index.ts'
+import { authScenarios } from './auth/sign-in.ts'
+import { askingScenarios } from './base/asking.ts'
+import { callScenarios } from './base/calls.ts'
+import { httpScenarios } from './base/http.ts'
+import { listScenarios } from './base/lists.ts'
+import { roundScenarios } from './base/rounds.ts'
+import { runScenarios } from './base/run.ts'
+import type { ClientScenario } from './define.ts'
 import type { ClientUnderTest } from './drive.ts'
-import { extensionClientScenarios } from './extensions/index.ts'
+import { consentScenarios } from './extensions/consent.ts'
+import { contentScenarios } from './extensions/content.ts'
+import { ongoingScenarios } from './extensions/ongoing.ts'
 import { type JudgeClientOptions, judgeRole } from './judge.ts'
-import type { ClientScenario } from './scenario.ts'
 
+/** What every client is judged by, as far as it declares what that is about. */
 export const clientScenarios: readonly ClientScenario[] = [
-  ...baseClientScenarios,
-  ...authClientScenarios,
-  ...extensionClientScenarios,
+  ...runScenarios,
+  ...listScenarios,
+  ...callScenarios,
+  ...askingScenarios,
+  ...roundScenarios,
+  ...httpScenarios,
+  ...authScenarios,
+  ...consentScenarios,
+  ...ongoingScenarios,
+  ...contentScenarios,
 ]
 
 /**

@@ -3,15 +3,15 @@ import type { Carrier } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { RevisionId } from '../../revisions/index.ts'
 import { stoppedWhy } from '../bench.ts'
-import { allRevisions, type Cell, cellsOf } from '../plan.ts'
+import { allRevisions, type Cell, cellsOf, scenariosFor } from '../plan.ts'
 import { type Report, type Result, resultOf, type Status, suiteVersion, summaryOf } from '../report.ts'
 import { Failed, type Role, Skipped } from '../scenario.ts'
-import { run as plainRun, speaks } from './base/running.ts'
+import { plainRun } from './base/run.ts'
+import { type ClientScenario, frameOf } from './define.ts'
 import { type ClientUnderTest, drive } from './drive.ts'
+import { Observation } from './observation.ts'
 import type { Play } from './play.ts'
-import { type ClientScenario, frameOf, OLDEST, verdict } from './scenario.ts'
-import { Seen } from './seen.ts'
-import { openStage } from './stage/open.ts'
+import { openServer } from './server.ts'
 
 export interface JudgeClientOptions {
   /** Default: all seven. One that is named here and not spoken is a failure; else it is skipped. */
@@ -40,7 +40,7 @@ interface Trial extends JudgeClientOptions {
 }
 
 /** What a play has shown, how long it took, or why it could not be run. */
-type Shown = { readonly seen: Seen; readonly ms: number } | { readonly fault: unknown }
+type Shown = { readonly seen: Observation; readonly ms: number } | { readonly fault: unknown }
 
 export interface RoleOptions extends JudgeClientOptions {
   readonly role: Role
@@ -73,23 +73,14 @@ export async function judgeRole(client: ClientUnderTest, options: RoleOptions): 
 function cellsFor(client: ClientUnderTest, { revisions = allRevisions, carriers }: JudgeClientOptions): readonly Cell[] {
   if (carriers !== undefined) return cellsOf(revisions, carriers)
   const standard: readonly Carrier[] = typeof client === 'function' ? ['stdio', 'http', 'sse'] : ['http', 'sse']
-  return cellsOf(revisions, standard).filter(({ carrier, revision }) => carrier !== 'sse' || revision === OLDEST)
-}
-
-export function clientScenariosFor({ revision, carrier }: Cell, scenarios: readonly ClientScenario[], only?: RegExp) {
-  return scenarios.filter(
-    scenario =>
-      scenario.revisions.includes(revision) &&
-      (scenario.carriers ?? [carrier]).includes(carrier) &&
-      (only === undefined || only.test(scenario.id) || scenario.proves.some(statement => only.test(statement))),
-  )
+  return cellsOf(revisions, standard).filter(({ carrier, revision }) => carrier !== 'sse' || revision === '2024-11-05')
 }
 
 async function judgeCell(trial: Trial, cell: Cell, parallel: number): Promise<readonly Result[]> {
-  const chosen = clientScenariosFor(cell, trial.scenarios, trial.only)
+  const chosen = scenariosFor(trial.role, cell, trial.scenarios, trial.only)
   if (chosen.length === 0) return []
   const first = await show(trial, trial.first, cell)
-  const unspoken = 'seen' in first && !speaks(first.seen)
+  const unspoken = 'seen' in first && !first.seen.opened
   if ('seen' in first && !unspoken) trial.met ??= named(first.seen)
   if (unspoken) return [told(trial, notSpoken(trial, cell, first.seen))]
   const shown = new Map<Play, Shown>([[trial.first, first]])
@@ -120,27 +111,27 @@ async function judgeCell(trial: Trial, cell: Cell, parallel: number): Promise<re
 async function show({ client, signal = never }: Trial, play: Play, { revision, carrier }: Cell): Promise<Shown> {
   const began = performance.now()
   try {
-    const stage = await openStage(play, revision, carrier)
+    const server = await openServer(play, revision, carrier)
     try {
-      const end = await drive(client, stage, signal)
-      await stage.quiet()
-      const [fault] = (stage.book.notes.get('faults') ?? []) as unknown[]
+      const end = await drive(client, server, signal)
+      await server.quiet()
+      const [fault] = server.faults
       if (fault !== undefined) return { fault }
-      return { seen: new Seen(stage, end), ms: performance.now() - began }
+      return { seen: new Observation(server, end), ms: performance.now() - began }
     } finally {
-      await stage.close()
+      await server.close()
     }
   } catch (fault) {
     return { fault }
   }
 }
 
-function named({ info }: Seen): { name: string; version: string } {
+function named({ info }: Observation): { name: string; version: string } {
   return { name: clip(String(info['name'] ?? 'unknown')), version: clip(String(info['version'] ?? 'unknown')) }
 }
 
 /** A revision that was not asked for by name need not be spoken. */
-function notSpoken({ revisions, role }: Trial, cell: Cell, seen: Seen): Result {
+function notSpoken({ revisions, role }: Trial, cell: Cell, seen: Observation): Result {
   const asked = revisions?.includes(cell.revision) === true
   const scenario = {
     id: `cell/${cell.revision}/${cell.carrier}`,
@@ -152,7 +143,7 @@ function notSpoken({ revisions, role }: Trial, cell: Cell, seen: Seen): Result {
   return resultOf(
     scenario,
     cell,
-    { status: asked ? 'failed' : 'skipped', message, frames: seen.book.said.slice(0, 6).map(frameOf) },
+    { status: asked ? 'failed' : 'skipped', message, frames: seen.log.messages.slice(0, 6).map(frameOf) },
     0,
   )
 }
@@ -166,14 +157,19 @@ function judged(scenario: ClientScenario, cell: Cell, shown: Shown): Result {
   try {
     const why = scenario.needs?.(seen)
     if (why !== undefined) return result('skipped', why)
-    scenario.check(seen, verdict(remarks))
+    scenario.check(seen, {
+      warn: says => void remarks.push(says),
+      leave(why) {
+        throw new Skipped(why)
+      },
+    })
   } catch (error) {
     if (error instanceof Skipped) return result('skipped', error.message)
     if (error instanceof Failed) return result('failed', error.message, error.frames)
     return result('error', words(error))
   }
   if (seen.end.timedOut)
-    return result('failed', 'The client did not come to an end and had to be ended', seen.book.said.slice(-4).map(frameOf))
+    return result('failed', 'The client did not come to an end and had to be ended', seen.log.messages.slice(-4).map(frameOf))
   return result('passed', remarks.join('; '))
 }
 

@@ -2,16 +2,15 @@
  * A play: how the scripted server behaves, and what the client is asked to do meanwhile. A client that knows nothing of steps does
  * the plain run of the official suite (connect, list the tools, call `test-tool` with {}, close), and most plays ask no more.
  */
-import type { RevisionId } from '../../revisions/index.ts'
-import type { Frame, Http } from './stage/book.ts'
-import type { Stage } from './stage/open.ts'
-import type { StageResponse } from './stage/response.ts'
-import type { Handler } from './stage/script.ts'
+import type { Json, RevisionId } from '../scenario.ts'
+import type { HttpHead, HttpResponse } from './log.ts'
+import type { Handler, Refusal } from './script.ts'
+import type { ScriptedServer } from './server.ts'
 
 /** What a client is asked to do; `as` names it in the report. */
 export type Step =
   | { readonly do: 'list'; readonly what: 'tools' | 'resources' | 'templates' | 'prompts'; readonly as?: string }
-  | ({ readonly do: 'call'; readonly tool: string; readonly arguments?: Frame; readonly as?: string } & CallWishes)
+  | ({ readonly do: 'call'; readonly tool: string; readonly arguments?: Json; readonly as?: string } & CallWishes)
   | { readonly do: 'read'; readonly uri: string; readonly as?: string }
   | { readonly do: 'prompt'; readonly name: string; readonly arguments?: Readonly<Record<string, string>>; readonly as?: string }
   | { readonly do: 'complete'; readonly prompt: string; readonly argument: string; readonly value: string; readonly as?: string }
@@ -26,7 +25,7 @@ export type Step =
   /** Reads what the reference in the result of a tool stands for. */
   | { readonly do: 'reference'; readonly tool: string; readonly as?: string }
   /** A transaction of these calls; it is committed, or rolled back where one fails. */
-  | { readonly do: 'transaction'; readonly calls: readonly { tool: string; arguments?: Frame }[]; readonly as?: string }
+  | { readonly do: 'transaction'; readonly calls: readonly { tool: string; arguments?: Json }[]; readonly as?: string }
   // ── a host
   | { readonly do: 'say'; readonly text: string; readonly conversation?: string; readonly as?: string }
   | { readonly do: 'rollback'; readonly set: string; readonly checkpoint: string; readonly as?: string }
@@ -62,7 +61,7 @@ export interface CallWishes {
 
 /** What the client is to answer when it is asked. What is absent it has no answer for, and should not declare. */
 export interface Answers {
-  readonly elicit?: { readonly action: 'accept' | 'decline' | 'cancel'; readonly content?: Frame }
+  readonly elicit?: { readonly action: 'accept' | 'decline' | 'cancel'; readonly content?: Json }
   readonly sample?: string
   readonly sampleTools?: boolean
   readonly roots?: readonly Root[]
@@ -97,13 +96,17 @@ export interface LiveWishes {
   readonly disabled: readonly string[]
   readonly scopes?: Readonly<Record<string, { readonly whitelist?: readonly string[]; readonly blacklist?: readonly string[] }>>
   /** What the model of the host answers, turn by turn. */
-  readonly model?: readonly (string | { readonly call: string; readonly arguments?: Frame })[]
+  readonly model?: readonly (string | { readonly call: string; readonly arguments?: Json })[]
   /** What the user says when asked for more rights. */
   readonly approve?: boolean
   /** How many pushed events a minute the host takes. */
   readonly pushes?: number
 }
 
+/** How the scripted server answers a method: with this result, this error, or as a handler says; undefined: it does not have it. */
+export type Served = Readonly<Record<string, Json | Refusal | Handler | undefined>>
+
+/** One run of the client against one behaviour of the server. Scenarios that look at the same play share it. */
 export interface Play {
   readonly name: string
   readonly steps: readonly Step[]
@@ -112,21 +115,21 @@ export interface Play {
   readonly report?: boolean
   /** The client is not told which version to speak. */
   readonly free?: boolean
-  readonly capabilities?: (revision: RevisionId) => Frame
+  readonly capabilities?: Json | ((revision: RevisionId) => Json)
   /** Tools beside or instead of `test-tool`. */
-  readonly tools?: readonly Frame[]
-  /** Who answers which method; undefined takes it away. */
-  readonly on?: (stage: Stage) => Readonly<Record<string, Handler | undefined>>
+  readonly tools?: readonly Json[]
+  /** What is answered beside or instead of the opening and the tools. */
+  readonly on?: Served | ((server: ScriptedServer) => Served)
   /** Sees HTTP requests first; true: answered. */
-  readonly http?: (stage: Stage) => (http: Http, response: StageResponse, body: string) => boolean
+  readonly http?: (server: ScriptedServer) => (http: HttpHead, response: HttpResponse, body: string) => boolean
   /** What has to be there beside the server before the client comes; it is closed after the play. */
-  readonly beside?: (stage: Stage) => Promise<{ close(): Promise<void> }>
+  readonly beside?: (server: ScriptedServer) => Promise<{ close(): Promise<void> }>
   /** Answers of HTTP come as streams. */
   readonly streams?: boolean
   /** A GET gets no stream. */
   readonly deaf?: boolean
   /** Where the old pair says that messages go. */
-  readonly endpoint?: (stage: Stage) => string
+  readonly endpoint?: (server: ScriptedServer) => string
   /** Keeps machine and client busy: nothing else is run beside it. */
   readonly alone?: boolean
   /** How long the client has. Default 30 s. */
@@ -135,20 +138,27 @@ export interface Play {
   readonly patienceMs?: number
 }
 
-export const RUN: readonly Step[] = [
-  { do: 'list', what: 'tools' },
-  { do: 'call', tool: 'test-tool', arguments: {}, as: 'call' },
-]
-
-export const testTool: Frame = { name: 'test-tool', description: 'Called by every run', inputSchema: { type: 'object' } }
-
-export const reportTool: Frame = {
-  name: 'test-report',
-  description: 'Takes what came of each step',
-  inputSchema: { type: 'object', properties: { steps: { type: 'array', items: { type: 'object' } } }, required: ['steps'] },
+/** A call of `test-tool`, reported under `as`. */
+export function call(as: string, args: Json = {}, wishes: CallWishes = {}): Step {
+  return { do: 'call', tool: 'test-tool', arguments: args, as, ...wishes }
 }
 
+/** The list of the tools. */
+export const listTools: Step = { do: 'list', what: 'tools' }
+/** The plain run of the official suite. */
+export const plainSteps: readonly Step[] = [listTools, call('call')]
+/** The plain run, and the same call once more. */
+export const stepsAgain: readonly Step[] = [...plainSteps, call('again', { again: true })]
+
+/** A play of the plain run, unless it says otherwise. */
+export function play(name: string, more: Partial<Omit<Play, 'name'>> = {}): Play {
+  return { name, steps: plainSteps, ...more }
+}
+
+/** The tool that every run calls. */
+export const testTool: Json = { name: 'test-tool', description: 'Called by every run', inputSchema: { type: 'object' } }
+
 /** A result of `tools/call`. */
-export function said(text: string, more: Frame = {}): Frame {
+export function textResult(text: string, more: Json = {}): Json {
   return { content: [{ type: 'text', text }], ...more }
 }

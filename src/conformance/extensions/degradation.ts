@@ -1,9 +1,8 @@
 /** Graceful degradation: who knows nothing of extensions is served as if there were none. */
 import { NS } from '../../engine/method.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
-import type { Advertised, Bench, Frame, Json, Scenario } from '../scenario.ts'
 import { eras, type Need, table } from '../define.ts'
 import { objectIn, objectsIn } from '../expectations.ts'
+import type { Advertised, Frame, Json, Scenario } from '../scenario.ts'
 import type { Scene } from '../steps.ts'
 import { extensionId, foundTool, isPlain, saidOf } from '../tools.ts'
 import type { Answer, RawPeer } from '../wire/raw-peer.ts'

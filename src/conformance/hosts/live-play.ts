@@ -1,17 +1,17 @@
-/**
- * Plays for hosts of MCP Live: a live server written by hand. What it asks it asks while its tool runs, so that a host is judged
- * by the plain wish of a user: "call test-tool".
- */
-import { NS } from '../../engine/method.ts'
-import { isRecord } from '../../jsonrpc/message.ts'
-import { type LiveWishes, type Play, type Step, testTool, said as toolResult } from '../clients/play.ts'
-import { type ClientScenario, ERAS, type Verdict } from '../clients/scenario.ts'
-import type { Seen } from '../clients/seen.ts'
-import { type Frame, paramsOf, type Said } from '../clients/stage/book.ts'
-import type { Stage } from '../clients/stage/open.ts'
-import { type Call, type Handler, isStateless, silence } from '../clients/stage/script.ts'
+import { type ClientNeed, type ClientRowDefiner, calls, clientTable, requires, sent } from '../clients/define.ts'
+import type { LoggedMessage } from '../clients/log.ts'
+import type { Observation } from '../clients/observation.ts'
+import { type LiveWishes, type Play, play, type Served, type Step, textResult } from '../clients/play.ts'
+import { type ClientRequest, noAnswer } from '../clients/script.ts'
+import type { ScriptedServer } from '../clients/server.ts'
+import { eras } from '../define.ts'
+import { objectIn } from '../expectations.ts'
+import type { Json } from '../scenario.ts'
+import { extensionId } from '../tools.ts'
+import { isStateless } from '../wire/envelope.ts'
 
-export const LIVE = `${NS}/live`
+/** The extension under which MCP Live is declared without sessions. */
+export const liveId = extensionId('live')
 
 /** Sets of every kind, as a 0.2 server declares them. */
 export const sets = {
@@ -24,7 +24,8 @@ export const sets = {
   'lab.off': { description: 'Nobody enables it', uses: ['pushEvents', 'inferenceRequest', 'contextHooks.afterInference'] },
 }
 
-export const announced: Frame = {
+/** What the server says of itself. */
+export const announced: Json = {
   version: '0.2',
   pushEvents: true,
   contextHooks: { beforeInference: true, afterInference: { blocking: true } },
@@ -33,6 +34,7 @@ export const announced: Frame = {
   featureSets: sets,
 }
 
+/** How the host is configured, where a play does not say otherwise. */
 export const wishes: LiveWishes = {
   enabled: Object.keys(sets).filter(name => name !== 'lab.off'),
   disabled: ['lab.off'],
@@ -42,154 +44,131 @@ export const wishes: LiveWishes = {
 
 /** How the server speaks while its tool runs. */
 export interface Talk {
-  readonly call: Call
-  readonly stage: Stage
+  readonly request: ClientRequest
   /** A request to the host; its response, whichever way it comes. It is kept under `as` for the verdict. */
-  ask(as: string, method: string, params: Frame): Promise<Frame | undefined>
-  tell(method: string, params: Frame): void
+  ask(as: string, method: string, params: Json): Promise<Json | undefined>
+  tell(method: string, params: Json): void
 }
 
-export interface LiveOptions {
+interface LiveOptions {
   readonly steps?: readonly Step[]
   readonly wishes?: Partial<LiveWishes>
   /** What it says of itself; undefined: it is not live. */
-  readonly mcpl?: Frame | undefined
-  readonly tools?: readonly Frame[]
+  readonly mcpl?: Json | undefined
+  readonly tools?: readonly Json[]
   /** What it does while the tool runs; may give the result. */
-  readonly during?: (talk: Talk) => Promise<unknown>
-  readonly on?: (stage: Stage) => Readonly<Record<string, Handler | undefined>>
+  readonly during?: (talk: Talk) => unknown
+  readonly on?: (server: ScriptedServer) => Served
   readonly ms?: number
 }
 
-const SAY: readonly Step[] = [{ do: 'say', text: 'Call the tool test-tool and tell me when it is done.', as: 'say' }]
+/** The user says this. */
+export function say(text: string, as = 'say', conversation?: string): Step {
+  return { do: 'say', text, as, ...(conversation === undefined ? {} : { conversation }) }
+}
 
+const wish = say('Call the tool test-tool and tell me when it is done.')
+
+/** A play of a live server. */
 export function livePlay(name: string, options: LiveOptions = {}): Play {
-  const { steps = SAY, during, tools } = options
+  const { steps = [wish], during, tools, ms, on } = options
   const mcpl = 'mcpl' in options ? options.mcpl : announced
-  return {
-    name: `live-${name}`,
+  return play(`live-${name}`, {
     steps,
     report: true,
     answers: { live: { ...wishes, ...options.wishes } },
-    ...(tools === undefined ? {} : { tools: [...tools] }),
-    ...(options.ms === undefined ? {} : { ms: options.ms }),
+    ...(tools === undefined ? {} : { tools }),
+    ...(ms === undefined ? {} : { ms }),
     capabilities: revision => ({
       tools: { listChanged: true },
       ...(mcpl === undefined ? {} : { experimental: { mcpl } }),
-      ...(mcpl !== undefined && isStateless(revision) ? { extensions: { [LIVE]: mcpl } } : {}),
+      ...(mcpl !== undefined && isStateless(revision) ? { extensions: { [liveId]: mcpl } } : {}),
     }),
-    on: stage => ({
-      ...(mcpl === undefined ? {} : answering(stage)),
-      'tools/call': async call => (await during?.(talkOn(call, stage))) ?? toolResult('done'),
-      ...options.on?.(stage),
+    on: server => ({
+      ...(mcpl === undefined ? {} : answering(server)),
+      'tools/call': async request => (await during?.(talkOn(request))) ?? textResult('done'),
+      ...on?.(server),
     }),
-  }
+  })
 }
 
-function answering(stage: Stage): Record<string, Handler> {
+function answering({ revision }: ScriptedServer): Served {
   return {
-    'featureSets/update': () => ({ accepted: true, unavailableFeatures: [], notes: [] }),
-    'context/beforeInference': () => ({ featureSet: 'lab.hooks', contextInjections: [] }),
-    'context/afterInference': () => ({ featureSet: 'lab.hooks' }),
-    'inference/lifecycle': () => ({}),
-    ...(isStateless(stage.revision) ? { 'live/listen': listened, 'live/answer': () => ({ known: true }) } : {}),
+    'featureSets/update': { accepted: true, unavailableFeatures: [], notes: [] },
+    'context/beforeInference': { featureSet: 'lab.hooks', contextInjections: [] },
+    'context/afterInference': { featureSet: 'lab.hooks' },
+    'inference/lifecycle': {},
+    ...(isStateless(revision) ? { 'live/listen': listened, 'live/answer': { known: true } } : {}),
   }
 }
 
 /** The stream stays open; what the server has to say goes there. */
-const listened: Handler = call => {
-  call.book.notes.set('listen', call)
-  call.tell('live/listening', { cursor: '0', redelivers: 0 })
-  return silence
+function listened(request: ClientRequest): unknown {
+  request.log.notes.set('listen', request)
+  request.tell('live/listening', { cursor: '0', redelivers: 0 })
+  return noAnswer
 }
 
-function talkOn(call: Call, stage: Stage): Talk {
+function talkOn(request: ClientRequest): Talk {
+  const { log, revision } = request
   let count = 0
-  const answers = call.book.notes
   return {
-    call,
-    stage,
+    request,
     tell: (method, params) => {
-      if (!isStateless(call.revision)) return call.tell(method, params)
-      deliver(call, `told-${method}-${++count}`, false, method, params)
+      if (!isStateless(revision)) return request.tell(method, params)
+      deliver(request, `told-${method}-${++count}`, false, method, params)
     },
     ask: async (as, method, params) => {
-      const answer = isStateless(call.revision) ? await delivered(call, as, method, params) : await call.ask(method, params, as)
-      answers.set(`answer ${as}`, answer)
+      const answer = isStateless(revision) ? await delivered(request, as, method, params) : await request.ask(method, params, as)
+      log.notes.set(`answer ${as}`, answer)
       return answer
     },
   }
 }
 
-function deliver({ book }: Call, deliveryId: string, answer: boolean, method: string, params: Frame): void {
-  const listen = book.notes.get('listen') as Call | undefined
-  const cursor = Number(book.notes.get('cursor') ?? 0) + 1
-  book.notes.set('cursor', cursor)
+function deliver({ log: { notes } }: ClientRequest, deliveryId: string, answer: boolean, method: string, params: Json): void {
+  const listen = notes.get('listen') as ClientRequest | undefined
+  const cursor = Number(notes.get('cursor') ?? 0) + 1
+  notes.set('cursor', cursor)
   listen?.tell('live/deliver', { deliveryId, cursor: String(cursor), answer, method, params })
 }
 
 /** Where a server sends no requests, the host answers by one of its own. */
-async function delivered(call: Call, as: string, method: string, params: Frame): Promise<Frame | undefined> {
-  const { book } = call
-  await book.until(() => (book.notes.has('listen') ? true : undefined), 2_000)
-  deliver(call, as, true, method, params)
-  const answered = (said: Said): boolean => paramsOf(said)['deliveryId'] === as && !('chunks' in paramsOf(said))
-  const said = await book.until(() => book.of('live/answer').find(answered), 3_000)
-  if (said === undefined) return undefined
-  const { result, error } = paramsOf(said)
+async function delivered(request: ClientRequest, as: string, method: string, params: Json): Promise<Json | undefined> {
+  const { log } = request
+  await log.until(() => (log.notes.has('listen') ? true : undefined), 2_000)
+  deliver(request, as, true, method, params)
+  const answers = (message: LoggedMessage): boolean => message.params['deliveryId'] === as && !('chunks' in message.params)
+  const found = await log.until(() => log.of('live/answer').find(answers), 3_000)
+  if (found === undefined) return undefined
+  const { result, error } = found.params
   return { id: as, ...(error === undefined ? { result } : { error }) }
 }
 
 /** The response to what the server asked under this name. */
-export function answerTo(seen: Seen, as: string): Frame | undefined {
-  const answer = seen.note<unknown>(`answer ${as}`)
-  return isRecord(answer) ? answer : undefined
+export function answerTo(seen: Observation, as: string): Json | undefined {
+  return seen.note<Json>(`answer ${as}`)
 }
 
-export function resultTo(seen: Seen, as: string): Frame {
-  const result = answerTo(seen, as)?.['result']
-  return isRecord(result) ? result : {}
+/** The result in it; empty where there is none. */
+export function resultTo(seen: Observation, as: string): Json {
+  return objectIn(answerTo(seen, as), 'result')
 }
 
-export function errorTo(seen: Seen, as: string): Frame {
-  const error = answerTo(seen, as)?.['error']
-  return isRecord(error) ? error : {}
+/** The error in it; empty where there is none. */
+export function errorTo(seen: Observation, as: string): Json {
+  return objectIn(answerTo(seen, as), 'error')
 }
 
-interface Rules {
-  readonly proves: readonly string[]
-  readonly check: (seen: Seen, verdict: Verdict) => void
-  readonly needs?: (seen: Seen) => string | undefined
-  /** Judged though the host does not announce MCP Live. */
-  readonly plain?: boolean
-}
+/** Rows for a host, be it one that does not announce MCP Live. */
+export const hostRow = clientTable('live/host/', { role: 'host', revisions: eras })
 
-export function hosting(id: string, title: string, play: Play, { needs, plain = false, ...rules }: Rules): ClientScenario {
-  return {
-    role: 'host',
-    id: `live/host/${id}`,
-    title,
-    play,
-    revisions: ERAS,
-    // Where each request stands alone, what a server has to say needs the stream of HTTP.
-    ...rules,
-    needs: seen => {
-      if (!plain && !isLive(seen)) return 'the host does not announce MCP Live'
-      return needs?.(seen)
-    },
-  }
-}
+const isLive = requires(seen => seen.extension('mcpl') || seen.extension(liveId), 'the host does not announce MCP Live')
 
-/** Whether the host said that it is one. */
-export function isLive(seen: Seen): boolean {
-  return seen.extension('mcpl') || seen.extension(LIVE)
+/** Rows for a host that announces MCP Live, and does what these need. */
+export function liveRows(...needs: readonly ClientNeed[]): ClientRowDefiner {
+  return clientTable('live/host/', { role: 'host', revisions: eras, needs: [isLive, ...needs] })
 }
 
 /** Needs that the host called the tool. */
-export function called(seen: Seen): string | undefined {
-  return seen.calls('test-tool').length > 0 ? undefined : 'the host did not call test-tool'
-}
-
-export function tool(name: string, featureSet: string): Frame {
-  return { ...testTool, name, featureSet, _meta: { [LIVE]: { featureSet } } }
-}
+export const called = sent(calls, 'the host did not call test-tool')

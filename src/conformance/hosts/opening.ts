@@ -1,214 +1,198 @@
 /** How a host opens a live server, and how it leaves plain ones alone (§3–§6). */
-import { isRecord } from '../../jsonrpc/message.ts'
-import type { ClientScenario } from '../clients/scenario.ts'
-import type { Seen } from '../clients/seen.ts'
-import { type Frame, paramsOf, type Said } from '../clients/stage/book.ts'
-import { announced, answerTo, called, errorTo, hosting, LIVE, livePlay, sets, wishes } from './live-play.ts'
 
-export const hello = livePlay('hello', { steps: [{ do: 'say', text: 'Hello', as: 'say' }], wishes: { model: ['Hello.'] } })
+import { isRecord } from '../../jsonrpc/message.ts'
+import { none, requires, shownBy } from '../clients/define.ts'
+import type { LoggedMessage } from '../clients/log.ts'
+import type { Observation } from '../clients/observation.ts'
+import { listIn, objectIn, orSkip } from '../expectations.ts'
+import type { Json } from '../scenario.ts'
+import { announced, answerTo, called, errorTo, hostRow, liveId, livePlay, liveRows, say, sets, wishes } from './live-play.ts'
+
+const greeting = { steps: [say('Hello')], wishes: { model: ['Hello.'] } }
+
+/** The play that every host can do. */
+export const hello = livePlay('hello', greeting)
 
 const plain = livePlay('plain', {
   mcpl: undefined,
-  during: async ({ call }) => {
-    if (call.revision === '2026-07-28') return undefined
-    call.book.notes.set(
-      'answer push',
-      await call.ask(
-        'push/event',
-        { featureSet: 'lab.push', eventId: 'e', timestamp: '2026-01-01T00:00:00Z', payload: { content: [] } },
-        'push',
-      ),
-    )
-    return undefined
+  during: async ({ request: { log, revision, ask } }) => {
+    if (revision === '2026-07-28') return
+    const push = { featureSet: 'lab.push', eventId: 'e', timestamp: '2026-01-01T00:00:00Z', payload: { content: [] } }
+    log.notes.set('answer push', await ask('push/event', push, 'push'))
   },
 })
 
 const bad = livePlay('bad-declaration', {
-  steps: [{ do: 'say', text: 'Hello', as: 'say' }],
+  ...greeting,
   wishes: { enabled: [...wishes.enabled, 'lab.bad', 'lab.worse'], model: ['Hello.'] },
   mcpl: { ...announced, featureSets: { ...sets, 'lab.bad': { uses: ['pushEvents'] }, 'lab.worse': { description: 'No uses' } } },
 })
 
 const changed = livePlay('sets-changed', {
   wishes: { enabled: [...wishes.enabled, 'lab.new'] },
-  during: async ({ ask, tell, call }) => {
+  during: async ({ ask, tell, request: { log } }) => {
     tell('featureSets/changed', { added: { 'lab.new': { description: 'New', uses: ['pushEvents'] } }, removed: ['lab.push'] })
-    await call.book.until(() => lists(call.book.said).find(({ enabled }) => enabled.includes('lab.new')), 2_000)
+    await log.until(() => selections(log.messages).find(({ enabled }) => enabled.includes('lab.new')), 2_000)
     await ask('removed', 'push/event', event('lab.push', 'e-removed'))
-    return undefined
   },
 })
 
 const selected = livePlay('selected', {
   steps: [
-    { do: 'say', text: 'Hello', as: 'hello' },
+    say('Hello', 'hello'),
     {
       do: 'select',
       enabled: wishes.enabled.filter(name => name !== 'lab.push'),
       disabled: ['lab.push', 'lab.off'],
       as: 'select',
     },
-    { do: 'say', text: 'Call the tool test-tool.', as: 'say' },
+    say('Call the tool test-tool.'),
   ],
   wishes: { model: ['Hello.', { call: 'test-tool' }, 'Done.'] },
-  during: async ({ ask }) => {
-    await ask('disabled', 'push/event', event('lab.push', 'e-disabled'))
-    return undefined
-  },
+  during: async ({ ask }) => void (await ask('disabled', 'push/event', event('lab.push', 'e-disabled'))),
 })
 
 const patterns = livePlay('patterns', {
-  steps: [{ do: 'say', text: 'Hello', as: 'say' }],
+  ...greeting,
   wishes: { enabled: ['lab.*'], disabled: ['lab.o*'], model: ['Hello.'] },
 })
 
-export function event(featureSet: string, eventId: string, more: Frame = {}): Frame {
-  return {
-    featureSet,
-    eventId,
-    timestamp: '2026-01-23T10:30:00Z',
-    payload: { content: [{ type: 'text', text: 'ping' }] },
-    ...more,
-  }
+/** The parameters of a push. */
+export function event(featureSet: string, eventId: string, more: Json = {}): Json {
+  const payload = { content: [{ type: 'text', text: 'ping' }] }
+  return { featureSet, eventId, timestamp: '2026-01-23T10:30:00Z', payload, ...more }
 }
 
-interface Lists {
-  readonly said: Said
+interface Selection {
+  readonly message: LoggedMessage
   readonly enabled: readonly unknown[]
   readonly disabled: readonly unknown[]
 }
 
 /** Every selection that was told, in order: by the method, or with the stream. */
-function lists(said: readonly Said[]): readonly Lists[] {
-  const told = said.filter(
-    ({ from, frame }) => from === 'client' && ['featureSets/update', 'live/listen'].includes(String(frame?.['method'])),
+function selections(messages: readonly LoggedMessage[]): readonly Selection[] {
+  const told = messages.filter(
+    ({ from, method }) => from === 'client' && (method === 'featureSets/update' || method === 'live/listen'),
   )
-  return told.flatMap(one => {
-    const { policy } = paramsOf(one)
-    const selection = isRecord(policy) ? policy : paramsOf(one)
-    if (!Array.isArray(selection['enabled']) && !Array.isArray(selection['disabled'])) return []
-    return [{ said: one, enabled: arrayOf(selection['enabled']), disabled: arrayOf(selection['disabled']) }]
+  return told.flatMap(message => {
+    const { policy } = message.params
+    const { enabled, disabled } = isRecord(policy) ? policy : message.params
+    if (!Array.isArray(enabled) && !Array.isArray(disabled)) return []
+    return [{ message, enabled: listIn(enabled), disabled: listIn(disabled) }]
   })
 }
 
-function arrayOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
+/** The messages that told a selection. */
+function tellings(seen: Observation): readonly LoggedMessage[] {
+  return selections(seen.log.messages).map(({ message }) => message)
 }
 
-function hostIn(seen: Seen): Frame {
-  const { experimental, extensions } = seen.capabilities
-  const said =
-    (isRecord(experimental) ? experimental['mcpl'] : undefined) ?? (isRecord(extensions) ? extensions[LIVE] : undefined)
-  return isRecord(said) ? said : {}
+/** Of the first selection something holds; that it was told is another check. */
+function firstSelection(check: (selection: Selection) => boolean | string): ReturnType<typeof shownBy> {
+  return shownBy(
+    seen => tellings(seen).slice(0, 1),
+    seen => {
+      const [told] = selections(seen.log.messages)
+      return told === undefined || check(told)
+    },
+  )
 }
 
-export const opening: readonly ClientScenario[] = [
-  hosting('L3.1-1', 'The host announces MCP Live by an object with its version', hello, {
-    proves: ['L3.1-1', 'L5.2-1'],
-    check: (seen, { expect }) => {
-      expect(typeof hostIn(seen)['version'] === 'string', 'experimental.mcpl must have a version', seen.requests().slice(0, 1))
-    },
+/** What the host says of itself. */
+function declared({ capabilities: { experimental, extensions } }: Observation): Json {
+  const own = objectIn(experimental)['mcpl'] ?? objectIn(extensions)[liveId]
+  return objectIn(own)
+}
+
+const liveMethod = /^(context|featureSets|inference|live)\/|^state\/rollback/
+const row = liveRows()
+const calledRow = liveRows(called)
+
+/** How a host opens a live server. */
+export const openingScenarios = [
+  row('L3.1-1 L5.2-1', 'The host announces MCP Live by an object with its version', hello, {
+    'experimental.mcpl must have a version': shownBy(
+      seen => seen.requests().slice(0, 1),
+      seen => typeof declared(seen)['version'] === 'string',
+    ),
   }),
-  hosting('L6.4-1', 'The selection names every declared set in exactly one list, without patterns', hello, {
-    proves: ['L6.4-1', 'L6.7-1', 'L5.2-1'],
-    check: (seen, { expect, fail }) => {
-      const [first] = lists(seen.book.said)
-      if (first === undefined) return fail('The server was not told which sets are enabled', seen.requests().slice(0, 4))
-      const { said, enabled, disabled } = first
-      for (const name of Object.keys(sets)) {
-        const times = [...enabled, ...disabled].filter(one => one === name).length
-        expect(times === 1, `${name} stands ${times} times in the two lists`, [said])
-      }
-      expect(
-        [...enabled, ...disabled].every(name => !String(name).includes('*')),
-        'Patterns are for the host alone',
-        [said],
-      )
-      expect(
-        disabled.includes('lab.off') && enabled.includes('lab.push'),
-        'The selection is not what the host was configured with',
-        [said],
-      )
-    },
+  row('L6.4-1 L6.7-1 L5.2-1', 'The selection names every declared set in exactly one list, without patterns', hello, {
+    'The server was not told which sets are enabled': shownBy(
+      seen => seen.requests().slice(0, 4),
+      seen => tellings(seen).length > 0,
+    ),
+    'The sets': firstSelection(({ enabled, disabled }) => {
+      const times = (name: string): number => [...enabled, ...disabled].filter(one => one === name).length
+      const odd = Object.keys(sets).find(name => times(name) !== 1)
+      return odd === undefined || `${odd} stands ${times(odd)} times in the two lists`
+    }),
+    'Patterns are for the host alone': firstSelection(
+      ({ enabled, disabled }) => ![...enabled, ...disabled].some(name => String(name).includes('*')),
+    ),
+    'The selection is not what the host was configured with': firstSelection(
+      ({ enabled, disabled }) => disabled.includes('lab.off') && enabled.includes('lab.push'),
+    ),
   }),
-  hosting(
-    'L6.3-1',
-    'Patterns in the configuration cover the names that they fit, and what disables beats what enables',
-    patterns,
+  row('L6.3-1', 'Patterns in the configuration cover the names that they fit, and what disables beats what enables', patterns, {
+    'the host told no selection': orSkip(seen => tellings(seen).length > 0),
+    'the host knows no patterns': orSkip(firstSelection(({ enabled }) => enabled.length > 0)),
+    'lab.* covers all sets of lab': firstSelection(
+      ({ enabled }) => enabled.includes('lab.push') && enabled.includes('lab.notes'),
+    ),
+    'lab.o* disables lab.off': firstSelection(
+      ({ enabled, disabled }) => disabled.includes('lab.off') && !enabled.includes('lab.off'),
+    ),
+  }),
+  row('L7.2-2', 'The configured scopes are told to the server', hello, {
+    'The lists of lab.files were not told': seen =>
+      [declared(seen), ...tellings(seen).map(({ params }) => params)].some(told =>
+        JSON.stringify(told).includes('/project/secret'),
+      ),
+  }),
+  hostRow('L3.3-1', 'A server that is not live hears nothing of MCP Live', plain, {
+    'The server announced nothing of the kind': none(
+      seen => seen.fromClient,
+      ({ method }) => liveMethod.test(String(method)),
+    ),
+    'A call carries what only live servers know': none(
+      seen => seen.calls(),
+      ({ params }) => ['state', 'checkpoint', 'scope'].some(member => member in params),
+    ),
+  }),
+  hostRow(
+    'L3.3-2',
+    'What a server asks that did not announce it is refused',
+    { play: plain, needs: [requires(seen => !seen.stateless, 'a server of this wire cannot ask unasked'), called] },
     {
-      proves: ['L6.3-1'],
-      check: (seen, { expect, skip }) => {
-        const [first] = lists(seen.book.said)
-        if (first === undefined) return skip('the host told no selection')
-        if (first.enabled.length === 0) return skip('the host knows no patterns')
-        expect(first.enabled.includes('lab.push') && first.enabled.includes('lab.notes'), 'lab.* covers all sets of lab', [
-          first.said,
-        ])
-        expect(first.disabled.includes('lab.off') && !first.enabled.includes('lab.off'), 'lab.o* disables lab.off', [first.said])
-      },
+      'A push of a server that is not live was not refused': shownBy(
+        seen => seen.answers,
+        seen => Object.keys(errorTo(seen, 'push')).length > 0,
+      ),
     },
   ),
-  hosting('L7.2-2', 'The configured scopes are told to the server', hello, {
-    proves: ['L7.2-2'],
-    check: (seen, { expect }) => {
-      const told = lists(seen.book.said).some(({ said }) => JSON.stringify(paramsOf(said)).includes('/project/secret'))
-      expect(told || JSON.stringify(hostIn(seen)).includes('/project/secret'), 'The lists of lab.files were not told')
-    },
+  row('L6.2-3', 'A declaration without description or uses is never enabled', bad, {
+    'A set was enabled that is not declared as it must be': shownBy(tellings, ({ log }) =>
+      selections(log.messages).every(({ enabled }) => !enabled.includes('lab.bad') && !enabled.includes('lab.worse')),
+    ),
   }),
-  hosting('L3.3-1', 'A server that is not live hears nothing of MCP Live', plain, {
-    proves: ['L3.3-1'],
-    plain: true,
-    check: (seen, { expect }) => {
-      const live = seen.fromClient.filter(({ frame }) =>
-        /^(context|featureSets|inference|live)\/|^state\/rollback/.test(String(frame?.['method'])),
-      )
-      expect(live.length === 0, 'The server announced nothing of the kind', live.slice(0, 2))
-      const odd = seen.calls().filter(call => ['state', 'checkpoint', 'scope'].some(member => member in paramsOf(call)))
-      expect(odd.length === 0, 'A call carries what only live servers know', odd.slice(0, 1))
-    },
+  calledRow('L6.7-4 L6.6-2', 'Added sets are selected by policy and told, removed ones are unknown', changed, {
+    'The verdict on the new set was not told': ({ log }) =>
+      selections(log.messages).some(({ enabled }) => enabled.includes('lab.new')),
+    'The push was not answered': seen => answerTo(seen, 'removed') !== undefined,
+    'A removed set must be unknown (-32003)': shownBy(
+      seen => seen.answers,
+      seen => errorTo(seen, 'removed')['code'] === -32003,
+    ),
   }),
-  hosting('L3.3-2', 'What a server asks that did not announce it is refused', plain, {
-    proves: ['L3.3-2'],
-    plain: true,
-    needs: seen => (seen.stateless ? 'a server of this wire cannot ask unasked' : called(seen)),
-    check: (seen, { expect }) => {
-      expect(Object.keys(errorTo(seen, 'push')).length > 0, 'A push of a server that is not live was not refused', seen.answers)
-    },
-  }),
-  hosting('L6.2-3', 'A declaration without description or uses is never enabled', bad, {
-    proves: ['L6.2-3'],
-    check: (seen, { expect }) => {
-      const odd = lists(seen.book.said).filter(({ enabled }) => enabled.includes('lab.bad') || enabled.includes('lab.worse'))
-      expect(odd.length === 0, 'A set was enabled that is not declared as it must be', odd.map(({ said }) => said).slice(0, 1))
-    },
-  }),
-  hosting('L6.7-4', 'Added sets are selected by policy and told, removed ones are unknown', changed, {
-    proves: ['L6.7-4', 'L6.6-2'],
-    needs: called,
-    check: (seen, { expect }) => {
-      expect(
-        lists(seen.book.said).some(({ enabled }) => enabled.includes('lab.new')),
-        'The verdict on the new set was not told',
-        seen.fromClient.slice(-3),
-      )
-      expect(errorTo(seen, 'removed')['code'] === -32003, 'A removed set must be unknown (-32003)', seen.answers)
-      expect(answerTo(seen, 'removed') !== undefined, 'The push was not answered')
-    },
-  }),
-  hosting('L6.7-1', 'Another selection is told at once, and holds', selected, {
-    proves: ['L6.7-1', 'L6.6-1'],
-    check: (seen, { expect, skip }) => {
-      const told = lists(seen.book.said)
-      if (told.length < 2) return skip('the host did not select anew')
-      const last = told.at(-1)
-      expect(last?.disabled.includes('lab.push') === true, 'lab.push was disabled, and that was not told', [last?.said])
-      if (answerTo(seen, 'disabled') !== undefined) {
-        expect(
-          errorTo(seen, 'disabled')['code'] === -32001,
-          'A push of a set that is disabled by now must be -32001',
-          seen.answers.slice(-1),
-        )
-      }
-    },
+  row('L6.7-1 L6.6-1', 'Another selection is told at once, and holds', selected, {
+    'the host did not select anew': orSkip(seen => tellings(seen).length > 1),
+    'lab.push was disabled, and that was not told': shownBy(
+      tellings,
+      ({ log }) => selections(log.messages).at(-1)?.disabled.includes('lab.push') === true,
+    ),
+    'A push of a set that is disabled by now must be -32001': shownBy(
+      seen => seen.answers,
+      seen => answerTo(seen, 'disabled') === undefined || errorTo(seen, 'disabled')['code'] === -32001,
+    ),
   }),
 ]

@@ -5,38 +5,38 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { isRecord } from '../../../jsonrpc/message.ts'
-import type { Frame } from '../stage/book.ts'
+import type { AddressInfo } from 'node:net'
+import { objectIn } from '../../expectations.ts'
+import type { Json } from '../../scenario.ts'
+import { headOf } from '../carriers.ts'
+import type { HttpHead } from '../log.ts'
 
 /** How it differs from one that does everything right. */
-export interface AuthorityWishes {
+export interface AuthorityOptions {
   /** Path of its issuer: below it nothing is found at the first places where metadata may be. Default: none. */
   readonly tenant?: string
   /** Where its metadata are, as the path of the request. Default: where RFC 8414 puts them. */
   readonly metadataAt?: string
   /** Members of its metadata; undefined takes one away. */
-  readonly metadata?: (issuer: string) => Frame
+  readonly metadata?: Json
   /** What it sends back with the code, beside the state; `state` in it takes the place of the right one. */
-  readonly sendsBack?: (issuer: string) => Readonly<Record<string, string>>
+  readonly sendsBack?: Readonly<Record<string, string>>
 }
 
-/** One request to it. */
-export interface Asked {
+/** One request to it; its path has no query. */
+export interface AuthorityRequest extends HttpHead {
   readonly at: number
-  readonly method: string
-  /** Without the query. */
-  readonly path: string
   readonly query: Readonly<Record<string, string>>
-  readonly headers: Readonly<Record<string, string>>
   /** Of a form, or of JSON. */
-  readonly body: Frame
+  readonly body: Json
   readonly text: string
 }
 
+/** The server while a play runs. */
 export interface Authority {
   readonly issuer: string
   readonly origin: string
-  readonly asked: readonly Asked[]
+  readonly requests: readonly AuthorityRequest[]
   /** Whether it has given out this access token, and for which scope. */
   scopeOf(token: string): string | undefined
   close(): Promise<void>
@@ -45,28 +45,29 @@ export interface Authority {
 const most = 500
 const mostBytes = 256 * 1024
 
-export async function openAuthority(now: () => number, wishes: AuthorityWishes = {}): Promise<Authority> {
-  const asked: Asked[] = []
+/** Listens on this machine; `now` says when a request came. */
+export async function openAuthority(now: () => number, options: AuthorityOptions = {}): Promise<Authority> {
+  const requests: AuthorityRequest[] = []
   const tokens = new Map<string, string>()
+  const codes = new Map<string, Json>()
   const server = createServer((request, response) => {
     response.on('error', () => {})
-    readAsked(request, now()).then(
+    readRequest(request, now()).then(
       one => {
-        if (asked.length < most) asked.push(one)
-        answer(one, response, { issuer, wishes, tokens, codes })
+        if (requests.length < most) requests.push(one)
+        answer(one, response, { issuer, options, tokens, codes })
       },
       () => response.destroy(),
     )
   })
-  const codes = new Map<string, Frame>()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const origin = `http://127.0.0.1:${(server.address() as { port: number }).port}`
-  const issuer = `${origin}${wishes.tenant ?? ''}`
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const issuer = `${origin}${options.tenant ?? ''}`
   return {
     issuer,
     origin,
-    asked,
+    requests,
     scopeOf: token => tokens.get(token),
     close: async () => {
       server.closeAllConnections()
@@ -76,8 +77,7 @@ export async function openAuthority(now: () => number, wishes: AuthorityWishes =
   }
 }
 
-async function readAsked(request: IncomingMessage, at: number): Promise<Asked> {
-  const { method = '', url = '/', headers } = request
+async function readRequest(request: IncomingMessage, at: number): Promise<AuthorityRequest> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -86,46 +86,46 @@ async function readAsked(request: IncomingMessage, at: number): Promise<Asked> {
     chunks.push(chunk)
   }
   const text = Buffer.concat(chunks).toString()
-  const [path = '/', query = ''] = url.split('?', 2)
-  const flat = Object.entries(headers).map(([name, value]) => [name, String(value)] as const)
-  return { at, method, path, query: formOf(query), headers: Object.fromEntries(flat), body: bodyOf(text, headers), text }
+  const head = headOf(request)
+  const [path = '/', query = ''] = head.path.split('?', 2)
+  const isJson = String(head.headers['content-type']).startsWith('application/json')
+  return { ...head, at, path, query: formOf(query), body: isJson ? jsonOf(text) : formOf(text), text }
 }
 
 function formOf(text: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(text))
 }
 
-function bodyOf(text: string, headers: IncomingMessage['headers']): Frame {
-  if (!String(headers['content-type']).startsWith('application/json')) return formOf(text)
+function jsonOf(text: string): Json {
   try {
-    const value: unknown = JSON.parse(text)
-    return isRecord(value) ? value : {}
+    return objectIn(JSON.parse(text))
   } catch {
     return {}
   }
 }
 
-interface House {
+interface AuthorityState {
   readonly issuer: string
-  readonly wishes: AuthorityWishes
+  readonly options: AuthorityOptions
   readonly tokens: Map<string, string>
   /** What was asked for, by the code that was given for it. */
-  readonly codes: Map<string, Frame>
+  readonly codes: Map<string, Json>
 }
 
-function answer(asked: Asked, response: ServerResponse, house: House): void {
-  const { issuer, wishes } = house
-  const { tenant = '' } = wishes
-  const path = asked.path
-  const metadataAt = wishes.metadataAt ?? `/.well-known/oauth-authorization-server${tenant}`
-  if (path === metadataAt) return json(response, 200, { ...metadata(issuer), ...wishes.metadata?.(issuer) })
-  if (path === `${tenant}/register` && asked.method === 'POST') return json(response, 201, registered(asked.body))
-  if (path === `${tenant}/authorize`) return sendBack(asked, response, house)
-  if (path === `${tenant}/token` && asked.method === 'POST') return giveToken(asked, response, house)
+function answer(request: AuthorityRequest, response: ServerResponse, state: AuthorityState): void {
+  const { issuer, options } = state
+  const { tenant = '', metadataAt = `/.well-known/oauth-authorization-server${tenant}` } = options
+  const { path, method, body } = request
+  if (path === metadataAt) return json(response, 200, { ...metadata(issuer), ...options.metadata })
+  // A public client, whatever it wished for: it has no secret to keep.
+  const registered = { client_id: 'registered-client', token_endpoint_auth_method: 'none', client_id_issued_at: 0 }
+  if (path === `${tenant}/register` && method === 'POST') return json(response, 201, { ...body, ...registered })
+  if (path === `${tenant}/authorize`) return sendBack(request, response, state)
+  if (path === `${tenant}/token` && method === 'POST') return giveToken(request, response, state)
   json(response, 404, { error: 'not_found' })
 }
 
-function metadata(issuer: string): Frame {
+function metadata(issuer: string): Json {
   return {
     issuer,
     authorization_endpoint: `${issuer}/authorize`,
@@ -143,23 +143,18 @@ function metadata(issuer: string): Frame {
   }
 }
 
-/** A public client, whatever it wished for: it has no secret to keep. */
-function registered(wished: Frame): Frame {
-  return { ...wished, client_id: 'registered-client', token_endpoint_auth_method: 'none', client_id_issued_at: 0 }
-}
-
-function sendBack({ query }: Asked, response: ServerResponse, { issuer, wishes, codes }: House): void {
+function sendBack({ query }: AuthorityRequest, response: ServerResponse, { options, codes }: AuthorityState): void {
   const { redirect_uri: uri = '', state } = query
   if (!URL.canParse(uri)) return json(response, 400, { error: 'invalid_request' })
   const code = `code-${codes.size + 1}`
   codes.set(code, query)
   const back = new URL(uri)
-  const sent = { code, ...(state === undefined ? {} : { state }), ...wishes.sendsBack?.(issuer) }
+  const sent = { code, ...(state === undefined ? {} : { state }), ...options.sendsBack }
   for (const [name, value] of Object.entries(sent)) back.searchParams.set(name, value)
   response.writeHead(302, { location: back.href }).end()
 }
 
-function giveToken({ body }: Asked, response: ServerResponse, { codes, tokens }: House): void {
+function giveToken({ body }: AuthorityRequest, response: ServerResponse, { codes, tokens }: AuthorityState): void {
   const { grant_type: grant, code, code_verifier: verifier } = body
   const authorized = codes.get(String(code))
   if (grant === 'authorization_code') {
@@ -176,6 +171,6 @@ function giveToken({ body }: Asked, response: ServerResponse, { codes, tokens }:
   json(response, 200, { access_token: token, token_type: 'Bearer', expires_in: 3600, scope, ...refresh })
 }
 
-function json(response: ServerResponse, status: number, value: Frame): void {
+function json(response: ServerResponse, status: number, value: Json): void {
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(JSON.stringify(value))
 }

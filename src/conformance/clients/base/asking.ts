@@ -1,71 +1,63 @@
 /** What a client answers when it is asked: pings, strangers, forms, pages, models, folders. */
 import { isRecord } from '../../../jsonrpc/message.ts'
-import type { RevisionId } from '../../../revisions/index.ts'
-import { type Play, RUN, said } from '../play.ts'
-import { type ClientScenario, declares, SESSIONS, scenario } from '../scenario.ts'
-import type { Seen } from '../seen.ts'
-import type { Frame } from '../stage/book.ts'
-import type { Call } from '../stage/script.ts'
+import { sessions, since } from '../../define.ts'
+import { fitsPattern, ifThere, isFlag, isOneOf, isString, isWord, objectIn, orSkip } from '../../expectations.ts'
+import type { Json } from '../../scenario.ts'
+import { answers, calls, clientTable, declares, sent, shownBy, some, times } from '../define.ts'
+import type { Observation } from '../observation.ts'
+import { type Answers, call, type Play, play, textResult } from '../play.ts'
+import type { Questions } from '../script.ts'
+import type { ScriptedServer } from '../server.ts'
 
-const ELICITS: readonly RevisionId[] = ['2025-06-18', '2025-11-25', '2026-07-28', 'draft-2026-v1']
-const URLS: readonly RevisionId[] = ['2025-11-25', '2026-07-28', 'draft-2026-v1']
-const SAMPLES: readonly RevisionId[] = [...SESSIONS, '2026-07-28', 'draft-2026-v1']
+const elicits = since('2025-06-18')
+const urls = since('2025-11-25')
+const all = since('2024-11-05')
 
-/** One play in which the server asks for one thing, by its method, while the tool runs. */
-function question(name: string, asked: { method: string; params: Frame }, answers: Play['answers'] = {}): Play {
-  return {
-    name,
-    steps: RUN,
-    answers,
-    on: () => ({
-      'tools/call': async call => {
-        call.book.notes.set('answer', (await call.questions({ asked }))['asked'])
-        return said('done')
+/** The server asks for one thing while its tool runs; what was answered is noted. */
+function question(
+  name: string,
+  asked: Questions[string] | ((server: ScriptedServer) => Questions[string]),
+  given: Answers,
+): Play {
+  return play(name, {
+    answers: given,
+    on: server => ({
+      'tools/call': async ({ questions, log }) => {
+        log.notes.set('answer', (await questions({ asked: typeof asked === 'function' ? asked(server) : asked }))['asked'])
+        return textResult('done')
       },
     }),
-  }
+  })
 }
 
-/** What the client answered; undefined: nothing. */
-function answered(seen: Seen): Frame | undefined {
-  const answer = seen.note<unknown>('answer')
-  return isRecord(answer) ? answer : undefined
+/** What the client answered; empty: nothing. */
+function answered(seen: Observation): Json {
+  return objectIn(seen.note('answer'))
 }
 
-const strangers: Play = {
-  name: 'strangers',
-  steps: RUN,
-  on: () => ({
-    'tools/call': async call => {
-      for (const [id, method] of STRANGE) await call.ask(method, method === 'ping' ? undefined : {}, id)
-      return said('done')
-    },
-  }),
+/** The answer fits, which all answers show. */
+function gives(check: (answer: Json, seen: Observation) => boolean) {
+  return shownBy(answers, (seen: Observation) => check(answered(seen), seen))
 }
 
 /** Ids of both kinds, small and odd ones: they come back as they are. */
-const STRANGE = [
+const strange = [
   ['ping-1', 'ping'],
   [0, 'ping'],
   ['', 'vivarium/of-tomorrow'],
   [-7, 'tools/list'],
 ] as const
 
-const undeclared: Play = {
-  name: 'undeclared-questions',
-  steps: RUN,
-  on: () => ({
-    'tools/call': async (call: Call) => {
-      await call.ask('sampling/createMessage', { messages: [hello], maxTokens: 5 }, 'ask-sampling')
-      await call.ask('roots/list', {}, 'ask-roots')
-      await call.ask('elicitation/create', { message: 'Name?', requestedSchema: form }, 'ask-elicitation')
-      return said('done')
+const strangers = play('strangers', {
+  on: {
+    'tools/call': async ({ ask }) => {
+      for (const [id, method] of strange) await ask(method, method === 'ping' ? undefined : {}, id)
+      return textResult('done')
     },
-  }),
-}
+  },
+})
 
 const hello = { role: 'user', content: { type: 'text', text: 'The capital of France?' } }
-
 const form = {
   type: 'object',
   properties: {
@@ -76,267 +68,223 @@ const form = {
   },
   required: ['name'],
 }
-const filled = { name: 'Ada', age: 36, member: true, colour: 'red' }
-
-const formPlay = question(
-  'elicit-form',
-  { method: 'elicitation/create', params: { message: 'Who are you?', requestedSchema: form } },
-  { elicit: { action: 'accept', content: filled } },
-)
-const declined = question(
-  'elicit-decline',
-  { method: 'elicitation/create', params: { message: 'Who are you?', requestedSchema: form } },
-  { elicit: { action: 'decline' } },
-)
-const defaults = question(
-  'elicit-defaults',
-  {
-    method: 'elicitation/create',
-    params: {
-      message: 'All right?',
-      requestedSchema: {
-        type: 'object',
-        properties: {
-          name: { type: 'string', default: 'John Doe' },
-          age: { type: 'integer', default: 30 },
-          score: { type: 'number', default: 95 },
-          status: { type: 'string', enum: ['active', 'inactive'], default: 'active' },
-          verified: { type: 'boolean', default: true },
-        },
-      },
-    },
+const prefilled = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', default: 'John Doe' },
+    age: { type: 'integer', default: 30 },
+    score: { type: 'number', default: 95 },
+    status: { type: 'string', enum: ['active', 'inactive'], default: 'active' },
+    verified: { type: 'boolean', default: true },
   },
-  { elicit: { action: 'accept', content: {} } },
-)
-
-const page: Play = {
-  name: 'elicit-url',
-  steps: RUN,
-  answers: { elicit: { action: 'accept' } },
-  on: ({ origin, revision }) => ({
-    'tools/call': async call => {
-      const id = revision === '2026-07-28' ? {} : { elicitationId: 'page-1' }
-      const params = { mode: 'url', message: 'Sign here', url: `${origin}/consent`, ...id }
-      call.book.notes.set('answer', (await call.questions({ asked: { method: 'elicitation/create', params } }))['asked'])
-      return said('done')
-    },
-  }),
 }
 
-const sampling = question(
-  'sample',
-  { method: 'sampling/createMessage', params: { messages: [hello], maxTokens: 50 } },
-  { sample: 'Paris' },
+const undeclared = play('undeclared-questions', {
+  on: {
+    'tools/call': async ({ ask }) => {
+      await ask('sampling/createMessage', { messages: [hello], maxTokens: 5 }, 'ask-sampling')
+      await ask('roots/list', {}, 'ask-roots')
+      await ask('elicitation/create', { message: 'Name?', requestedSchema: form }, 'ask-elicitation')
+      return textResult('done')
+    },
+  },
+})
+
+/** A form that the user is asked to fill in. */
+export function elicitation(message: string, requestedSchema: Json): Questions[string] {
+  return { method: 'elicitation/create', params: { message, requestedSchema } }
+}
+
+const filled = { name: 'Ada', age: 36, member: true, colour: 'red' }
+const whoAreYou = elicitation('Who are you?', form)
+const accepted = question('elicit-form', whoAreYou, { elicit: { action: 'accept', content: filled } })
+const declined = question('elicit-decline', whoAreYou, { elicit: { action: 'decline' } })
+const defaults = question('elicit-defaults', elicitation('All right?', prefilled), { elicit: { action: 'accept', content: {} } })
+const page = question(
+  'elicit-url',
+  ({ origin, revision }) => {
+    const id = revision === '2026-07-28' ? {} : { elicitationId: 'page-1' }
+    return { method: 'elicitation/create', params: { mode: 'url', message: 'Sign here', url: `${origin}/consent`, ...id } }
+  },
+  { elicit: { action: 'accept' } },
 )
+
+const sampled = { messages: [hello], maxTokens: 50 }
+const lookUp = [{ name: 'look-up', description: 'Looks up', inputSchema: { type: 'object' } }]
+const sampling = question('sample', { method: 'sampling/createMessage', params: sampled }, { sample: 'Paris' })
 const samplingTools = question(
   'sample-tools',
-  {
-    method: 'sampling/createMessage',
-    params: {
-      messages: [hello],
-      maxTokens: 50,
-      tools: [{ name: 'look-up', description: 'Looks up', inputSchema: { type: 'object' } }],
-      toolChoice: { mode: 'auto' },
-    },
-  },
+  { method: 'sampling/createMessage', params: { ...sampled, tools: lookUp, toolChoice: { mode: 'auto' } } },
   { sample: 'Paris', sampleTools: true },
 )
-const roots = question('roots', { method: 'roots/list', params: {} }, { roots: [{ uri: 'file:///srv/space', name: 'space' }] })
+const askRoots = { method: 'roots/list', params: {} }
+const roots = question('roots', askRoots, { roots: [{ uri: 'file:///srv/space', name: 'space' }] })
 
-const rootsChanged: Play = {
-  name: 'roots-changed',
+const rootsChanged = play('roots-changed', {
   answers: { roots: [{ uri: 'file:///srv/space' }] },
-  steps: [
-    { do: 'call', tool: 'test-tool', arguments: {}, as: 'call' },
-    { do: 'roots', roots: [{ uri: 'file:///srv/other' }] },
-    { do: 'call', tool: 'test-tool', arguments: { again: true }, as: 'again' },
-  ],
-  on: () => ({
-    'tools/call': async call => {
-      const { asked } = await call.questions({ asked: { method: 'roots/list', params: {} } })
-      call.book.notes.set('answers', [...((call.book.notes.get('answers') as unknown[] | undefined) ?? []), asked])
-      return said('done')
+  steps: [call('call'), { do: 'roots', roots: [{ uri: 'file:///srv/other' }] }, call('again', { again: true })],
+  on: {
+    'tools/call': async ({ questions, log: { notes } }) => {
+      notes.set('last roots', (await questions({ asked: askRoots }))['asked'])
+      return textResult('done')
     },
-  }),
+  },
+})
+
+const row = clientTable('client/asked/', { revisions: sessions })
+const wasAsked = sent(calls, 'the client did not call the tool that asks')
+const asked = (of: Play, revisions: typeof sessions, path: string) => ({ play: of, revisions, needs: [declares(path), wasAsked] })
+const strangely = { play: strangers, needs: [wasAsked] }
+const isAction = isOneOf('accept', 'decline', 'cancel')
+const noContent = gives(({ content, action }) => action === 'accept' || content === undefined)
+
+/** In an accepted form. */
+function filledIn(test: (content: Json) => boolean) {
+  return gives(({ action, content }) => action !== 'accept' || test(objectIn(content)))
 }
 
-const wasAsked = (seen: Seen): string | undefined =>
-  seen.calls('test-tool').length > 0 ? undefined : 'the client did not call the tool that asks'
-
-function needing(path: string): (seen: Seen) => string | undefined {
-  const declared = declares(path)
-  return seen => declared(seen) ?? wasAsked(seen)
+function isBlock(block: unknown): boolean {
+  return isRecord(block) && typeof block['type'] === 'string'
 }
 
-export const asking: readonly ClientScenario[] = [
-  scenario('client/asked/ping', 'A ping is answered with an empty result, under its own id', strangers, {
-    proves: ['MCP basic/utilities/ping'],
-    revisions: SESSIONS,
-    needs: wasAsked,
-    check: (seen, { expect }) => {
+const lets = { 'the client lets nobody ask its model': orSkip((seen: Observation) => answered(seen)['refused'] === undefined) }
+
+/** What a server of a session asks. */
+export const askingScenarios = [
+  row(
+    'ping MCP basic/utilities/ping',
+    'A ping is answered with an empty result, under its own id',
+    strangely,
+    (seen, { expect }) => {
       for (const id of ['ping-1', 0]) {
         const answer = seen.answer(id)
         const result = answer?.frame?.['result']
-        expect(
-          isRecord(result) && Object.keys(result).filter(key => key !== '_meta').length === 0,
-          `ping ${JSON.stringify(id)} was not answered with {}`,
-          [answer],
-        )
+        const empty = isRecord(result) && Object.keys(result).every(key => key === '_meta')
+        expect(empty, `ping ${JSON.stringify(id)} was not answered with {}`, [answer])
       }
     },
+  ),
+  row('unknown JSON-RPC 5.1', 'A method that the client does not have is answered -32601', strangely, (seen, { expect }) => {
+    for (const id of ['', -7]) {
+      const answer = seen.answer(id)
+      const right = objectIn(answer?.frame, 'error')['code'] === -32601
+      expect(right, `An unknown request (id ${JSON.stringify(id)}) was not answered -32601`, [answer])
+    }
   }),
-  scenario('client/asked/unknown', 'A method that the client does not have is answered -32601', strangers, {
-    proves: ['JSON-RPC 5.1'],
-    revisions: SESSIONS,
-    needs: wasAsked,
-    check: (seen, { expect }) => {
-      for (const id of ['', -7]) {
-        const answer = seen.answer(id)
-        const error = answer?.frame?.['error']
-        expect(
-          isRecord(error) && error['code'] === -32601,
-          `An unknown request (id ${JSON.stringify(id)}) was not answered -32601`,
-          [answer],
-        )
-      }
-    },
-  }),
-  scenario('client/asked/undeclared', 'What the client does not declare it refuses, and does not do', undeclared, {
-    proves: ['MCP basic/lifecycle#capability-negotiation'],
-    revisions: SESSIONS,
-    needs: wasAsked,
-    check: (seen, { expect, skip }) => {
+  row(
+    'undeclared MCP basic/lifecycle#capability-negotiation',
+    'What the client does not declare it refuses, and does not do',
+    { play: undeclared, needs: [wasAsked] },
+    (seen, { expect, leave }) => {
       const kinds = ['sampling', 'roots', 'elicitation'].filter(kind => !seen.has(kind))
-      if (kinds.length === 0) skip('the client declares everything that it could be asked')
+      if (kinds.length === 0) leave('the client declares everything that it could be asked')
       for (const kind of kinds) {
         const answer = seen.answer(`ask-${kind}`)
         expect(isRecord(answer?.frame?.['error']), `${kind} was not declared, and was not refused`, [answer])
       }
     },
+  ),
+  row('form MCP client/elicitation', 'A form is answered with what it asks for', asked(accepted, elicits, 'elicitation'), {
+    'The form was not answered with an action': gives(({ action }) => isAction(action)),
+    'Only an accepted form has content': noContent,
+    'name is required and a text': filledIn(({ name }) => isWord(name)),
+    'age is an integer': filledIn(({ age }) => ifThere(Number.isInteger)(age)),
+    'member is a boolean': filledIn(({ member }) => ifThere(isFlag)(member)),
+    'colour is one of two': filledIn(({ colour }) => isOneOf(undefined, 'red', 'green')(colour)),
   }),
-  scenario('client/asked/form', 'A form is answered with what it asks for', formPlay, {
-    proves: ['MCP client/elicitation'],
-    revisions: ELICITS,
-    needs: needing('elicitation'),
-    check: (seen, { expect }) => {
-      const { action, content } = answered(seen) ?? {}
-      expect(['accept', 'decline', 'cancel'].includes(String(action)), 'The form was not answered with an action', seen.answers)
-      const given: Frame = isRecord(content) ? content : {}
-      expect(action === 'accept' || content === undefined, 'Only an accepted form has content', seen.answers)
-      if (action !== 'accept') return
-      const { name, age, member, colour } = given
-      expect(typeof name === 'string' && name !== '', 'name is required and a text', seen.answers)
-      expect(age === undefined || Number.isInteger(age), 'age is an integer', seen.answers)
-      expect(member === undefined || typeof member === 'boolean', 'member is a boolean', seen.answers)
-      expect(colour === undefined || colour === 'red' || colour === 'green', 'colour is one of two', seen.answers)
+  row(
+    'decline MCP client/elicitation',
+    'A refused form carries nothing that was typed',
+    asked(declined, elicits, 'elicitation'),
+    {
+      'the client accepts whatever it is asked': orSkip(gives(({ action }) => action !== 'accept')),
+      'The form was not answered with an action': gives(({ action }) => isAction(action)),
+      'Only an accepted form has content': noContent,
     },
-  }),
-  scenario('client/asked/decline', 'A refused form carries nothing that was typed', declined, {
-    proves: ['MCP client/elicitation'],
-    revisions: ELICITS,
-    needs: needing('elicitation'),
-    check: (seen, { expect, skip }) => {
-      const answer = answered(seen)
-      if (answer?.['action'] === 'accept') skip('the client accepts whatever it is asked')
-      expect(['decline', 'cancel'].includes(String(answer?.['action'])), 'The form was not answered with an action', seen.answers)
-      expect(answer?.['content'] === undefined, 'Only an accepted form has content', seen.answers)
+  ),
+  row(
+    'defaults MCP client/elicitation',
+    'What the user leaves open is filled with the defaults of the form',
+    asked(defaults, urls, 'elicitation'),
+    (seen, { expect, leave }) => {
+      const { action, content } = answered(seen)
+      if (action !== 'accept') leave('the client does not accept the form')
+      const missing = Object.entries(prefilled.properties).filter(([key, want]) => objectIn(content)[key] !== want.default)
+      const named = missing.map(([key]) => key).join(', ')
+      expect(missing.length === 0, `Defaults were not filled in: ${named}`, seen.answers)
     },
-  }),
-  scenario('client/asked/defaults', 'What the user leaves open is filled with the defaults of the form', defaults, {
-    proves: ['MCP client/elicitation'],
-    revisions: URLS,
-    needs: needing('elicitation'),
-    check: (seen, { expect, skip }) => {
-      const { action, content } = answered(seen) ?? {}
-      if (action !== 'accept') skip('the client does not accept the form')
-      const want: Frame = { name: 'John Doe', age: 30, score: 95, status: 'active', verified: true }
-      const given: Frame = isRecord(content) ? content : {}
-      const missing = Object.keys(want).filter(key => given[key] !== want[key])
-      expect(missing.length === 0, `Defaults were not filled in: ${missing.join(', ')}`, seen.answers)
-    },
-  }),
-  scenario('client/asked/page', 'A page is consented to, never fetched by the client itself', page, {
-    proves: ['JSON-RPC 5.1', 'E4-10'],
-    revisions: URLS,
-    needs: wasAsked,
-    check: (seen, { expect, skip }) => {
+  ),
+  row(
+    'page JSON-RPC 5.1 E4-10',
+    'A page is consented to, never fetched by the client itself',
+    { play: page, revisions: urls, needs: [wasAsked] },
+    (seen, { expect, leave }) => {
       expect(seen.visits('GET', '/consent').length === 0, 'The client fetched the page it was to show')
-      const answer = answered(seen)
-      if (!seen.has('elicitation')) skip('the client does not declare elicitation')
+      if (!seen.has('elicitation')) leave('the client does not declare elicitation')
+      const { action, content, refused } = answered(seen)
       if (!seen.has('elicitation.url')) {
-        const refused = answer?.['refused']
-        const said = seen.stateless ? answer === undefined : isRecord(refused) && refused['code'] === -32602
-        return expect(said, 'A client without pages answers -32602', seen.answers)
+        const told = seen.stateless ? !isRecord(seen.note('answer')) : objectIn(refused)['code'] === -32602
+        return expect(told, 'A client without pages answers -32602', seen.answers)
       }
-      expect(
-        ['accept', 'decline', 'cancel'].includes(String(answer?.['action'])),
-        'The page was not answered with an action',
-        seen.answers,
-      )
-      expect(answer?.['content'] === undefined, 'A page is answered without content', seen.answers)
+      expect(isAction(action), 'The page was not answered with an action', seen.answers)
+      expect(content === undefined, 'A page is answered without content', seen.answers)
     },
-  }),
-  scenario('client/asked/sample', 'A question to the model is answered with a message, its model and its role', sampling, {
-    proves: ['MCP client/sampling'],
-    revisions: SAMPLES,
-    needs: needing('sampling'),
-    check: (seen, { expect, skip }) => {
-      const answer = answered(seen)
-      if (answer?.['refused'] !== undefined) skip('the client lets nobody ask its model')
-      expect(answer?.['role'] === 'assistant', 'role must be assistant', seen.answers)
-      expect(typeof answer?.['model'] === 'string', 'model must name the model that answered', seen.answers)
-      const blocks = [answer?.['content']].flat()
-      expect(blocks.length > 0 && blocks.every(isBlock), 'content must be a block (from 2025-11-25: or blocks)', seen.answers)
-      const many = Array.isArray(answer?.['content'])
-      expect(!many || URLS.includes(seen.revision), `${seen.revision} knows one block only`, seen.answers)
+  ),
+  row(
+    'sample MCP client/sampling',
+    'A question to the model is answered with a message, its model and its role',
+    asked(sampling, all, 'sampling'),
+    {
+      ...lets,
+      'role must be assistant': gives(({ role }) => role === 'assistant'),
+      'model must name the model that answered': gives(({ model }) => isString(model)),
+      'content must be a block (from 2025-11-25: or blocks)': gives(({ content }) => {
+        const blocks = [content].flat()
+        return blocks.length > 0 && blocks.every(isBlock)
+      }),
+      'The number of blocks': seen =>
+        !Array.isArray(answered(seen)['content']) || urls.includes(seen.revision) || `${seen.revision} knows one block only`,
     },
-  }),
-  scenario('client/asked/sample-tools', 'A model that is given tools uses only those', samplingTools, {
-    proves: ['MCP client/sampling'],
-    revisions: URLS,
-    needs: needing('sampling.tools'),
-    check: (seen, { expect, skip }) => {
-      const answer = answered(seen)
-      if (answer?.['refused'] !== undefined) skip('the client lets nobody ask its model')
-      const blocks = [answer?.['content']].flat()
-      expect(
-        answer?.['role'] === 'assistant' && blocks.every(isBlock),
-        'The answer must be a message of the assistant',
-        seen.answers,
-      )
-      const uses = blocks.filter(isRecord).filter(({ type }) => type === 'tool_use')
-      for (const use of uses)
-        expect(use['name'] === 'look-up' && typeof use['id'] === 'string', 'A tool was used that was not offered', seen.answers)
-      expect(uses.length === 0 || answer?.['stopReason'] === 'toolUse', 'Who uses tools stops with toolUse', seen.answers)
+  ),
+  row(
+    'sample-tools MCP client/sampling',
+    'A model that is given tools uses only those',
+    asked(samplingTools, urls, 'sampling.tools'),
+    {
+      ...lets,
+      'The answer must be a message of the assistant': gives(
+        ({ role, content }) => role === 'assistant' && [content].flat().every(isBlock),
+      ),
+      'A tool was used that was not offered': gives(({ content }) =>
+        usesIn(content).every(use => fitsPattern({ name: 'look-up', id: isString }, use)),
+      ),
+      'Who uses tools stops with toolUse': gives(
+        ({ content, stopReason }) => usesIn(content).length === 0 || stopReason === 'toolUse',
+      ),
     },
+  ),
+  row('roots MCP client/roots', 'Roots are file URIs', asked(roots, all, 'roots'), {
+    'roots/list must be answered with roots whose uri begins with file://': gives(
+      ({ roots: list }) => Array.isArray(list) && list.every(root => String(objectIn(root)['uri']).startsWith('file://')),
+    ),
   }),
-  scenario('client/asked/roots', 'Roots are file URIs', roots, {
-    proves: ['MCP client/roots'],
-    revisions: SAMPLES,
-    needs: needing('roots'),
-    check: (seen, { expect }) => {
-      const list = answered(seen)?.['roots']
-      const good = Array.isArray(list) && list.every(root => isRecord(root) && String(root['uri']).startsWith('file://'))
-      expect(good, 'roots/list must be answered with roots whose uri begins with file://', seen.answers)
+  row(
+    'roots-changed MCP client/roots#root-list-changes',
+    'Other roots are announced, and given when asked again',
+    { play: rootsChanged, needs: [declares('roots.listChanged')] },
+    {
+      'the client did not change its roots': orSkip(times(calls, count => count > 1)),
+      'The change was not announced': some(seen => seen.notices('notifications/roots/list_changed')),
+      'The old roots were given after the change': shownBy(answers, seen =>
+        JSON.stringify(seen.note('last roots') ?? {}).includes('file:///srv/other'),
+      ),
     },
-  }),
-  scenario('client/asked/roots-changed', 'Other roots are announced, and given when asked again', rootsChanged, {
-    proves: ['MCP client/roots#root-list-changes'],
-    revisions: SESSIONS,
-    needs: declares('roots.listChanged'),
-    check: (seen, { expect, skip }) => {
-      if (seen.calls('test-tool').length < 2) skip('the client did not change its roots')
-      expect(
-        seen.notices('notifications/roots/list_changed').length > 0,
-        'The change was not announced',
-        seen.fromClient.slice(-4),
-      )
-      const last = (seen.note<unknown[]>('answers') ?? []).at(-1)
-      expect(JSON.stringify(last ?? {}).includes('file:///srv/other'), 'The old roots were given after the change', seen.answers)
-    },
-  }),
+  ),
 ]
 
-function isBlock(block: unknown): boolean {
-  return isRecord(block) && typeof block['type'] === 'string'
+function usesIn(content: unknown): readonly Json[] {
+  return [content]
+    .flat()
+    .filter(isRecord)
+    .filter(({ type }) => type === 'tool_use')
 }

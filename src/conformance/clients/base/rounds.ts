@@ -1,163 +1,114 @@
-/** Questions inside results (2026-07-28 §2.3): what comes back with the second call, and what must not. */
-import { isRecord } from '../../../jsonrpc/message.ts'
-import { type Play, said } from '../play.ts'
-import { type ClientScenario, STATELESS, scenario } from '../scenario.ts'
-import type { Seen } from '../seen.ts'
-import { paramsOf, type Said } from '../stage/book.ts'
-import type { Call, Handler } from '../stage/script.ts'
+import { stateless } from '../../define.ts'
+import { fitsPattern, isAbsent, isString, objectIn, sameJson } from '../../expectations.ts'
+import type { Json } from '../../scenario.ts'
+import { type ClientJudging, calls, clientTable, declares, first, reported, sent, shownBy, times } from '../define.ts'
+import type { LoggedMessage } from '../log.ts'
+import type { Observation } from '../observation.ts'
+import { call, play, textResult } from '../play.ts'
+
+import { elicitation } from './asking.ts'
 
 /** Odd on purpose: who parses, trims or re-encodes it gives back another one. */
-export const STATE = ' ~ {"a": 1.0}\u00a0é/+== '
-const ask = { method: 'elicitation/create', params: { message: 'Sure?', requestedSchema: confirmation() } }
+const STATE = ' ~ {"a": 1.0}\u00a0é/+== '
+const confirmation = { type: 'object', properties: { confirmed: { type: 'boolean' } }, required: ['confirmed'] }
+const sure = elicitation('Sure?', confirmation)
 
-function confirmation() {
-  return { type: 'object', properties: { confirmed: { type: 'boolean' } }, required: ['confirmed'] }
-}
-
-const answers = { elicit: { action: 'accept', content: { confirmed: true } } } as const
-
-const rounds: Play = {
-  name: 'rounds',
-  answers,
+const rounds = play('rounds', {
+  answers: { elicit: { action: 'accept', content: { confirmed: true } } },
   report: true,
   steps: [
-    {
-      do: 'together',
-      steps: [
-        { do: 'call', tool: 'test-tool', arguments: { n: 1 }, as: 'with' },
-        { do: 'call', tool: 'plain-tool', arguments: {}, as: 'without' },
-      ],
-    },
+    { do: 'together', steps: [call('with', { n: 1 }), { do: 'call', tool: 'plain-tool', arguments: {}, as: 'without' }] },
     { do: 'call', tool: 'twice-tool', arguments: {}, as: 'twice' },
   ],
   tools: ['test-tool', 'plain-tool', 'twice-tool'].map(name => ({ name, inputSchema: { type: 'object' } })),
-  on: () => ({ 'tools/call': answer }),
-}
+  on: {
+    'tools/call': async ({ params: { name, requestState }, questions }) => {
+      if (name === 'test-tool') await questions({ confirm: sure }, STATE)
+      if (name === 'plain-tool') await questions({ plain: sure })
+      const round = ['round 1', 'round 2'].indexOf(String(requestState)) + 1
+      if (name !== 'twice-tool' || round === 2) return textResult('done')
+      const next = round + 1
+      return { resultType: 'input_required', requestState: `round ${next}`, inputRequests: { [`step${next}`]: sure } }
+    },
+  },
+})
 
-const answer: Handler = async (call: Call) => {
-  const { name } = call.params
-  if (name === 'twice-tool') return twice(call)
-  if (name === 'plain-tool') await call.questions({ plain: ask })
-  else await call.questions({ confirm: ask }, STATE)
-  return said('done')
-}
-
-function twice({ params }: Call): unknown {
-  const { requestState } = params
-  const round = requestState === 'round 2' ? 2 : requestState === 'round 1' ? 1 : 0
-  if (round === 2) return said('done')
-  return { resultType: 'input_required', requestState: `round ${round + 1}`, inputRequests: { [`step${round + 1}`]: ask } }
-}
-
-const stateOnly: Play = {
-  name: 'state-only',
+const stateOnly = play('state-only', {
   report: true,
-  steps: [{ do: 'call', tool: 'test-tool', arguments: {}, as: 'call' }],
-  on: () => ({
-    'tools/call': ({ params }) =>
-      params['requestState'] === 'later' ? said('done') : { resultType: 'input_required', requestState: 'later' },
-  }),
-}
+  steps: [call('call')],
+  on: {
+    'tools/call': ({ params: { requestState } }) =>
+      requestState === 'later' ? textResult('done') : { resultType: 'input_required', requestState: 'later' },
+  },
+})
 
-const strange: Play = {
-  name: 'strange-result',
+const strangeResult = play('strange-result', {
   report: true,
-  steps: [{ do: 'call', tool: 'test-tool', arguments: {}, as: 'call' }],
-  on: () => ({ 'tools/call': () => ({ resultType: 'of-tomorrow', content: [] }) }),
+  steps: [call('call')],
+  on: { 'tools/call': { resultType: 'of-tomorrow', content: [] } },
+})
+
+const roundRow = clientTable('client/rounds/', { revisions: stateless })
+const inRounds = { play: rounds, needs: [declares('elicitation')] }
+const wasCalled = [sent(calls, 'the client did not call the tool')]
+
+/** The second call, which must have come, is right. */
+function retry(tool: string, check: (message: LoggedMessage, seen: Observation) => boolean) {
+  const retries = (seen: Observation) =>
+    seen.calls(tool).filter(({ params }) => 'inputResponses' in params || 'requestState' in params)
+  return (seen: Observation, x: ClientJudging, says: string) =>
+    retries(seen).length === 0 ? 'The client did not come back with its answer' : first(retries, check)(seen, x, says)
 }
 
-function retries(seen: Seen, tool: string): readonly Said[] {
-  return seen.calls(tool).filter(call => 'inputResponses' in paramsOf(call) || 'requestState' in paramsOf(call))
-}
-
-const elicits = (seen: Seen): string | undefined =>
-  seen.has('elicitation') ? undefined : 'the client does not declare elicitation'
-
-export const questioning: readonly ClientScenario[] = [
-  scenario('client/rounds/state', 'The state comes back byte for byte, under a new id', rounds, {
-    proves: ['SEP-2322'],
-    revisions: STATELESS,
-    needs: elicits,
-    check: (seen, { expect, fail }) => {
-      const [first] = seen.calls('test-tool')
-      const [retry] = retries(seen, 'test-tool')
-      if (first === undefined || retry === undefined) return fail('The client did not come back with its answer', seen.calls())
-      expect(paramsOf(retry)['requestState'] === STATE, 'requestState is not what was given', [retry])
-      expect(retry.frame?.['id'] !== first.frame?.['id'], 'The second call has the id of the first', [first, retry])
-      const { arguments: again, name } = paramsOf(retry)
-      expect(name === 'test-tool' && JSON.stringify(again) === '{"n":1}', 'The second call is another one', [retry])
-    },
+/** Questions that come inside results. */
+export const roundScenarios = [
+  roundRow('state SEP-2322', 'The state comes back byte for byte, under a new id', inRounds, {
+    'requestState is not what was given': retry('test-tool', ({ params }) => params['requestState'] === STATE),
+    'The second call has the id of the first': retry('test-tool', ({ id }, seen) => id !== calls(seen)[0]?.id),
+    'The second call is another one': retry('test-tool', ({ params }) => sameJson(params['arguments'], { n: 1 })),
   }),
-  scenario('client/rounds/answers', 'Answers are bare results under the keys of their questions', rounds, {
-    proves: ['SEP-2322'],
-    revisions: STATELESS,
-    needs: elicits,
-    check: (seen, { expect, fail }) => {
-      const [retry] = retries(seen, 'test-tool')
-      if (retry === undefined) return fail('The client did not come back with its answer', seen.calls())
-      const given = paramsOf(retry)['inputResponses']
-      expect(
-        isRecord(given) && Object.keys(given).join() === 'confirm',
-        'inputResponses must have the key confirm, and no other',
-        [retry],
-      )
-      const bare = isRecord(given) && isRecord(given['confirm']) ? given['confirm'] : {}
-      expect(
-        typeof bare['action'] === 'string' && !('result' in bare) && !('resultType' in bare),
-        'An answer is the bare result',
-        [retry],
-      )
-    },
+  roundRow('answers SEP-2322', 'Answers are bare results under the keys of their questions', inRounds, {
+    'inputResponses must have the key confirm, and no other': retry('test-tool', ({ params }) => answersOnly(params, 'confirm')),
+    'An answer is the bare result': retry('test-tool', ({ params }) =>
+      fitsPattern({ action: isString, result: isAbsent, resultType: isAbsent }, objectIn(params, 'inputResponses')['confirm']),
+    ),
   }),
-  scenario('client/rounds/no-state', 'Where no state was given none is sent, and none of another call', rounds, {
-    proves: ['SEP-2322'],
-    revisions: STATELESS,
-    needs: elicits,
-    check: (seen, { expect, fail }) => {
-      const [retry] = retries(seen, 'plain-tool')
-      if (retry === undefined) return fail('The client did not come back with its answer', seen.calls())
-      expect(!('requestState' in paramsOf(retry)), 'A state was sent that this call was never given', [retry])
-    },
+  roundRow('no-state SEP-2322', 'Where no state was given none is sent, and none of another call', inRounds, {
+    'A state was sent that this call was never given': retry('plain-tool', ({ params }) => !('requestState' in params)),
   }),
-  scenario('client/rounds/twice', 'Each round has the newest state and answers only the last questions', rounds, {
-    proves: ['SEP-2322'],
-    revisions: STATELESS,
-    needs: elicits,
-    check: (seen, { expect }) => {
-      const states = seen.calls('twice-tool').map(call => paramsOf(call)['requestState'])
-      expect(
-        JSON.stringify(states) === '[null,"round 1","round 2"]',
-        `The states came as ${JSON.stringify(states)}`,
-        seen.calls('twice-tool'),
-      )
-      const last = paramsOf(seen.calls('twice-tool').at(-1))['inputResponses']
-      expect(
-        isRecord(last) && Object.keys(last).join() === 'step2',
-        'Only the questions of the last round are answered',
-        seen.calls('twice-tool').slice(-1),
-      )
+  roundRow(
+    'twice SEP-2322',
+    'Each round has the newest state and answers only the last questions',
+    inRounds,
+    (seen, { expect }) => {
+      const made = seen.calls('twice-tool')
+      const states = JSON.stringify(made.map(({ params }) => params['requestState']))
+      expect(states === '[null,"round 1","round 2"]', `The states came as ${states}`, made)
+      expect(answersOnly(made.at(-1)?.params, 'step2'), 'Only the questions of the last round are answered', made.slice(-1))
     },
-  }),
-  scenario('client/rounds/state-only', 'A state without questions is brought back at once', stateOnly, {
-    proves: ['SEP-2322'],
-    revisions: STATELESS,
-    check: (seen, { expect, skip }) => {
-      if (seen.calls('test-tool').length === 0) skip('the client did not call the tool')
-      expect(
-        paramsOf(seen.calls('test-tool').at(-1))['requestState'] === 'later',
-        'The client did not come back with the state',
-        seen.calls(),
-      )
+  ),
+  roundRow(
+    'state-only SEP-2322',
+    'A state without questions is brought back at once',
+    { play: stateOnly, needs: wasCalled },
+    {
+      'The client did not come back with the state': shownBy(
+        calls,
+        seen => calls(seen).at(-1)?.params['requestState'] === 'later',
+      ),
     },
-  }),
-  scenario('client/rounds/strange', 'A result of an unknown type is no result, and not asked for again', strange, {
-    proves: ['SEP-2322'],
-    revisions: STATELESS,
-    check: (seen, { expect, skip }) => {
-      if (seen.calls('test-tool').length === 0) skip('the client did not call the tool')
-      expect(seen.calls('test-tool').length === 1, 'An unknown result was asked for again', seen.calls())
-      const entry = seen.reported.get('call')
-      expect(entry === undefined || !entry.ok, 'The client takes an unknown result for a complete one', seen.calls())
+  ),
+  roundRow(
+    'strange SEP-2322',
+    'A result of an unknown type is no result, and not asked for again',
+    { play: strangeResult, needs: wasCalled },
+    {
+      'An unknown result was asked for again': times(calls, 1),
+      'The client takes an unknown result for a complete one': reported('call', ({ ok }) => !ok),
     },
-  }),
+  ),
 ]
+
+function answersOnly(params: Json | undefined, key: string): boolean {
+  return Object.keys(objectIn(params, 'inputResponses')).join() === key
+}

@@ -1,163 +1,263 @@
-/** What must not be sent without a yes: confirmation (E6), cost (E3), intent and suggestions (E2). */
-import { type Answers, type Play, RUN, type Step, said, testTool } from '../play.ts'
-import type { ClientScenario } from '../scenario.ts'
-import { argumentsOf } from '../seen.ts'
-import type { Frame } from '../stage/book.ts'
-import { extending, key, offering, problemResult, under } from './define.ts'
+/**
+ * What is tried again, when, how often and under which key (E5, E11), and what must not be sent without a yes: confirmation (E6),
+ * cost (E3), intent and suggestions (E2).
+ */
+import { orSkip, sameJson } from '../../expectations.ts'
+import type { Json } from '../../scenario.ts'
+import { extensionId } from '../../tools.ts'
+import {
+  type ClientBody,
+  type ClientScenario,
+  calls,
+  each,
+  first,
+  none,
+  reported,
+  requires,
+  shownBy,
+  some,
+  times,
+  unvisited,
+} from '../define.ts'
+import type { LoggedMessage } from '../log.ts'
+import { type Answers, call, listTools, type Play, plainSteps, play, testTool, textResult } from '../play.ts'
+import { isUndone, knowing, offering, problemResult, under } from './extension.ts'
 
-interface Options {
-  readonly answers?: Answers
-  readonly tools?: readonly Frame[]
-  readonly steps?: readonly Step[]
-  readonly on?: Play['on']
-}
+// ── failures and keys ───────────────────────────────────────────────────────────────────────────────────────────────
 
-function play(name: string, extension: string, { answers = {}, tools, steps = RUN, on }: Options): Play {
-  return {
-    name,
-    steps,
+const AFTER_MS = 1_000
+const transient = { code: 'SERVER_UNAVAILABLE', message: 'Busy', category: 'transient' }
+const writing = { ...testTool, annotations: { readOnlyHint: false, idempotentHint: false } }
+
+/** The call fails with this problem; undefined: it does not. */
+function failing(name: string, problem: Json | undefined, more: Partial<Play> = {}): Play {
+  return play(name, {
     report: true,
-    answers,
-    ...(tools === undefined ? {} : { tools }),
-    capabilities: offering(extension, 'problem'),
-    ...(on === undefined ? {} : { on }),
-  }
-}
-
-const confirmation = { requires_confirmation: true, confirmation_message: 'Delete {what}?', risk_level: 'destructive' }
-const risky = [{ ...testTool, _meta: { [key('confirmation')]: confirmation } }]
-const removing: readonly Step[] = [
-  { do: 'list', what: 'tools' },
-  { do: 'call', tool: 'test-tool', arguments: { what: 'all' }, as: 'call' },
-]
-const nobody = play('confirm-nobody', 'confirmation', { tools: risky, steps: removing })
-const refused = play('confirm-no', 'confirmation', { tools: risky, steps: removing, answers: { confirm: false } })
-const agreed = play('confirm-yes', 'confirmation', { tools: risky, steps: removing, answers: { confirm: true } })
-const declined = play('confirm-declined', 'confirmation', {
-  tools: risky,
-  steps: removing,
-  answers: { confirm: true, retries: 3 },
-  on: () => ({
-    'tools/call': () => problemResult({ code: 'CONFIRMATION_DECLINED', message: 'The user said no', category: 'permanent' }),
-  }),
-})
-
-function priced(cost: Frame | undefined): readonly Frame[] {
-  return [cost === undefined ? testTool : { ...testTool, _meta: { [key('operational')]: { cost, latency: 'seconds' } } }]
-}
-
-const budgeted: readonly Step[] = [
-  { do: 'list', what: 'tools' },
-  { do: 'call', tool: 'test-tool', arguments: {}, budget: 5, as: 'call' },
-]
-const unknownCost = play('cost-unknown', 'operational', { tools: priced(undefined), steps: budgeted })
-const affordable = play('cost-known', 'operational', {
-  tools: priced({ category: 'metered', estimated_units: 2, unit_label: 'credit' }),
-  steps: budgeted,
-})
-const expensive = play('cost-over', 'operational', {
-  tools: priced({ category: 'metered', estimated_units: 10, unit_label: 'credit' }),
-  steps: budgeted,
-})
-const approval = play('cost-approval', 'operational', {
-  tools: priced({ category: 'requires_approval', estimated_units: 1, unit_label: 'credit' }),
-})
-
-const intended: readonly Step[] = [
-  { do: 'list', what: 'tools' },
-  { do: 'call', tool: 'test-tool', arguments: {}, intent: 'clean up duplicates', as: 'call' },
-]
-const named = ['test-tool', 'better-tool', 'best-tool'].map(name => ({ name, inputSchema: { type: 'object' } }))
-const suggesting: Play['on'] = () => ({
-  'tools/call': ({ params }) => {
-    const next = params['name'] === 'test-tool' ? 'better-tool' : 'best-tool'
-    const suggestion = { recommended_tool: next, reason: 'It does more', parameters: {} }
-    return said('done', { _meta: { [key('intent')]: { suggestion } } })
-  },
-})
-const silent = play('intent-off', 'intent', { steps: intended })
-const spoken = play('intent-on', 'intent', { steps: intended, answers: { intent: true }, tools: named, on: suggesting })
-const followed = play('intent-followed', 'intent', {
-  steps: intended,
-  answers: { intent: true, suggestion: true },
-  tools: named,
-  on: suggesting,
-})
-
-/** The call was not sent, and the client knows that it did not happen. */
-function unsent(id: string, statement: string, title: string, of: Play, knows: string): ClientScenario {
-  return extending(id, title, of, {
-    proves: [statement],
-    knows,
-    check: (seen, { expect, skip }) => {
-      const calls = seen.calls('test-tool')
-      if (calls.length === 0 && seen.requests('tools/list').length === 0) skip('the client did not look at the tools')
-      expect(calls.length === 0, 'The call was sent', calls)
-      const entry = seen.reported.get('call')
-      expect(entry === undefined || !entry.ok || entry.isError === true, 'A call that was not made is reported as done')
-    },
+    answers: { retries: 3 },
+    tools: [writing],
+    capabilities: offering('idempotency', 'problem'),
+    on: { 'tools/call': problem === undefined ? textResult('done') : problemResult(problem) },
+    ...more,
   })
 }
 
-export const consent: readonly ClientScenario[] = [
-  unsent('E6-1', 'E6-1', 'A call that needs a yes is not sent where nobody can be asked', nobody, 'problem'),
-  unsent('E6-1-no', 'E6-1', 'A call that needs a yes is not sent after a no', refused, 'confirmation'),
-  extending('E6-10', 'The yes is no argument of the tool', agreed, {
-    proves: ['E6-10', 'E6-1'],
-    knows: 'confirmation',
-    check: (seen, { expect, skip }) => {
-      const [call] = seen.calls('test-tool')
-      if (call === undefined) return skip('the client has nobody who says yes')
-      expect(JSON.stringify(argumentsOf(call)) === '{"what":"all"}', 'The arguments are not those of the call', [call])
-    },
+const busyOnce = failing('retry-after', undefined, {
+  on: {
+    'tools/call': ({ log }) =>
+      log.of('tools/call').length === 1
+        ? problemResult({ ...transient, retry_after_seconds: AFTER_MS / 1_000 })
+        : textResult('done'),
+  },
+})
+const busy = { ...transient, retry_after_seconds: 0 }
+const alwaysBusy = failing('retry-bounded', busy)
+const unkeyed = failing('retry-unkeyed', busy, { capabilities: offering('problem') })
+const permanent = failing('permanent', { code: 'INVALID_INPUT', message: 'No', category: 'invalid_input' })
+const lasting = failing('user-actionable', {
+  code: 'QUOTA_EXHAUSTED',
+  message: 'The month is over',
+  category: 'permanent',
+  user_actionable: true,
+  suggestion: 'Buy more',
+})
+const noRight = {
+  code: 'SCOPE_INSUFFICIENT',
+  message: 'No right',
+  category: 'auth_required',
+  details: { missing_scopes: ['write'] },
+}
+const unauthorized = failing('auth-required', noRight, { answers: { authorize: true, retries: 3 } })
+const elevated = failing('elevation-url', noRight, {
+  answers: {},
+  on: ({ origin }) => ({
+    'tools/call': problemResult({ ...noRight, details: { missing_scopes: ['write'], elevation_url: `${origin}/elevate` } }),
   }),
-  extending('E6-5', 'What the user has declined is not asked for again by the client itself', declined, {
-    proves: ['E6-5'],
-    knows: 'confirmation',
-    check: (seen, { expect, skip }) => {
-      const calls = seen.calls('test-tool')
-      if (calls.length === 0) skip('the client has nobody who says yes')
-      expect(calls.length === 1, `The call was made ${calls.length} times`, calls)
+})
+const twoCalls = failing('keys', undefined, { steps: [...plainSteps, call('again')] })
+
+/** What a key may look like. */
+const keyForm = /^[a-zA-Z0-9_\-:.]{1,128}$/
+
+function keyOf(message: LoggedMessage | undefined): unknown {
+  return under(message, 'idempotency')['idempotency_key']
+}
+
+const keyRow = knowing('idempotency')
+const problemRow = knowing('problem')
+
+const failures = [
+  keyRow(
+    'E11-3 E5-2',
+    'A passing failure is tried again not before the server wants it, under the same key',
+    {
+      play: busyOnce,
+      needs: [requires(seen => seen.calls('test-tool').length > 1, 'the client does not try again by itself')],
     },
+    {
+      'The second attempt has another key, or none': shownBy(calls, seen => {
+        const [one, two] = calls(seen)
+        return keyOf(one) !== undefined && keyOf(one) === keyOf(two)
+      }),
+      'The wait': seen => {
+        const [one, two] = calls(seen)
+        const waited = (two?.at ?? 0) - (one?.at ?? 0)
+        // Its own clock may run a little before ours.
+        return waited >= AFTER_MS - 20 || `It waited ${Math.round(waited)} ms; retry_after_seconds said ${AFTER_MS / 1_000} s`
+      },
+      'Each attempt is a request of its own': seen => calls(seen)[0]?.id !== calls(seen)[1]?.id,
+    },
+  ),
+  keyRow('E11-3-bounded', 'A failure that does not pass is given up', alwaysBusy, {
+    'The attempts': times(
+      calls,
+      count => count <= 3,
+      count => `Three attempts were allowed, and ${count} were made`,
+    ),
+    'The attempts have several keys': seen => new Set(calls(seen).map(keyOf)).size === 1,
+    'The client was still trying': ({ end }) => !end.timedOut,
   }),
-  unsent('E3-7', 'E3-7', 'What nobody can price is not free: under a budget it is not sent', unknownCost, 'operational'),
-  extending('E3-2', 'The budget of a call is told to the server', affordable, {
-    proves: ['E3-2'],
-    knows: 'operational',
-    check: (seen, { expect, skip }) => {
-      const [call] = seen.calls('test-tool')
-      if (call === undefined) return skip('the client did not make the call')
-      const sent = under(call, 'operational')['max_units']
-      if (sent === undefined) skip('the client knows no budgets')
-      expect(sent === 5, `max_units is ${JSON.stringify(sent)} and must be 5`, [call])
-    },
+  problemRow('E11-3-unkeyed', 'Without keys a call that may change something is made once', unkeyed, {
+    'The calls': times(calls, 1, count => `It was made ${count} times`),
   }),
-  unsent('E3-2-over', 'E3-2', 'A call that costs more than its budget is not sent', expensive, 'operational'),
-  unsent('E3-1', 'E3-1', 'A cost that needs approval is not caused without one', approval, 'operational'),
-  extending('E2-7', 'What a call is for is told only to servers that may hear it', silent, {
-    proves: ['E2-7'],
-    knows: 'problem',
-    check: (seen, { expect, skip }) => {
-      const [call] = seen.calls('test-tool')
-      if (call === undefined) return skip('the client did not make the call')
-      expect(under(call, 'intent')['intent'] === undefined, 'The intent was told though nobody allowed that', [call])
-    },
+  problemRow('E11-4', 'What is wrong for good is not sent again unchanged', permanent, {
+    'The calls': times(calls, 1, count => `It was sent ${count} times`),
   }),
-  extending('E2-4', 'A suggestion of the server is followed by nobody but the host', spoken, {
-    proves: ['E2-4'],
-    knows: 'intent',
-    check: (seen, { expect, skip }) => {
-      const [call] = seen.calls('test-tool')
-      if (under(call, 'intent')['intent'] === undefined) skip('the client says no intents')
-      expect(seen.calls('better-tool').length === 0, 'The suggested tool was called by itself', seen.calls())
-    },
+  problemRow('E11-5', 'A missing right is asked for once, then told', unauthorized, {
+    'The calls': times(
+      calls,
+      count => count === 1 || count === 2,
+      count => `The call was made ${count} times; one more try is all that a new right is good for`,
+    ),
+    'The client takes a refusal for success': reported('call', isUndone),
   }),
-  extending('E2-4-hop', 'A suggestion that is followed leads to no second one', followed, {
-    proves: ['E2-4'],
-    knows: 'intent',
-    check: (seen, { expect, skip }) => {
-      if (seen.calls('better-tool').length === 0) skip('the client follows no suggestions')
-      expect(seen.calls('best-tool').length === 0, 'The suggestion of a suggestion was followed', seen.calls())
-    },
+  problemRow('E11-6', 'What the user can do something about is told to the user', lasting, {
+    'the client does not report what its user was told': orSkip(seen => seen.reported.get('call')?.problem !== undefined),
+    'The user was not told': reported('call', ({ problem }) => problem),
+  }),
+  problemRow('E4-10', 'The address where a right can be got is not fetched by the client', elevated, {
+    'the client did not call the tool': orSkip(some(calls)),
+    'The client fetched the elevation_url': unvisited('/elevate'),
+  }),
+  keyRow('E5-8 E5-1', 'Each call that may change something has a key of its own, of the right form', twoCalls, {
+    'the client sends no keys': orSkip(seen => calls(seen).some(one => keyOf(one) !== undefined)),
+    'A key is 1 to 128 of A-Z a-z 0-9 _ - : .': each(calls, one => {
+      const key = keyOf(one)
+      return typeof key === 'string' && keyForm.test(key)
+    }),
+    'Two calls have the same key: the second would not be done': shownBy(
+      calls,
+      seen => new Set(calls(seen).map(keyOf)).size === calls(seen).length,
+    ),
+    'The header Idempotency-Key names another key': each(calls, one => {
+      const header = one.headers['idempotency-key']
+      return header === undefined || header === keyOf(one)
+    }),
   }),
 ]
+
+// ── a yes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A play of one extension, with the tool as that describes it. */
+function extended(name: string, extension: string, more: Partial<Play>): Play {
+  return play(name, { report: true, answers: {}, capabilities: offering(extension, 'problem'), ...more })
+}
+
+const confirmation = { requires_confirmation: true, confirmation_message: 'Delete {what}?', risk_level: 'destructive' }
+
+function confirming(name: string, answers: Answers, on: Play['on'] = {}): Play {
+  const tools = [{ ...testTool, _meta: { [extensionId('confirmation')]: confirmation } }]
+  return extended(name, 'confirmation', { tools, steps: [listTools, call('call', { what: 'all' })], answers, on })
+}
+
+const nobody = confirming('confirm-nobody', {})
+const refused = confirming('confirm-no', { confirm: false })
+const agreed = confirming('confirm-yes', { confirm: true })
+const declined = confirming(
+  'confirm-declined',
+  { confirm: true, retries: 3 },
+  { 'tools/call': problemResult({ code: 'CONFIRMATION_DECLINED', message: 'The user said no', category: 'permanent' }) },
+)
+
+/** A tool of this cost, called with a budget. */
+function priced(name: string, cost?: Json, steps = [listTools, call('call', {}, { budget: 5 })]): Play {
+  const described = cost === undefined ? {} : { _meta: { [extensionId('operational')]: { cost, latency: 'seconds' } } }
+  return extended(name, 'operational', { tools: [{ ...testTool, ...described }], steps })
+}
+
+const unknownCost = priced('cost-unknown')
+const affordable = priced('cost-known', { category: 'metered', estimated_units: 2, unit_label: 'credit' })
+const expensive = priced('cost-over', { category: 'metered', estimated_units: 10, unit_label: 'credit' })
+const needsApproval = { category: 'requires_approval', estimated_units: 1, unit_label: 'credit' }
+const approval = priced('cost-approval', needsApproval, [...plainSteps])
+
+const intended = [listTools, call('call', {}, { intent: 'clean up duplicates' })]
+const suggesting: Partial<Play> = {
+  steps: intended,
+  tools: ['test-tool', 'better-tool', 'best-tool'].map(name => ({ name, inputSchema: { type: 'object' } })),
+  on: {
+    'tools/call': ({ params }) => {
+      const next = params['name'] === 'test-tool' ? 'better-tool' : 'best-tool'
+      const suggestion = { recommended_tool: next, reason: 'It does more', parameters: {} }
+      return textResult('done', { _meta: { [extensionId('intent')]: { suggestion } } })
+    },
+  },
+}
+const silent = extended('intent-off', 'intent', { steps: intended })
+const spoken = extended('intent-on', 'intent', { ...suggesting, answers: { intent: true } })
+const followed = extended('intent-followed', 'intent', { ...suggesting, answers: { intent: true, suggestion: true } })
+
+/** The call was not sent, and the client knows that it did not happen. */
+const isUnsent: ClientBody = {
+  'the client did not look at the tools': orSkip(seen => calls(seen).length > 0 || seen.requests('tools/list').length > 0),
+  'The call was sent': none(calls),
+  'A call that was not made is reported as done': reported('call', isUndone),
+}
+const saidYes = { 'the client has nobody who says yes': orSkip(some(calls)) }
+const wasMade = { 'the client did not make the call': orSkip(some(calls)) }
+
+function saysIntent(message: LoggedMessage): boolean {
+  return under(message, 'intent')['intent'] !== undefined
+}
+
+const confirmationRow = knowing('confirmation')
+const costRow = knowing('operational')
+const intentRow = knowing('intent')
+
+const consent = [
+  problemRow('E6-1', 'A call that needs a yes is not sent where nobody can be asked', nobody, isUnsent),
+  confirmationRow('E6-1-no', 'A call that needs a yes is not sent after a no', refused, isUnsent),
+  confirmationRow('E6-10 E6-1', 'The yes is no argument of the tool', agreed, {
+    ...saidYes,
+    'The arguments are not those of the call': first(calls, ({ args }) => sameJson(args, { what: 'all' })),
+  }),
+  confirmationRow('E6-5', 'What the user has declined is not asked for again by the client itself', declined, {
+    ...saidYes,
+    'The calls': times(calls, 1, count => `The call was made ${count} times`),
+  }),
+  costRow('E3-7', 'What nobody can price is not free: under a budget it is not sent', unknownCost, isUnsent),
+  costRow('E3-2', 'The budget of a call is told to the server', affordable, {
+    ...wasMade,
+    'the client knows no budgets': orSkip(first(calls, one => under(one, 'operational')['max_units'] !== undefined)),
+    'The budget': first(calls, one => {
+      const told = under(one, 'operational')['max_units']
+      return told === 5 || `max_units is ${JSON.stringify(told)} and must be 5`
+    }),
+  }),
+  costRow('E3-2-over', 'A call that costs more than its budget is not sent', expensive, isUnsent),
+  costRow('E3-1', 'A cost that needs approval is not caused without one', approval, isUnsent),
+  problemRow('E2-7', 'What a call is for is told only to servers that may hear it', silent, {
+    ...wasMade,
+    'The intent was told though nobody allowed that': first(calls, one => !saysIntent(one)),
+  }),
+  intentRow('E2-4', 'A suggestion of the server is followed by nobody but the host', spoken, {
+    'the client says no intents': orSkip(first(calls, saysIntent)),
+    'The suggested tool was called by itself': none(seen => seen.calls('better-tool')),
+  }),
+  intentRow('E2-4-hop', 'A suggestion that is followed leads to no second one', followed, {
+    'the client follows no suggestions': orSkip(some(seen => seen.calls('better-tool'))),
+    'The suggestion of a suggestion was followed': none(seen => seen.calls('best-tool')),
+  }),
+]
+
+/** Failures, and what needs a yes. */
+export const consentScenarios: readonly ClientScenario[] = [...failures, ...consent]

@@ -1,0 +1,375 @@
+/** What a client makes of the answer to a call: late, doubled, broken, huge, refused, with progress, given up, or as a task. */
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { official } from '../../define.ts'
+import { type Expectations, objectIn, orSkip, should } from '../../expectations.ts'
+import { allRevisions } from '../../plan.ts'
+import { isStateless, keys } from '../../wire/envelope.ts'
+import {
+  type ClientJudging,
+  calls,
+  clientTable,
+  each,
+  hasReport,
+  header,
+  params,
+  reported,
+  requires,
+  some,
+  times,
+} from '../define.ts'
+import type { Observation } from '../observation.ts'
+import { type CallWishes, call, listTools, play, stepsAgain, testTool, textResult } from '../play.ts'
+import { type ClientRequest, noAnswer, Refusal } from '../script.ts'
+
+/** Two calls at once, which are told apart by their argument. */
+const twoCalls = (wishes: CallWishes = {}) => [
+  listTools,
+  { do: 'together', steps: [call('first', { n: 1 }, wishes), call('second', { n: 2 }, wishes)] } as const,
+]
+
+const outOfOrder = play('out-of-order', {
+  report: true,
+  steps: twoCalls(),
+  on: {
+    'tools/call': async ({ args: { n }, log }) => {
+      // The first is answered when the second has been.
+      if (n === 1) await log.until(() => (log.notes.has('second') ? true : undefined), 2_000)
+      else log.notes.set('second', true)
+      return textResult(`answer ${String(n)}`)
+    },
+  },
+})
+
+/** Before the answer comes this. */
+function disturbed(name: string, disturb: (request: ClientRequest) => void) {
+  return play(name, {
+    report: true,
+    steps: stepsAgain,
+    on: {
+      'tools/call': request => {
+        disturb(request)
+        return textResult('done')
+      },
+    },
+  })
+}
+
+/** An answer to nobody, a notification that nobody knows and a stranger's progress. */
+const noise = disturbed('noise', ({ reply, tell }) => {
+  reply.write(JSON.stringify({ jsonrpc: '2.0', id: 'nobody-asked', result: {} }))
+  tell('notifications/of-tomorrow', { news: true })
+  tell('notifications/progress', { progressToken: 'nobody-asked', progress: 1 })
+})
+
+const garbage = disturbed('garbage', ({ reply }) => {
+  for (const text of ['{"jsonrpc":"2.0","method":', '[]', 'null', '{"jsonrpc":"1.0","id":7}', '{}']) reply.write(text)
+})
+
+const huge = play('huge', {
+  alone: true,
+  // Who refuses a frame unread cannot know whose answer it was.
+  steps: [listTools, call('call', {}, { timeout: 2_000 }), call('again', { again: true })],
+  on: { 'tools/call': ({ args }) => textResult(args['again'] === true ? 'small' : 'x'.repeat(20 * 1024 * 1024)) },
+})
+
+const refused = play('refused', { report: true, on: { 'tools/call': new Refusal(-32602, 'No such thing', { why: 'test' }) } })
+const toolError = play('tool-error', { report: true, on: { 'tools/call': textResult('It did not work', { isError: true }) } })
+
+const structured = play('structured', {
+  report: true,
+  tools: [{ ...testTool, outputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] } }],
+  on: { 'tools/call': textResult('{"n":"many"}', { structuredContent: { n: 'many' } }) },
+})
+
+/** 2025-03-26 lets servers gather what they say. */
+const batch = play('batch', {
+  report: true,
+  steps: stepsAgain,
+  on: {
+    'tools/call': ({ args, id, reply }) => {
+      if (args['again'] === true) return textResult('done')
+      const note = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'hello' } }
+      reply.finish(JSON.stringify([note, { jsonrpc: '2.0', id, result: textResult('gathered') }]))
+      return noAnswer
+    },
+  },
+})
+
+const answerRow = clientTable('client/answers/', { revisions: official })
+
+/** Both calls were made, and the client says that both were answered; one that makes one call only has at least not failed. */
+const bothWork: Expectations<Observation, ClientJudging> = {
+  'The client did not call test-tool': some(calls),
+  'The answers': (seen, x, says) => {
+    if (!calls(seen).some(({ args }) => args['again'] === true))
+      return (seen.end.error === undefined && !seen.end.timedOut) || `The client failed: ${seen.end.error ?? 'it hung'}`
+    const works = (step: string) =>
+      reported(step, entry => entry.ok || `The client did not get the answer of its call: ${entry.message ?? ''}`)(seen, x, says)
+    return works('call') === true ? works('again') : works('call')
+  },
+}
+
+const calledOnce = times(calls, 1)
+
+const answering = [
+  answerRow(
+    'matched MCP basic#requests',
+    'Answers in another order come to those who asked',
+    { play: outOfOrder, needs: [hasReport] },
+    ({ reported }, { expect }) => {
+      for (const [step, text] of [
+        ['first', 'answer 1'],
+        ['second', 'answer 2'],
+      ] as const) {
+        const entry = reported.get(step)
+        expect(entry?.text === text, `The ${step} call got "${entry?.text ?? entry?.message}"`)
+      }
+    },
+  ),
+  answerRow('noise MCP basic#messages', 'Strange notifications and answers that nobody waits for do no harm', noise, bothWork),
+  answerRow('garbage JSON-RPC 5.1', 'Frames that are no messages do no harm', garbage, bothWork),
+  answerRow('huge MCP basic/transports', 'A huge answer is taken or refused, and the client goes on', huge, {
+    'The client hangs after a frame of 20 MiB': ({ end }) => !end.timedOut,
+    'The client did not call test-tool': some(calls),
+    'The end': seen => {
+      const { code, error } = seen.end
+      const died = calls(seen).length === 1 && error === undefined && (code ?? 0) !== 0
+      return !died || `The client died of a frame of 20 MiB (code ${code})`
+    },
+  }),
+  answerRow('refused MCP 2026-07-28 basic#results', 'An error is an error, and is not asked for again', refused, {
+    'The calls': times(calls, 1, count => `A call with bad parameters was made ${count} times`),
+    'The client takes an error for a result': reported('call', ({ ok }) => !ok),
+  }),
+  answerRow(
+    'tool-error MCP server/tools#error-handling',
+    'A tool that failed is told from one that worked',
+    { play: toolError, needs: [hasReport] },
+    {
+      'The client takes isError for success': ({ reported }) => {
+        const entry = reported.get('call')
+        return entry?.isError === true || entry?.ok === false
+      },
+      'A tool that failed for good was called again': calledOnce,
+    },
+  ),
+  answerRow(
+    'structured MCP server/tools#structured-content',
+    'Structured content that breaks its schema is noticed',
+    { play: structured, revisions: ['2025-06-18', '2025-11-25', '2026-07-28'], needs: [hasReport] },
+    { 'Clients should check structured content against the output schema': should(reported('call', ({ ok }) => ok !== true)) },
+  ),
+  answerRow(
+    'batch MCP 2025-03-26 basic#batching',
+    'Answers that come gathered in an array are taken apart',
+    { play: batch, revisions: ['2025-03-26'] },
+    {
+      'The client waits for an answer that came in an array': ({ end }) => !end.timedOut,
+      'The answer': reported(
+        'call',
+        ({ ok, message }) => ok || `The client did not take the answer out of the array: ${message ?? ''}`,
+      ),
+    },
+  ),
+]
+
+// ── progress, and letting go ────────────────────────────────────────────────────────────────────────────────────────
+
+function tellProgress({ revision, id, meta: { progressToken }, tell }: ClientRequest, progress: number): void {
+  if (revision === 's3') tell('progress', { id, percent: progress * 10, message: `step ${progress}` })
+  else if (progressToken !== undefined) tell('notifications/progress', { progressToken, progress, total: 10 })
+}
+
+const progress = play('progress', {
+  report: true,
+  // A client that is busy with something else still comes to the ping.
+  patienceMs: 10_000,
+  steps: twoCalls({ progress: true }),
+  on: {
+    'tools/call': async request => {
+      for (const step of request.args['n'] === 1 ? [2, 5, 9] : [1]) tellProgress(request, step)
+      // Whoever handles notifications beside answers shall have the time: a ping comes back when they are through.
+      if (isStateless(request.revision)) await request.log.until(() => undefined, 200)
+      else await request.ask('ping', undefined)
+      return textResult('done')
+    },
+  },
+})
+
+const cancel = play('cancel', {
+  report: true,
+  steps: [listTools, call('slow', { slow: true }, { progress: true, cancel: 300 }), call('after', { slow: false })],
+  on: ({ carrier, revision }) => {
+    const late = revision === 's3' ? { status: 'success', output: 'late' } : { resultType: 'complete', ...textResult('late') }
+    const called = async (request: ClientRequest) => {
+      if (request.args['slow'] !== true) return late
+      tellProgress(request, 1)
+      const { log, id, reply } = request
+      await log.until(() => cancelOf(request, id) ?? closeOf(request, reply.line), 3_000)
+      // Too late: nobody may be confused by it.
+      const answer = JSON.stringify({ jsonrpc: '2.0', id, result: late })
+      if (carrier === 'http') reply.finish(answer)
+      else reply.write(answer)
+      return noAnswer
+    }
+    return { 'tools/call': called, 'tools/invoke': revision === 's3' ? called : undefined }
+  },
+})
+
+function cancelOf({ log, revision }: Pick<ClientRequest, 'log' | 'revision'>, id: unknown): 'told' | undefined {
+  const [method, member] = revision === 's3' ? ['cancel', 'id'] : ['notifications/cancelled', 'requestId']
+  return log.of(method).some(({ params }) => params[member] === id) ? 'told' : undefined
+}
+
+function closeOf({ log }: Pick<ClientRequest, 'log'>, on: number): 'left' | undefined {
+  return log.closed.some(({ line }) => line === on) ? 'left' : undefined
+}
+
+const during = clientTable('client/', { play: progress, revisions: official })
+const cancelled = { play: cancel, revisions: allRevisions }
+
+const meanwhile = [
+  during(
+    'progress/token MCP basic/utilities/progress',
+    'Who wants progress names a token of its own for each call',
+    (seen, { expect, leave }) => {
+      const made = calls(seen)
+      const tokens = made.map(({ meta }) => meta['progressToken']).filter(token => token !== undefined)
+      if (tokens.length === 0) leave('the client does not ask for progress')
+      expect(
+        tokens.every(token => typeof token === 'string' || Number.isInteger(token)),
+        'A token is a string or an integer',
+        made,
+      )
+      expect(new Set(tokens.map(token => JSON.stringify(token))).size === tokens.length, 'Two calls have the same token', made)
+    },
+  ),
+  during(
+    'progress/heard MCP basic/utilities/progress',
+    'Progress comes to the call that it belongs to',
+    (seen, { expect, leave, warn }) => {
+      const heard = seen.reported.get('first')?.progress
+      if (heard === undefined) return leave('the client does not report progress')
+      // Where no ping can tell that all was heard, an answer may overtake what was told before it.
+      const second = seen.reported.get('second')?.progress ?? 0
+      if (seen.stateless && heard <= 3 && second <= 1 && heard + second < 4)
+        return warn(`The calls were told of 3 and 1 steps and heard ${heard} and ${second}`)
+      expect(heard === 3, `The first call was told of 3 steps and heard ${heard}`, seen.calls())
+      expect(second === 1, `The second call was told of 1 step and heard ${second}`, seen.calls())
+    },
+  ),
+  during(
+    'cancel/said MCP basic/utilities/cancellation MCP basic/transports#sending-messages-to-the-server',
+    'A call that is given up is cancelled as the wire and the carrier say',
+    cancelled,
+    (seen, { expect, leave }) => {
+      const slow = calls(seen).find(({ args }) => args['slow'] === true)
+      if (slow === undefined) return leave('the client did not make the call that it was to give up')
+      const how = cancelOf(seen, slow.id) ?? closeOf(seen, slow.line)
+      const byLeaving = seen.stateless && seen.carrier === 'http'
+      const says = byLeaving ? 'Over HTTP a call is cancelled by closing its stream' : 'The server was not told'
+      expect(how !== undefined, 'The client neither cancelled the call nor let go of it', [slow])
+      expect((how === 'left') === byLeaving, says, [slow])
+      const told = seen.notices('notifications/cancelled')
+      expect(!byLeaving || told.length === 0, 'Over HTTP there is no such notification', told)
+      const named = told.every(({ params }) => params['requestId'] !== undefined || seen.revision === '2025-11-25')
+      expect(named, 'requestId is missing', told)
+    },
+  ),
+  during(
+    'cancel/late MCP basic/utilities/cancellation#behavior-requirements',
+    'An answer that comes after the cancel confuses nobody',
+    cancelled,
+    {
+      'the client did not make the call that it was to give up': orSkip(seen => calls(seen)[0]?.args['slow'] === true),
+      'The client did not go on after a late answer': times(calls, count => count > 1),
+      'The call after it': reported('after', ({ ok, message }) => ok || `The call after it failed: ${message ?? ''}`),
+      'The call that was given up is reported as done': reported('slow', ({ ok }) => !ok),
+    },
+  ),
+]
+
+// ── tasks: in 2025-11-25 the client decides, in 2026-07-28 the server ───────────────────────────────────────────────
+
+const POLL_MS = 150
+const times2026 = { createdAt: '2026-01-01T00:00:00Z', lastUpdatedAt: '2026-01-01T00:00:00Z' }
+const taskSteps = [listTools, call('call', {}, { task: true })]
+const chosenTask = { taskId: 'task/1', ttl: 60_000, pollInterval: POLL_MS, ...times2026 }
+const decidedTask = { taskId: 'task/1', ttlMs: 60_000, pollIntervalMs: POLL_MS, ...times2026 }
+
+const chosen = play('task-chosen', {
+  report: true,
+  steps: taskSteps,
+  tools: [{ ...testTool, execution: { taskSupport: 'optional' } }],
+  capabilities: { tools: {}, tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } },
+  on: {
+    'tools/call': ({ params: { task } }) =>
+      isRecord(task) ? { task: { ...chosenTask, status: 'working' } } : textResult('at once'),
+    'tasks/get': ({ log }) => ({ ...chosenTask, status: log.of('tasks/get').length < 3 ? 'working' : 'completed' }),
+    'tasks/result': async ({ log }) => {
+      await log.until(() => undefined, log.of('tasks/get').length < 3 ? 300 : 0)
+      return textResult('in the end', { _meta: { [keys.relatedTask]: { taskId: 'task/1' } } })
+    },
+    'tasks/cancel': { taskId: 'task/1', status: 'cancelled', ttl: 60_000, ...times2026 },
+  },
+})
+
+const decided = play('task-decided', {
+  report: true,
+  steps: taskSteps,
+  capabilities: { tools: {}, extensions: { [keys.tasks]: {} } },
+  on: {
+    'tools/call': ({ meta }) =>
+      keys.tasks in objectIn(meta, keys.capabilities, 'extensions')
+        ? { resultType: 'task', ...decidedTask, status: 'working' }
+        : textResult('at once'),
+    'tasks/get': ({ log }) =>
+      log.of('tasks/get').length < 3
+        ? { ...decidedTask, status: 'working' }
+        : { ...decidedTask, status: 'completed', result: textResult('in the end') },
+  },
+})
+
+const taskRow = clientTable('client/tasks/', { play: chosen, revisions: ['2025-11-25'] })
+const isResult = reported(
+  'call',
+  ({ text }) => text === 'in the end' || `The call gave "${text}" instead of the result of its task`,
+)
+
+const tasking = [
+  taskRow('chosen MCP 2025-11-25 basic/utilities/tasks', 'A task is followed until its end, and its result is fetched', {
+    'the client did not ask for a task': orSkip(seen => calls(seen).some(({ params: { task } }) => isRecord(task))),
+    'The result of the task was not fetched': seen => seen.requests('tasks/result')[0]?.params['taskId'] === 'task/1',
+    'The result': isResult,
+  }),
+  taskRow(
+    'decided SEP-2322',
+    'A call that has become a task is asked after until it is done',
+    {
+      play: decided,
+      revisions: ['2026-07-28'],
+      needs: [requires(seen => seen.extension(keys.tasks), `the client does not declare ${keys.tasks}`)],
+    },
+    {
+      'The polls': times(
+        'tasks/get',
+        count => count >= 3,
+        count => `The task was asked after ${count} times and not to its end`,
+      ),
+      'taskId must be the one of the task': each('tasks/get', params({ taskId: 'task/1' })),
+      'The pauses': seen => {
+        const asked = seen.requests('tasks/get')
+        const least = Math.min(...asked.slice(1).map(({ at }, index) => at - (asked[index]?.at ?? 0)))
+        return least >= POLL_MS - 30 || `It was asked after every ${Math.round(least)} ms; pollIntervalMs is ${POLL_MS}`
+      },
+      'Mcp-Name must be the taskId': each(
+        'tasks/get',
+        (message, seen) => seen.carrier !== 'http' || header('mcp-name', 'task/1')(message, seen),
+      ),
+      'The result': isResult,
+    },
+  ),
+]
+
+/** What becomes of calls. */
+export const callScenarios = [...answering, ...meanwhile, ...tasking]

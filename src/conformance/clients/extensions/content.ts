@@ -1,0 +1,145 @@
+/** Manifests (E1), references (E9), media (E10) and recommendations (E13): read, checked, and never followed blindly. */
+import { createHash } from 'node:crypto'
+import { isOneOf, orSkip } from '../../expectations.ts'
+import type { Json } from '../../scenario.ts'
+import { extensionId } from '../../tools.ts'
+import { type ClientScenario, calls, first, none, reported, some, times, unvisited } from '../define.ts'
+import type { Observation } from '../observation.ts'
+import { call, listTools, type Play, play, testTool } from '../play.ts'
+import { knowing, offering } from './extension.ts'
+
+const revision = `sha256:${createHash('sha256').update('one').digest('base64url')}`
+const manifest = {
+  manifest_version: '0.1.0',
+  server: { name: 'scripted', version: '1.0.0', mcp_spec_version: '2026-07-28' },
+  tools: [{ name: 'test-tool', description: 'Called by every run', input_schema: { type: 'object' } }],
+}
+
+/** The manifest is asked for twice; it is good for so long. */
+function manifests(name: string, ttlMs: number): Play {
+  return play(name, {
+    report: true,
+    steps: ['first', 'second'].map(as => ({ do: 'manifest', as }) as const),
+    capabilities: offering('manifest'),
+    on: {
+      'manifest/get': ({ params }) => ({
+        ...{ revision, ttlMs, cacheScope: 'private' },
+        ...(params['if_revision'] === revision ? { not_modified: true } : { manifest }),
+      }),
+    },
+  })
+}
+
+const kept = manifests('manifest-kept', 60_000)
+const stale = manifests('manifest-stale', 0)
+
+const CONTENT = 'the data'
+
+/** The result of the tool refers to data, which are these, or are said to be elsewhere. */
+function referring(name: string, data: string, status = 200): Play {
+  const reference = (origin: string): Json => ({
+    ref_id: 'r-1',
+    origin_server: 'scripted',
+    mime_type: 'text/plain',
+    size_bytes: CONTENT.length,
+    expires_at: '2999-01-01T00:00:00Z',
+    access_url: `${origin}/data/r-1?sig=x`,
+    checksum: { algorithm: 'sha256', value: createHash('sha256').update(CONTENT).digest('hex') },
+  })
+  const link = { type: 'resource_link', uri: 'ref:r-1', name: 'data', mimeType: 'text/plain' }
+  return play(name, {
+    report: true,
+    steps: [{ do: 'reference', tool: 'test-tool', as: 'reference' }],
+    capabilities: offering('data-references'),
+    on: ({ origin }) => ({
+      'tools/call': { content: [{ ...link, _meta: { [extensionId('data-references')]: reference(origin) } }] },
+    }),
+    http:
+      ({ origin }) =>
+      ({ method, path }, response) => {
+        if (method !== 'GET' || !path.startsWith('/data/')) return false
+        if (status === 200) response.writeHead(200, { 'content-type': 'text/plain', 'content-length': data.length }).end(data)
+        else response.writeHead(status, { location: `${origin}/elsewhere` }).end()
+        return true
+      },
+  })
+}
+
+const whole = referring('reference', CONTENT)
+const tampered = referring('reference-tampered', 'the bata')
+const redirected = referring('reference-redirected', CONTENT, 302)
+
+const image = { type: 'string', contentEncoding: 'base64', contentMediaType: 'image/png' }
+const largeImage = play('media-too-large', {
+  report: true,
+  steps: [listTools, call('large', { image: Buffer.alloc(5_000, 1).toString('base64') })],
+  tools: [
+    {
+      ...testTool,
+      inputSchema: { type: 'object', properties: { image } },
+      _meta: { [extensionId('media')]: { input_types: ['image/png'], max_input_size_bytes: 1_000 } },
+    },
+  ],
+  capabilities: offering('media', 'problem'),
+})
+
+const recommending = play('recommend', {
+  report: true,
+  steps: [{ do: 'recommend', capability: 'translate', as: 'recommend' }],
+  capabilities: offering('recommendations'),
+  on: ({ origin }) => {
+    const babel = { capability: 'translate', server_name: 'babel', match_confidence: 'high' }
+    const recommendations = [{ ...babel, registry_url: `${origin}/registry/babel` }]
+    return { 'servers/recommend': { capability_needed: 'translate', recommendations } }
+  },
+})
+
+function isFetched(seen: Observation): boolean {
+  return seen.visits('GET', '/data/').length > 0
+}
+
+const fetches = { 'the client does not read references': orSkip(isFetched) }
+const readsReference = {
+  'the client does not read references': orSkip((seen: Observation) => seen.reported.has('reference') && isFetched(seen)),
+}
+
+const manifestRow = knowing('manifest')
+const referenceRow = knowing('data-references', { carriers: ['http'] })
+
+/** What a client reads beside results. */
+export const contentScenarios: readonly ClientScenario[] = [
+  manifestRow('E1-6', 'A manifest is not asked for again while it is good', kept, {
+    'the client did not ask for the manifest': orSkip(some('manifest/get')),
+    'The requests': times('manifest/get', 1, count => `It was asked for ${count} times within its ttl`),
+  }),
+  manifestRow('E1-4', 'A manifest that may be old is asked for by the revision that is there', stale, {
+    'the client did not ask twice': orSkip(times('manifest/get', count => count >= 2)),
+    'if_revision is not the revision that was given': first(
+      seen => seen.requests('manifest/get').slice(1),
+      ({ params }) => isOneOf(undefined, revision)(params['if_revision']),
+    ),
+    'The report': reported('second', ({ ok, message = '' }) => ok || `not_modified was not understood: ${message}`),
+  }),
+  referenceRow('E9-1', 'What a reference stands for is fetched from where it lies', whole, {
+    ...readsReference,
+    'The data': reported('reference', ({ text, message }) => text === CONTENT || `The reference reads "${text ?? message}"`),
+    'The session or a token was sent to the address of a reference': seen =>
+      !seen.visits('GET', '/data/').some(({ headers }) => 'authorization' in headers || 'mcp-session-id' in headers),
+  }),
+  referenceRow('E9-4', 'Content that is not what was announced is refused', tampered, {
+    ...readsReference,
+    'The checksum was not checked': reported('reference', ({ ok }) => !ok),
+  }),
+  referenceRow('E9-5', 'A reference leads nowhere but to its own address', redirected, {
+    ...fetches,
+    'A redirect was followed': unvisited('/elsewhere'),
+  }),
+  knowing('media')('E10-2', 'Media that the tool would refuse are not sent', largeImage, {
+    'the client did not look at the tools': orSkip(some('tools/list')),
+    'An image over the limit was sent': none(calls),
+  }),
+  knowing('recommendations')('E13-2', 'A server that is recommended is connected to by nobody', recommending, {
+    'the client did not ask for recommendations': orSkip(some('servers/recommend')),
+    'The address of a recommendation was visited': ({ log }) => !log.visits.some(({ path }) => path.startsWith('/registry')),
+  }),
+]
