@@ -3,12 +3,13 @@
  * however often the caller's side is entered for it: where questions travel in results the call is parked while its caller is away
  * with them, and the caller's next request joins it again.
  */
-import type { Between } from '../../client/tool-calls.ts'
+
 import type { Exchange } from '../../engine/exchange.ts'
 import { declared } from '../../engine/extensions.ts'
 import type { Method } from '../../engine/method.ts'
 import { type InputRequest, isInputRequired } from '../../features/mcp/input-required/messages.ts'
 import { type Task, tasksExtension } from '../../features/mcp/tasks/messages.ts'
+import type { Between } from '../../features/mcp/tools/call.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { echo } from '../../jsonrpc/limits.ts'
 import { type Awaitable, type Id, isRecord, isThenable, type Params } from '../../jsonrpc/message.ts'

@@ -1,5 +1,5 @@
 /** What came of calling a tool, beside its outcome. */
-import type { ToolOutcome } from '../../client/outcome.ts'
+import type { ToolOutcome } from '../../client/api.ts'
 import type { Problem } from '../../core/problem.ts'
 import type { Compensation } from './records.ts'
 

@@ -1,6 +1,6 @@
 /** The states that a turn changed: by results of its calls, or by what servers reported while these ran. Each is set back as a whole. */
 import { type Why, why } from '../../core/why.ts'
-import { classify } from '../../features/reliability/problem/client.ts'
+import { classify } from '../../features/reliability/problem/classify.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import { whyOf } from './permit.ts'
 import type { LoopState } from './ports.ts'

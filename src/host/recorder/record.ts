@@ -5,7 +5,7 @@
 import { createWriteStream } from 'node:fs'
 import { type Clock, realClock } from '../../core/clock.ts'
 import { jsonLine } from '../../core/json-lines.ts'
-import { classify } from '../../features/reliability/problem/client.ts'
+import { classify } from '../../features/reliability/problem/classify.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import type { OnTurn } from '../loop/loop-parts.ts'
 import type { Turn } from '../loop/turn.ts'

@@ -44,7 +44,16 @@ function world(store: Store = memoryStore(), most = 100, keepMs = 1_000_000) {
   const make = async (): Promise<Outbox> => {
     const eventStore = new EventStore({ store, clock, most })
     const trace = (event: string): void => void traced.push(event)
-    const options = { eventStore, clock, trace, hosts: () => hosts, offered: () => true, keepMs, timeoutMs: 1000, changed: () => {} }
+    const options = {
+      eventStore,
+      clock,
+      trace,
+      hosts: () => hosts,
+      offered: () => true,
+      keepMs,
+      timeoutMs: 1000,
+      changed: () => {},
+    }
     const box = new Outbox({ ...options, random: () => 0.5 })
     await box.open()
     boxes.push(box)

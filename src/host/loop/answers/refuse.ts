@@ -1,6 +1,6 @@
 /** Refusals that servers get: why, as `data`, and noted in the audit. */
 import type { Why } from '../../../core/why.ts'
-import { classify } from '../../../features/reliability/problem/client.ts'
+import { classify } from '../../../features/reliability/problem/classify.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { LoopParts } from '../loop-parts.ts'
 import { isWhy, reasonOf, whyOf } from '../permit.ts'
