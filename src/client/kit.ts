@@ -82,9 +82,12 @@ const standard: RequestOptions = {}
 
 /** What requests are sent with: most with the same. */
 function sender(parts: readonly ClientParts[], plain: { readonly timeoutMs: number }): ClientKit['send'] {
+  /** Found when first needed: by then all features are set up. */
+  let adding: readonly ClientParts[] | undefined
   return ({ signal, timeout, meta: own } = standard) => {
     let added: Params | undefined
-    for (const part of parts) {
+    adding ??= parts.filter(part => part.meta !== undefined)
+    for (const part of adding) {
       const more = part.meta?.()
       if (more !== undefined) added = { ...added, ...more }
     }
