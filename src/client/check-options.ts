@@ -1,26 +1,13 @@
 /** What a program that no compiler helps may have misspelt in the options of `connect`. */
-import { checkOptions, type KindsOf } from '../core/options.ts'
+import { checkOptions, type Kind } from '../core/options.ts'
+import { clientFeatures } from './features.ts'
 import type { ConnectOptions } from './options.ts'
 
-const kinds: KindsOf<ConnectOptions> = {
+/** Those of the connection itself. */
+const own: Readonly<Partial<Record<keyof ConnectOptions, Kind>>> = {
   info: 'object',
   revisions: 'list',
-  onElicit: 'function',
-  onQuestionRefused: 'function',
-  onConfirm: 'function',
-  onCost: 'function',
-  costLimit: 'number',
-  intent: 'boolean',
-  onSuggestion: 'function',
-  elicitUrl: 'boolean',
-  onSample: 'function',
-  sampleTools: 'boolean',
-  sampleContext: 'string',
-  roots: 'any',
   relay: 'object',
-  onLog: 'function',
-  logLevel: 'string',
-  onElicitationComplete: 'function',
   profile: 'any',
   extensions: 'object',
   auth: 'any',
@@ -31,13 +18,6 @@ const kinds: KindsOf<ConnectOptions> = {
   startTimeout: 'any',
   probeTimeout: 'any',
   live: 'object',
-  validateArguments: 'boolean',
-  retry: 'any',
-  onProblem: 'function',
-  onAuthRequired: 'function',
-  healthCheck: 'any',
-  completionCache: 'any',
-  completionDelay: 'any',
   limits: 'object',
   log: 'any',
   onTrace: 'function',
@@ -45,6 +25,9 @@ const kinds: KindsOf<ConnectOptions> = {
   signal: 'object',
 }
 
+const kinds: Readonly<Record<string, Kind>> = Object.assign({}, ...clientFeatures.map(({ options }) => options), own)
+
+/** Throws where an option is unknown or of another kind. */
 export function checkConnectOptions(options: unknown): void {
   checkOptions('connect', options, kinds)
 }

@@ -1,6 +1,6 @@
-/** `connect`: makes a client of the features' client sides and opens it, whatever the server speaks. */
+/** `connect`: folds the list of features into a client and opens it, whatever the server speaks. */
 
-import { type Clock, realClock } from '../core/clock.ts'
+import { realClock } from '../core/clock.ts'
 import { unlessAborted } from '../core/deadlines.ts'
 import { toMilliseconds } from '../core/duration.ts'
 import { checkLogOption, logFrom, type Trace, traceInto } from '../core/log.ts'
@@ -8,51 +8,17 @@ import { secretValues } from '../core/redact.ts'
 import { version } from '../core/version.ts'
 import { Engine } from '../engine/engine.ts'
 import { clientLimits } from '../engine/limits.ts'
-import type { Side } from '../engine/plan.ts'
-import { cancellation, sendCancel } from '../features/mcp/cancellation/receiver.ts'
-import { lifecycleClient } from '../features/mcp/lifecycle/client.ts'
-import { loggingClient } from '../features/mcp/logging/client.ts'
-import { progressReceiver } from '../features/mcp/progress/receiver.ts'
-import { promptsClient } from '../features/mcp/prompts/client.ts'
-import { resourcesClient } from '../features/mcp/resources/client.ts'
-import { subscriptionsClient } from '../features/mcp/subscriptions/client.ts'
-import { tasksClient } from '../features/mcp/tasks/client.ts'
-import { questionTasks } from '../features/mcp/tasks/questions.ts'
-import { toolsClient } from '../features/mcp/tools/client.ts'
-import { confirmationClient } from '../features/reliability/confirmation/client.ts'
-import { costClient } from '../features/reliability/cost/client.ts'
-import { referencesClient } from '../features/reliability/data-references/client.ts'
-import { idempotencyClient } from '../features/reliability/idempotency/client.ts'
-import { intentClient } from '../features/reliability/intent/client.ts'
-import { getManifest, manifestClient, manifestUri } from '../features/reliability/manifest/client.ts'
-import { mediaClient } from '../features/reliability/media/client.ts'
-import { permissionsClient } from '../features/reliability/permissions/client.ts'
-import { problemClient } from '../features/reliability/problem/client.ts'
-import { provenanceClient } from '../features/reliability/provenance/client.ts'
-import { recommendationsClient } from '../features/reliability/recommendations/client.ts'
-import { stateClient } from '../features/reliability/session-state/client.ts'
-import { streamingClient } from '../features/reliability/streaming/client.ts'
-import { transactionsClient } from '../features/reliability/transactions/client.ts'
+import { incompatibleHandshake } from '../features/mcp/tools/incompatible.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { Spoken } from '../revisions/index.ts'
-import { Announcements } from './announcements.ts'
-import { type Answering, answeringSides } from './answering.ts'
 import { authorizerOf } from './authorizing.ts'
-import { ResultCache } from './cache.ts'
-import { Changes } from './changes.ts'
 import { checkConnectOptions } from './check-options.ts'
 import { Client } from './client.ts'
-import { Events } from './events.ts'
-import { checkHealth, healthOf } from './health.ts'
-import { incompatibleHandshake } from './incompatible-servers.ts'
-import type { Live } from './live.ts'
-import { LogWish } from './log-level.ts'
+import { featuresFor } from './features.ts'
+import { installFeatures, type OwnKit } from './kit.ts'
 import type { ConnectOptions } from './options.ts'
 import type { ProbeOptions } from './probe.ts'
-import type { Relaying } from './relaying.ts'
-import { ResourceBook } from './resource-book.ts'
-import { Retries } from './retries.ts'
-import { type ClientMiddleware, Session } from './session.ts'
+import { Session } from './session.ts'
 import { type Opener, openerOf, type Target } from './target.ts'
 
 /** Events that mean a mistake in the author's own code. */
@@ -92,130 +58,68 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   checkConnectOptions(options)
   checkLogOption(options.log)
   const settings = settingsOf(options)
-  const { clock, limits } = settings
-  const hub = new Announcements()
-  const cache = new ResultCache(clock)
-  const resources = new ResourceBook()
-  const { onElicit, onConfirm } = options
-  const confirmation = confirmationClient({ onConfirm, elicits: onElicit !== undefined })
-  const costs = costClient({ onCost: options.onCost, costLimit: options.costLimit })
-  const asked: ConnectOptions =
-    onElicit === undefined || onConfirm === undefined
-      ? options
-      : { ...options, onElicit: (question, context) => confirmation.answered(question) ?? onElicit(question, context) }
-  const answering = options.relay === undefined ? answeringSides(asked, clock) : await relayed(options.relay)
-  const questions = questionTasks({
-    clock,
-    sampling: options.onSample !== undefined,
-    elicitation: options.onElicit !== undefined,
-  })
-  let changes: Changes | undefined
-  const events = new Events()
-  const live = options.live === undefined ? undefined : new (await import('./live.ts')).Live(options.live, clock)
-  const engine = engineFor(target, options, settings, [
-    ...(live === undefined ? [] : [live.side]),
-    ...answering.sides,
-    confirmation.side,
-    costs.side,
-    intentClient(options.intent === true),
-    permissionsClient(),
-    questions.side,
-    ...changeSides(hub, cache, resources),
-    events.side(),
-    subscriptionsClient({
-      onAcknowledged: (honoured, id) => {
-        changes?.acknowledge(honoured, id)
-        events.acknowledge(honoured, id)
-      },
-    }),
-  ])
+  const { clock, limits, timeoutMs, probeTimeoutMs, startMs } = settings
+  const address = typeof target === 'string' || target instanceof URL ? (URL.parse(target) ?? undefined) : undefined
+  const kit = installFeatures(await featuresFor(options), options, { clock, timeoutMs, address })
+  const engine = engineFor(target, options, settings, kit)
+  kit.engine = engine
   const revisions = [...engine.spoken.requests, ...engine.spoken.sessions].map(({ id }) => id)
-  const trace = (event: string, detail: unknown): void => engine.trace(event, detail)
-  const replaced = (): void => cache.changeCaller()
-  const authorizer = authorizerOf(target, options, { clock, clientName: engine.info.name, revisions, trace, replaced })
+  const replaced = (): void => {
+    for (const part of kit.parts) part.callerChanged?.()
+  }
+  const facts = { clock, clientName: engine.info.name, revisions, trace: kit.trace, replaced }
+  const authorizer = authorizerOf(target, options, facts)
   const opened = openerOf(target, { headers: options.headers, fetch: options.fetch, authorizer, limits })
   const opener = profiled(wrapped(opened, options), options)
-  const { probeTimeoutMs, startMs } = settings
-  const probing = { engine, opener, probeTimeoutMs, startMs, signal: options.signal, shakesFirst: live !== undefined }
-  const session = await open(probing, live)
+  const shakesFirst = options.live !== undefined
+  const session = await open({ engine, opener, probeTimeoutMs, startMs, signal: options.signal, shakesFirst }, kit)
+  attend(session, kit)
+  for (const part of kit.parts) {
+    const opening = part.opened?.(session)
+    if (opening !== undefined) await opening
+  }
+  return new Client(kit, session)
+}
+
+/** The features hear what becomes of the session. */
+function attend(session: Session, { parts }: OwnKit): void {
   const { conversation } = session.opened
-  changes = new Changes(session, hub)
-  if (answering.failed !== undefined) session.middleware.push(telling(answering.failed))
-  events.open(session)
+  const failing = parts.flatMap(({ failed }) => (failed === undefined ? [] : [failed]))
+  if (failing.length > 0)
+    session.middleware.push((call, next) =>
+      next(call).catch(error => {
+        for (const failed of failing) failed(error)
+        throw error
+      }),
+    )
   conversation.onEnd(() => {
     const reason = session.left ? undefined : conversation.reason
-    hub.end(reason)
-    events.end(reason)
-    questions.close()
+    for (const part of parts) part.ended?.(reason)
   })
-  const doubt = (): void => {
-    cache.clear()
-    hub.tellDoubt()
-    events.doubt()
-  }
-  session.whenUnheard(doubt, error => hub.fail(error))
-  const log = new LogWish(session)
-  if (options.logLevel !== undefined) await log.begin(options.logLevel)
-  const { health } = settings
-  const stop = health === undefined ? () => {} : checkHealth(session, clock, health)
-  const validateArguments = options.validateArguments ?? false
-  return new Client({
-    ...settings,
-    session,
-    cache,
-    resources,
-    changes,
-    events,
-    live,
-    log,
-    answerers: answering.answerers,
-    confirmation,
-    pricing: {
-      costs,
-      intent: options.intent === true,
-      onSuggestion: options.onSuggestion,
-      waitsAsTold: options.timeout === undefined && options.limits?.callTimeoutMs === undefined,
+  session.whenUnheard(
+    () => {
+      for (const part of parts) part.unheard?.()
     },
-    validateArguments,
-    address: typeof target === 'string' || target instanceof URL ? new URL(target) : undefined,
-    retries: retriesOf(options, clock),
-    stop,
-  })
-}
-
-/** Hears of what fails, and changes nothing. */
-function telling(failed: (error: unknown) => void): ClientMiddleware {
-  return (call, next) =>
-    next(call).catch(error => {
-      failed(error)
-      throw error
-    })
-}
-
-/** Loaded where somebody stands between: most clients answer for themselves. */
-async function relayed(relaying: Relaying): Promise<Answering> {
-  return (await import('./relaying.ts')).relayingSides(relaying)
-}
-
-function retriesOf({ retry = {}, onProblem, onAuthRequired }: ConnectOptions, clock: Clock): Retries {
-  return new Retries({ retry, clock, random: Math.random, onProblem, onAuthRequired })
+    error => {
+      for (const part of parts) part.refused?.(error)
+    },
+  )
+  session.reopening = async () => {
+    for (const part of parts) await part.reopening?.()
+  }
 }
 
 /** The options that have a default or a unit. */
 function settingsOf(options: ConnectOptions) {
-  const { rates, listPages = 64, listItems = 10_000, ...given } = options.limits ?? {}
+  const { rates, listPages, listItems, ...given } = options.limits ?? {}
   const timeoutMs = toMilliseconds(options.timeout ?? given.callTimeoutMs ?? clientLimits.callTimeoutMs, 'timeout')
   return {
     clock: options.clock ?? realClock,
     // What the client sends of its own accord has the same deadline as a call; the opening may have its own.
     limits: { ...clientLimits, ...given, callTimeoutMs: timeoutMs },
     startMs: toMilliseconds(options.startTimeout ?? timeoutMs, 'startTimeout'),
-    listLimits: { pages: listPages, items: listItems },
     timeoutMs,
     probeTimeoutMs: toMilliseconds(options.probeTimeout ?? '5s', 'probeTimeout'),
-    completionMs: toMilliseconds(options.completionCache ?? '5s', 'completionCache'),
-    completionDelayMs: toMilliseconds(options.completionDelay ?? '100ms', 'completionDelay'),
-    health: options.healthCheck === undefined ? undefined : healthOf(options.healthCheck),
   }
 }
 
@@ -223,39 +127,28 @@ function engineFor(
   target: Target,
   options: ConnectOptions,
   { clock, limits }: ReturnType<typeof settingsOf>,
-  sides: readonly Side[],
+  { parts }: OwnKit,
 ): Engine {
-  const { extensions, relay } = options
+  const { extensions } = options
   const trace = clientTrace(target, options)
+  const { logLevel, ...asked }: NonNullable<OwnKit['parts'][number]['engine']> = Object.assign(
+    {},
+    ...parts.map(part => part.engine),
+  )
   const engine = new Engine({
     role: 'client',
     info: options.info ?? defaultInfo,
     spoken: new Spoken(options.revisions),
     limits,
     sides: [
-      ...sides,
-      lifecycleClient(),
-      loggingClient(relay === undefined ? options.onLog : (message, { within }) => relay.log(message, within)),
-      progressReceiver(),
-      cancellation(),
-      tasksClient(),
-      problemClient(),
-      idempotencyClient(),
-      transactionsClient(),
-      stateClient(),
-      manifestClient(),
-      recommendationsClient(),
-      provenanceClient(),
-      mediaClient(),
-      streamingClient(),
-      referencesClient(),
+      ...parts.flatMap(({ side }) => (side === undefined ? [] : [side])),
       { capabilities: ({ id }) => (extensions === undefined || id === 's3' ? {} : { extensions }) },
     ],
     clock,
     ...(trace === undefined ? {} : { trace }),
-    sendCancel,
+    ...asked,
   })
-  engine.logLevel = options.logLevel
+  engine.logLevel = logLevel
   return engine
 }
 
@@ -286,7 +179,7 @@ function profiled(opener: Opener, { profile }: ConnectOptions): Opener {
 }
 
 /** Leaves nothing behind when it fails: no child, no socket. */
-async function open(probe: ProbeOptions, live: Live | undefined): Promise<Session> {
+async function open(probe: ProbeOptions, kit: OwnKit): Promise<Session> {
   const { engine, signal } = probe
   signal?.throwIfAborted()
   const stop = (): void => void engine.close()
@@ -294,7 +187,11 @@ async function open(probe: ProbeOptions, live: Live | undefined): Promise<Sessio
   try {
     const session = await Session.open(probe)
     signal?.throwIfAborted()
-    if (live !== undefined) await unlessAborted(live.open(session, signal), signal)
+    kit.opened = session
+    for (const part of kit.parts) {
+      const opening = part.opening?.(session, signal)
+      if (opening !== undefined) await unlessAborted(opening, signal)
+    }
     return session
   } catch (error) {
     await engine.close()
@@ -302,27 +199,4 @@ async function open(probe: ProbeOptions, live: Live | undefined): Promise<Sessio
   } finally {
     signal?.removeEventListener('abort', stop)
   }
-}
-
-/** An announced change drops what was kept of it and wakes who waits for it. */
-function changeSides(hub: Announcements, cache: ResultCache, resources: ResourceBook): Side[] {
-  const listChanged = (kind: string, ...methods: readonly string[]) => {
-    return () => {
-      for (const method of methods) cache.drop(method)
-      hub.tell(kind)
-    }
-  }
-  return [
-    toolsClient({ onListChanged: listChanged('tools', 'tools/list', getManifest.name) }),
-    promptsClient({ onListChanged: listChanged('prompts', 'prompts/list') }),
-    resourcesClient({
-      onListChanged: listChanged('resources', 'resources/list', 'resources/templates/list'),
-      onUpdated: uri => {
-        cache.drop('resources/read', uri)
-        if (uri === manifestUri) cache.drop(getManifest.name)
-        hub.tell('updated', uri)
-      },
-      uriOf: id => resources.uriOf(id),
-    }),
-  ]
 }

@@ -2,13 +2,13 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { Refusal, ScriptedServer } from '../../test/client/scripted-server.ts'
 import { cuttingProxy } from '../../test/cutting-proxy.ts'
+import type { EventReader, ServerEvent } from '../features/reliability/events/client.ts'
 import type { Connection } from '../jsonrpc/connection.ts'
 import type { RevisionId } from '../revisions/index.ts'
 import { createServer, type Server, type ServerOptions } from '../server/index.ts'
 import { connectInMemory } from '../testing/index.ts'
 import { memoryPair } from '../transports/memory.ts'
 import { connect } from './connect.ts'
-import type { EventReader, ServerEvent } from './events.ts'
 
 const ends: (() => unknown)[] = []
 afterEach(async () => {

@@ -1,5 +1,6 @@
 /** The handshake of the session wires, with the dialect as a fallback where it is enabled. */
 import type { SendOptions } from '../engine/calls.ts'
+import type { OpenedServer } from '../engine/client-feature.ts'
 import type { Conversation } from '../engine/conversation.ts'
 import type { Engine } from '../engine/engine.ts'
 import { type InitializeResult, initialize, initialized } from '../features/mcp/lifecycle/messages.ts'
@@ -7,21 +8,12 @@ import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import type { Capabilities, Implementation, Revision } from '../revisions/index.ts'
-
-/** What is known of a server once it is open. */
-export interface Opened {
-  readonly conversation: Conversation
-  readonly revision: Revision
-  readonly capabilities: Capabilities
-  readonly serverInfo: Implementation | undefined
-  readonly instructions: string | undefined
-}
+import type { Capabilities, Revision } from '../revisions/index.ts'
 
 /** With these a server of the dialect may refuse a handshake that it does not understand. */
 const dialectCodes: readonly (number | undefined)[] = [4001, -32600, -32602, -32603]
 
-export async function handshake(engine: Engine, conversation: Conversation, options: SendOptions = {}): Promise<Opened> {
+export async function handshake(engine: Engine, conversation: Conversation, options: SendOptions = {}): Promise<OpenedServer> {
   const { sessions, dialect } = engine.spoken
   const newest = sessions[0]
   if (newest === undefined) return shake(engine, conversation, dialect as Revision, options)
@@ -33,7 +25,7 @@ export async function handshake(engine: Engine, conversation: Conversation, opti
   }
 }
 
-async function shake(engine: Engine, conversation: Conversation, offer: Revision, options: SendOptions): Promise<Opened> {
+async function shake(engine: Engine, conversation: Conversation, offer: Revision, options: SendOptions): Promise<OpenedServer> {
   conversation.peer = { revision: offer, capabilities: {}, info: undefined, logLevel: undefined }
   const params = { protocolVersion: offer.wire, capabilities: engine.capabilities(offer), clientInfo: engine.info }
   const { revision, result } = settled(await engine.call(conversation, initialize, params, options), offer, engine)

@@ -1,5 +1,7 @@
 /** What a host does with the channels of a server: it publishes, streams, says that it works on an answer, opens and closes. */
+
 import type { SendOptions } from '../engine/calls.ts'
+import type { ClientSession } from '../engine/client-feature.ts'
 import type { Method } from '../engine/method.ts'
 import type { Channels, ToldOfChannels } from '../features/live/channels/client.ts'
 import {
@@ -23,10 +25,9 @@ import type { SetBook } from '../features/live/feature-sets/client.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { AcknowledgeOptions, PublishOptions } from './live-handlers.ts'
-import type { Session } from './session.ts'
 
 export interface ChannelCallsParts {
-  readonly session: Session
+  readonly session: ClientSession
   readonly book: SetBook
   readonly carrier: 'session' | 'listen'
   readonly channels: Pick<Channels, 'known' | 'require' | 'hears'>

@@ -1,5 +1,7 @@
 /** `client.live`: a server that is live, for its host. */
+
 import type { SendOptions } from '../engine/calls.ts'
+import type { ClientSession } from '../engine/client-feature.ts'
 import type { Channels } from '../features/live/channels/client.ts'
 import type { WireChannel } from '../features/live/channels/messages.ts'
 import { rollBack } from '../features/live/checkpoints/client.ts'
@@ -11,10 +13,9 @@ import type { KnownSet, SetBook } from '../features/live/feature-sets/client.ts'
 import type { Params } from '../jsonrpc/message.ts'
 import { ChannelCalls } from './live-channels.ts'
 import type { LiveConnection } from './live-handlers.ts'
-import type { Session } from './session.ts'
 
 export interface LinkParts {
-  readonly session: Session
+  readonly session: ClientSession
   readonly book: SetBook
   readonly carrier: 'session' | 'listen'
   readonly channels: Pick<Channels, 'known' | 'require' | 'hears'>

@@ -2,6 +2,9 @@
  * MCP Live on wires where only clients ask: one long request stays open for what the server has to say, is opened again behind the last
  * cursor whenever it ends, and answers go back as requests of our own.
  */
+
+import { backoffMs, isFinal, pause, steadyMs } from '../engine/backoff.ts'
+import type { ClientSession } from '../engine/client-feature.ts'
 import type { Asked } from '../features/live/answers/messages.ts'
 import { liveExtension, type WireSelection } from '../features/live/feature-sets/messages.ts'
 import { Deliveries } from '../features/live/listen/client.ts'
@@ -15,12 +18,10 @@ import {
 } from '../features/live/listen/messages.ts'
 import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
-import { backoffMs, isFinal, pause, steadyMs } from './backoff.ts'
 import { errorIn } from './live-answers.ts'
-import type { Session } from './session.ts'
 
 export interface ListenerParts {
-  readonly session: Session
+  readonly session: ClientSession
   readonly hostId: string
   /** What the host says of itself. */
   readonly host: Params

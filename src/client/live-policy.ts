@@ -1,18 +1,22 @@
 /** Telling a server what was selected, and reading its manifest anew when it says that it is another one. */
+
 import { quoted, type Why, why } from '../core/why.ts'
+import { pause } from '../engine/backoff.ts'
+import type { ClientSession } from '../engine/client-feature.ts'
 import { type Announced, announcedBy, hasTools } from '../features/live/dialects/messages.ts'
 import type { PolicyCarrier } from '../features/live/feature-sets/client.ts'
 import { readManifest, updateSets, updateSetsByRequest } from '../features/live/feature-sets/messages.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { isRecord } from '../jsonrpc/message.ts'
-import { pause } from './backoff.ts'
-import type { Session } from './session.ts'
 
 /** Between two readings of a manifest. */
 const manifestMs = 1_000
 
 /** Past middleware and mending: it is part of opening a conversation, like the handshake. */
-export function sessionCarrier({ engine, opened: { conversation } }: Session, signal: AbortSignal | undefined): PolicyCarrier {
+export function sessionCarrier(
+  { engine, opened: { conversation } }: ClientSession,
+  signal: AbortSignal | undefined,
+): PolicyCarrier {
   const given = signal === undefined ? {} : { signal }
   return {
     request: (selection, silenceMs) =>
@@ -32,13 +36,13 @@ export function sessionCarrier({ engine, opened: { conversation } }: Session, si
 
 /** Reads a manifest when it is said to have changed: one at a time, and not more often than makes sense. */
 export class ManifestReader {
-  readonly #session: Session
+  readonly #session: ClientSession
   readonly #stop: AbortSignal
   readonly #read: (announced: Announced) => void
   #stale = false
   #reading = false
 
-  constructor(session: Session, stop: AbortSignal, read: (announced: Announced) => void) {
+  constructor(session: ClientSession, stop: AbortSignal, read: (announced: Announced) => void) {
     this.#session = session
     this.#stop = stop
     this.#read = read

@@ -5,6 +5,7 @@
 import { unlessAborted } from '../core/deadlines.ts'
 import { quoted, type Why, why } from '../core/why.ts'
 import type { SendOptions } from '../engine/calls.ts'
+import type { ClientSession } from '../engine/client-feature.ts'
 import { declared } from '../engine/extensions.ts'
 import type { Side } from '../engine/plan.ts'
 import type { Answerer, Asked, LiveGate } from '../features/live/answers/messages.ts'
@@ -36,7 +37,6 @@ import { LiveLink } from './live-link.ts'
 import { LiveListener, type WireListening } from './live-listen.ts'
 import { ManifestReader, sessionCarrier, unavailable } from './live-policy.ts'
 import { refusalOf } from './live-refusals.ts'
-import type { Session } from './session.ts'
 
 /** Messages that wait until the server knows what was selected. */
 const mostWaiting = 1_000
@@ -50,7 +50,7 @@ export class Live {
   readonly #channels: Channels
   readonly #desk: DeliveryDesk
   readonly #stop = new AbortController()
-  #session: Session | undefined = undefined
+  #session: ClientSession | undefined = undefined
   #book: SetBook | undefined = undefined
   #link: LiveLink | undefined = undefined
   #listener: LiveListener | undefined = undefined
@@ -108,7 +108,7 @@ export class Live {
   // ── opening ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Right after the handshake: resolves when the server knows what was selected, or is found not to be live. */
-  async open(session: Session, signal: AbortSignal | undefined): Promise<void> {
+  async open(session: ClientSession, signal: AbortSignal | undefined): Promise<void> {
     if (this.#session === undefined) {
       const own = new Set((this.side.handlers ?? []).map(([{ name }]) => name))
       session.engine.onRefuse.add((method, params, error) => {
@@ -122,10 +122,14 @@ export class Live {
     } finally {
       this.#begun()
     }
-    session.reopening = () => this.#begin(session, undefined).finally(this.#hold())
   }
 
-  async #begin(session: Session, signal: AbortSignal | undefined): Promise<void> {
+  /** After each new handshake: the server has to be told anew. */
+  reopen(): Promise<void> {
+    return this.#begin(this.#session as ClientSession, undefined).finally(this.#hold())
+  }
+
+  async #begin(session: ClientSession, signal: AbortSignal | undefined): Promise<void> {
     const { capabilities, revision } = session.opened
     const listens = revision.era === 'request'
     const bound = !listens || declared({ capabilities, revision }, liveExtension) !== undefined
@@ -138,7 +142,7 @@ export class Live {
     await this.#exchange(signal)
   }
 
-  #attach(session: Session, book: SetBook, listens: boolean): void {
+  #attach(session: ClientSession, book: SetBook, listens: boolean): void {
     this.#book = book
     this.#link = new LiveLink({
       session,

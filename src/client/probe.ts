@@ -3,6 +3,7 @@
  * an older server; what proves nothing (authorization, overload, a dead network) is no evidence and fails as itself.
  */
 import type { SendOptions } from '../engine/calls.ts'
+import type { OpenedServer } from '../engine/client-feature.ts'
 import type { Conversation } from '../engine/conversation.ts'
 import type { Engine } from '../engine/engine.ts'
 import { type DiscoverResult, discover } from '../features/mcp/lifecycle/messages.ts'
@@ -11,7 +12,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import { isRecord } from '../jsonrpc/message.ts'
 import { type Implementation, metaOf, type Revision, serverInfoKey } from '../revisions/index.ts'
-import { handshake, type Opened } from './handshake.ts'
+import { handshake } from './handshake.ts'
 import type { Opener } from './target.ts'
 
 /** Numbers that only stateless wires have. */
@@ -63,7 +64,7 @@ const remembered = 1_000
 /** Programs that ended by themselves however they were spoken to, with what comes first the next time: each try is one start then. */
 const dying = new Map<string, 'handshake' | 'probe'>()
 
-export async function openServer(options: ProbeOptions): Promise<Opened> {
+export async function openServer(options: ProbeOptions): Promise<OpenedServer> {
   const { name } = options.opener
   const next = name === undefined ? undefined : dying.get(name)
   if (name === undefined || options.opener.kind !== 'stdio' || !canShake(options)) return openAny(options)
@@ -80,7 +81,7 @@ export async function openServer(options: ProbeOptions): Promise<Opened> {
 }
 
 /** Starts it once, and no more. */
-async function openOnce(options: ProbeOptions, first: 'handshake' | 'probe'): Promise<Opened> {
+async function openOnce(options: ProbeOptions, first: 'handshake' | 'probe'): Promise<OpenedServer> {
   const conversation = await accept(options)
   const newest = options.engine.spoken.requests[0]
   if (first === 'probe' && newest !== undefined) {
@@ -91,7 +92,7 @@ async function openOnce(options: ProbeOptions, first: 'handshake' | 'probe'): Pr
   return handshake(options.engine, conversation, opening(options))
 }
 
-async function openAny(options: ProbeOptions): Promise<Opened> {
+async function openAny(options: ProbeOptions): Promise<OpenedServer> {
   const { name, kind } = options.opener
   if (canShake(options) && ((name !== undefined && legacyNames.has(name)) || shakesFirst(options))) {
     try {
@@ -112,7 +113,7 @@ function shakesFirst({ shakesFirst = false, opener: { kind, name } }: ProbeOptio
   return shakesFirst && kind !== 'http' && !(name !== undefined && modernNames.has(name))
 }
 
-async function find(options: ProbeOptions): Promise<Opened> {
+async function find(options: ProbeOptions): Promise<OpenedServer> {
   const newest = options.engine.spoken.requests[0]
   const conversation = await accept(options)
   if (newest === undefined) return openOld(conversation, options, false)
@@ -131,7 +132,7 @@ async function findOld(
   { cause }: { cause: unknown },
   options: ProbeOptions,
   patience: Patience,
-): Promise<Opened> {
+): Promise<OpenedServer> {
   const { name } = options.opener
   if (!canShake(options)) {
     // It was waited for as long as a start may take, and said nothing: that tells nothing of what it speaks.
@@ -146,7 +147,7 @@ async function findOld(
 }
 
 /** A modern server that was only slow to start has answered the probe by now: it is asked once more. Else all stays as it is. */
-async function renewed({ conversation }: Opened, options: ProbeOptions): Promise<Opened | undefined> {
+async function renewed({ conversation }: OpenedServer, options: ProbeOptions): Promise<OpenedServer | undefined> {
   const { peer } = conversation
   const newest = options.engine.spoken.requests[0]
   if (newest === undefined) return undefined
@@ -169,9 +170,9 @@ async function accept({ engine, opener, signal }: ProbeOptions): Promise<Convers
 
 // ── the modern probe ────────────────────────────────────────────────────────────────────────────────────────────────
 
-type Verdict = { readonly opened: Opened } | { readonly cause: unknown }
+type Verdict = { readonly opened: OpenedServer } | { readonly cause: unknown }
 
-/** Opened, or why it is not a modern server. Throws what proves nothing, and what a modern server refuses for good. */
+/** OpenedServer, or why it is not a modern server. Throws what proves nothing, and what a modern server refuses for good. */
 async function probeModern(
   conversation: Conversation,
   newest: Revision,
@@ -310,7 +311,7 @@ function discovered(conversation: Conversation, result: DiscoverResult | undefin
 
 // ── the handshake, and what is left when it fails ───────────────────────────────────────────────────────────────────
 
-async function openOld(probed: Conversation, options: ProbeOptions, wasProbed: boolean): Promise<Opened> {
+async function openOld(probed: Conversation, options: ProbeOptions, wasProbed: boolean): Promise<OpenedServer> {
   const { engine, opener, signal } = options
   const handed = opening(options)
   // A server that dies of an unknown first message is started anew.
@@ -328,7 +329,7 @@ async function openOld(probed: Conversation, options: ProbeOptions, wasProbed: b
 }
 
 /** A modern server that was too slow for the probe, or one with the old pair of endpoints. */
-async function lastResort(error: unknown, conversation: Conversation, options: ProbeOptions): Promise<Opened> {
+async function lastResort(error: unknown, conversation: Conversation, options: ProbeOptions): Promise<OpenedServer> {
   const { engine, opener, signal } = options
   const modern = isModernRefusal(error) ? nextOffered(engine, offeredBy(error), undefined) : undefined
   if (modern !== undefined) {

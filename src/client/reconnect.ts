@@ -2,9 +2,9 @@
  * Opening a lost session anew although nobody calls. A server that was restarted is met again by the stream on which it
  * speaks unasked; without this, those who follow its changes would stay deaf until somebody happened to make a call.
  */
+import { backoffMs, isFinal, pause, steadyMs } from '../engine/backoff.ts'
 import type { Engine } from '../engine/engine.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
-import { backoffMs, isFinal, pause, steadyMs } from './backoff.ts'
 
 export interface Reconnectable {
   readonly engine: Engine

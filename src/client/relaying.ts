@@ -1,16 +1,17 @@
 /** Answering a server for many: its questions go on as they came, to whoever can answer them. */
+import { defineClientFeature } from '../engine/client-feature.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Method } from '../engine/method.ts'
-import { elicitationClient } from '../features/mcp/elicitation/client.ts'
+import type { Side } from '../engine/plan.ts'
+import { elicitationSide } from '../features/mcp/elicitation/client.ts'
 import { elicit, elicitationComplete } from '../features/mcp/elicitation/messages.ts'
 import type { LogMessage } from '../features/mcp/logging/client.ts'
-import { rootsClient } from '../features/mcp/roots/client.ts'
+import { rootsApi, rootsSide } from '../features/mcp/roots/client.ts'
 import { listRoots } from '../features/mcp/roots/messages.ts'
-import { samplingClient } from '../features/mcp/sampling/client.ts'
+import { samplingSide } from '../features/mcp/sampling/client.ts'
 import { createMessage } from '../features/mcp/sampling/messages.ts'
 import { relatedTask } from '../features/mcp/tasks/messages.ts'
 import type { Id, Params } from '../jsonrpc/message.ts'
-import type { Answering } from './answering.ts'
 
 /** Where a question comes from. */
 export interface AskedFrom {
@@ -37,34 +38,33 @@ const admit = (): void => {}
  * Declares all that can be asked where that is said once for a whole session. Where each request says it, the requests do: they
  * know for whom they are made.
  */
-export function relayingSides(relaying: Relaying): Answering {
+export const relayingClient = defineClientFeature<{ readonly relay: Relaying }>({
+  name: 'relaying',
+  options: { relay: 'object' },
+  setup: (kit, { relay }) => ({ client: rootsApi(kit), side: relayingSide(relay) }),
+})
+
+function relayingSide(relaying: Relaying): Side {
   const execute = (exchange: Exchange): Promise<unknown> =>
     relaying.ask(exchange.route.method, exchange.params, {
       signal: exchange.signal,
       within: exchange.within,
       task: relatedTask(exchange.meta),
     })
-  const declared = [
-    elicitationClient({ onElicit: nobody, url: true, admit, onComplete: admit }).side,
-    samplingClient({ onSample: nobody, tools: true, context: undefined, admit }).side,
-    rootsClient([]).side,
+  const sides = [
+    elicitationSide({ onElicit: nobody, url: true, admit, onComplete: admit }).side,
+    samplingSide({ onSample: nobody, tools: true, context: undefined, admit }).side,
+    rootsSide([]).side,
   ]
   return {
-    answerers: new Map(),
-    sides: [
-      ...declared.map(({ capabilities, errors = {} }) => ({
-        errors,
-        capabilities: (...about: Parameters<NonNullable<typeof capabilities>>) =>
-          about[0].era === 'request' ? {} : (capabilities?.(...about) ?? {}),
-      })),
-      {
-        handlers: [
-          [elicit, { execute }],
-          [createMessage, { execute }],
-          [listRoots, { execute }],
-          [elicitationComplete, ({ params }: Exchange) => relaying.elicitationDone(params['elicitationId'] as string)],
-        ],
-      },
+    errors: Object.assign({}, ...sides.map(({ errors }) => errors)),
+    capabilities: (...about) =>
+      about[0].era === 'request' ? {} : Object.assign({}, ...sides.map(({ capabilities }) => capabilities?.(...about))),
+    handlers: [
+      [elicit, { execute }],
+      [createMessage, { execute }],
+      [listRoots, { execute }],
+      [elicitationComplete, ({ params }: Exchange) => relaying.elicitationDone(params['elicitationId'] as string)],
     ],
   }
 }

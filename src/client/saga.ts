@@ -3,14 +3,13 @@
  * before the step is made, so that any process can end what another one left.
  */
 import type { UnitReport } from '../core/journal/units.ts'
-import { classify } from '../features/reliability/problem/client.ts'
+import { classify } from '../features/reliability/problem/classify.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Params } from '../jsonrpc/message.ts'
+import type { CallToolOptions, ToolOutcome } from './api.ts'
 import type { Client } from './client.ts'
-import type { ToolOutcome } from './outcome.ts'
 import { type SagaReport, sagaReport } from './saga-report.ts'
 import { owner, Sagas, type SagasOptions } from './sagas.ts'
-import type { CallToolOptions } from './tool-calls.ts'
 
 /** How a step is taken back: by a call on the same server. */
 export interface SagaUndo {

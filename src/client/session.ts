@@ -3,16 +3,15 @@
  * What is remembered of the server (revision, capabilities) is read through here, because mending may change it.
  */
 import { unlessAborted } from '../core/deadlines.ts'
+import { backoffMs, pause } from '../engine/backoff.ts'
 import type { SendOptions } from '../engine/calls.ts'
+import type { ClientSession, OpenedServer } from '../engine/client-feature.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Method } from '../engine/method.ts'
 import { exit, ping, shutdown } from '../features/mcp/lifecycle/messages.ts'
-import type { TaskPort } from '../features/mcp/tasks/client.ts'
-import { coreIds } from '../features/mcp/tasks/messages.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import { backoffMs, pause } from './backoff.ts'
-import { handshake, type Opened } from './handshake.ts'
+import { handshake } from './handshake.ts'
 import { openServer, type ProbeOptions } from './probe.ts'
 import { type Reconnectable, Reconnector } from './reconnect.ts'
 
@@ -29,16 +28,17 @@ const standard: SendOptions = {}
 /** How long a server may take over its farewell, where the wire has one. */
 const farewellMs = 1_000
 
-export class Session implements Reconnectable {
+/** One server, through all sessions with it. */
+export class Session implements ClientSession, Reconnectable {
   readonly engine: Engine
   readonly middleware: ClientMiddleware[] = []
   /** Awaited after each new handshake, before anything else is sent. */
-  reopening: (() => Promise<void>) | undefined = undefined
+  reopening: () => Promise<void> = async () => {}
   readonly #onReopen = new Set<() => void>()
   readonly #reconnector: Reconnector
   #onDoubt: () => void = () => {}
   #onDeaf: (error: unknown) => void = () => {}
-  #opened: Opened
+  #opened: OpenedServer
   /** Whether there is a session that the server may forget. */
   #losable: boolean
   #intact = true
@@ -46,7 +46,7 @@ export class Session implements Reconnectable {
   #closing: Promise<void> | undefined = undefined
   #left = false
 
-  private constructor(engine: Engine, opened: Opened) {
+  private constructor(engine: Engine, opened: OpenedServer) {
     this.engine = engine
     this.#opened = opened
     this.#losable = isLosable(opened)
@@ -59,7 +59,7 @@ export class Session implements Reconnectable {
     return session
   }
 
-  get opened(): Opened {
+  get opened(): OpenedServer {
     return this.#opened
   }
 
@@ -94,12 +94,6 @@ export class Session implements Reconnectable {
     return () => this.#onReopen.delete(fn)
   }
 
-  /** Requests about tasks go the way of all calls: through middleware, and on to a new session when the old one is lost. */
-  get tasks(): TaskPort {
-    const core = coreIds.includes(this.#opened.revision.id)
-    return { engine: this.engine, core, request: (method, params, options) => this.request(method, params, options) }
-  }
-
   request<P, R>(method: Method<P, R>, params: P, options: SendOptions = standard): Promise<R> {
     if (this.middleware.length === 0) return this.#send(method, params as Params, options) as Promise<R>
     const run = (at: number, call: OutgoingCall): Promise<unknown> => {
@@ -132,7 +126,7 @@ export class Session implements Reconnectable {
   }
 
   /** Calls that were under way together learn of it one after the other; only the first loses what is open now. */
-  #noteLoss(error: unknown, opened: Opened): boolean {
+  #noteLoss(error: unknown, opened: OpenedServer): boolean {
     if (!(error instanceof ConnectionError) || error.kind !== 'session') return false
     if (this.#opened === opened) this.#intact = false
     return true
@@ -149,7 +143,7 @@ export class Session implements Reconnectable {
   async #reopen(): Promise<void> {
     this.#opened = await handshake(this.engine, this.#opened.conversation)
     this.#losable = isLosable(this.#opened)
-    await this.reopening?.()
+    await this.reopening()
     this.#intact = true
     this.#reconnector.opened()
     this.#listen(false)
@@ -184,7 +178,7 @@ export class Session implements Reconnectable {
   }
 
   /** Any call finds out whether the session is gone, and then opens a new one; one is made if nobody else does soon. */
-  async #verify(opened: Opened): Promise<void> {
+  async #verify(opened: OpenedServer): Promise<void> {
     await pause(this.engine.clock, backoffMs(1), this.#reconnector.signal, true)
     if (this.#intact && this.#opened === opened && !opened.conversation.ended) await this.#send(ping, {}, standard)
   }
@@ -216,6 +210,6 @@ export class Session implements Reconnectable {
   }
 }
 
-function isLosable({ conversation, revision }: Opened): boolean {
+function isLosable({ conversation, revision }: OpenedServer): boolean {
   return revision.http.session && conversation.caller.carrier === 'http'
 }

@@ -4,15 +4,14 @@
  */
 import type { Clock } from '../core/clock.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
+import { backoffMs, pause } from '../engine/backoff.ts'
 import type { Progress } from '../engine/calls.ts'
-import { classify } from '../features/reliability/problem/client.ts'
+import { readOutput } from '../features/mcp/tools/outcome.ts'
+import { classify } from '../features/reliability/problem/classify.ts'
 import { type Checkpoint, chunkIn, metaIn, resumeMeta, toldProgress } from '../features/reliability/streaming/client.ts'
 import { ConnectionError } from '../jsonrpc/connection.ts'
 import { McpError } from '../jsonrpc/error.ts'
-import { backoffMs, pause } from './backoff.ts'
-import type { ToolOutcome } from './outcome.ts'
-import { readOutput } from './output.ts'
-import type { CallToolOptions } from './tool-calls.ts'
+import type { CallToolOptions, ToolOutcome } from './api.ts'
 
 export interface StreamToolOptions<S extends Schema = Schema, C extends Schema = Schema> extends CallToolOptions<S> {
   /** What each chunk must be; types them. */

@@ -4,23 +4,24 @@ import { problem } from '../core/problem.ts'
 import type { InferOutput, Schema } from '../core/schema/index.ts'
 import type { SendOptions } from '../engine/calls.ts'
 import type { Method } from '../engine/method.ts'
-import type { StateTokens } from '../features/reliability/session-state/client.ts'
+import type { ClientProblems } from '../features/reliability/problem/messages.ts'
+import type { ClientStates } from '../features/reliability/session-state/messages.ts'
 import {
-  beginTransaction,
-  commitTransaction,
-  getTransaction,
   knowsTransactions,
-  rollbackTransaction,
   stepMeta,
   type TransactionReport,
   transactionReport,
 } from '../features/reliability/transactions/client.ts'
-import type { WireTransaction } from '../features/reliability/transactions/messages.ts'
+import {
+  beginTransaction,
+  commitTransaction,
+  getTransaction,
+  rollbackTransaction,
+  type WireTransaction,
+} from '../features/reliability/transactions/messages.ts'
 import type { Params } from '../jsonrpc/message.ts'
-import type { ToolOutcome } from './outcome.ts'
-import type { Retries } from './retries.ts'
+import type { CallToolOptions, ToolOutcome } from './api.ts'
 import type { Session } from './session.ts'
-import type { CallToolOptions } from './tool-calls.ts'
 
 export interface TransactionOptions {
   /** Default: one of the client's own making. */
@@ -40,9 +41,9 @@ export interface StepOptions<S extends Schema = Schema> extends CallToolOptions<
 
 export interface TransactionParts {
   readonly session: Session
-  readonly retries: Retries
+  readonly problems: ClientProblems
   readonly send: SendOptions
-  readonly states: StateTokens
+  readonly states: ClientStates
   readonly call: (name: string, args: Params | undefined, options: CallToolOptions) => Promise<ToolOutcome>
 }
 
@@ -142,8 +143,8 @@ export class Transaction {
 
   /** Asked twice, all of these do and say the same. */
   async #ask(method: Method<{ transaction_id: string }, WireTransaction>, more: Params = {}): Promise<WireTransaction> {
-    const { session, retries, send } = this.#parts
-    const answered = await retries.call({
+    const { session, problems, send } = this.#parts
+    const answered = await problems.retry({
       tool: method.name,
       attempt: async () => ({
         told: await session.request(method, { transaction_id: this.id, ...more }, send),

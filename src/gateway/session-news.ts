@@ -2,7 +2,7 @@
  * A session's stream may sit on one gateway while its client subscribes at another: whoever took the subscription tells the others,
  * and the one that has the stream watches from then on. What is told is gone after a while; who looked in vain has nothing to tell.
  */
-import { pause } from '../client/backoff.ts'
+import { pause } from '../engine/backoff.ts'
 import type { Exchange } from '../engine/exchange.ts'
 import type { Layer } from '../engine/stages.ts'
 import type { Server } from '../server/api.ts'

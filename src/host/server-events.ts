@@ -4,10 +4,10 @@
  * the program that is connected: another one that gets its name begins anew.
  */
 import type { Client } from '../client/client.ts'
-import type { ServerEvent } from '../client/events.ts'
 import { type Clock, pauseFor } from '../core/clock.ts'
 import { type Why, why } from '../core/why.ts'
 import type { PushAnswer, PushEvent } from '../features/live/push-events/messages.ts'
+import type { ServerEvent } from '../features/reliability/events/client.ts'
 import { clip } from '../jsonrpc/limits.ts'
 import type { Note } from '../policy/audit/note.ts'
 import { messageOf, put, type Store } from '../stores/store.ts'

@@ -1,7 +1,6 @@
 /** Passing on what a client asks to the upstream that can do it, and what comes of it back. */
 
 import { Client } from '../../client/client.ts'
-import { rawResult } from '../../client/tool-calls.ts'
 import type { SendOptions } from '../../engine/calls.ts'
 import { exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
@@ -19,6 +18,7 @@ import { type GetPromptResult, getPrompt } from '../../features/mcp/prompts/mess
 import { type ReadResourceResult, readResource } from '../../features/mcp/resources/messages.ts'
 import { expandTemplate } from '../../features/mcp/resources/template.ts'
 import { relatedTaskKey } from '../../features/mcp/tasks/messages.ts'
+import { rawResult } from '../../features/mcp/tools/call.ts'
 import type { CallToolResult, Tool } from '../../features/mcp/tools/messages.ts'
 import { type Reply, type ReplyParts, RuntimeReply } from '../../features/mcp/tools/result.ts'
 import { tellWait } from '../../features/reliability/cost/headers.ts'

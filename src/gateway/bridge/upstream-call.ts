@@ -4,13 +4,13 @@
  * with them, and the caller's next request joins it again.
  */
 
-import type { Between } from '../../client/tool-calls.ts'
 import { exchangeOf } from '../../engine/context.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import { declared } from '../../engine/extensions.ts'
 import type { Method } from '../../engine/method.ts'
 import { type InputRequest, isInputRequired } from '../../features/mcp/input-required/messages.ts'
 import { type Task, tasksExtension } from '../../features/mcp/tasks/messages.ts'
+import type { Between } from '../../features/mcp/tools/call.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import { echo } from '../../jsonrpc/limits.ts'
 import { type Awaitable, type Id, isRecord, isThenable, type Params } from '../../jsonrpc/message.ts'

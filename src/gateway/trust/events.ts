@@ -1,8 +1,9 @@
 /** What servers say of their resources and lists, as events that clients subscribe to: one kind of each for every server. */
-import { pause } from '../../client/backoff.ts'
+
 import { type Buckets, createBuckets } from '../../core/bucket.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Tally } from '../../core/occupancy.ts'
+import { pause } from '../../engine/backoff.ts'
 import type { EventHandle } from '../../features/reliability/events/offering.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Server } from '../../server/api.ts'

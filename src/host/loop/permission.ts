@@ -2,7 +2,7 @@
 import { durationText } from '../../core/duration.ts'
 import { Problem, problem } from '../../core/problem.ts'
 import { type Why, why } from '../../core/why.ts'
-import { classify } from '../../features/reliability/problem/client.ts'
+import { classify } from '../../features/reliability/problem/classify.ts'
 import { McpError } from '../../jsonrpc/error.ts'
 import type { LoopNote, LoopParts, LoopPolicy, LoopRequest } from './ports.ts'
 

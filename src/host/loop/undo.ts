@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import { quoted, type Why, why } from '../../core/why.ts'
-import { classify } from '../../features/reliability/problem/client.ts'
+import { classify } from '../../features/reliability/problem/classify.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { LoopLimits } from './limits.ts'
 import { askPermission, whyOf } from './permission.ts'

@@ -2,12 +2,12 @@
  * Calls of tools that say how they are undone. Each is a transaction of its own, committed at once: so the server tells what would
  * take it back, which is kept with the turn for later, and a call whose end nobody knows is taken back by the server itself.
  */
+
+import type { CallToolOptions, ToolOutcome } from '../../client/api.ts'
 import type { Client } from '../../client/client.ts'
-import type { ToolOutcome } from '../../client/outcome.ts'
-import type { CallToolOptions } from '../../client/tool-calls.ts'
 import type { Problem } from '../../core/problem.ts'
 import type { Tool } from '../../features/mcp/tools/messages.ts'
-import { classify } from '../../features/reliability/problem/client.ts'
+import { classify } from '../../features/reliability/problem/classify.ts'
 import { transactionsExtension } from '../../features/reliability/transactions/messages.ts'
 import { isRecord } from '../../jsonrpc/message.ts'
 import type { Compensation, PlannedCall } from './records.ts'

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import type { Why } from '../../core/why.ts'
-import { classify } from '../../features/reliability/problem/client.ts'
+import { classify } from '../../features/reliability/problem/classify.ts'
 import type { Connection } from '../../jsonrpc/connection.ts'
 import { recordConnection } from '../../recording/record.ts'
 import { RecordingWriter, type RecordOptions } from '../../recording/writer.ts'

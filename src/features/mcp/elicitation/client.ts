@@ -1,13 +1,14 @@
 /** The client's side of being asked: a form to fill in or a page to visit goes to the host's handler. */
-
 import { answerOf, byHandler } from '../../../engine/asking.ts'
+import { defineClientFeature, extend, type RequestRate } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
+import { questionHandlers } from '../input-required/messages.ts'
 import { AwaitedPages, pageHost, pagesIn, secretFields } from './caution.ts'
-import { type ElicitResult, elicit, elicitationComplete, elicitationErrors, isElicitResult } from './messages.ts'
+import { type ElicitResult, earlierAnswers, elicit, elicitationComplete, elicitationErrors, isElicitResult } from './messages.ts'
 
 /** A question for the user. */
 export type Question =
@@ -28,12 +29,25 @@ export type Question =
       readonly elicitationId: string | undefined
     }
 
+/** Answers a question to the user. */
 export type OnElicit = (question: Question, context: { readonly signal: AbortSignal }) => Awaitable<ElicitResult>
 
 /** A question that is refused before anybody sees it: its page is at an address that is not to be opened. */
 export type OnQuestionRefused = (question: { readonly message: string; readonly url: string }) => void
 
-export interface ElicitationClientOptions {
+/** How a client answers questions to its user. */
+export interface ElicitationOptions {
+  /** Answers the server's questions to the user; declares `elicitation`. */
+  readonly onElicit?: OnElicit
+  /** Told of a question whose page is at an address that is not to be opened; `onElicit` never sees it. */
+  readonly onQuestionRefused?: OnQuestionRefused
+  /** Whether pages may be asked for, beside forms. Default true with `onElicit`. */
+  readonly elicitUrl?: boolean
+  /** Told when the page of a URL question has done its work. Only of pages that this connection was asked to visit. */
+  readonly onElicitationComplete?: (elicitationId: string) => void
+}
+
+interface ElicitationSideOptions {
   readonly onElicit: OnElicit | undefined
   /** Whether pages may be asked for, beside forms. */
   readonly url: boolean
@@ -44,7 +58,7 @@ export interface ElicitationClientOptions {
   readonly onRefused?: OnQuestionRefused | undefined
 }
 
-export interface ElicitationClient {
+interface ElicitationSide {
   readonly side: Side
   /** Answers a question, wherever it came from. */
   answer(params: Params, signal: AbortSignal): Promise<ElicitResult>
@@ -52,7 +66,38 @@ export interface ElicitationClient {
   failed(error: unknown): void
 }
 
-export function elicitationClient(options: ElicitationClientOptions): ElicitationClient {
+interface ElicitationLimits {
+  readonly limits?: { readonly rates?: { readonly elicit?: RequestRate | false } }
+}
+
+/** Answers the server's questions to the user. */
+export const elicitationClient = defineClientFeature<ElicitationOptions, unknown, ElicitationOptions & ElicitationLimits>({
+  name: 'elicitation',
+  options: { onElicit: 'function', onQuestionRefused: 'function', elicitUrl: 'boolean', onElicitationComplete: 'function' },
+  setup(kit, { onElicit, onQuestionRefused, elicitUrl = true, onElicitationComplete, limits }) {
+    const asked: OnElicit | undefined =
+      onElicit &&
+      ((question, context) => {
+        for (const answered of kit.extensions(earlierAnswers)) {
+          const earlier = answered(question)
+          if (earlier !== undefined) return earlier
+        }
+        return onElicit(question, context)
+      })
+    const { side, answer, failed } = elicitationSide({
+      onElicit: asked,
+      url: elicitUrl,
+      admit: kit.admission('elicitations', limits?.rates?.elicit ?? { perSecond: 0.5, burst: 10 }),
+      onComplete: id => onElicitationComplete?.(id),
+      onRefused: onQuestionRefused,
+    })
+    const extensions = [extend(questionHandlers, { method: elicit, answer })]
+    return onElicitationComplete === undefined ? { side, extensions } : { side, extensions, failed }
+  },
+})
+
+/** What answers such questions, and what declares it. */
+export function elicitationSide(options: ElicitationSideOptions): ElicitationSide {
   const { onElicit } = options
   const awaited = new AwaitedPages()
   const answer = async (params: Params, signal: AbortSignal): Promise<ElicitResult> => {

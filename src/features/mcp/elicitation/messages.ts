@@ -1,4 +1,5 @@
 /** Asking the user: a small form, or a page to visit. */
+import { type ExtensionPoint, extensionPoint } from '../../../engine/client-feature.ts'
 import { notification, officialIds, request } from '../../../engine/method.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { object, optional, record, string, tagged } from '../../../jsonrpc/shape.ts'
@@ -101,3 +102,13 @@ function oldField(field: Wire): Wire {
     enumNames: choices.map(choice => String(choice['title'] ?? choice['const'])),
   }
 }
+
+/** A question of a server to the user, as far as somebody may have answered it before. */
+export interface AskedForm {
+  readonly mode: string
+  readonly message: string
+  readonly schema?: Readonly<Record<string, unknown>>
+}
+
+/** Where features of a client answer in the user's place what the user has answered before; undefined: it is another question. */
+export const earlierAnswers: ExtensionPoint<(question: AskedForm) => ElicitResult | undefined> = extensionPoint('earlier-answers')

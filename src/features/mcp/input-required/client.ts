@@ -1,15 +1,23 @@
 /** Answering results that ask: each question goes to the handler that would have got the request, then the call is made again. */
 import { unlessAborted } from '../../../core/deadlines.ts'
+import { defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Method } from '../../../engine/method.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { clip, echo } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
-import { type InputRequest, type InputRequiredResult, isInputRequired } from './messages.ts'
+import {
+  type ClientQuestions,
+  type InputRequest,
+  type InputRequiredResult,
+  isInputRequired,
+  questionHandlers,
+  questionsPort,
+} from './messages.ts'
 
 type Answerer = (params: Params, signal: AbortSignal) => Promise<unknown>
-export type Answerers = ReadonlyMap<string, Answerer>
+type Answerers = ReadonlyMap<string, Answerer>
 
-export interface DriveOptions {
+interface DriveOptions {
   readonly answerers: Answerers
   readonly rounds: number
   readonly signal?: AbortSignal | undefined
@@ -18,9 +26,36 @@ export interface DriveOptions {
 }
 
 const maxQuestions = 32
+/** How often one call may be answered with questions. */
+const rounds = 10
+
+/** Answers what results ask, by the handlers that other features bring. */
+export const inputRequiredClient = defineClientFeature<object, ClientQuestions>({
+  name: 'input-required',
+  provides: questionsPort,
+  options: {},
+  setup(kit) {
+    let known: Answerers | undefined
+    const answerers = (): Answerers => {
+      known ??= new Map(kit.extensions(questionHandlers).map(({ method, answer }) => answerer(method, answer)))
+      return known
+    }
+    const driven: ClientQuestions['drive'] = (first, again, options) =>
+      drive(first, again, { ...options, rounds, answerers: answerers() })
+    return {
+      port: {
+        isFinal,
+        drive: driven,
+        settle: async (first, again, { signal }) =>
+          isFinal(first) || kit.session.opened.revision.asks !== 'result' ? first : driven(first, again, { signal }),
+        answer: (request, signal) => answer(request, { answerers: answerers(), signal }),
+      },
+    }
+  },
+})
 
 /** An entry of the table of those who answer: questions inside results are checked like requests. */
-export function answerer(method: Method, answer: Answerer): [string, Answerer] {
+function answerer(method: Method, answer: Answerer): [string, Answerer] {
   return [
     method.name,
     async (params, signal) => {
@@ -42,7 +77,7 @@ export function isFinal(result: unknown): boolean {
  * Answers and asks `again` until the call comes to an end. Each try is a new request that carries the answers to the last
  * questions only; the state goes back exactly as it came, or not at all.
  */
-export async function drive(first: unknown, again: (more: Params) => Promise<unknown>, options: DriveOptions): Promise<unknown> {
+async function drive(first: unknown, again: (more: Params) => Promise<unknown>, options: DriveOptions): Promise<unknown> {
   let result = first
   for (let round = 0; isInputRequired(result); round++) {
     if (round === options.rounds) {
@@ -86,10 +121,7 @@ async function answers(requests: unknown, { answerers, signal }: DriveOptions): 
 }
 
 /** Answers one question by the handler that would have got the request. */
-export async function answer(
-  request: unknown,
-  { answerers, signal }: { answerers: Answerers; signal: AbortSignal },
-): Promise<unknown> {
+async function answer(request: unknown, { answerers, signal }: { answerers: Answerers; signal: AbortSignal }): Promise<unknown> {
   const { method, params } = (isRecord(request) ? request : {}) as Partial<InputRequest>
   const answerer = answerers.get(method as string)
   if (answerer === undefined) {

@@ -1,14 +1,95 @@
-/** Log messages that a server sends. */
+/** The client's side of logging: hearing the server's log, and saying how much of it to send. */
+import type { SendOptions } from '../../../engine/calls.ts'
+import { type ClientSession, defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import type { Side } from '../../../engine/plan.ts'
-import { type LogLevel, message } from './messages.ts'
+import type { Id } from '../../../jsonrpc/message.ts'
+import { type LogLevel, message, setLevel } from './messages.ts'
 
+/** A line of the server's log. */
 export interface LogMessage {
   readonly level: LogLevel
   readonly logger?: string
   readonly data: unknown
 }
 
-export function loggingClient(onLog: ((message: LogMessage, exchange: Exchange) => void) | undefined): Side {
-  return { handlers: [[message, (exchange: Exchange) => onLog?.(exchange.params as unknown as LogMessage, exchange)]] }
+/** Choosing what the server logs. */
+export interface LoggingClientApi {
+  /** Which log messages the server sends: for the session, or with each request, whichever the wire has. */
+  setLogLevel(level: LogLevel, options?: RequestOptions): Promise<void>
+}
+
+/** How a client hears the server's log. */
+export interface LoggingOptions {
+  /** Told what the server logs. */
+  readonly onLog?: (message: LogMessage) => void
+  /** The least severe log messages to be sent. Default: none on wires where each request says so, elsewhere the server's choice. */
+  readonly logLevel?: LogLevel
+}
+
+interface LogRelay {
+  readonly relay?: { log(message: LogMessage, within: Id | undefined): void }
+}
+
+/** Hears the server's log. */
+export const loggingClient = defineClientFeature<LoggingOptions, unknown, LoggingOptions & LogRelay>({
+  name: 'logging',
+  options: { onLog: 'function', logLevel: 'string' },
+  setup(kit, { onLog, logLevel, relay }) {
+    let wish: LogWish | undefined
+    const log = (): LogWish => {
+      wish ??= new LogWish(kit.session)
+      return wish
+    }
+    const client: LoggingClientApi = { setLogLevel: async (level, options) => log().set(level, kit.send(options)) }
+    const heard = ({ params, within }: Exchange): void => {
+      const told = params as unknown as LogMessage
+      if (relay === undefined) onLog?.(told)
+      else relay.log(told, within)
+    }
+    return {
+      client,
+      // Where each request says it, the first one does too.
+      ...(logLevel !== undefined && { engine: { logLevel } }),
+      side: { handlers: [[message, heard]] },
+      opened: async () => {
+        if (logLevel !== undefined) await log().begin(logLevel)
+      },
+    }
+  },
+})
+
+/** Remembered by the session, or said with each request, whichever the wire has. */
+class LogWish {
+  readonly #session: ClientSession
+  #level: LogLevel | undefined = undefined
+
+  constructor(session: ClientSession) {
+    this.#session = session
+    session.onReopen(() => this.#repeat())
+  }
+
+  async set(level: LogLevel, options?: SendOptions): Promise<void> {
+    const { engine, opened } = this.#session
+    if (opened.revision.era === 'request') {
+      engine.logLevel = level
+      return
+    }
+    await this.#session.request(setLevel, { level }, options)
+    this.#level = level
+  }
+
+  /** A wish from the beginning; that a server has no log, or refuses to be told, is no reason to do without it. */
+  async begin(level: LogLevel): Promise<void> {
+    const { opened, engine } = this.#session
+    if (opened.revision.era === 'session' && opened.capabilities['logging'] === undefined) return
+    try {
+      await this.set(level)
+    } catch (error) {
+      engine.trace('log-level-refused', error)
+    }
+  }
+
+  #repeat(): void {
+    if (this.#level !== undefined) void this.begin(this.#level)
+  }
 }

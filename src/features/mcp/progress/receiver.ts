@@ -1,9 +1,11 @@
 /** Hearing how far our own call has come: progress finds its waiter by token. The same on both roles. */
 import type { Progress } from '../../../engine/calls.ts'
+import { defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { progress } from './messages.ts'
 
+/** What brings progress to the call that it belongs to. */
 export function progressReceiver(): Side {
   return {
     handlers: [
@@ -17,3 +19,10 @@ export function progressReceiver(): Side {
     ],
   }
 }
+
+/** Hears how far the client's calls have come. */
+export const progressClient = defineClientFeature({
+  name: 'progress',
+  options: {},
+  setup: () => ({ side: progressReceiver() }),
+})

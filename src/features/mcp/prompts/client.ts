@@ -1,8 +1,52 @@
-/** The client's side of prompts: hearing that the list is another one now. */
+/** The client's side of prompts: listing and getting them, and hearing that the list is another one now. */
+import { defineClientFeature, type RequestOptions, withArray, wrapRead } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import type { Side } from '../../../engine/plan.ts'
-import { promptsChanged } from './messages.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import { cachePort, type ListSource } from '../caching/messages.ts'
+import { questionsPort } from '../input-required/messages.ts'
+import { clientSubscriptionsPort } from '../subscriptions/messages.ts'
+import { type GetPromptResult, getPrompt, listPrompts, type Prompt, promptsChanged } from './messages.ts'
 
-export function promptsClient({ onListChanged }: { readonly onListChanged: (exchange: Exchange) => void }): Side {
+/** Using a server's prompts. */
+export interface PromptsClientApi {
+  /** All prompts; pages by itself, and keeps what the server lets us keep. */
+  prompts(options?: RequestOptions): AsyncGenerator<Prompt, void, undefined>
+  /** The messages of a prompt, with its arguments filled in. */
+  getPrompt(name: string, args?: Readonly<Record<string, string>>, options?: RequestOptions): Promise<GetPromptResult>
+}
+
+const promptList: ListSource = { method: listPrompts, member: 'prompts', capability: 'prompts' }
+
+/** Lists and gets prompts. */
+export const promptsClient = defineClientFeature({
+  name: 'prompts',
+  uses: [cachePort, questionsPort, clientSubscriptionsPort],
+  options: {},
+  setup(kit) {
+    const get = async (name: string, args: Params | undefined, options: RequestOptions): Promise<GetPromptResult> => {
+      const send = kit.send(options)
+      const params = args === undefined ? { name } : { name, arguments: args }
+      const again = (more?: Params): Promise<unknown> =>
+        kit.session.request(getPrompt, { ...params, ...more } as { name: string }, send)
+      const result = await kit.port(questionsPort).settle(await again(), again, send)
+      return withArray<GetPromptResult>(result, getPrompt.name, 'messages')
+    }
+    const client: PromptsClientApi = {
+      prompts: async function* (options) {
+        yield* kit.port(cachePort).list<Prompt>(promptList, kit.send(options))
+      },
+      getPrompt: (name, args, options = {}) => wrapRead(kit, options, sent => get(name, args, sent)),
+    }
+    const changed = (): void => {
+      kit.port(cachePort).drop(listPrompts.name)
+      kit.port(clientSubscriptionsPort).announce('prompts')
+    }
+    return { client, side: promptsSide({ onListChanged: changed }) }
+  },
+})
+
+/** What hears that the list of prompts changed. */
+export function promptsSide({ onListChanged }: { readonly onListChanged: (exchange: Exchange) => void }): Side {
   return { handlers: [[promptsChanged, onListChanged]] }
 }

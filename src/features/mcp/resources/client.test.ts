@@ -4,9 +4,9 @@ import { clientLimits } from '../../../engine/limits.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { type RevisionId, revisionById, Spoken } from '../../../revisions/index.ts'
 import { memoryPair } from '../../../transports/memory.ts'
-import { promptsClient } from '../prompts/client.ts'
-import { subscriptionOf, subscriptionsClient } from '../subscriptions/client.ts'
-import { resourcesClient } from './client.ts'
+import { promptsSide } from '../prompts/client.ts'
+import { subscriptionOf, subscriptionsSide } from '../subscriptions/client.ts'
+import { resourcesSide } from './client.ts'
 
 /** A client with these sides that hears the given notifications from a server at a revision. */
 async function hearing(revision: RevisionId, sides: readonly Side[], ...frames: readonly object[]): Promise<void> {
@@ -26,8 +26,8 @@ describe('a client that hears of changes', () => {
     async revision => {
       const told: string[] = []
       const sides = [
-        resourcesClient({ onListChanged: () => told.push('resources'), onUpdated: uri => told.push(uri) }),
-        promptsClient({ onListChanged: () => told.push('prompts') }),
+        resourcesSide({ onListChanged: () => told.push('resources'), onUpdated: uri => told.push(uri) }),
+        promptsSide({ onListChanged: () => told.push('prompts') }),
       ]
       const changed = (noun: string): object => ({ method: `notifications/${noun}/list_changed` })
       await hearing(revision, sides, changed('resources'), changed('prompts'), {
@@ -41,8 +41,8 @@ describe('a client that hears of changes', () => {
   it('knows which subscription brought it, and what of its wishes is honoured', async () => {
     const told: unknown[] = []
     const sides = [
-      subscriptionsClient({ onAcknowledged: (honoured, id) => told.push(honoured, id) }),
-      promptsClient({ onListChanged: exchange => told.push(subscriptionOf(exchange)) }),
+      subscriptionsSide({ onAcknowledged: (honoured, id) => told.push(honoured, id) }),
+      promptsSide({ onListChanged: exchange => told.push(subscriptionOf(exchange)) }),
     ]
     const _meta = { 'io.modelcontextprotocol/subscriptionId': 4 }
     await hearing(
@@ -60,7 +60,7 @@ describe('a client that hears of changes', () => {
       ['first', 'note://first'],
       ['note://second', 'note://second'],
     ])
-    const side = resourcesClient({
+    const side = resourcesSide({
       onListChanged: () => told.push('list'),
       onUpdated: uri => told.push(uri),
       uriOf: id => known.get(id),

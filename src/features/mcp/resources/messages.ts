@@ -1,6 +1,7 @@
 /** Resources on the wire: listing, reading, watching; and what each older wire gets instead of what it does not know. */
+import type { RequestOptions } from '../../../engine/client-feature.ts'
 import { everyId, notification, officialIds, request, sessionIds } from '../../../engine/method.ts'
-import { port } from '../../../engine/ports.ts'
+import { type Port, port } from '../../../engine/ports.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Icon, Wire } from '../../../revisions/index.ts'
@@ -163,3 +164,12 @@ function fromDialect(result: Wire): Wire {
     resources: list.map(entry => (isRecord(entry) && entry['uri'] === undefined ? { ...entry, uri: entry['name'] } : entry)),
   }
 }
+
+/** Reading resources, for other features of a client. */
+export interface ClientResources {
+  /** The contents of a resource; kept for as long as the server allows. */
+  readResource(uri: string, options?: RequestOptions): Promise<ReadResourceResult>
+}
+
+/** The client's resources. */
+export const clientResourcesPort: Port<ClientResources> = port('resources')

@@ -1,18 +1,44 @@
-/** The client's side of roots. */
+/** The client's side of roots: saying which folders it works in, and that they are other ones now. */
 
 import { answerOf, byHandler } from '../../../engine/asking.ts'
+import { type ClientSession, defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import type { Side } from '../../../engine/plan.ts'
 import type { Awaitable } from '../../../jsonrpc/message.ts'
-import { isRoots, type ListRootsResult, listRoots, type Root } from './messages.ts'
+import { questionHandlers } from '../input-required/messages.ts'
+import { isRoots, type ListRootsResult, listRoots, type Root, rootsChanged } from './messages.ts'
 
+/** The folders a client works in, or what finds them out when they are asked for. */
 export type Roots = readonly Root[] | (() => Awaitable<readonly Root[]>)
 
-export interface RootsClient {
-  readonly side: Side
-  answer(): Promise<ListRootsResult>
+/** Telling the server of roots. */
+export interface RootsClientApi {
+  /** Tells the server that the roots are other ones now. */
+  rootsChanged(): void
 }
 
-export function rootsClient(roots: Roots | undefined): RootsClient {
+/** Which folders a client works in. */
+export interface RootsOptions {
+  /** The folders this client works in; declares `roots`. */
+  readonly roots?: Roots
+}
+
+/** Answers which folders this client works in. */
+export const rootsClient = defineClientFeature<RootsOptions>({
+  name: 'roots',
+  options: { roots: 'any' },
+  setup(kit, { roots }) {
+    const { side, answer } = rootsSide(roots)
+    return { side, client: rootsApi(kit), extensions: [extend(questionHandlers, { method: listRoots, answer })] }
+  },
+})
+
+/** Telling of roots, also for whoever answers the question otherwise. */
+export function rootsApi(kit: { readonly session: ClientSession }): RootsClientApi {
+  return { rootsChanged: () => void kit.session.engine.notify(kit.session.opened.conversation, rootsChanged, {}) }
+}
+
+/** What answers for the roots, and what declares them. */
+export function rootsSide(roots: Roots | undefined): { readonly side: Side; answer(): Promise<ListRootsResult> } {
   const answer = async (): Promise<ListRootsResult> => {
     const given = { roots: typeof roots === 'function' ? await roots() : (roots ?? []) }
     return answerOf('roots', given, isRoots, 'a list of { uri, name? }')

@@ -1,10 +1,11 @@
 /** The client's side of sampling: the server's messages go to the host's model. */
-
 import { answerOf, byHandler } from '../../../engine/asking.ts'
+import { defineClientFeature, extend, type RequestRate } from '../../../engine/client-feature.ts'
 import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Revision } from '../../../revisions/index.ts'
+import { questionHandlers } from '../input-required/messages.ts'
 import {
   createMessage,
   isSamplingResult,
@@ -14,12 +15,23 @@ import {
   samplingErrors,
 } from './messages.ts'
 
+/** Answers a server's question to a model. */
 export type OnSample = (params: SamplingParams, context: { readonly signal: AbortSignal }) => Awaitable<SamplingResult>
 
 /** `thisServer`: what was said with the server that asks; `allServers`: with any other, too. */
 export type SampleContext = 'thisServer' | 'allServers'
 
-export interface SamplingClientOptions {
+/** How a client answers questions to a model. */
+export interface SamplingOptions {
+  /** Answers the server's questions to a model; declares `sampling`. */
+  readonly onSample?: OnSample
+  /** Whether the model can be given tools. Default false. */
+  readonly sampleTools?: boolean
+  /** Whose conversations the server may ask to have put before its messages; `onSample` does that. Default: none. */
+  readonly sampleContext?: SampleContext
+}
+
+interface SamplingSideOptions {
   readonly onSample: OnSample | undefined
   /** Whether the host's model can be given tools. */
   readonly tools: boolean
@@ -29,12 +41,26 @@ export interface SamplingClientOptions {
   readonly admit: () => void
 }
 
-export interface SamplingClient {
-  readonly side: Side
-  answer(params: Params, signal: AbortSignal): Promise<SamplingResult>
+interface SamplingLimits {
+  readonly limits?: { readonly rates?: { readonly sample?: RequestRate | false } }
 }
 
-export function samplingClient(options: SamplingClientOptions): SamplingClient {
+/** Answers the server's questions to a model. */
+export const samplingClient = defineClientFeature<SamplingOptions, unknown, SamplingOptions & SamplingLimits>({
+  name: 'sampling',
+  options: { onSample: 'function', sampleTools: 'boolean', sampleContext: 'string' },
+  setup(kit, { onSample, sampleTools = false, sampleContext, limits }) {
+    const admit = kit.admission('sampling requests', limits?.rates?.sample ?? { perSecond: 1, burst: 20 })
+    const { side, answer } = samplingSide({ onSample, tools: sampleTools, context: sampleContext, admit })
+    return { side, extensions: [extend(questionHandlers, { method: createMessage, answer })] }
+  },
+})
+
+/** What answers such questions, and what declares it. */
+export function samplingSide(options: SamplingSideOptions): {
+  readonly side: Side
+  answer(params: Params, signal: AbortSignal): Promise<SamplingResult>
+} {
   const { onSample } = options
   const answer = async (params: Params, signal: AbortSignal): Promise<SamplingResult> => {
     if (onSample === undefined) throw new McpError('method-not-found', 'This client has no model to ask')
@@ -57,7 +83,7 @@ export function samplingClient(options: SamplingClientOptions): SamplingClient {
   }
 }
 
-function declared(revision: Revision, { tools, context }: SamplingClientOptions): Record<string, unknown> {
+function declared(revision: Revision, { tools, context }: SamplingSideOptions): Record<string, unknown> {
   if (revision.id !== '2025-11-25' && revision.era !== 'request') return {}
   return { ...(tools && { tools: {} }), ...(context !== undefined && { context: {} }) }
 }

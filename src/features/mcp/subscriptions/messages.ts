@@ -3,8 +3,9 @@
  * back an acknowledgement, then what was asked for and nothing else (2026-07-28 basic/utilities/subscriptions).
  */
 
+import { type ExtensionPoint, extensionPoint } from '../../../engine/client-feature.ts'
 import { notification, request, requestIds } from '../../../engine/method.ts'
-import { port } from '../../../engine/ports.ts'
+import { type Port, port } from '../../../engine/ports.ts'
 import { subscriptionKey } from '../../../engine/reserved.ts'
 import type { Id, Params } from '../../../jsonrpc/message.ts'
 import { array, boolean, object, optional, record, type Shape, string } from '../../../jsonrpc/shape.ts'
@@ -70,3 +71,23 @@ export function subscriptionMeta(id: Id, { id: revision }: Revision): Params {
 export function answersListen({ id }: Revision): boolean {
   return id !== 'draft-2026-v1'
 }
+
+/** What a client hears announced: that a list changed, or that a resource was updated. */
+export type AnnouncedTopic = 'tools' | 'prompts' | 'resources' | 'updated'
+
+/** Where the features of a client pass on what the server announced. */
+export interface ClientSubscriptions {
+  /** Tells all who follow the topic; `uri`: the resource that was updated. */
+  announce(topic: AnnouncedTopic, uri?: string): void
+}
+
+/** The client's subscriptions, for features whose lists may change. */
+export const clientSubscriptionsPort: Port<ClientSubscriptions> = port('subscriptions')
+
+/** Told of each announcement before those who follow it. */
+export const announcements: ExtensionPoint<(topic: AnnouncedTopic, uri: string | undefined) => void> =
+  extensionPoint('announcements')
+
+/** Told what of a listen request the server honours, by the id of the request. */
+export const acknowledgements: ExtensionPoint<(honoured: ListenFilter, request: Id | undefined) => void> =
+  extensionPoint('acknowledgements')

@@ -29,7 +29,7 @@ import {
   readTask,
   stopTask,
   takesTask,
-  tasksClient,
+  tasksSide,
 } from './client.ts'
 import { type Task, takingTasks } from './messages.ts'
 import { tasksServer } from './server.ts'
@@ -66,7 +66,7 @@ function serve(work: Work, clock: Clock): Engine {
 async function join(id: RevisionId, work: Work, clock: Clock = realClock): Promise<Peer> {
   const told: Task[] = []
   const answers: Side = { handlers: [[elicit, () => answered]], capabilities: () => ({ elicitation: {} }) }
-  const sides = [answers, tasksClient(task => told.push(task)), cancellation()]
+  const sides = [answers, tasksSide(task => told.push(task)), cancellation()]
   const info = { name: 'c', version: '1' }
   const engine = new Engine({ role: 'client', info, spoken: new Spoken(wires), limits: clientLimits, sides, clock, sendCancel })
   const server = serve(work, clock)

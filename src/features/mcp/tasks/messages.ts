@@ -6,9 +6,10 @@
 
 import type { Duration } from '../../../core/duration.ts'
 import type { Courier } from '../../../engine/asking.ts'
+import type { Calls, Progress, SendOptions } from '../../../engine/calls.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { notification, request } from '../../../engine/method.ts'
-import { port } from '../../../engine/ports.ts'
+import { type Port, port } from '../../../engine/ports.ts'
 import { relatedTaskKey } from '../../../engine/reserved.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
@@ -227,3 +228,44 @@ export function fromCore(wire: Wire): Wire {
 function eachTask(change: (task: Wire) => Wire): (result: Wire) => Wire {
   return result => (Array.isArray(result['tasks']) ? { ...result, tasks: result['tasks'].filter(isRecord).map(change) } : result)
 }
+
+/** Progress of a call that may become a task. */
+export interface ClientTaskProgress {
+  /** What the request has to be sent with. */
+  options(send: SendOptions): Pick<SendOptions, 'onProgress' | 'onSent'>
+  /** The call has become a task. */
+  begun(): void
+  /** The task, as it was just looked at. */
+  looked(task: Task): void
+  end(): void
+}
+
+/** The tasks of a server, for features of a client whose calls may become tasks. */
+export interface ClientTasks {
+  /** Whether the server takes `params.task` with this request, on wires where the caller decides. */
+  takes(method: string): boolean
+  /** Whether the server decides which calls become tasks, and has some. */
+  readonly decides: boolean
+  /** Whether a refusal says that the call can only run as a task. */
+  wantedBy(error: unknown): boolean
+  /** The task that an answer names; undefined where it is the call's own. */
+  created(result: unknown): Task | undefined
+  /** Waits for the end of a task, answers its questions, and returns the result of the call. */
+  finish(
+    task: Task,
+    options: {
+      readonly signal?: AbortSignal | undefined
+      readonly totalMs?: number | undefined
+      readonly answer?: ((request: InputRequest) => Promise<unknown>) | undefined
+      readonly onStatus?: ((task: Task) => void) | undefined
+    },
+  ): Promise<CallToolResult>
+  /** Asks for a task's end; whether the server hears of it changes nothing for whoever has given it up. */
+  stop(task: Task): void
+  /** The same request, whose answer may be a task. */
+  allow(send: SendOptions): SendOptions
+  progress(tell: (step: Progress) => void, calls: () => Calls | undefined): ClientTaskProgress
+}
+
+/** The client's tasks. */
+export const clientTasksPort: Port<ClientTasks> = port('tasks')

@@ -1,13 +1,167 @@
-/** Hearing that the server's tools have changed. */
-import type { Side } from '../../../engine/plan.ts'
-import { toolsChanged, toolsChangedDialect } from './messages.ts'
+/** The client's side of tools: listing and calling them, and hearing that the list is another one now. */
+import { type ClientKit, defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
+import type { Params } from '../../../jsonrpc/message.ts'
+import { cachePort, type ListSource } from '../caching/messages.ts'
+import { questionsPort } from '../input-required/messages.ts'
+import { clientSubscriptionsPort } from '../subscriptions/messages.ts'
+import { clientTasksPort } from '../tasks/messages.ts'
+import { type CallHooks, callToolOn, declaring, type ToolCaller } from './call.ts'
+import { incompatibleTools, isIncompatibleTool } from './incompatible.ts'
+import { KnownTools } from './known-tools.ts'
+import {
+  type CallTool,
+  type ClientTools,
+  clientToolsPort,
+  listTools,
+  type Tool,
+  type ToolCallExtension,
+  type ToolCallOptions,
+  toolCalls,
+  toolsChanged,
+  toolsChangedDialect,
+} from './messages.ts'
+import { answerMaker, readOutput } from './outcome.ts'
 
-export function toolsClient({ onListChanged }: { readonly onListChanged: () => void }): Side {
-  return {
-    handlers: [
-      [toolsChanged, onListChanged],
-      // What the dialect adds has no schema, so the list is read again here too.
-      [toolsChangedDialect, onListChanged],
-    ],
+/** Listing a server's tools. How they are called is said where all options of a call are known. */
+export interface ToolsClientApi {
+  /** All tools that are fit for use; pages by itself, and keeps what the server lets us keep. */
+  tools(options?: RequestOptions): AsyncGenerator<Tool, void, undefined>
+}
+
+/** How a client calls tools. */
+export interface ToolsOptions {
+  /** Checks arguments against the tool's input schema before sending. Default false. */
+  readonly validateArguments?: boolean
+}
+
+const toolList: ListSource = { method: listTools, member: 'tools', capability: 'tools' }
+const standard: ToolCallOptions = {}
+
+/** Lists and calls tools. */
+export const toolsClient = defineClientFeature<ToolsOptions, ClientTools>({
+  name: 'tools',
+  provides: clientToolsPort,
+  uses: [cachePort, questionsPort, clientSubscriptionsPort, clientTasksPort],
+  options: { validateArguments: 'boolean' },
+  setup(kit, { validateArguments = false }) {
+    const tools = new ServerTools(kit, validateArguments)
+    const changed = (): void => {
+      kit.port(cachePort).drop(listTools.name)
+      kit.port(clientSubscriptionsPort).announce('tools')
+    }
+    return {
+      port: tools,
+      client: {
+        tools: (options?: RequestOptions) => tools.tools(options),
+        callTool: (name: string, args?: Params, options: ToolCallOptions = standard) => tools.call(name, args, options),
+      },
+      side: {
+        handlers: [
+          [toolsChanged, changed],
+          // What the dialect adds has no schema, so the list is read again here too.
+          [toolsChangedDialect, changed],
+        ],
+      },
+    }
+  },
+})
+
+class ServerTools implements ClientTools {
+  readonly #kit: ClientKit
+  readonly #validateArguments: boolean
+  readonly #known: KnownTools
+  #caller: ToolCaller | undefined = undefined
+  #call: CallTool | undefined = undefined
+
+  constructor(kit: ClientKit, validateArguments: boolean) {
+    this.#kit = kit
+    this.#validateArguments = validateArguments
+    this.#known = new KnownTools((event, detail) => kit.trace(event, detail))
   }
+
+  known(name: string): Tool | undefined {
+    return this.#known.get(name)?.tool
+  }
+
+  async learn(name: string, signal: AbortSignal | undefined): Promise<void> {
+    if (this.#known.get(name) === undefined) await this.#read(false, signal)
+  }
+
+  async *tools(options?: RequestOptions): AsyncGenerator<Tool, void, undefined> {
+    const { revision, conversation } = this.#kit.session.opened
+    const mirrors = revision.era === 'request' && conversation.caller.carrier === 'http'
+    let [fit, incompatible] = [false, false]
+    for await (const tool of this.#kit.port(cachePort).list<Tool>(toolList, this.#kit.send(options))) {
+      if (this.#known.learn(tool, mirrors)) {
+        fit = true
+        yield tool
+      } else incompatible ||= isIncompatibleTool(tool)
+    }
+    // An empty list would hide that there are tools.
+    if (incompatible && !fit) throw incompatibleTools()
+  }
+
+  /** Made of what other features add, when the first call is made: by then all are set up. */
+  get call(): CallTool {
+    if (this.#call === undefined) {
+      const { caller } = this
+      let call: CallTool = (name, args, options, manner) => callToolOn(caller, name, args, options, manner)
+      for (const { around } of this.#kit.extensions(toolCalls)) if (around !== undefined) call = around(call)
+      this.#call = call
+    }
+    return this.#call
+  }
+
+  checked(...[schema, tool, value]: Parameters<ClientTools['checked']>): Promise<unknown> {
+    return readOutput(schema, tool, value)
+  }
+
+  get caller(): ToolCaller {
+    const kit = this.#kit
+    this.#caller ??= {
+      session: kit.session,
+      known: this.#known,
+      questions: kit.port(questionsPort),
+      tasks: kit.port(clientTasksPort),
+      validateArguments: this.#validateArguments,
+      hooks: hooksOf(kit.extensions(toolCalls)),
+      send: options => kit.send(options),
+      list: (anew, signal) => this.#read(anew, signal),
+    }
+    return this.#caller
+  }
+
+  async #read(anew: boolean, signal: AbortSignal | undefined): Promise<void> {
+    if (anew) this.#kit.port(cachePort).drop(listTools.name)
+    for await (const _ of this.tools(signal === undefined ? standard : { signal }));
+  }
+}
+
+/** What calls of tools are made with, for those who pass on other people's calls. */
+export function toolCallerOf(tools: ClientTools): ToolCaller {
+  if (tools instanceof ServerTools) return tools.caller
+  throw new TypeError('These tools are not those of a client')
+}
+
+function hooksOf(extensions: readonly ToolCallExtension[]): CallHooks {
+  return {
+    sends: having(extensions, 'sends'),
+    params: having(extensions, 'params'),
+    before: having(extensions, 'before'),
+    harmless: having(extensions, 'harmless'),
+    attempts: having(extensions, 'attempts').at(-1),
+    after: extensions.flatMap(({ name, after }) => (after === undefined ? [] : [[name, after] as const])),
+    answer: answerMaker(extensions),
+    declares: declaring(extensions),
+  }
+}
+
+function having<K extends keyof ToolCallExtension>(
+  extensions: readonly ToolCallExtension[],
+  member: K,
+): readonly NonNullable<ToolCallExtension[K]>[] {
+  return extensions.flatMap(extension => {
+    const value = extension[member]
+    return value === undefined ? [] : [value]
+  })
 }

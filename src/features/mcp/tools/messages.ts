@@ -1,8 +1,11 @@
 /** Tools on the wire: listing and calling, and what each older wire gets instead of what it does not know. */
 import type { Problem } from '../../../core/problem.ts'
+import type { Schema } from '../../../core/schema/index.ts'
+import type { Progress, SendOptions } from '../../../engine/calls.ts'
+import { type ExtensionPoint, extensionPoint, type RequestOptions } from '../../../engine/client-feature.ts'
 import { everyId, notification, officialIds, request } from '../../../engine/method.ts'
-import { port } from '../../../engine/ports.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
+import { type Port, port } from '../../../engine/ports.ts'
+import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { array, object, optional, record, string } from '../../../jsonrpc/shape.ts'
 import type { Icon, Revision, Wire } from '../../../revisions/index.ts'
 import { type ContentBlock, changeAt, without, withoutAudio, withoutIcons, withoutLinks } from '../content/messages.ts'
@@ -215,3 +218,115 @@ function fromDialect(result: Wire): Wire {
     ...(result['status'] === 'success' ? {} : { isError: true }),
   }
 }
+
+/** What a call of a tool may be given, before other features add their options. */
+export interface ToolCallOptions<S extends Schema = Schema> extends RequestOptions {
+  /** What the structured content must be; types the result. */
+  readonly output?: S
+  /** Told how far the call has come. */
+  readonly onProgress?: (progress: Progress) => void
+  /** Run it in the background where tool and server allow that, and wait for its end. Default: only where the tool demands it. */
+  readonly task?: boolean
+}
+
+/** What came of a call, before other features add to it. What a tool that failed left as structured content is nothing to rely on. */
+export interface ToolAnswer<Failed extends boolean = boolean, T = unknown> {
+  readonly content: readonly ContentBlock[]
+  /** All text blocks, joined. */
+  readonly text: string
+  /**
+   * With the option `output` what its schema made of it. Without one as it came, undefined where nothing did: wires below
+   * 2026-07-28 know only objects, so a server may have put another value under `result`.
+   */
+  readonly structured: T
+  readonly isError: Failed
+  /** Why it failed, where the server tells that in so many words. */
+  readonly problem: Failed extends true ? Problem | undefined : undefined
+  readonly meta: Readonly<Record<string, unknown>> | undefined
+}
+
+/** What one feature tells another of a call, beside the options that the application gave. */
+export interface CallManner {
+  /** How long the server may take to answer. Unlike `timeout` it is no bound for a task. */
+  readonly answerMs?: number
+  /** Whether the call may be made again as it is, where that does no harm. Default: always. */
+  readonly mayRepeat?: () => boolean
+  /** The call was begun before, and only goes on: nobody is asked about it again. */
+  readonly resumed?: boolean
+  /** Progress is wanted as the wire has it. */
+  readonly rawProgress?: boolean
+}
+
+/** Makes a call of a tool. */
+export type CallTool = (
+  name: string,
+  args: Params | undefined,
+  options: ToolCallOptions,
+  manner?: CallManner,
+) => Promise<ToolAnswer>
+
+/** A call that may be attempted several times. */
+export interface ToolAttempts<T> {
+  readonly tool: string
+  readonly attempt: () => Promise<T>
+  /** Whether doing it twice does no more than doing it once. */
+  readonly harmless: () => Awaitable<boolean>
+  /** Whether there is still somebody to send it to. */
+  readonly open: () => boolean
+  readonly signal: AbortSignal | undefined
+}
+
+/** What a view of an answer is made of. */
+export interface AnswerFacts {
+  readonly server: string
+  readonly tool: string
+  readonly content: readonly ContentBlock[]
+  readonly meta: Params | undefined
+  /** What `after` of the same extension has found. */
+  readonly found: unknown
+}
+
+/** How a feature takes part in calls of tools. A call that needs none of it pays for none. */
+export interface ToolCallExtension {
+  /** Names it among the extensions: `after` and `views` of one share what was found. */
+  readonly name: string
+  /** Wraps calls; made once for a client. The later in the list of features, the further outside. */
+  around?(next: CallTool): CallTool
+  /** An extension that servers speak of only to calls that declare it, on wires where requests do that. */
+  readonly declares?: { readonly extension: string; readonly withProgress?: boolean }
+  /** Adds to what a call is sent with. */
+  sends?(send: SendOptions, tool: string, options: ToolCallOptions): SendOptions
+  /** Members of the params beside name and arguments. */
+  params?(tool: string, options: ToolCallOptions): Params
+  /** Throws where the call must not be sent. */
+  before?(tool: string, args: Params | undefined, signal: AbortSignal | undefined): Promise<void> | undefined
+  /** Whether a call that is sent so does no more when it is made again. */
+  harmless?(send: SendOptions): boolean
+  /** Makes a call again where that helps. */
+  attempts?<T extends ToolAnswer>(call: ToolAttempts<T>): Promise<T>
+  /** Looks at a result; what it finds is for the views of the same extension. */
+  after?(tool: string, options: ToolCallOptions, result: CallToolResult): Awaitable<unknown>
+  /** Members of the answer that are read at once, by name. */
+  readonly reads?: Readonly<Record<string, (result: CallToolResult) => unknown>>
+  /** Members of the answer that are read when somebody asks, by name. */
+  readonly views?: Readonly<Record<string, (facts: AnswerFacts) => unknown>>
+}
+
+/** Where features take part in calls of tools. */
+export const toolCalls: ExtensionPoint<ToolCallExtension> = extensionPoint('tool-calls')
+
+/** Tools of a server, for other features of a client. */
+export interface ClientTools {
+  /** A tool as it was listed; undefined where it was not. */
+  known(name: string): Tool | undefined
+  /** Reads the list unless the tool is known. */
+  learn(name: string, signal: AbortSignal | undefined): Promise<void>
+  /** All tools that are fit for use. */
+  tools(options?: RequestOptions): AsyncGenerator<Tool, void, undefined>
+  readonly call: CallTool
+  /** Checks what a tool gave against a schema of the caller, and returns what that makes of it. */
+  checked(schema: Schema, tool: string, value: unknown): Promise<unknown>
+}
+
+/** The client's tools. */
+export const clientToolsPort: Port<ClientTools> = port('tools')

@@ -3,11 +3,21 @@
  * turn, as long as it asks the very same.
  */
 import { problem } from '../../../core/problem.ts'
+import { type ClientKit, defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
+import { type AskedForm, type ElicitResult, earlierAnswers } from '../../mcp/elicitation/messages.ts'
+import {
+  type CallManner,
+  type CallTool,
+  clientToolsPort,
+  type ToolAnswer,
+  type ToolCallExtension,
+  type ToolCallOptions,
+  toolCalls,
+} from '../../mcp/tools/messages.ts'
 import { confirmationExtension, confirmationOf, confirmationText, type Risk, requiredIn, type WireConfirmed } from './messages.ts'
 
 /** What the user is asked. */
@@ -21,16 +31,8 @@ export interface ConfirmQuestion {
 
 export type OnConfirm = (question: ConfirmQuestion, context: { readonly signal: AbortSignal | undefined }) => Awaitable<boolean>
 
-interface FormQuestion {
-  readonly mode: string
-  readonly message: string
-  readonly schema?: Params
-}
-
-type FormAnswer = { readonly action: 'accept'; readonly content: { readonly confirm: true } }
-
 /** One call, as this side needs to know it. */
-export interface ConfirmedCall<R> {
+interface ConfirmedCall<R> {
   readonly server: string
   readonly tool: string
   readonly arguments: Params
@@ -43,23 +45,85 @@ export interface ConfirmedCall<R> {
   readonly send: (meta: Params | undefined) => Promise<R>
 }
 
-export interface ConfirmationClient {
-  readonly side: Side
+interface Confirmation {
   /** Whether a server has such tools: then each must be known before it is called. */
   asks(server: Pick<Peer, 'revision' | 'capabilities'>): boolean
   /** Asks where the tool wants that, then calls. Refuses where nobody can be asked. */
   call<R extends { readonly isError: boolean; readonly meta: Params | undefined }>(call: ConfirmedCall<R>): Promise<R>
   /** The answer to a question that the user has answered already; undefined where it is another one. */
-  answered(question: FormQuestion): FormAnswer | undefined
+  answered(question: AskedForm): ElicitResult | undefined
 }
 
-export interface ConfirmationClientOptions {
+/** What a call may say of its user's consent. */
+export interface ConfirmationCallOptions {
+  /** The user has agreed to this very call: the first question about it to `onConfirm` is not asked. */
+  readonly confirmed?: boolean
+}
+
+/** Who agrees to calls. */
+export interface ConfirmationOptions {
+  /**
+   * Asked before a tool is called that needs the user's yes; such a call is not sent before. Without it the server asks, where
+   * there is `onElicit`; without both the call is refused.
+   */
+  readonly onConfirm?: OnConfirm
+}
+
+/** Asks the user before tools are called that want that. */
+export const confirmationClient = defineClientFeature<
+  ConfirmationOptions,
+  unknown,
+  ConfirmationOptions & { readonly onElicit?: unknown }
+>({
+  name: 'confirmation',
+  uses: [clientToolsPort],
+  options: { onConfirm: 'function' },
+  setup(kit, { onConfirm, onElicit }) {
+    const confirmation = confirmationOn({ onConfirm, elicits: onElicit !== undefined })
+    const around: ToolCallExtension['around'] = next => (name, args, options, manner) => {
+      const tools = kit.port(clientToolsPort)
+      // Such a tool must be known before it is called.
+      const mayAsk = tools.known(name)?._meta?.[confirmationExtension] !== undefined || confirmation.asks(kit.session.opened)
+      if (manner?.resumed === true || !mayAsk) return next(name, args, options, manner)
+      return ask(kit, confirmation, next, [name, args ?? {}, options, manner])
+    }
+    return {
+      side: { capabilities: revision => (onConfirm === undefined ? {} : declaration(revision, confirmationExtension)) },
+      extensions: [
+        extend(toolCalls, { name: 'confirmation', around }),
+        ...(onConfirm === undefined ? [] : [extend(earlierAnswers, question => confirmation.answered(question))]),
+      ],
+    }
+  },
+})
+
+async function ask(
+  { port, session }: ClientKit,
+  confirmation: Confirmation,
+  next: CallTool,
+  [name, args, options, manner]: [string, Params, ToolCallOptions & ConfirmationCallOptions, CallManner | undefined],
+): Promise<ToolAnswer> {
+  const tools = port(clientToolsPort)
+  await tools.learn(name, options.signal)
+  return confirmation.call({
+    server: session.opened.serverInfo?.name ?? '',
+    tool: name,
+    arguments: args,
+    about: tools.known(name)?._meta,
+    signal: options.signal,
+    agreed: options.confirmed === true,
+    send: meta => next(name, args, meta === undefined ? options : { ...options, meta: { ...options.meta, ...meta } }, manner),
+  })
+}
+
+interface ConsentSources {
   readonly onConfirm: OnConfirm | undefined
   /** Whether the server can have the user asked. */
   readonly elicits: boolean
 }
 
-export function confirmationClient({ onConfirm, elicits }: ConfirmationClientOptions): ConfirmationClient {
+/** Whoever can be asked for consent, on one connection. */
+export function confirmationOn({ onConfirm, elicits }: ConsentSources): Confirmation {
   /** What the user said yes to and the server may still ask. */
   const agreed = new Set<{ readonly message: string }>()
   return {
@@ -103,9 +167,6 @@ export function confirmationClient({ onConfirm, elicits }: ConfirmationClientOpt
       // Good for one question. Of two calls that are alike it does not matter whose it was.
       agreed.delete(yes)
       return { action: 'accept', content: { confirm: true } }
-    },
-    side: {
-      capabilities: revision => (onConfirm === undefined ? {} : declaration(revision, confirmationExtension)),
     },
   }
 }

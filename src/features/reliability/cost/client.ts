@@ -4,13 +4,24 @@
  */
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
 import { type Problem, problem } from '../../../core/problem.ts'
+import { type ClientKit, defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
+import { clientTasksPort } from '../../mcp/tasks/messages.ts'
+import {
+  type CallManner,
+  callTool,
+  clientToolsPort,
+  type ToolAnswer,
+  type ToolCallExtension,
+  type ToolCallOptions,
+  toolCalls,
+} from '../../mcp/tools/messages.ts'
 import { confirmationOf } from '../confirmation/messages.ts'
 import {
+  type CallUsage,
   type CostCategory,
   isCount,
   type Latency,
@@ -18,10 +29,11 @@ import {
   offeredCost,
   operationalExtension,
   unitsText,
+  usageIn,
   type WireBudget,
 } from './messages.ts'
 
-export { type CallUsage, type OfferedCost, offeredCost, usageIn } from './messages.ts'
+export { type CallUsage, type OfferedCost, offeredCost } from './messages.ts'
 
 /** What a call may take: units, or both units and time. */
 export type CallBudget = number | { readonly units?: number; readonly time?: Duration }
@@ -40,14 +52,8 @@ export interface CostQuestion {
 
 export type OnCost = (question: CostQuestion, context: { readonly signal: AbortSignal | undefined }) => Awaitable<boolean>
 
-export interface CostClientOptions {
-  readonly onCost: OnCost | undefined
-  /** The most units that a call may cost without anybody being asked. */
-  readonly costLimit: number | undefined
-}
-
 /** One call, as this side needs to know it. */
-export interface PricedCall {
+interface PricedCall {
   readonly server: string
   /** Whether the server keeps to the bound that comes with a call. */
   readonly bounded: boolean
@@ -59,45 +65,127 @@ export interface PricedCall {
   readonly signal: AbortSignal | undefined
 }
 
-export interface CostClient {
-  readonly side: Side
-  /** Whether each tool must be known before it is called. */
-  readonly watches: boolean
-  /** What the call is sent with; throws where it must not be sent. */
-  approve(call: PricedCall): Promise<Params | undefined>
+/** What calls may cost. */
+export interface CostOptions {
+  /** Asked before a call that costs more than `costLimit` or its own budget, or nobody knows how much. Without it such calls are refused. */
+  readonly onCost?: OnCost
+  /** The most units that a call may cost without anybody being asked. Default: no limit. */
+  readonly costLimit?: number
 }
 
-export function costClient({ onCost, costLimit }: CostClientOptions): CostClient {
-  if (costLimit !== undefined && !isCount(costLimit))
-    throw new TypeError(`costLimit is ${costLimit}: give a finite number of at least 0`)
-  return {
-    watches: costLimit !== undefined,
-    side: { capabilities: revision => declaration(revision, operationalExtension) },
-    approve: async call => {
-      const bound = boundOf(call.budget)
-      const cost = offeredCost(call.about)
-      const refusal = refusalOf(call, cost, bound.max_units, costLimit)
-      if (refusal !== undefined) {
-        if (onCost === undefined) throw refusal
-        if ((await onCost(questionOf(call, cost), { signal: call.signal })) !== true) throw declined(call.tool)
+/** What a call may cost. */
+export interface CostCallOptions {
+  /** The most that it may cost: units, and with `{ units, time }` how long the server may take. What nobody can estimate is not free. */
+  readonly budget?: CallBudget
+}
+
+/** What an answer says of its cost. */
+export interface CostAnswer {
+  /** What it cost, where the server tells. */
+  readonly cost: CallUsage | undefined
+}
+
+interface Deadlines {
+  readonly timeout?: Duration
+  readonly limits?: { readonly callTimeoutMs?: number }
+}
+
+/** Calls whose cost counts wait for no approval where they are only to be suggested: what is not done costs nothing. */
+type PricedOptions = ToolCallOptions & CostCallOptions & { readonly suggestOnly?: boolean }
+
+const reads: NonNullable<ToolCallExtension['reads']> = { cost: ({ _meta }) => usageIn(_meta) }
+
+/** Looks at what calls cost before they are sent. */
+export const costClient = defineClientFeature<CostOptions, unknown, CostOptions & Deadlines>({
+  name: 'cost',
+  uses: [clientToolsPort, clientTasksPort],
+  options: { onCost: 'function', costLimit: 'number' },
+  setup(kit, { onCost, costLimit, timeout, limits }) {
+    if (costLimit !== undefined && !isCount(costLimit))
+      throw new TypeError(`costLimit is ${costLimit}: give a finite number of at least 0`)
+    // Nobody said how long to wait: then the tool does.
+    const waitsAsTold = timeout === undefined && limits?.callTimeoutMs === undefined
+    const isPriced = (name: string, budget: CallBudget | undefined): boolean =>
+      budget !== undefined ||
+      costLimit !== undefined ||
+      knowsCosts(kit.session.opened) ||
+      kit.port(clientToolsPort).known(name)?._meta?.[operationalExtension] !== undefined
+    const around: ToolCallExtension['around'] = next => {
+      const priced = async (...[name, args, options, manner]: PricedParameters): Promise<ToolAnswer> => {
+        const { budget, suggestOnly, ...rest } = options
+        const tools = kit.port(clientToolsPort)
+        await tools.learn(name, options.signal)
+        const { opened } = kit.session
+        const call = {
+          server: opened.serverInfo?.name ?? '',
+          tool: name,
+          arguments: args ?? {},
+          about: tools.known(name)?._meta,
+          budget,
+          signal: options.signal,
+          bounded: knowsCosts(opened),
+        }
+        const bound = suggestOnly === true ? undefined : await approve(call, onCost, costLimit)
+        const meta = bound === undefined ? {} : { meta: { ...options.meta, ...bound } }
+        const [waiting, background] = waitsAsTold ? patient(kit, name, options) : [{}, {}]
+        return next(name, args, { ...rest, ...background, ...meta }, { ...manner, ...waiting })
       }
-      // Whoever agreed to what nobody knows set no bound.
-      const { max_units, ...rest } = bound
-      const sent = refusal !== undefined && cost.units === undefined ? rest : bound
-      return Object.keys(sent).length === 0 ? undefined : { [operationalExtension]: sent }
-    },
+      return (name, args, options: PricedOptions, manner) =>
+        manner?.resumed !== true && isPriced(name, options.budget)
+          ? priced(name, args, options, manner)
+          : next(name, args, options, manner)
+    }
+    return {
+      side: { capabilities: revision => declaration(revision, operationalExtension) },
+      extensions: [extend(toolCalls, { name: 'cost', around, reads })],
+    }
+  },
+})
+
+type PricedParameters = [name: string, args: Params | undefined, options: PricedOptions, manner: CallManner | undefined]
+
+/** What the call is sent with; throws where it must not be sent. */
+async function approve(call: PricedCall, onCost: OnCost | undefined, costLimit: number | undefined): Promise<Params | undefined> {
+  const bound = boundOf(call.budget)
+  const cost = offeredCost(call.about)
+  const refusal = refusalOf(call, cost, bound.max_units, costLimit)
+  if (refusal !== undefined) {
+    if (onCost === undefined) throw refusal
+    if ((await onCost(questionOf(call, cost), { signal: call.signal })) !== true) throw declined(call.tool)
   }
+  // Whoever agreed to what nobody knows set no bound.
+  const { max_units, ...rest } = bound
+  const sent = refusal !== undefined && cost.units === undefined ? rest : bound
+  return Object.keys(sent).length === 0 ? undefined : { [operationalExtension]: sent }
+}
+
+/** How a call is made where neither it nor the host says how long to wait: what takes minutes runs in the background if it can. */
+function patient(
+  { port }: ClientKit,
+  name: string,
+  options: ToolCallOptions,
+): readonly [Pick<CallManner, 'answerMs'>, Pick<ToolCallOptions, 'task'>] {
+  const tool = port(clientToolsPort).known(name)
+  const cost = offeredCost(tool?._meta)
+  const answerMs = options.timeout === undefined ? waitFor(cost) : undefined
+  if (answerMs === undefined) return [{}, {}]
+  // Not as an option of the call: a task may take longer than any answer.
+  if (cost.latency !== 'minutes' || options.task !== undefined) return [{ answerMs }, {}]
+  const support = tool?.execution?.taskSupport
+  const tasks = port(clientTasksPort)
+  const asked = (support === 'optional' || support === 'required') && tasks.takes(callTool.name)
+  return [{ answerMs }, asked || tasks.decides ? { task: true } : {}]
 }
 
 /** Whether a server says of its tools what they cost, or keeps to bounds. */
-export function knowsCosts(server: Pick<Peer, 'revision' | 'capabilities'>): boolean {
+function knowsCosts(server: Pick<Peer, 'revision' | 'capabilities'>): boolean {
   return declared(server, operationalExtension) !== undefined
 }
 
 /** How long to wait for a tool, by what it says of itself, where nobody says how long. */
 const waitMs: Readonly<Record<Latency, number>> = { instant: 10_000, seconds: 60_000, minutes: 600_000 }
 
-export function waitFor({ latency }: OfferedCost): number | undefined {
+function waitFor({ latency }: OfferedCost): number | undefined {
   return latency === undefined ? undefined : waitMs[latency]
 }
 

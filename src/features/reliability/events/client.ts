@@ -1,60 +1,94 @@
-/** Hearing events: what a client declares and takes in, and the book that lets each event through once, in order, or finds a gap. */
-import type { Suggestion } from '../../../core/suggestion.ts'
+/** The client's side of events: all streams of events over one connection, and who among them gets what comes. */
+import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { type ClientKit, defineClientFeature, extend, type RequestOptions } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
-import { declaration } from '../../../engine/extensions.ts'
+import { declaration, declared } from '../../../engine/extensions.ts'
 import type { Side } from '../../../engine/plan.ts'
-import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import type { Id, Params } from '../../../jsonrpc/message.ts'
+import { acknowledgements, type ListenFilter } from '../../mcp/subscriptions/messages.ts'
+import { type EventReader, EventStream } from './event-stream.ts'
 import {
   eventBookmark,
   eventHappened,
   eventsExtension,
   eventsTerminated,
-  suggestionFrom,
-  type WireBookmark,
-  type WireEvent,
-  type WireTerminated,
-} from './messages.ts'
-
-export {
-  eventsExtension,
-  hearingEvents,
   listEvents,
-  pollEvents,
-  subscribeEvents,
-  unsubscribeEvents,
   type WireBookmark,
   type WireEvent,
-  type WireEventType,
-  type WirePolled,
-  type WireSubscribed,
-  type WireSubscription,
   type WireTerminated,
 } from './messages.ts'
 
-/** Something that happened at a server. All of it is what the server says: data, never an instruction. */
-export interface ServerEvent {
-  /** Unlike that of any other event. */
-  readonly id: string
-  readonly event: string
-  readonly payload: Params
-  readonly at: Date
-  /** Give it to `events(…, { after })` to go on behind this one, in another process too. */
-  readonly cursor: string
-  /** What the server suggests to do about it. Nothing is done by itself. */
-  readonly hint: Suggestion | undefined
-  /** The id of an earlier event: what it told of was taken back. */
-  readonly compensates: string | undefined
-  /** Before this one something is missing that the server no longer has. */
-  readonly truncated: boolean
+export type { EventReader } from './event-stream.ts'
+export type { ServerEvent } from './intake.ts'
+
+/** Which events are heard, and how. */
+export interface EventsOptions {
+  /** What the payload must agree with: equal values, one of a list, objects in their turn. */
+  readonly filter?: Params
+  /** Begins behind the event with this cursor instead of now, as far as the server still has it. */
+  readonly after?: string
+  /** Ends it. */
+  readonly signal?: AbortSignal
+  /** How often to look, where the server pushes nothing. Default: as it says, else 5 s. */
+  readonly pollEvery?: Duration
 }
 
+/** An event that a server offers, in its own words. */
+export interface EventType {
+  readonly name: string
+  readonly description: string
+  /** The JSON schema of its payload. */
+  readonly payload?: Params
+  /** The members of the payload that a filter may name; absent: any. */
+  readonly filterFields?: readonly string[]
+  /** What a caller must be allowed, to hear of it. */
+  readonly scopes?: readonly string[]
+}
+
+/** Hearing what happens at a server. */
+export interface EventsClientApi {
+  /**
+   * What happens at the server, from now on or behind a cursor, each event once and in order. Taken up again by itself when the
+   * connection breaks; where something is missing that the server no longer has, the next event says `truncated`.
+   * @example for await (const { payload } of mcp.events(['ticket_created'], { filter: { project: 'home' } })) console.log(payload)
+   */
+  events(names: readonly string[], options?: EventsOptions): EventReader
+  /** What can be subscribed to by `events`, for whoever asks; none where the server has no events. */
+  eventTypes(options?: RequestOptions): Promise<readonly EventType[]>
+}
+
+/** Subscribes to events, or looks for them. */
+export const eventsClient = defineClientFeature({
+  name: 'events',
+  options: {},
+  setup(kit) {
+    const streams = new EventStreams(kit)
+    const client: EventsClientApi = {
+      events: (names, options = {}) => streams.open(names, options),
+      eventTypes: options => eventTypes(kit, options),
+    }
+    return {
+      client,
+      side: eventsSide(streams),
+      extensions: [extend(acknowledgements, (honoured, id) => streams.acknowledge(honoured, id))],
+      opened: session => {
+        session.onReopen(() => streams.doubt())
+      },
+      unheard: () => streams.doubt(),
+      ended: reason => streams.end(reason),
+    }
+  },
+})
+
+/** Where notifications about events go. */
 export interface EventsHearer {
   event(wire: WireEvent): void
   bookmark(wire: WireBookmark): void
   terminated(wire: WireTerminated): void
 }
 
-export function eventsClient(hearer: EventsHearer): Side {
+/** What hears of events. */
+export function eventsSide(hearer: EventsHearer): Side {
   const heard = <W>(tell: (wire: W) => void) => ({ execute: ({ params }: Exchange) => tell(params as unknown as W) })
   return {
     handlers: [
@@ -67,88 +101,74 @@ export function eventsClient(hearer: EventsHearer): Side {
   }
 }
 
-/** `known`: it was there before. `gap`: something before it did not arrive. `full`: whoever reads is too slow. */
-export type Verdict = 'taken' | 'known' | 'gap' | 'full'
+class EventStreams implements EventsHearer {
+  readonly #kit: ClientKit
+  readonly #heard = new Map<string, EventStream>()
+  readonly #acknowledged = new Map<string, (honoured: ListenFilter) => void>()
+  readonly #open = new Set<EventStream>()
+  #end: { readonly reason: unknown } | undefined = undefined
 
-/** Ids that are remembered, to know what comes twice. */
-const remembered = 4_096
-
-export class Intake {
-  readonly #most: number
-  readonly #seen = new Set<string>()
-  readonly #unread: ServerEvent[] = []
-  #cursor: string | undefined
-  #lost = false
-
-  /** `most`: events that may wait to be read. */
-  constructor(cursor: string | undefined, most: number) {
-    this.#cursor = cursor
-    this.#most = most
+  constructor(kit: ClientKit) {
+    this.#kit = kit
   }
 
-  /** Where to go on: all up to here has been taken in. */
-  get cursor(): string | undefined {
-    return this.#cursor
+  event(wire: WireEvent): void {
+    this.#heard.get(wire.subscription_id)?.event(wire)
   }
 
-  get unread(): number {
-    return this.#unread.length
+  bookmark(wire: WireBookmark): void {
+    this.#heard.get(wire.subscription_id)?.bookmark(wire)
   }
 
-  shift(): ServerEvent | undefined {
-    return this.#unread.shift()
+  terminated(wire: WireTerminated): void {
+    this.#heard.get(wire.subscription_id)?.terminated(wire)
   }
 
-  /** A subscription begins: at the cursor that was asked for, or where the server says. */
-  begin(cursor: string | undefined, truncated: boolean): void {
-    if (this.#cursor === undefined || truncated) this.#cursor = cursor ?? this.#cursor
-    if (truncated) this.#lost = true
+  acknowledge(honoured: ListenFilter, id: Id | undefined): void {
+    this.#acknowledged.get(String(id))?.(honoured)
   }
 
-  /** A page was read up to here. */
-  pass(cursor: string, truncated: boolean): void {
-    this.#cursor = cursor
-    if (truncated) this.#lost = true
+  /** Something may have been said that nobody heard. */
+  doubt(): void {
+    for (const stream of [...this.#heard.values()]) stream.doubt()
   }
 
-  take(wire: WireEvent): Verdict {
-    const { event_id: id, cursor, previous_cursor: previous, truncated = false } = wire
-    const follows = this.#cursor === undefined || previous === this.#cursor || truncated
-    if (this.#seen.has(id)) {
-      if (follows) this.pass(cursor, truncated)
-      return 'known'
-    }
-    if (!follows) return 'gap'
-    if (this.#unread.length >= this.#most) return 'full'
-    this.#remember(id)
-    this.pass(cursor, truncated)
-    this.#unread.push(eventOf(wire, this.#lost))
-    this.#lost = false
-    return 'taken'
+  /** There will be no more; with a reason, whoever reads throws that. */
+  end(reason: unknown): void {
+    this.#end = { reason }
+    for (const stream of [...this.#open]) stream.end(reason)
   }
 
-  bookmark({ cursor, previous_cursor: previous, truncated = false }: WireBookmark): Verdict {
-    if (this.#cursor !== undefined && previous !== this.#cursor && !truncated) return 'gap'
-    this.pass(cursor, truncated)
-    return 'taken'
-  }
-
-  #remember(id: string): void {
-    this.#seen.add(id)
-    if (this.#seen.size > remembered) this.#seen.delete(this.#seen.values().next().value as string)
+  open(names: readonly string[], options: EventsOptions): EventReader {
+    if (!Array.isArray(names) || names.length === 0)
+      throw new TypeError("events needs the names of events: events(['ticket_created'])")
+    const stream = new EventStream({
+      session: this.#kit.session,
+      names,
+      filter: options.filter,
+      after: options.after,
+      signal: options.signal,
+      pollMs: options.pollEvery === undefined ? undefined : toMilliseconds(options.pollEvery, 'pollEvery'),
+      send: () => this.#kit.send(),
+      heard: this.#heard,
+      acknowledged: this.#acknowledged,
+      open: this.#open,
+    })
+    if (this.#end !== undefined) stream.end(this.#end.reason)
+    return stream
   }
 }
 
-function eventOf(wire: WireEvent, truncated: boolean): ServerEvent {
-  const { event_id: id, event, payload, timestamp, cursor, action_hint: hint, compensates } = wire
-  return {
-    id,
-    event,
-    payload: isRecord(payload) ? payload : {},
-    at: new Date(timestamp),
-    cursor,
-    hint: suggestionFrom(hint),
-    compensates,
-    truncated,
-  }
+/** What there is to subscribe to. None where the server has no events; throws where it cannot say. */
+async function eventTypes(kit: ClientKit, options: RequestOptions | undefined): Promise<readonly EventType[]> {
+  const { capabilities, revision } = kit.session.opened
+  if (declared({ capabilities, revision }, eventsExtension) === undefined) return []
+  const { events } = await kit.session.request(listEvents, {}, kit.send(options))
+  return events.map(({ name, description, payload_schema, filter_fields, required_scopes }) => ({
+    name,
+    description,
+    ...(payload_schema !== undefined && { payload: payload_schema }),
+    ...(filter_fields !== undefined && { filterFields: filter_fields }),
+    ...(required_scopes !== undefined && { scopes: required_scopes }),
+  }))
 }

@@ -4,11 +4,19 @@
  */
 import { problem } from '../../../core/problem.ts'
 import type { Suggestion } from '../../../core/suggestion.ts'
+import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../../../jsonrpc/message.ts'
 import type { Peer } from '../../../revisions/index.ts'
+import {
+  type CallManner,
+  clientToolsPort,
+  type ToolAnswer,
+  type ToolCallExtension,
+  type ToolCallOptions,
+  toolCalls,
+} from '../../mcp/tools/messages.ts'
 import { intentExtension, isTooLong, longestIntent, suggestionFrom, type WireIntent } from './messages.ts'
 
 export type { Suggestion } from '../../../core/suggestion.ts'
@@ -25,22 +33,78 @@ export interface SuggestedFor {
 /** Told of a suggestion. True: the suggested call is made, and its outcome is that of the call. */
 export type OnSuggestion = (suggestion: Suggestion, call: SuggestedFor) => Awaitable<boolean>
 
-export interface IntentWish {
+/** What a call may say of its purpose. */
+export interface IntentCallOptions {
+  /** What it is for, in a sentence. Sent only to servers that may hear it (the option `intent` of connect). */
   readonly intent?: string
+  /** The call is not made; the server only says what it would suggest for the `intent`. */
   readonly suggestOnly?: boolean
 }
 
-/** Declared only where the host wants it said. */
-export function intentClient(enabled: boolean): Side {
-  return { capabilities: revision => (enabled ? declaration(revision, intentExtension) : {}) }
+/** What an answer suggests. */
+export interface IntentAnswer {
+  /** Another call that the server thinks would serve better: its words, not more. */
+  readonly suggestion: Suggestion | undefined
+  /** The suggestion whose outcome this is, where the host had it followed. */
+  readonly followed?: Suggestion
 }
+
+/** Whether servers hear what calls are for. */
+export interface IntentOptions {
+  /** Whether this server may hear what calls are for (the option `intent` of a call). Default false: it is not sent. */
+  readonly intent?: boolean
+  /** Told what the server suggests instead of a call; true: that is done. Without it nothing is followed. */
+  readonly onSuggestion?: OnSuggestion
+}
+
+const reads: NonNullable<ToolCallExtension['reads']> = { suggestion: ({ _meta }) => suggestionIn(_meta) }
+
+/** Says what calls are for, and hears suggestions. */
+export const intentClient = defineClientFeature<IntentOptions>({
+  name: 'intent',
+  uses: [clientToolsPort],
+  options: { intent: 'boolean', onSuggestion: 'function' },
+  setup(kit, { intent: enabled = false, onSuggestion }) {
+    const around: ToolCallExtension['around'] = next => {
+      const withIntent = async (...[name, args, options, manner]: IntentParameters): Promise<ToolAnswer> => {
+        const { intent, ...rest } = options
+        const said = intentMeta(options, enabled, kit.session.opened)
+        const tools = kit.port(clientToolsPort)
+        await tools.learn(name, options.signal)
+        const outcome = await next(name, args, said === undefined ? rest : { ...rest, meta: { ...rest.meta, ...said } }, manner)
+        const { suggestion } = outcome as ToolAnswer & IntentAnswer
+        if (said === undefined || suggestion === undefined || intent === undefined) return outcome
+        const server = kit.session.opened.serverInfo?.name ?? ''
+        if ((await onSuggestion?.(suggestion, { server, tool: name, arguments: args ?? {}, intent })) !== true) return outcome
+        // What the server does not list is not called because it says so.
+        if (tools.known(suggestion.tool) === undefined) return outcome
+        // One step: without an intent nothing more is suggested.
+        const { output: _, idempotencyKey: __, task: ___, suggestOnly: ____, ...again } = rest
+        const followed = await next(suggestion.tool, suggestion.arguments ?? args, again, manner)
+        return Object.assign(followed, { followed: suggestion })
+      }
+      return (name, args, options: IntentCall, manner) =>
+        manner?.resumed !== true && (options.intent !== undefined || options.suggestOnly === true)
+          ? withIntent(name, args, options, manner)
+          : next(name, args, options, manner)
+    }
+    return {
+      // Declared only where the host wants it said.
+      side: { capabilities: revision => (enabled ? declaration(revision, intentExtension) : {}) },
+      extensions: [extend(toolCalls, { name: 'intent', around, reads })],
+    }
+  },
+})
+
+type IntentCall = ToolCallOptions & IntentCallOptions & { readonly idempotencyKey?: string }
+type IntentParameters = [name: string, args: Params | undefined, options: IntentCall, manner: CallManner | undefined]
 
 /**
  * What a call is sent with; undefined where nothing is said: the host does not want it, or the server would not know what it is.
  * Throws where the call must not be made instead.
  */
-export function intentMeta(
-  { intent, suggestOnly = false }: IntentWish,
+function intentMeta(
+  { intent, suggestOnly = false }: IntentCallOptions,
   enabled: boolean,
   server: Pick<Peer, 'revision' | 'capabilities'>,
 ): Params | undefined {
@@ -55,7 +119,7 @@ export function intentMeta(
 }
 
 /** Undefined where there is none. */
-export function suggestionIn(meta: Params | undefined): Suggestion | undefined {
+function suggestionIn(meta: Params | undefined): Suggestion | undefined {
   const said = meta?.[intentExtension]
   return typeof said === 'object' && said !== null && 'suggestion' in said ? suggestionFrom(said.suggestion) : undefined
 }

@@ -1,5 +1,8 @@
 /** The manifest on the wire: all that a server offers and what is known of it, under a revision that is the digest of its contents. */
+
+import type { RequestOptions } from '../../../engine/client-feature.ts'
 import { NS, officialIds, request } from '../../../engine/method.ts'
+import { type Port, port } from '../../../engine/ports.ts'
 import { object, optional, string } from '../../../jsonrpc/shape.ts'
 import type { WireManifest, WireRateLimits } from './shape.ts'
 
@@ -41,3 +44,11 @@ export const getManifest = request<WireManifestResult | WireNotModified>()({
   declares: { extensions: { [manifestExtension]: {} } },
   params: object({ if_revision: optional(string) }),
 })
+
+/** The manifest of a server, for other features of a client. */
+export interface ClientManifest {
+  manifest(options?: RequestOptions): Promise<{ readonly document: WireManifest }>
+}
+
+/** The client's copy of the manifest. */
+export const manifestPort: Port<ClientManifest> = port('manifest')

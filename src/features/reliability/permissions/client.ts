@@ -1,9 +1,9 @@
 /** Asking a server what it would allow, and for more. The token of what it granted goes with every request from then on. */
 import { type Duration, toMilliseconds } from '../../../core/duration.ts'
+import { defineClientFeature } from '../../../engine/client-feature.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { declaration } from '../../../engine/extensions.ts'
 import type { Method } from '../../../engine/method.ts'
-import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import {
@@ -96,13 +96,30 @@ export class Permissions {
   }
 }
 
-export function permissionsClient(): Side {
-  return {
-    // What was granted stays presented: without it calls would have what the caller's own token gives, which may be more.
-    handlers: [[permissionsEnded, ({ engine, params }: Exchange) => engine.trace('permissions-ended', params)]],
-    capabilities: revision => declaration(revision, permissionsExtension),
-  }
+/** Asking a server what it would allow. */
+export interface PermissionsClientApi {
+  /** What a server that knows permissions would allow, and asking it for more. */
+  readonly permissions: Permissions
 }
+
+/** Asks for permissions, and sends along what was granted. */
+export const permissionsClient = defineClientFeature({
+  name: 'permissions',
+  options: {},
+  setup(kit) {
+    const permissions = new Permissions((method, params) => kit.session.request(method, params, kit.send()))
+    const client: PermissionsClientApi = { permissions }
+    return {
+      client,
+      meta: () => permissions.meta,
+      side: {
+        // What was granted stays presented: without it calls would have what the caller's own token gives, which may be more.
+        handlers: [[permissionsEnded, ({ engine, params }: Exchange) => engine.trace('permissions-ended', params)]],
+        capabilities: revision => declaration(revision, permissionsExtension),
+      },
+    }
+  },
+})
 
 function wireCheck(tool: string, args: Params | undefined): WireCheck {
   return { tool, ...(args === undefined ? {} : { parameters: args }) }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ConnectionError } from '../../../jsonrpc/connection.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
-import { classify } from './client.ts'
+import { classify } from './classify.ts'
 import { problemExtension } from './messages.ts'
 
 const remote = (code: number, data?: unknown, status?: number): McpError =>

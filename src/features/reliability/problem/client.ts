@@ -1,93 +1,45 @@
-/** Reading problems: as a peer tells them, else from the number, the status or the way in which a call failed. */
-import { Problem, type ProblemCode, type ProblemMore, problem, problemOf } from '../../../core/problem.ts'
+/** The client's side of problems: read from answers, and calls that failed made again. */
+import type { Problem } from '../../../core/problem.ts'
+import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
-import { ConnectionError } from '../../../jsonrpc/connection.ts'
-import { McpError } from '../../../jsonrpc/error.ts'
-import { clip } from '../../../jsonrpc/limits.ts'
-import { isRecord } from '../../../jsonrpc/message.ts'
-import { fromWire, problemErrors, problemExtension, statusCodes } from './messages.ts'
+import { type ToolCallExtension, toolCalls } from '../../mcp/tools/messages.ts'
+import { classify } from './classify.ts'
+import { type ClientProblems, fromWire, problemExtension, problemsPort } from './messages.ts'
+import { type OnAuthRequired, type OnProblem, Retries, type RetryOptions } from './retries.ts'
 
-export function problemClient(): Side {
-  return { capabilities: revision => declaration(revision, problemExtension) }
+/** What a client does about failed calls. */
+export interface ProblemOptions {
+  /**
+   * How failed tool calls are made again by themselves: only where waiting can help (problems of the categories transient and
+   * rate_limited, busy or vanished servers), and only calls that do no harm when repeated. False: never.
+   */
+  readonly retry?: RetryOptions | false
+  /** Told of a failure that the user can do something about, with what that is. */
+  readonly onProblem?: OnProblem
+  /** Gets the right that a call lacked; true: it is made once more. What HTTP asks for is the matter of `auth`. */
+  readonly onAuthRequired?: OnAuthRequired
+}
+
+/** Reads problems from answers, and makes failed calls again. */
+export const problemClient = defineClientFeature<ProblemOptions, ClientProblems>({
+  name: 'problem',
+  provides: problemsPort,
+  options: { retry: 'any', onProblem: 'function', onAuthRequired: 'function' },
+  setup(kit, { retry = {}, onProblem, onAuthRequired }) {
+    const retries = new Retries({ retry, clock: kit.clock, random: Math.random, onProblem, onAuthRequired })
+    return {
+      side: { capabilities: revision => declaration(revision, problemExtension) },
+      port: { classify, retry: call => retries.call(call) },
+      extensions: [extend(toolCalls, { name: 'problem', attempts: call => retries.call(call), reads })],
+    }
+  },
+})
+
+const reads: NonNullable<ToolCallExtension['reads']> = {
+  problem: ({ isError, _meta }) => (isError === true ? problemIn(_meta) : undefined),
 }
 
 /** The problem that a result tells of, if it does. */
-export function problemIn(meta: Readonly<Record<string, unknown>> | undefined): Problem | undefined {
+function problemIn(meta: Readonly<Record<string, unknown>> | undefined): Problem | undefined {
   return meta === undefined ? undefined : fromWire(meta[problemExtension])
-}
-
-/** What a failed call means: whether trying again can help, and who can do something about it. */
-export function classify(error: unknown, now: () => number = Date.now): Problem {
-  if (error instanceof Problem) return error
-  if (error instanceof ConnectionError) return ofConnection(error, now)
-  if (!(error instanceof McpError)) return problemOf(error)
-  return told(error) ?? (error.status === undefined ? undefined : ofStatus(error.status, error)) ?? ofNumber(error)
-}
-
-/** As data of its own error, or beside the data of another. */
-function told({ code, data }: McpError): Problem | undefined {
-  if (!isRecord(data)) return undefined
-  return fromWire(data[problemExtension]) ?? (code === problemErrors.problem.default ? fromWire(data) : undefined)
-}
-
-const numbers: ReadonlyMap<number, ProblemCode> = new Map<number, ProblemCode>([
-  [-32700, 'INVALID_INPUT'],
-  [-32600, 'INVALID_INPUT'],
-  [-32602, 'INVALID_INPUT'],
-  [-32601, 'UNSUPPORTED'],
-  [-32021, 'UNSUPPORTED'],
-  [-32022, 'UNSUPPORTED'],
-  [-32002, 'RESOURCE_NOT_FOUND'],
-  [-32603, 'SERVER_ERROR'],
-])
-
-const kinds: ReadonlyMap<string, ProblemCode> = new Map<string, ProblemCode>([
-  ['timeout', 'OPERATION_TIMEOUT'],
-  ['invalid-params', 'INVALID_INPUT'],
-  ['method-not-found', 'UNSUPPORTED'],
-])
-
-function ofNumber(error: McpError): Problem {
-  const wait = isRecord(error.data) ? error.data['retryAfterMs'] : undefined
-  if (typeof wait === 'number' && wait >= 0) return tooMany(error, wait)
-  const code = error.code === undefined ? kinds.get(error.kind) : numbers.get(error.code)
-  return of(code ?? 'SERVER_ERROR', error)
-}
-
-function tooMany(error: Error, retryAfter: number): Problem {
-  return of('RATE_LIMIT_EXCEEDED', error, { retryAfter })
-}
-
-function ofConnection(error: ConnectionError, now: () => number): Problem {
-  const { status, headers } = error
-  if (status !== undefined && (status < 200 || status >= 300)) {
-    const known = ofStatus(status, error, waitOf(headers?.['retry-after'], now))
-    if (known !== undefined) return known
-  }
-  // What was never reached, or went away, may be there again.
-  const passing = error.kind === 'lost' || error.kind === 'refused'
-  return of(passing ? 'SERVER_UNAVAILABLE' : 'SERVER_ERROR', error)
-}
-
-function ofStatus(status: number, error: McpError | ConnectionError, wait?: number): Problem | undefined {
-  const challenge = error instanceof ConnectionError ? error.headers?.['www-authenticate'] : undefined
-  // A token that is too short can be made longer: that is another way out than having no right at all.
-  const short = status === 403 && challenge?.includes('insufficient_scope') === true
-  const code = short ? 'SCOPE_INSUFFICIENT' : statusCodes.get(status)
-  const said = error instanceof McpError && isRecord(error.data) ? error.data['retryAfterMs'] : undefined
-  const retryAfter = wait ?? (typeof said === 'number' && said >= 0 ? said : undefined)
-  return code === undefined ? undefined : of(code, error, { retryAfter })
-}
-
-/** `Retry-After` in seconds; a date is compared with the clock of this machine. */
-function waitOf(header: string | undefined, now: () => number): number | undefined {
-  if (header === undefined) return undefined
-  if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000
-  const at = Date.parse(header)
-  return Number.isNaN(at) ? undefined : Math.max(0, at - now())
-}
-
-function of(code: ProblemCode, error: Error, more: ProblemMore = {}): Problem {
-  return problem(code, clip(error.message, 1000), { ...more, cause: error })
 }

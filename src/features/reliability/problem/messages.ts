@@ -4,8 +4,9 @@ import type { Category, Problem, ProblemCode } from '../../../core/problem.ts'
 import { factsOf, problemFrom } from '../../../core/problem.ts'
 import type { Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
-import { port } from '../../../engine/ports.ts'
+import { type Port, port } from '../../../engine/ports.ts'
 import { isRecord } from '../../../jsonrpc/message.ts'
+import type { ToolAttempts } from '../../mcp/tools/messages.ts'
 
 /** What other features may use of problems. */
 export interface ProblemPort {
@@ -80,3 +81,13 @@ export function fromWire(value: unknown): Problem | undefined {
     correlationId: value['correlation_id'],
   })
 }
+
+/** What failures mean, for other features of a client. */
+export interface ClientProblems {
+  classify(error: unknown): Problem
+  /** Attempts a call, and again where that can help and does no harm. */
+  retry<T extends { readonly problem: Problem | undefined }>(call: ToolAttempts<T>): Promise<T>
+}
+
+/** The client's problems. */
+export const problemsPort: Port<ClientProblems> = port('problems')

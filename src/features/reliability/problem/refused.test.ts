@@ -10,7 +10,7 @@ import { declaration } from '../../../engine/extensions.ts'
 import { type RevisionId, revisionById } from '../../../revisions/index.ts'
 import { createServer, type Server } from '../../../server/index.ts'
 import { stdioServerConnection } from '../../../transports/stdio/server.ts'
-import { classify } from './client.ts'
+import { classify } from './classify.ts'
 import { problemExtension } from './messages.ts'
 
 const servers: Server[] = []

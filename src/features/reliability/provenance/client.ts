@@ -1,16 +1,32 @@
 /** Reading where a result comes from. All of it is what others say: each record is labelled with who says it. */
 import type { Provenance, Stamp } from '../../../core/artifact.ts'
+import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { ContentBlock } from '../../mcp/content/messages.ts'
+import { type AnswerFacts, type ToolCallExtension, toolCalls } from '../../mcp/tools/messages.ts'
 import { claimsIn, kept, provenanceExtension } from './messages.ts'
 
-/** Where each request declares for itself, calls of tools do. */
-export function provenanceClient(): Side {
-  return { capabilities: revision => (revision.era === 'session' ? declaration(revision, provenanceExtension) : {}) }
+/** What an answer says of its origin. */
+export interface ProvenanceAnswer {
+  /** Where it comes from, as the server says: claims, each labelled so. */
+  readonly provenance: ResultProvenance
 }
 
+const views: NonNullable<ToolCallExtension['views']> = { provenance: provenanceOf }
+
+/** Reads where results come from. */
+export const provenanceClient = defineClientFeature({
+  name: 'provenance',
+  options: {},
+  setup: () => ({
+    // Where each request declares for itself, calls of tools do.
+    side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, provenanceExtension) : {}) },
+    extensions: [extend(toolCalls, { name: 'provenance', declares: { extension: provenanceExtension }, views })],
+  }),
+})
+
+/** Somebody's word on where something comes from. */
 export interface Source extends Provenance {
   /**
    * `claim`: what the author of the tool says, or what was handed on to him. `stamp`: what the server's runtime says of the call
@@ -38,18 +54,10 @@ export interface ResultProvenance {
   of(block: ContentBlock | number): readonly Source[]
 }
 
-/** A result, and whom it was asked of. */
-export interface Answer {
-  readonly server: string
-  readonly tool: string
-  readonly content: readonly ContentBlock[]
-  readonly meta: Readonly<Record<string, unknown>> | undefined
-}
-
 /** Of a result and all its blocks no more is read. Whoever keeps to the limit of a result has fewer. */
 const most = 1_000
 
-export function provenanceOf(answer: Answer): ResultProvenance {
+export function provenanceOf(answer: Omit<AnswerFacts, 'found'>): ResultProvenance {
   const { server, tool, content, meta } = answer
   let left = most
   const read = (from: unknown): readonly Provenance[] | undefined => {

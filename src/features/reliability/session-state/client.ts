@@ -1,12 +1,80 @@
 /** Using state: the last token of each conversation is sent back as it came, and never looked into. */
+import type { Problem } from '../../../core/problem.ts'
+import {
+  defineClientFeature,
+  extend,
+  type RequestOptions,
+  type RequestWrapper,
+  readRequests,
+} from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
 import { McpError } from '../../../jsonrpc/error.ts'
 import type { Params } from '../../../jsonrpc/message.ts'
-import { readState, stateExtension, stateIn, tokenLimit } from './messages.ts'
+import { toolCalls } from '../../mcp/tools/messages.ts'
+import { problemsPort } from '../problem/messages.ts'
+import { type ClientStates, readState, stateExtension, stateIn, statesPort, tokenLimit } from './messages.ts'
 
-export function stateClient(): Side {
-  return { capabilities: revision => declaration(revision, stateExtension) }
+/** Leaving state behind. */
+export interface StateClientApi {
+  /** What servers keep for a conversation is left behind: its next call begins without. */
+  forgetState(conversation?: string): void
+}
+
+/** Sends the state of a conversation back with its requests. */
+export const stateClient = defineClientFeature<object, ClientStates>({
+  name: 'session-state',
+  provides: statesPort,
+  uses: [problemsPort],
+  options: {},
+  setup(kit) {
+    const states = new StateTokens((event, detail) => kit.trace(event, detail))
+    const client: StateClientApi = { forgetState: conversation => states.forget(conversation) }
+    const wrap: RequestWrapper = (options, work) =>
+      statefully(states, error => kit.port(problemsPort).classify(error).code, options, work)
+    return {
+      client,
+      port: states,
+      side: { capabilities: revision => declaration(revision, stateExtension) },
+      extensions: [
+        extend(readRequests, wrap),
+        extend(toolCalls, {
+          name: 'session-state',
+          around: next => (name, args, options, manner) => wrap(options, sent => next(name, args, sent, manner)),
+        }),
+      ],
+    }
+  },
+})
+
+/** Sends the state of the conversation along, and keeps what the answer makes of it. */
+function statefully<T extends object, O extends RequestOptions>(
+  states: StateTokens,
+  codeOf: (error: unknown) => string,
+  options: O,
+  work: (options: O) => Promise<T>,
+): Promise<T> {
+  const { conversation } = options
+  const state = states.metaFor(conversation)
+  return work(state === undefined ? options : { ...options, meta: { ...state, ...options.meta } }).then(
+    answer => {
+      const { meta, _meta, isError, problem } = answer as StatefulAnswer
+      states.learn(conversation, meta ?? _meta)
+      if (isError === true) states.failed(conversation, problem?.code)
+      return answer
+    },
+    error => {
+      if (state !== undefined) states.failed(conversation, codeOf(error))
+      throw error
+    },
+  )
+}
+
+/** Of answers only what matters to the state. */
+interface StatefulAnswer {
+  readonly meta?: Params | undefined
+  readonly _meta?: Params
+  readonly isError?: boolean
+  readonly problem?: Problem | undefined
 }
 
 /** Conversations whose token is kept; the longest unused gives way. */
@@ -14,7 +82,7 @@ const most = 1_000
 const cleared: ReadonlySet<string> = new Set(['STATE_INVALID', 'STATE_EXPIRED'])
 
 /** The tokens of one server, which go to no other. */
-export class StateTokens {
+export class StateTokens implements ClientStates {
   readonly #tokens = new Map<string, string>()
   readonly #trace: (event: string, detail: unknown) => void
 

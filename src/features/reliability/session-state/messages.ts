@@ -1,8 +1,7 @@
 /** State on the wire: a sealed token in the `_meta` of a call and of its answer. Whoever keeps it need not be able to read it. */
-
 import type { Exchange } from '../../../engine/exchange.ts'
 import { NS } from '../../../engine/method.ts'
-import { port } from '../../../engine/ports.ts'
+import { type Port, port } from '../../../engine/ports.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import type { CallState } from './call-state.ts'
 
@@ -46,3 +45,14 @@ export function readState(value: unknown): WireState | undefined {
     ...(typeof expires === 'string' ? { expires_at: expires } : {}),
   }
 }
+
+/** The states of conversations, for other features of a client. */
+export interface ClientStates {
+  /** The token that a conversation has now. */
+  at(conversation?: string): string | undefined
+  /** What was written since then was undone: the token of then is good again, unless another came meanwhile. */
+  back(conversation: string, last: string | undefined, before: string | undefined): void
+}
+
+/** The client's states. */
+export const statesPort: Port<ClientStates> = port('states')

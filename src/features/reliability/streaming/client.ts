@@ -1,15 +1,35 @@
 /** Using streams: what progress says beyond the core, and going on with a call after the last chunk that came. */
 import type { Progress } from '../../../engine/calls.ts'
+import { defineClientFeature, extend } from '../../../engine/client-feature.ts'
 import { declaration } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
 import { isRecord, type Params } from '../../../jsonrpc/message.ts'
+import { type CallManner, type ToolCallOptions, toolCalls } from '../../mcp/tools/messages.ts'
 import { progressIn, streamingExtension } from './messages.ts'
 
 export { chunkIn } from './messages.ts'
 
-/** Where each request declares for itself, those that want to hear of progress do: the others have no use for it. */
-export function streamingClient(): Side {
-  return { capabilities: revision => (revision.era === 'session' ? declaration(revision, streamingExtension) : {}) }
+/** Reads what progress says beyond the core. */
+export const streamingClient = defineClientFeature({
+  name: 'streaming',
+  options: {},
+  setup: () => ({
+    // Where each request declares for itself, those that want to hear of progress do: the others have no use for it.
+    side: { capabilities: revision => (revision.era === 'session' ? declaration(revision, streamingExtension) : {}) },
+    extensions: [
+      extend(toolCalls, {
+        name: 'streaming',
+        declares: { extension: streamingExtension, withProgress: true },
+        around: next => (name, args, options, manner) => next(name, args, inWords(options, manner), manner),
+      }),
+    ],
+  }),
+})
+
+/** Progress is told in the words of this library, unless it is wanted as the wire has it. */
+function inWords(options: ToolCallOptions, manner: CallManner | undefined): ToolCallOptions {
+  const { onProgress } = options
+  if (onProgress === undefined || manner?.rawProgress === true) return options
+  return { ...options, onProgress: step => onProgress(toldProgress(step)) }
 }
 
 /** Where a call that streams can be gone on with. JSON: it may be kept, and used by another client of the same user. */

@@ -1,9 +1,10 @@
 /** Using transactions: what a client declares, what its calls carry, and reports as objects of its own. */
 import type { SendOptions } from '../../../engine/calls.ts'
+import { defineClientFeature, type RequestOptions } from '../../../engine/client-feature.ts'
 import { declaration, declared } from '../../../engine/extensions.ts'
-import type { Side } from '../../../engine/plan.ts'
 import type { Peer } from '../../../revisions/index.ts'
 import {
+  getTransaction,
   transactionsExtension,
   type WireFailure,
   type WireStep,
@@ -12,12 +13,26 @@ import {
   type WireTransactionStatus,
 } from './messages.ts'
 
-export { beginTransaction, commitTransaction, getTransaction, rollbackTransaction } from './messages.ts'
-
-export function transactionsClient(): Side {
-  return { capabilities: revision => declaration(revision, transactionsExtension) }
+/** Asking after transactions. How one is begun is said where all options of a call are known. */
+export interface TransactionsClientApi {
+  /** How a transaction of ours stands, whichever process began it. */
+  transactionStatus(id: string, options?: RequestOptions): Promise<TransactionReport>
 }
 
+/** Uses transactions. */
+export const transactionsClient = defineClientFeature({
+  name: 'transactions',
+  options: {},
+  setup(kit) {
+    const client: TransactionsClientApi = {
+      transactionStatus: async (id, options) =>
+        transactionReport(await kit.session.request(getTransaction, { transaction_id: id }, kit.send(options))),
+    }
+    return { client, side: { capabilities: revision => declaration(revision, transactionsExtension) } }
+  },
+})
+
+/** Whether the server has transactions. */
 export function knowsTransactions(peer: Peer | undefined): boolean {
   return peer !== undefined && declared(peer, transactionsExtension) !== undefined
 }

@@ -2,13 +2,15 @@
  * Making a call again: only where that can help and does no harm, never earlier than the server asked for, so often and so long
  * and no more, and only while not too large a part of all calls are repetitions.
  */
-import type { Clock } from '../core/clock.ts'
-import type { Problem } from '../core/problem.ts'
-import { classify } from '../features/reliability/problem/client.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import type { Awaitable } from '../jsonrpc/message.ts'
-import { pause } from './backoff.ts'
+import type { Clock } from '../../../core/clock.ts'
+import type { Problem } from '../../../core/problem.ts'
+import { pause } from '../../../engine/backoff.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import type { Awaitable } from '../../../jsonrpc/message.ts'
+import type { ToolAttempts } from '../../mcp/tools/messages.ts'
+import { classify } from './classify.ts'
 
+/** How often and how long a failed call is made again. */
 export interface RetryOptions {
   /** How often a call is made in all. Default 4. */
   readonly attempts?: number
@@ -22,6 +24,7 @@ export type OnProblem = (problem: Problem, call: { readonly tool: string }) => v
 /** Gets the right that a call lacked. True: it is made once more. */
 export type OnAuthRequired = (problem: Problem, call: { readonly tool: string }) => Awaitable<boolean>
 
+/** How calls are repeated over one connection. */
 export interface RetriesOptions {
   readonly retry: RetryOptions | false
   readonly clock: Clock
@@ -36,16 +39,6 @@ interface Attempted {
   readonly problem: Problem | undefined
 }
 
-export interface Attempts<T> {
-  readonly tool: string
-  readonly attempt: () => Promise<T>
-  /** Whether doing it twice does no more than doing it once. */
-  readonly harmless: () => Awaitable<boolean>
-  /** Whether there is still somebody to send it to. */
-  readonly open: () => boolean
-  readonly signal: AbortSignal | undefined
-}
-
 const firstMs = 250
 const longestMs = 10_000
 /** Repetitions at once, and the part of all calls that they may be in the long run. */
@@ -53,6 +46,7 @@ const mostTokens = 10
 const tokensPerCall = 0.1
 const never = new AbortController().signal
 
+/** The repetitions over one connection. */
 export class Retries {
   readonly #options: RetriesOptions
   readonly #attempts: number
@@ -67,7 +61,7 @@ export class Retries {
   }
 
   /** Resolves or rejects with what the last attempt did. */
-  async call<T extends Attempted>(call: Attempts<T>): Promise<T> {
+  async call<T extends Attempted>(call: ToolAttempts<T>): Promise<T> {
     const { clock, onAuthRequired } = this.#options
     const until = clock.now() + this.#totalMs
     let asked = false
@@ -91,7 +85,7 @@ export class Retries {
     }
   }
 
-  async #mayRepeat(call: Attempts<unknown>, problem: Problem, attempt: number): Promise<boolean> {
+  async #mayRepeat(call: ToolAttempts<unknown>, problem: Problem, attempt: number): Promise<boolean> {
     if (!problem.retryable || attempt >= this.#attempts || this.#tokens < 1) return false
     if (call.signal?.aborted === true || !call.open() || isOwnDeadline(problem.cause)) return false
     return call.harmless()
@@ -103,7 +97,7 @@ export class Retries {
     return retryAfter + this.#options.random() * most
   }
 
-  #surface<T>(ended: Ended<T>, problem: Problem, { tool }: Attempts<T>): T {
+  #surface<T>(ended: Ended<T>, problem: Problem, { tool }: ToolAttempts<T>): T {
     if (problem.actor === 'user') this.#options.onProblem?.(problem, { tool })
     return ended.give()
   }

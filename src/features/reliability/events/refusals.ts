@@ -1,10 +1,8 @@
 /** Why there are no events, in words that say what to do. */
-
-import { eventsExtension, type WireSubscribed } from '../features/reliability/events/client.ts'
-import type { EndReason } from '../features/reliability/events/messages.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { clip } from '../jsonrpc/limits.ts'
-import { isFinal } from './backoff.ts'
+import { isFinal } from '../../../engine/backoff.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import { type EndReason, eventsExtension, type WireSubscribed } from './messages.ts'
 
 export function noEvents(names: readonly string[]): McpError {
   const wanted = names.map(name => clip(name)).join(', ')

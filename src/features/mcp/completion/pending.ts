@@ -2,13 +2,12 @@
  * Completions while somebody types. Rapid questions about the same argument become one: only the last is sent, once typing
  * has paused, and all who asked get its answer. Answers are kept for a moment, for whoever types back and forth.
  */
-
-import type { Cancel, Clock } from '../core/clock.ts'
-import { unlessAborted } from '../core/deadlines.ts'
-import type { SendOptions } from '../engine/calls.ts'
-import type { Completion, CompletionResult } from '../features/mcp/completion/messages.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { isRecord } from '../jsonrpc/message.ts'
+import type { Cancel, Clock } from '../../../core/clock.ts'
+import { unlessAborted } from '../../../core/deadlines.ts'
+import type { SendOptions } from '../../../engine/calls.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import type { Completion, CompletionResult } from './messages.ts'
 
 /** What is asked, as the wire has it. */
 export interface CompletionQuestion {
@@ -17,7 +16,7 @@ export interface CompletionQuestion {
   readonly context?: { readonly arguments: Readonly<Record<string, string>> }
 }
 
-export interface CompletionsOptions {
+interface CompletionsOptions {
   readonly send: (question: CompletionQuestion, options: SendOptions) => Promise<CompletionResult>
   readonly clock: Clock
   /** Another number means other credentials: what was answered before may not be this caller's. */
@@ -43,6 +42,7 @@ interface Ask {
   cancel: Cancel
 }
 
+/** The questions that are being typed or under way, and the answers of a moment ago. */
 export class Completions {
   readonly #options: CompletionsOptions
   /** Not sent yet, by what is being typed. */
@@ -158,17 +158,4 @@ export class Completions {
 
 function isCompletion(result: unknown): result is CompletionResult {
   return isRecord(result) && isRecord(result['completion']) && Array.isArray(result['completion']['values'])
-}
-
-/** The question for an argument of a prompt or a template; `given`: what the others are. */
-export function completionQuestion(
-  ref: { readonly prompt: string } | { readonly template: string },
-  { name, value }: { readonly name: string; readonly value: string },
-  given: Readonly<Record<string, string>> | undefined,
-): CompletionQuestion {
-  return {
-    ref: 'prompt' in ref ? { type: 'ref/prompt', name: ref.prompt } : { type: 'ref/resource', uri: ref.template },
-    argument: { name, value },
-    ...(given === undefined ? {} : { context: { arguments: given } }),
-  }
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { type Problem, problem } from '../core/problem.ts'
-import { ConnectionError } from '../jsonrpc/connection.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { fakeClock } from '../testing/clock.ts'
+import { type Problem, problem } from '../../../core/problem.ts'
+import { ConnectionError } from '../../../jsonrpc/connection.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { fakeClock } from '../../../testing/clock.ts'
 import { Retries, type RetriesOptions } from './retries.ts'
 
 /** Attempts that end with these, one after the other, and the moments at which they were made. */

@@ -2,14 +2,15 @@
  * Progress of a call, also once it has become a task: by notifications under the call's token where the wire has that for tasks, else by
  * what the task says of itself each time it is looked at.
  */
-import type { CallOptions, Calls, Progress } from '../engine/calls.ts'
-import { progressIn } from '../features/mcp/tasks/client.ts'
-import type { Task } from '../features/mcp/tasks/messages.ts'
-import type { Id } from '../jsonrpc/message.ts'
+import type { CallOptions, Calls, Progress } from '../../../engine/calls.ts'
+import type { Id } from '../../../jsonrpc/message.ts'
+import type { ClientTaskProgress, Task } from './messages.ts'
+import { progressIn } from './progress-text.ts'
 
 const mostEarly = 100
 
-export class TaskProgress {
+/** One call's progress. */
+export class TaskProgress implements ClientTaskProgress {
   readonly #tell: (step: Progress) => void
   readonly #calls: () => Calls | undefined
   #stop: () => void = () => {}

@@ -3,16 +3,16 @@
  * only on a listen request, which dies with its connection and is made anew. Whatever has to be set up with the server is
  * set up once, however many listen, and let go when the last one stops.
  */
-import { subscribe, unsubscribe } from '../features/mcp/resources/messages.ts'
-import { type ListenFilter, listen } from '../features/mcp/subscriptions/messages.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { clip } from '../jsonrpc/limits.ts'
-import type { Id } from '../jsonrpc/message.ts'
-import { type Announcements, doubt, type Following } from './announcements.ts'
-import { backoffMs, isFinal, pause, steadyMs } from './backoff.ts'
-import { type Followed, Reading } from './reading.ts'
-import type { Session } from './session.ts'
+import { backoffMs, isFinal, pause, steadyMs } from '../../../engine/backoff.ts'
+import type { ClientSession } from '../../../engine/client-feature.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { Id } from '../../../jsonrpc/message.ts'
+import { subscribe, unsubscribe } from '../resources/messages.ts'
+import { type Announcements, doubt, type Followed, type Following, Reading } from './announcements.ts'
+import { type ListenFilter, listen } from './messages.ts'
 
+/** The lists of a server that may change. */
 export type ChangeKind = 'tools' | 'prompts' | 'resources'
 
 /** How a list is followed. */
@@ -46,14 +46,15 @@ interface Hold {
   readonly held: PromiseWithResolvers<void>
 }
 
+/** What is set up with the server so that changes are heard of. */
 export class Changes {
-  readonly #session: Session
+  readonly #session: ClientSession
   readonly #hub: Announcements
   readonly #holds = new Map<string, Hold>()
   /** By the id of a listen request, as text: one wire writes it as such. */
   readonly #acknowledged = new Map<string, (honoured: ListenFilter) => void>()
 
-  constructor(session: Session, hub: Announcements) {
+  constructor(session: ClientSession, hub: Announcements) {
     this.#session = session
     this.#hub = hub
   }

@@ -3,32 +3,30 @@
  * up again at the last cursor whenever something breaks or is missing. Each event comes once, in the order of the server's feed.
  */
 
-import type { SendOptions } from '../engine/calls.ts'
-import { declared } from '../engine/extensions.ts'
-import { type ListenFilter, listen } from '../features/mcp/subscriptions/messages.ts'
+import { backoffMs, pause, steadyMs } from '../../../engine/backoff.ts'
+import type { SendOptions } from '../../../engine/calls.ts'
+import type { ClientSession } from '../../../engine/client-feature.ts'
+import { declared } from '../../../engine/extensions.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import type { Id, Params } from '../../../jsonrpc/message.ts'
+import { type ListenFilter, listen } from '../../mcp/subscriptions/messages.ts'
+import { Intake, type ServerEvent, type Verdict } from './intake.ts'
 import {
   eventsExtension,
   hearingEvents,
-  Intake,
   pollEvents,
-  type ServerEvent,
   subscribeEvents,
   unsubscribeEvents,
-  type Verdict,
   type WireBookmark,
   type WireEvent,
   type WireSubscribed,
   type WireSubscription,
   type WireTerminated,
-} from '../features/reliability/events/client.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import type { Id, Params } from '../jsonrpc/message.ts'
-import { backoffMs, pause, steadyMs } from './backoff.ts'
-import { denied, ended, noEvents, noMethod, retries } from './event-refusals.ts'
-import type { Session } from './session.ts'
+} from './messages.ts'
+import { denied, ended, noEvents, noMethod, retries } from './refusals.ts'
 
-export interface EventStreamParts {
-  readonly session: Session
+interface EventStreamParts {
+  readonly session: ClientSession
   readonly names: readonly string[]
   readonly filter: Params | undefined
   /** Begins behind this cursor. */
@@ -57,6 +55,7 @@ export interface EventReader extends AsyncGenerator<ServerEvent, void, undefined
   readonly ready: Promise<void>
 }
 
+/** One subscription, through all its breaks. */
 export class EventStream implements EventReader {
   readonly #parts: EventStreamParts
   readonly #intake: Intake

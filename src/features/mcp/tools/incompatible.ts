@@ -1,7 +1,7 @@
 /** Servers whose answers have another shape than the protocol's: what is told of them, and what would help. */
-import { type Problem, problem } from '../core/problem.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { isRecord } from '../jsonrpc/message.ts'
+import { type Problem, problem } from '../../../core/problem.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
 
 const suggestion = "If it follows davioe/mcp-extension-proposals, give connect the option profile: 'davioe'"
 

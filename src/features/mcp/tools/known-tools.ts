@@ -1,12 +1,13 @@
 /** What this client has learned of the server's tools: output schemas to check by, and which arguments are mirrored in headers. */
-import { issueText } from '../core/schema/index.ts'
-import { compilePeerSchema, type PeerSchema } from '../core/schema/peer.ts'
-import { type MirroredParam, mirroredParams } from '../features/mcp/tools/headers.ts'
-import type { CallToolResult, Tool } from '../features/mcp/tools/messages.ts'
-import { McpError } from '../jsonrpc/error.ts'
-import { clip, echo } from '../jsonrpc/limits.ts'
-import { isRecord } from '../jsonrpc/message.ts'
-import { pruned } from '../jsonrpc/parse.ts'
+
+import { compilePeerSchema, type PeerSchema } from '../../../core/schema/peer.ts'
+import { issueText } from '../../../core/schema/schema.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip, echo } from '../../../jsonrpc/limits.ts'
+import { isRecord } from '../../../jsonrpc/message.ts'
+import { pruned } from '../../../jsonrpc/parse.ts'
+import { type MirroredParam, mirroredParams } from './headers.ts'
+import type { CallToolResult, Tool } from './messages.ts'
 
 /** A schema is compiled when first needed; null: it is of no use. */
 interface Known {
@@ -18,7 +19,8 @@ interface Known {
 
 const maxKnown = 10_000
 
-export class ToolBook {
+/** The tools that were listed, by name. */
+export class KnownTools {
   readonly #known = new Map<string, Known>()
   readonly #trace: (event: string, detail: unknown) => void
 

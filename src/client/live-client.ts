@@ -1,0 +1,81 @@
+/** MCP Live as a feature of a client: what its calls carry, and the connection to a server that is live. Loaded where `live` is given. */
+import { type ClientKit, defineClientFeature, extend } from '../engine/client-feature.ts'
+import type { StateReport } from '../features/live/checkpoints/messages.ts'
+import { clientToolsPort, type ToolCallExtension, type ToolCallOptions, toolCalls } from '../features/mcp/tools/messages.ts'
+import type { Params } from '../jsonrpc/message.ts'
+import { Live } from './live.ts'
+import type { LiveCall, LiveConnection, LiveHandlers } from './live-handlers.ts'
+
+/** The server as a live one. */
+export interface LiveClientApi {
+  /** The server as a live one; undefined where it is not, or the option `live` was not given. */
+  readonly live: LiveConnection | undefined
+  /** The feature set of MCP Live that a tool belongs to, once the tools were listed; undefined where nobody says so. */
+  toolSet(name: string): string | undefined
+}
+
+/** What a call says to a server that is live. */
+export interface LiveCallOptions {
+  /** State and scope of MCP Live; sent only to servers that are live. */
+  readonly live?: LiveCall
+}
+
+/** What an answer says of state. */
+export interface LiveAnswer {
+  /** The state that a server of MCP Live left behind. */
+  readonly live: StateReport | undefined
+}
+
+const views: NonNullable<ToolCallExtension['views']> = { live: ({ found }) => found }
+
+/** Makes the client the host of a server that may be live. */
+export const liveClient = defineClientFeature<{ readonly live: LiveHandlers }>({
+  name: 'live',
+  uses: [clientToolsPort],
+  options: { live: 'object' },
+  setup(kit, { live: handlers }) {
+    const live = new Live(handlers, kit.clock)
+    const client: LiveClientApi = {
+      get live() {
+        return live.connection
+      },
+      toolSet: name => live.toolSet(toolOf(kit, name)),
+    }
+    return {
+      client,
+      side: live.side,
+      meta: () => live.meta,
+      extensions: [extend(toolCalls, callsOf(kit, live))],
+      opening: (session, signal) => live.open(session, signal),
+      reopening: () => live.reopen(),
+    }
+  },
+})
+
+type LiveOptions = ToolCallOptions & LiveCallOptions
+
+function callsOf(kit: ClientKit, live: Live): ToolCallExtension {
+  const reportIn = (result: unknown, name: string, call: LiveCall | undefined): StateReport | undefined =>
+    live.reportIn(result as Params, call, toolOf(kit, name))
+  return {
+    name: 'live',
+    sends: (send, name, { live: call }: LiveOptions) => {
+      const sent = live.carrying(send, call, toolOf(kit, name))
+      const told = call?.onLate
+      if (told === undefined) return sent
+      // What a call has done to a state is done, also where nobody waits for its result any more.
+      const onLate = (result: unknown): void => {
+        const report = reportIn(result, name, call)
+        if (report !== undefined) told(report)
+      }
+      return { ...sent, onLate }
+    },
+    params: (name, { live: call }: LiveOptions) => ({ ...live.members(call, toolOf(kit, name)) }),
+    after: (name, { live: call }: LiveOptions, result) => reportIn(result, name, call),
+    views,
+  }
+}
+
+function toolOf(kit: ClientKit, name: string): Params | undefined {
+  return kit.port(clientToolsPort).known(name) as Params | undefined
+}

@@ -1,0 +1,128 @@
+/** What came of a call of a tool: what the result says, what the caller wants it to be, and what other features read from it. */
+import {
+  type Compiled,
+  compileSchema,
+  type InferOutput,
+  issueText,
+  type Schema,
+  withJsonSchema,
+} from '../../../core/schema/index.ts'
+import { McpError } from '../../../jsonrpc/error.ts'
+import { clip } from '../../../jsonrpc/limits.ts'
+import type { ContentBlock } from '../content/messages.ts'
+import type { AnswerFacts, CallToolResult, ToolAnswer, ToolCallExtension } from './messages.ts'
+
+/** What the extensions found about a result, by their names. */
+export type FoundFacts = Record<string, unknown>
+
+/** Makes an answer of a result. */
+export type AnswerMaker = (
+  from: { readonly server: string; readonly tool: string },
+  found: FoundFacts | undefined,
+  result: CallToolResult,
+  structured: unknown,
+) => ToolAnswer
+
+/** One maker for all clients with the same extensions, so that all answers have one shape. */
+let made: { readonly parts: readonly unknown[]; readonly make: AnswerMaker } | undefined
+
+/** Compiles what extensions add to answers. */
+export function answerMaker(extensions: readonly ToolCallExtension[]): AnswerMaker {
+  const parts = extensions.flatMap(({ reads, views }) => [reads, views])
+  if (made === undefined || made.parts.length !== parts.length || made.parts.some((part, at) => part !== parts[at]))
+    made = { parts, make: compile(extensions) }
+  return made.make
+}
+
+function compile(extensions: readonly ToolCallExtension[]): AnswerMaker {
+  const reads = extensions.flatMap(extension => Object.entries(extension.reads ?? {}))
+  class Answer implements ToolAnswer {
+    readonly content: readonly ContentBlock[]
+    readonly text: string
+    readonly structured: unknown
+    readonly isError: boolean
+    readonly problem: undefined
+    readonly meta: ToolAnswer['meta']
+    readonly #from: { readonly server: string; readonly tool: string }
+    readonly #found: FoundFacts | undefined
+
+    constructor(...[from, found, { content, _meta, isError }, structured]: Parameters<AnswerMaker>) {
+      this.content = Array.isArray(content) ? content : []
+      this.text = textOf(this.content)
+      this.structured = structured
+      this.isError = isError === true
+      this.problem = undefined
+      this.meta = _meta
+      this.#from = from
+      this.#found = found
+    }
+
+    static facts(answer: Answer, extension: string): AnswerFacts {
+      const { content, meta } = answer
+      return { ...answer.#from, content, meta, found: answer.#found?.[extension] }
+    }
+  }
+  for (const { name, views = {} } of extensions)
+    for (const [member, view] of Object.entries(views))
+      Object.defineProperty(Answer.prototype, member, viewOf(Answer, name, member, view))
+  return (from, found, result, structured) => {
+    const answer = new Answer(from, found, result, structured) as Answer & Record<string, unknown>
+    for (const [member, read] of reads) answer[member] = read(result)
+    return answer
+  }
+}
+
+/** Read once, when it is first asked for. */
+function viewOf<A extends object>(
+  { facts }: { facts(answer: A, extension: string): AnswerFacts },
+  extension: string,
+  member: string,
+  view: (facts: AnswerFacts) => unknown,
+): PropertyDescriptor & ThisType<A> {
+  return {
+    configurable: true,
+    get() {
+      const value = view(facts(this, extension))
+      Object.defineProperty(this, member, { value })
+      return value
+    },
+  }
+}
+
+/** All text of a result. */
+export function textOf(content: readonly ContentBlock[]): string {
+  const first = content[0]
+  if (content.length === 1 && first?.type === 'text') return textIn(first)
+  return content
+    .filter(block => block?.type === 'text')
+    .map(textIn)
+    .join('\n')
+}
+
+/** A text that is none would fail when it is put together with others. */
+function textIn(block: ContentBlock): string {
+  return block.type === 'text' && typeof block.text === 'string' ? block.text : ''
+}
+
+const compiledSchemas = new WeakMap<object, Compiled>()
+
+/** Checks what a tool gave against the schema of the caller, and returns what that makes of it. */
+export async function readOutput<S extends Schema>(schema: S, name: string, value: unknown): Promise<InferOutput<S>> {
+  const checked = await validator(schema).validate(value)
+  if (checked.ok) return checked.value as InferOutput<S>
+  throw new McpError('invalid-result', `Tool ${clip(name)} gave something else than was asked for: ${issueText(checked.issues)}`)
+}
+
+function validator(schema: Schema): Compiled {
+  let made = compiledSchemas.get(schema)
+  if (made === undefined) {
+    // Nobody is shown this schema, so it need not be able to say what it is.
+    made = isStandard(schema) ? compileSchema(withJsonSchema(schema, {})) : compileSchema(schema, { where: 'output' })
+    compiledSchemas.set(schema, made)
+  }
+  return made
+}
+
+function isStandard(schema: Schema): schema is Extract<Schema, { readonly '~standard': unknown }> {
+  return '~standard' in schema
+}
