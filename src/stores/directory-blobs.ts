@@ -217,7 +217,7 @@ async function syncFolder(path: string): Promise<void> {
 const chunkBytes = 65_536
 
 /** Closes the file when it is read, cancelled or broken. */
-export async function fileStream(handle: FileHandle, start: number, end: number): Promise<ReadableStream<Uint8Array>> {
+async function fileStream(handle: FileHandle, start: number, end: number): Promise<ReadableStream<Uint8Array>> {
   if (end <= start) await handle.close()
   let at = start
   return new ReadableStream({

@@ -20,7 +20,6 @@ export {
   type TranscriptStep,
 } from '../recording/transcript.ts'
 export type { RecordOptions } from '../recording/writer.ts'
-export type { ListenerOptions } from '../transports/http/listen.ts'
 export { memoryPair } from '../transports/memory.ts'
 export { type FakeClock, fakeClock } from './clock.ts'
 export { connectInMemory, type InMemoryOptions } from './connect.ts'

@@ -244,8 +244,7 @@ describe('the one place', () => {
       'main.ts',
       'print.ts',
       'program.ts',
-      'progress.ts',
-      'serving/relay.ts',
+      'serving/stdio.ts',
       'terminal/reader.ts',
       'terminal/screen.ts',
     ])

@@ -159,7 +159,7 @@ export const server = entry0.createServer({ name: 'a', version: '1' })
 express().all('/mcp', entry1.mcp(server))
 fastify().register(entry2.mcp, { server })
 new Hono().all('/mcp', entry3.mcp(server))
-export const front: entry4.FrontOptions = { stdio: true, input: process.stdin, output: process.stdout }`
+export const front: entry4.ClientListenerOptions = { stdio: true, input: process.stdin, output: process.stdout }`
     const entries = ['server', 'express', 'fastify', 'hono', 'testing']
     const packages = ['@types/node', 'undici-types', '@types/express', 'express', 'fastify', 'hono']
     const options = { types: ['node'], lib: ['es2024', 'esnext.disposable'], esModuleInterop: true }

@@ -17,8 +17,8 @@ import type {
 import { memoryStorage } from './storage.ts'
 
 export { type Browser, type CliOptions, cli } from './browser.ts'
-export type { SigningAlgorithm } from './client-authentication.ts'
 export { AuthorizationError, type AuthorizationRule } from './failure.ts'
+export type { SigningAlgorithm } from './keys.ts'
 export type {
   Authorization,
   AuthorizationContext,

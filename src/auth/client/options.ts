@@ -4,7 +4,7 @@ import type { Credentials } from '../../core/credentials.ts'
 import type { Duration } from '../../core/duration.ts'
 import type { Outbound } from '../../core/outbound.ts'
 import type { Browser } from './browser.ts'
-import type { SigningAlgorithm, SigningKey } from './client-authentication.ts'
+import type { SigningAlgorithm, SigningKey } from './keys.ts'
 import type { TokenStorage } from './storage.ts'
 
 export interface CommonOptions {

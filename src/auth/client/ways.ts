@@ -4,9 +4,10 @@ import { toMilliseconds } from '../../core/duration.ts'
 import { OAuthAuthorizer } from './authorizer.ts'
 import type { Binding } from './binding.ts'
 import { cli } from './browser.ts'
-import { authenticationBy, secretMethod, signingKey } from './client-authentication.ts'
+import { authenticationBy, secretMethod } from './client-authentication.ts'
 import type { Found } from './discovery.ts'
 import { assertionGrant, codeGrant, credentialsGrant, exchangeForGrant, type Grant } from './grants.ts'
+import { signingKey } from './keys.ts'
 import type {
   AuthorizationContext,
   ClientCredentialsOptions,
