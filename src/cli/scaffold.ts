@@ -96,7 +96,7 @@ server.prompt('review', { description: 'Looks through the notes', arguments: { a
 const tests = (): string => `import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { connectInMemory } from 'vivarium/testing'
-import { server } from './scaffold/server.ts'
+import { server } from './server.ts'
 
 const mcp = await connectInMemory(server, { onElicit: () => ({ action: 'accept', content: { confirm: true } }) })
 after(() => mcp.close())

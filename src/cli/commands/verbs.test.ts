@@ -299,6 +299,7 @@ test('what a server says cannot command a terminal, in text or JSON, on either o
   const evil = String.raw`\u001b[2J\u009b31m\u202e`
   const { run } = await trial({
     'server.ts': `
+import { createServer } from 'vivarium/server'
 export const server = createServer({ name: 'evil${evil}', version: '1.0.0', instructions: '${evil}' })
 server.tool('evil', { description: '${evil}' }, () => '${evil}')
 server.tool('fails', { description: 'x' }, () => { throw new Error('${evil}') })
@@ -369,6 +370,7 @@ test('listen tells of changed lists and updated resources, a line each', async (
 test('listen tells of events and of the pushes of MCP Live, and only of what is named', async () => {
   const { run } = await trial({
     'server.ts': `
+import { createServer } from 'vivarium/server'
 import { z } from 'zod'
 export const server = createServer({ name: 'bell', version: '1.0.0', manifest: {} })
 const rung = server.event('rung', { description: 'Rang', payload: z.object({ times: z.number() }) })
