@@ -23,7 +23,9 @@ const http = async (listener: RequestListener): Promise<string> => `http://127.0
 async function wrongs({ run }: Trial, ...args: readonly string[]): Promise<readonly unknown[]> {
   const { code, out, err } = await run(['doctor', '--timeout', '4s', ...args])
   const lines = out.split('\n').filter(line => !line.startsWith('✓') && !/^\d{4}-/.test(line))
-  return [code, ...lines.map(line => line.trim()).filter(line => line !== ''), ...(err === '' ? [] : [err])]
+  // On a slow machine it says meanwhile that it waits, which is nothing wrong.
+  const errors = err.replace(/^.* does not answer yet: .*\n/gm, '')
+  return [code, ...lines.map(line => line.trim()).filter(line => line !== ''), ...(errors === '' ? [] : [errors])]
 }
 
 describe('programs', () => {
