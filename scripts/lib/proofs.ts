@@ -21,7 +21,7 @@ const rooms: readonly (readonly [RegExp, Role])[] = [
   [/^(?:src\/gateway|test\/gateway)\//, 'gateway'],
   [/^(?:src\/(?:policy|host)\/|test\/hosting\/|test\/live\/host-)/, 'host'],
   [/^test\/reliability\/(?:finder|saga)/, 'client'],
-  [/^(?:src\/client|src\/auth\/client|src\/cli|test\/cli)\/|\/client\.test\.ts$/, 'client'],
+  [/^(?:src\/client|src\/auth\/client|src\/cli|test\/cli)\/|\/(?:client|retries)\.test\.ts$/, 'client'],
 ]
 
 export function roleOf(path: string): Role {

@@ -27,6 +27,6 @@ test('one from a git address by that address, and one from the registry by its v
 
 test('a clone is asked for by its folder', () => {
   const root = packageRoot()
-  expect(root).toBe(join(import.meta.dirname, '../../..'))
+  expect(root).toBe(join(import.meta.dirname, '../..'))
   expect(installedFrom(root)).toBe(`file:${root}`)
 })

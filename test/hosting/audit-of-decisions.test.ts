@@ -161,30 +161,30 @@ test('L13.2-1: the story of an event that was asked about and refused is told wh
 
 /** Every place that asks the policy, and the kind under which its decision is noted. A new place belongs on this list, with a test. */
 const places: Readonly<Record<string, readonly string[]>> = {
-  'create.ts': ['pin'],
-  'inbox/acceptance.ts': ['push', 'inbox'],
-  'inbox/runs.ts': ['inbox'],
-  'loop/answers/answers.ts': ['roots'],
-  'loop/answers/elicitation.ts': ['elicit'],
-  'loop/answers/inference.ts': ['infer'],
-  'loop/answers/sampling.ts': ['sample'],
-  'loop/before-hooks.ts': ['inject'],
-  'loop/calls.ts': ['tool'],
-  'loop/host-tools.ts': ['tool'],
-  'loop/permit.ts': [],
-  'loop/publish-tool.ts': ['tool'],
-  'loop/undo.ts': ['undo'],
-  'policy/elevate.ts': ['scope'],
+  'host/create.ts': ['pin'],
+  'host/inbox/acceptance.ts': ['push', 'inbox'],
+  'host/inbox/runs.ts': ['inbox'],
+  'host/loop/answers/answers.ts': ['roots'],
+  'host/loop/answers/elicitation.ts': ['elicit'],
+  'host/loop/answers/inference.ts': ['infer'],
+  'host/loop/answers/sampling.ts': ['sample'],
+  'host/loop/before-hooks.ts': ['inject'],
+  'host/loop/calls.ts': ['tool'],
+  'host/loop/host-tools.ts': ['tool'],
+  'host/loop/permission.ts': [],
+  'host/loop/undo.ts': ['undo'],
+  'policy/scopes/elevate.ts': ['scope'],
   'policy/policy.ts': ['approval', 'grant', 'rules', 'set'],
 }
 
 test('every place at which a host asks its policy is known to write an entry', () => {
-  const folder = join(import.meta.dirname, '../../src/host')
-  const asks = /\b(?:decide|approve|permission|permit)\(/
-  const found = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const src = join(import.meta.dirname, '../../src')
+  const asks = /\b(?:decide|approve|askPermission|requirePermission)\(/
+  const found = ['host', 'policy']
+    .flatMap(room => readdirSync(join(src, room), { recursive: true, encoding: 'utf8' }).map(file => join(room, file)))
     .filter(file => file.endsWith('.ts') && !file.endsWith('.test.ts'))
     .filter(file => {
-      const code = readFileSync(join(folder, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+      const code = readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$|^import .*$/gm, '')
       return /\bpolicy\b/.test(code) && asks.test(code.replace(/\bfunction \w+\(|servers\.approve\(|pins\.approve\(/g, ''))
     })
     .map(file => file.replaceAll('\\', '/'))

@@ -5,6 +5,7 @@ import { trial } from '../../../test/cli/trial.ts'
 import { connect } from '../../client/index.ts'
 
 const server = (name: string): string => `
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'vivarium/server'
 writeFileSync('${name}.started', '')
 const server = createServer({ name: '${name}', version: '1.0.0' })
