@@ -30,7 +30,12 @@ const engines: Engine[] = []
 
 afterEach(() => Promise.all(engines.splice(0).map(engine => engine.close())))
 
-function serve(tools: Record<string, [TaskSupport | undefined, Work]>, clock = realClock, pageSize = 2) {
+function serve(
+  tools: Record<string, [TaskSupport | undefined, Work]>,
+  clock = realClock,
+  pageSize = 2,
+  table = memoryTasks(clock),
+) {
   const seal = createSeal({ clock })
   const cache = { ttlMs: 0, cacheScope: 'private' as const }
   const paging = createPaging({ seal, pageSize: 10, cache, cursorMs: 1000, now: clock.now })
@@ -38,7 +43,7 @@ function serve(tools: Record<string, [TaskSupport | undefined, Work]>, clock = r
   for (const [name, [task, work]] of Object.entries(tools)) {
     offered.catalog.add(offered.compile(name, task === undefined ? {} : { task }, (_, exchange) => work(exchange)))
   }
-  const tasks = tasksServer({ table: memoryTasks(clock), seal, tools: offered.catalog, pageSize })
+  const tasks = tasksServer({ table, seal, tools: offered.catalog, pageSize })
   const engine = new Engine({
     role: 'server',
     info: { name: 'test', version: '1' },
@@ -170,6 +175,24 @@ describe('tasks of the core form (rev D §1.6)', () => {
     expect(await peer.result('tasks/result', { taskId })).toMatchObject({ content: [{ text: 'Hello Ann and Bob' }] })
     const asked = peer.said.filter(({ method }) => method === 'elicitation/create')
     expect(asked).toMatchObject([{ params: { message: 'Who?', _meta: related(taskId) } }, { params: { _meta: related(taskId) } }])
+    const states = peer.said
+      .filter(({ method }) => method === 'notifications/tasks/status')
+      .map(({ params }) => (params as Params)['status'])
+    expect(states).toEqual(['input_required', 'working', 'input_required', 'working', 'completed'])
+  })
+
+  it('tells every step of the status, in order, however slow the table is', async () => {
+    const table = memoryTasks(realClock)
+    const change = table.change.bind(table)
+    table.change = async (...args) => {
+      await new Promise(resolve => setTimeout(resolve, 20))
+      return change(...args)
+    }
+    const twice: Work = async exchange => `${await askName(exchange)} and ${await askName(exchange)}`
+    const peer = await serve({ ask: ['optional', twice] }, realClock, 2, table).open()
+    peer.onRequest = () => ({ action: 'accept', content: { name: 'Ann' } })
+    const { taskId } = await start(peer, 'ask')
+    expect(await peer.result('tasks/result', { taskId })).toMatchObject({ content: [{ text: 'Ann and Ann' }] })
     const states = peer.said
       .filter(({ method }) => method === 'notifications/tasks/status')
       .map(({ params }) => (params as Params)['status'])

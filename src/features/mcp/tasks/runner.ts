@@ -185,6 +185,7 @@ export class Runner {
     if (task.closing) return
     const { engine } = task.exchange
     task.close()
+    await task.saved
     try {
       await this.#apply(engine, task.id, change)
     } catch (error) {
@@ -226,16 +227,20 @@ export class Runner {
     if (task !== undefined) this.#stop(task, 'The task took longer than it is kept')
   }
 
-  /** Never rejects: a table that fails for a moment must not fail the work. */
+  /**
+   * Writes what the task is at this moment, after what it was before: whoever is told of its status misses no step, however slow the table.
+   * Never rejects: a table that fails for a moment must not fail the work.
+   */
   #save(task: RunningTask): Promise<unknown> {
     const { engine } = task.exchange
-    const change: Change = record => ({
-      ...record,
-      status: task.questions.size > 0 ? 'input_required' : 'working',
+    const state = {
+      status: task.questions.size > 0 ? ('input_required' as const) : ('working' as const),
       questions: Object.fromEntries([...task.questions].map(([key, { request }]) => [key, request])),
       ...(task.message === undefined ? {} : { message: task.message }),
-    })
-    return this.#apply(engine, task.id, change).catch(error => engine.trace('task-not-saved', error))
+    }
+    return task.saved
+      .then(() => this.#apply(engine, task.id, record => ({ ...record, ...state })))
+      .catch(error => engine.trace('task-not-saved', error))
   }
 
   async #apply(engine: Engine, id: string, change: Change): Promise<TaskRecord | undefined> {
