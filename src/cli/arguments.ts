@@ -194,7 +194,7 @@ function listOf(text: string, schema: Schema, root: Schema): { readonly is: unkn
 }
 
 /** JSON that was typed or read from a file. */
-export function json(name: string, text: string): unknown {
+function json(name: string, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {

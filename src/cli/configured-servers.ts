@@ -14,7 +14,7 @@ import type { Resolved } from './target.ts'
 import { type FileToUse, fileToUse } from './trust/config-file.ts'
 
 /** One file of one program. */
-export interface Source {
+interface Source {
   /** As it is addressed: `cursor:name`. */
   readonly name: string
   readonly file: string
@@ -158,7 +158,7 @@ interface Candidate {
 }
 
 /** Fills in the variables of a file that may be used; throws for any other. */
-export type UseFile = (file: FileToUse) => Promise<HostConfig>
+type UseFile = (file: FileToUse) => Promise<HostConfig>
 
 /** Undefined: no file knows the name. Throws where several know it differently, and where the one that does has a mistake. */
 export async function findNamed(

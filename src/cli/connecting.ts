@@ -85,11 +85,7 @@ const openMs = 60_000
 const fetchMs = 180_000
 
 /** Ends with a CliError where the target cannot be reached. */
-export async function openClient(
-  call: Call<ConnectingOptions>,
-  io: Io,
-  more: Partial<ConnectOptions> = {},
-): Promise<OpenedTarget> {
+async function openClient(call: Call<ConnectingOptions>, io: Io, more: Partial<ConnectOptions> = {}): Promise<OpenedTarget> {
   const { target: words, rest } = splitTarget(call)
   const resolved = await resolveTarget(words, io, call.options)
   const { label } = resolved

@@ -15,7 +15,7 @@ import { isRecord } from '../jsonrpc/message.ts'
 import type { Extractor, Extractors } from '../policy/scopes/extract.ts'
 import { messageOf } from '../stores/store.ts'
 
-export interface Settings {
+interface Settings {
   readonly host: Pick<HostOptions, 'policy' | 'hooks' | 'budgets' | 'extract' | 'roots' | 'system' | 'remember'>
   /** Folders that servers may know of, as paths. */
   readonly roots: readonly string[]
@@ -112,7 +112,7 @@ function texts(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter(item => typeof item === 'string') : []
 }
 
-export interface RunningSettingsOptions {
+interface RunningSettingsOptions {
   /** The section as it was when the host was made. */
   readonly written: Settings['written']
   readonly file: string

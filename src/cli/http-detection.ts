@@ -25,7 +25,7 @@ export class ServesHttp extends Error {
 /** Who serves HTTP and speaks on stdio as well has answered so long after the last question. */
 const answerMs = 2_000
 
-export interface HttpWatch {
+interface HttpWatch {
   /** Aborted once the program has told an address, and has answered nothing on its output. */
   readonly signal: AbortSignal
   line(text: string): void

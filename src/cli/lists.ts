@@ -35,7 +35,7 @@ export async function gather<T>(items: AsyncIterable<T>): Promise<readonly T[]> 
   return all
 }
 
-export interface Listed {
+interface Listed {
   readonly lists: Lists
   readonly failed: readonly FailedList[]
 }

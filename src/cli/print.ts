@@ -72,14 +72,14 @@ export function sizeText(bytes: number): string {
   return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 }
 
-export interface Step {
+interface Step {
   readonly progress: number
   readonly total?: number
   readonly message?: string
   readonly remainingMs?: number
 }
 
-export interface ProgressBar {
+interface ProgressBar {
   show(step: Step): void
   /** Takes the bar away. */
   end(): void
@@ -126,7 +126,7 @@ export async function whileWaiting<T>({ errors, env }: Pick<Io, 'errors' | 'env'
   }
 }
 
-export function stepText({ progress, total, message, remainingMs }: Step): string {
+function stepText({ progress, total, message, remainingMs }: Step): string {
   const share = total !== undefined && total > 0 ? Math.min(1, Math.max(0, progress / total)) : undefined
   const bar = share === undefined ? `${Number(progress.toFixed(2))}` : `${barOf(share)} ${Math.round(share * 100)} %`
   const left = remainingMs === undefined ? '' : ` · ${durationText(remainingMs)} left`

@@ -16,7 +16,7 @@ export interface Call<Options = Readonly<Record<string, unknown>>> {
   readonly options: Options
 }
 
-export interface OptionRules {
+interface OptionRules {
   readonly fallback?: string | boolean
   readonly choices?: readonly string[]
   /** May be given several times; becomes a list. */

@@ -1,6 +1,6 @@
 /** The files of a new server: one file of code, its tests, and what clients and people need to use it. */
 
-export interface ScaffoldFacts {
+interface ScaffoldFacts {
   readonly name: string
   /** How package.json names this package: a range, or `file:…`. */
   readonly vivarium: string

@@ -13,7 +13,7 @@ import { type FailedList, type Lists, listsOf } from './lists.ts'
 import { errorWords } from './server-errors.ts'
 import type { Resolved } from './target.ts'
 
-export interface LiveFacts {
+interface LiveFacts {
   readonly version: string
   readonly dialect: string
   readonly carrier: string

@@ -14,18 +14,6 @@ export function signature(name: string, input: Schema, output?: Schema): string 
   return `${name}(${membersOf(input, input, 0).join(', ')})${result}`
 }
 
-/** One parameter a line is too much for most; one that is needed and its type is what one looks for. */
-export function parametersOf(
-  input: Schema,
-): readonly { readonly name: string; readonly text: string; readonly needed: boolean }[] {
-  const required = requiredOf(input)
-  return Object.entries(propertiesOf(input)).map(([name, schema]) => ({
-    name,
-    text: memberText(name, schema, required.has(name), input, 0),
-    needed: required.has(name),
-  }))
-}
-
 export function typeText(schema: unknown, root: Schema, depth = 0): string {
   if (schema === true) return 'any'
   if (!isRecord(schema)) return 'any'

@@ -40,7 +40,7 @@ export function splitTarget({ words, command }: Pick<Call, 'words' | 'command'>)
   return { target: words.slice(0, 1), rest: words.slice(1) }
 }
 
-export interface TargetOptions extends TrustOption {
+interface TargetOptions extends TrustOption {
   /** Names are looked up in this file alone. */
   readonly config?: string | undefined
   /** Variables that a program gets beside those that it would: names, or `NAME=value`. */
@@ -205,20 +205,20 @@ function environment({ env }: Io): Record<string, string> {
 }
 
 /** How a word names a package: `npm:name` for sure, `@scope/name` and `name@version` by their look, any other word maybe. */
-export function packageIn(word: string): { readonly spec: string; readonly sure: boolean } | undefined {
+function packageIn(word: string): { readonly spec: string; readonly sure: boolean } | undefined {
   const spec = word.startsWith('npm:') ? word.slice(4) : word
   if (!/^(@[\w.-]+\/)?[\w][\w.-]*(@[\w.^~<>=*-]+)?$/.test(spec)) return undefined
   return { spec, sure: word.startsWith('npm:') || spec.includes('@') }
 }
 
-export interface PackageProgram {
+interface PackageProgram {
   readonly command: Command
   /** What is about to be run, in a sentence. */
   readonly says: string
 }
 
 /** The program of a package that is installed in this folder or one above; undefined where none is. */
-export function installedProgram(spec: string, cwd: string): PackageProgram | undefined {
+function installedProgram(spec: string, cwd: string): PackageProgram | undefined {
   const { name, version } = partsOf(spec)
   for (let folder = resolve(cwd); ; folder = dirname(folder)) {
     const place = join(folder, 'node_modules', ...name.split('/'))
@@ -232,7 +232,7 @@ export function installedProgram(spec: string, cwd: string): PackageProgram | un
   }
 }
 
-export function fetchedProgram(spec: string, env: Readonly<Record<string, string | undefined>>): PackageProgram {
+function fetchedProgram(spec: string, env: Readonly<Record<string, string | undefined>>): PackageProgram {
   return {
     command: { command: process.platform === 'win32' ? 'npx.cmd' : 'npx', args: ['-y', spec], env: networkIn(env) },
     says: `${spec} is not installed here: npx -y ${spec} fetches and runs it`,

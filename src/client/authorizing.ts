@@ -6,7 +6,7 @@ import type { Outbound } from '../core/outbound.ts'
 import type { ConnectOptions } from './options.ts'
 import type { Target } from './target.ts'
 
-export interface AuthorizingFacts {
+interface AuthorizingFacts {
   readonly clock: Clock
   readonly clientName: string
   readonly revisions: readonly string[]

@@ -12,7 +12,7 @@ import { clip } from '../jsonrpc/limits.ts'
 import type { Awaitable, Params } from '../jsonrpc/message.ts'
 
 /** Runs an answerer when its time has come: at once, or when the server knows what was selected. */
-export type Admit = (answerer: Answerer, params: Params, asked: Asked) => Awaitable<unknown>
+type Admit = (answerer: Answerer, params: Params, asked: Asked) => Awaitable<unknown>
 
 export function answeringHandlers(
   answerers: readonly Answerer[],

@@ -26,7 +26,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import type { AcknowledgeOptions, PublishOptions } from './live-handlers.ts'
 
-export interface ChannelCallsParts {
+interface ChannelCallsParts {
   readonly session: ClientSession
   readonly book: SetBook
   readonly carrier: 'session' | 'listen'

@@ -7,7 +7,7 @@ import { Live } from './live.ts'
 import type { LiveCall, LiveConnection, LiveHandlers } from './live-handlers.ts'
 
 /** The server as a live one. */
-export interface LiveClientApi {
+interface LiveClientApi {
   /** The server as a live one; undefined where it is not, or the option `live` was not given. */
   readonly live: LiveConnection | undefined
   /** The feature set of MCP Live that a tool belongs to, once the tools were listed; undefined where nobody says so. */

@@ -14,7 +14,7 @@ import type { Params } from '../jsonrpc/message.ts'
 import { ChannelCalls } from './live-channels.ts'
 import type { LiveConnection } from './live-handlers.ts'
 
-export interface LinkParts {
+interface LinkParts {
   readonly session: ClientSession
   readonly book: SetBook
   readonly carrier: 'session' | 'listen'

@@ -20,7 +20,7 @@ import { McpError } from '../jsonrpc/error.ts'
 import { isRecord, type Params } from '../jsonrpc/message.ts'
 import { errorIn } from './live-answers.ts'
 
-export interface ListenerParts {
+interface ListenerParts {
   readonly session: ClientSession
   readonly hostId: string
   /** What the host says of itself. */

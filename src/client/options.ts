@@ -23,7 +23,7 @@ import type { LiveHandlers } from './live-handlers.ts'
 import type { Relaying } from './relaying.ts'
 
 /** How much a server may send and ask. */
-export interface ClientLimits extends Partial<Limits>, ListLimits {
+interface ClientLimits extends Partial<Limits>, ListLimits {
   /** How often the server may ask. Default: 10 elicitations at once and one every 2 s, 20 samplings and one a second. */
   readonly rates?: { readonly elicit?: RequestRate | false; readonly sample?: RequestRate | false }
 }

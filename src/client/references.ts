@@ -22,7 +22,7 @@ export interface ReadReferenceOptions {
   readonly signal?: AbortSignal
 }
 
-export interface ReadParts {
+interface ReadParts {
   /** The address of the server; undefined where it runs here. */
   readonly server: URL | undefined
   readonly clock: Clock

@@ -15,7 +15,7 @@ export interface Command {
 
 export type Target = string | URL | Command | Connection
 
-export interface TargetOptions {
+interface TargetOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly fetch?: typeof fetch | undefined
   readonly authorizer?: Credentials | undefined

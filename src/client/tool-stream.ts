@@ -20,7 +20,7 @@ export interface StreamToolOptions<S extends Schema = Schema, C extends Schema =
   readonly resume?: Checkpoint
 }
 
-export interface StreamCaller {
+interface StreamCaller {
   readonly clock: Clock
   readonly tool: string
   /** Makes the call, or goes on with it. `mayRepeat`: whether it may be made anew, where that does no harm. */

@@ -39,7 +39,7 @@ export interface StepOptions<S extends Schema = Schema> extends CallToolOptions<
   readonly step?: string
 }
 
-export interface TransactionParts {
+interface TransactionParts {
   readonly session: Session
   readonly problems: ClientProblems
   readonly send: SendOptions

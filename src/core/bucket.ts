@@ -1,7 +1,7 @@
 /** Token buckets: so many at once, so many a second, per key. A refusal says how long to wait. */
 import { type Clock, realClock } from './clock.ts'
 
-export interface BucketOptions {
+interface BucketOptions {
   /** Tokens that come back each second. */
   readonly perSecond: number
   /** Tokens a full bucket holds. Default: one second's worth, at least 1. */

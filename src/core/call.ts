@@ -5,13 +5,13 @@
 import { digest } from './digest.ts'
 
 /** The unit of work a call takes part in. */
-export interface CallUnit {
+interface CallUnit {
   readonly id: string
   readonly step?: string
 }
 
 /** Where a call belongs in a trace. Correlation only, no authority. */
-export interface CallTrace {
+interface CallTrace {
   readonly parent: string
   readonly state?: string
 }

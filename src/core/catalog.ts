@@ -8,7 +8,7 @@ import { digest } from './digest.ts'
 /** Derived values kept per snapshot; more than this are made anew each time. */
 const maxMemos = 1_024
 
-export interface CatalogOptions<Entry> {
+interface CatalogOptions<Entry> {
   /** What an entry is called in errors: `tool`, `resource`, … */
   readonly noun: string
   /** The name under which an entry is found. */
@@ -17,7 +17,7 @@ export interface CatalogOptions<Entry> {
   readonly facts?: (entry: Entry) => unknown
 }
 
-export interface Page<Entry> {
+interface Page<Entry> {
   readonly entries: readonly Entry[]
   /** Give this to the next `page`. Undefined on the last one. */
   readonly next: number | undefined

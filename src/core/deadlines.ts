@@ -34,7 +34,7 @@ export interface Deadlines {
   readonly size: number
 }
 
-export interface DeadlinesOptions {
+interface DeadlinesOptions {
   readonly clock?: Clock
   /** Milliseconds between sweeps: the most by which a deadline may be late. Default 250. */
   readonly every?: number

@@ -39,7 +39,7 @@ export function durationText(ms: number): string {
 
 /** How long something lasts that a caller asked for: no longer than the server allows, nor than what let the caller in. */
 
-export interface LifetimeBounds {
+interface LifetimeBounds {
   /** The longest that the server allows, in milliseconds. */
   readonly mostMs: number
   /** What it is where the caller asks for nothing, if that is less. */

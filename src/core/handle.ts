@@ -29,7 +29,7 @@ export interface HandlePurpose {
   readonly bound?: string | undefined
 }
 
-export interface HandleContent extends HandlePurpose {
+interface HandleContent extends HandlePurpose {
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
   /** Any JSON value. */
@@ -54,7 +54,7 @@ export interface Seal {
   read(token: unknown, purpose: HandlePurpose): Promise<Opened>
 }
 
-export interface SealOptions {
+interface SealOptions {
   /** Newest first: it seals, all open. Text of at least 32 characters, or as many bytes. Default: one made now, lost at exit. */
   readonly secrets?: string | Uint8Array | ReadonlyArray<string | Uint8Array> | undefined
   readonly clock?: Clock

@@ -4,7 +4,7 @@
  */
 import { isRecord } from '../jsonrpc/message.ts'
 
-export interface JsonLines {
+interface JsonLines {
   /** In order; empty lines are left out. */
   readonly values: readonly Record<string, unknown>[]
   /** Whether the last line broke off. */

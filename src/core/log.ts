@@ -70,14 +70,14 @@ export function createLog(options: LogOptions = {}): Log {
   return new CleanLog(level, sink, {}, options.secrets ?? [])
 }
 
-export const levels = Object.keys(ranks).join(', ')
+const levels = Object.keys(ranks).join(', ')
 
-export function isLevel(word: unknown): word is Level {
+function isLevel(word: unknown): word is Level {
   return typeof word === 'string' && Object.hasOwn(ranks, word)
 }
 
 /** Whether records of this severity are wanted. What another log calls its levels is its own matter: it gets all and chooses. */
-export function isWanted({ level }: Log, severity: Severity): boolean {
+function isWanted({ level }: Log, severity: Severity): boolean {
   return (new Map<string | undefined, number>(Object.entries(ranks)).get(level) ?? 0) <= ranks[severity]
 }
 
@@ -166,11 +166,11 @@ function isError(value: LogValue): value is ErrorRecord {
 }
 
 /** What a record of the log may hold: plain values, bounded, without secrets and without a character that moves a cursor. */
-export type LogValue = string | number | boolean | null | readonly LogValue[] | { readonly [name: string]: LogValue }
+type LogValue = string | number | boolean | null | readonly LogValue[] | { readonly [name: string]: LogValue }
 
-export type LogFields = Readonly<Record<string, unknown>>
+type LogFields = Readonly<Record<string, unknown>>
 
-export type CleanFields = Readonly<Record<string, LogValue>>
+type CleanFields = Readonly<Record<string, LogValue>>
 
 /** The most of everything in one record. A record is a line, not a dump. */
 const bounds = { text: 1_024, depth: 4, values: 64, frames: 16, causes: 3 } as const
@@ -309,7 +309,7 @@ export function logFrom(option: LogOption | undefined, fallback: Level): Log {
   return log
 }
 
-export interface TraceOptions {
+interface TraceOptions {
   /** Events that mean a mistake in our own code. */
   readonly mistakes: ReadonlySet<string>
   /** Values that must not be written, besides the secrets of the environment and of the caller. */

@@ -9,7 +9,7 @@ import { StoreError } from '../stores/store.ts'
 export type Category = 'transient' | 'permanent' | 'auth_required' | 'invalid_input' | 'rate_limited'
 
 /** Who can remove the cause: the model or program that called, the person behind it, or whoever runs the server. */
-export type Actor = 'caller' | 'user' | 'operator'
+type Actor = 'caller' | 'user' | 'operator'
 
 /** Codes the runtime itself uses, each with the category it has unless said otherwise. Authors may use any other. */
 const categories = {
@@ -43,7 +43,7 @@ const categories = {
 const defaults: ReadonlyMap<string, Category> = new Map(Object.entries(categories))
 
 /** The category a code has unless said otherwise; undefined for codes that are not the runtime's own. */
-export function categoryOf(code: string): Category | undefined {
+function categoryOf(code: string): Category | undefined {
   return defaults.get(code)
 }
 
@@ -139,7 +139,7 @@ export interface ProblemFacts {
 }
 
 /** The same parts as a peer told them. */
-export type ToldProblem = { readonly [part in keyof ProblemFacts]?: unknown }
+type ToldProblem = { readonly [part in keyof ProblemFacts]?: unknown }
 
 export function factsOf(told: Problem): ProblemFacts {
   const { message, category, retryAfter, suggestion, details, documentation, correlationId } = told

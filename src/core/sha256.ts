@@ -1,6 +1,6 @@
 /** SHA-256 of what comes piece by piece: by the runtime where it can, else here, because the web's digest wants everything at once. */
 
-export interface Sha256 {
+interface Sha256 {
   update(bytes: Uint8Array): void
   /** Lower-case hexadecimal. Nothing can be added afterwards. */
   digest(): string

@@ -6,7 +6,7 @@
 import { type Problem, problem } from './problem.ts'
 
 /** Of a table, or of what one account holds in it. `length` is whatever the table counts: characters, or bytes. */
-export interface Amount {
+interface Amount {
   readonly records: number
   readonly length: number
 }

@@ -9,7 +9,7 @@ import type { Opened } from './handle.ts'
 /** Clocks of processes and stores differ; a mark that ended before its handle would let the handle be used again. */
 const graceMs = 60_000
 
-export interface SpendingOptions {
+interface SpendingOptions {
   readonly store: Store
   readonly clock: Clock
 }

@@ -37,7 +37,7 @@ export interface Asking {
 }
 
 /** `fault`: what is wrong with the answer, where that is known. */
-export function misfit(method: string, fault: string | undefined): McpError {
+function misfit(method: string, fault: string | undefined): McpError {
   const said = fault === undefined ? 'is malformed' : `does not fit: ${fault}`
   return new McpError('invalid-answer', `The client's answer to ${method} ${said}`)
 }

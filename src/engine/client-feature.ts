@@ -63,7 +63,7 @@ export function extensionPoint<T>(name: string): ExtensionPoint<T> {
 }
 
 /** What one feature adds at the extension point of another. */
-export interface Extension {
+interface Extension {
   readonly point: ExtensionPoint<unknown>
   readonly value: unknown
 }

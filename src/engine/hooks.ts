@@ -6,9 +6,9 @@ import type { Exchange } from './exchange.ts'
 import { Ports } from './ports.ts'
 
 /** Gives what stands at an address, to a context of the author's side. */
-export type UnlistedReader = (variables: never, context: never) => Awaitable<unknown>
+type UnlistedReader = (variables: never, context: never) => Awaitable<unknown>
 
-export type Shows = (caller: Caller, kind: 'tool' | 'resource' | 'event', name: string, payload?: unknown) => boolean
+type Shows = (caller: Caller, kind: 'tool' | 'resource' | 'event', name: string, payload?: unknown) => boolean
 
 export class Hooks {
   /** What features let others use. Whoever makes the engine of a list of features has made them before. */

@@ -9,7 +9,7 @@ import { Exchange } from './exchange.ts'
 import { type Method, wireName } from './method.ts'
 import { ownedBy } from './owner.ts'
 
-export interface InternalCallOptions {
+interface InternalCallOptions {
   /** As whom. */
   readonly caller: Caller
   /** Whose it is, where the caller does not say. */

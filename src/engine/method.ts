@@ -42,9 +42,6 @@ export interface Method<P = unknown, R = unknown> {
   readonly result?: R
 }
 
-export type ParamsOf<M> = M extends Method<infer P, unknown> ? P : never
-export type ResultOf<M> = M extends Method<unknown, infer R> ? R : never
-
 /** Declares a request. `R` is the canonical result type. */
 export function request<R>() {
   return <P>(parts: Omit<Method<P, R>, 'kind' | 'result'>): Method<P, R> => ({ ...parts, kind: 'request' })

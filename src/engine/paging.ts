@@ -33,9 +33,9 @@ export interface Paging {
 }
 
 /** A position is any JSON value; `next` is undefined on the last page. */
-export type ReadPage = (after: unknown, limit: number) => Promise<{ readonly items: readonly object[]; readonly next: unknown }>
+type ReadPage = (after: unknown, limit: number) => Promise<{ readonly items: readonly object[]; readonly next: unknown }>
 
-export interface PagingOptions {
+interface PagingOptions {
   readonly seal: Seal
   readonly pageSize: number
   readonly cache: CacheHint

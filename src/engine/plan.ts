@@ -24,7 +24,7 @@ export interface Side {
   readonly errors?: ErrorNumbers
 }
 
-export type ErrorNumbers = Readonly<Record<string, Readonly<Record<string, number>> & { readonly default: number }>>
+type ErrorNumbers = Readonly<Record<string, Readonly<Record<string, number>> & { readonly default: number }>>
 
 export interface Route {
   readonly method: Method

@@ -128,7 +128,7 @@ export interface ServerFeature<O = never, M extends object = object> {
 }
 
 /** A port with its value. */
-export interface Provided {
+interface Provided {
   readonly token: Port<unknown>
   readonly value: unknown
 }

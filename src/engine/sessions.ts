@@ -29,7 +29,7 @@ export interface Sessions {
 const unusedMs = 60_000
 
 /** How a session came to its end: for all who serve it; given up here, while others may have it too; or with this process. */
-export type SessionEnd = 'for all' | 'given up' | 'closing'
+type SessionEnd = 'for all' | 'given up' | 'closing'
 
 /**
  * Idle conversations are swept; a full table first gives up what is idle past its time, then what gives way to the newcomer. `ended`
@@ -133,7 +133,7 @@ function full(what: string, limit: keyof Limits): McpError {
 /** Which conversation a message over HTTP belongs to: a session that its header names, or none but itself. */
 export const sessionHeader = 'mcp-session-id'
 
-export interface SessionLookupOptions {
+interface SessionLookupOptions {
   /** False: session wires are served over HTTP without sessions. */
   readonly sessions?: boolean
   /** Makes session ids: at least 128 bits of randomness. */

@@ -25,7 +25,7 @@ interface Kept {
   readonly parts: Readonly<Record<string, unknown>>
 }
 
-export interface SharedSessionsOptions {
+interface SharedSessionsOptions {
   readonly engine: Engine
   readonly store: Store
   readonly clock: Clock
@@ -278,7 +278,7 @@ function keptOf({ caller, peer }: Conversation): Kept {
  * Letters between processes on one store. Each has a number, and asks under ids that begin with it, so that an answer tells by
  * its id whose it is. The store's hints make it quick; while something is awaited it is looked for all the same.
  */
-export interface MailboxOptions {
+interface MailboxOptions {
   readonly engine: Engine
   readonly store: Store
   readonly clock: Clock
@@ -286,7 +286,7 @@ export interface MailboxOptions {
   readonly awaited: () => boolean
 }
 
-export interface Mailbox {
+interface Mailbox {
   readonly base: number
   /** False where the id is none of another process. */
   pass(session: string, id: Id, message: Readonly<Record<string, unknown>>): Promise<boolean>
@@ -299,7 +299,7 @@ const numbers = 2 ** 18
 const lookEveryMs = 1_000
 const letterMs = 60_000
 
-export async function createMailbox(options: MailboxOptions): Promise<Mailbox> {
+async function createMailbox(options: MailboxOptions): Promise<Mailbox> {
   const { store, clock, engine } = options
   const counted = await store.commit([add('replicas/count', 1)])
   const own = 1 + ((counted.ok ? (counted.results[0]?.sum ?? 0) : 0) % (numbers - 1))

@@ -8,7 +8,7 @@ import type { Exchange } from './exchange.ts'
 import { layerFilter } from './layer-filter.ts'
 import type { Method } from './method.ts'
 
-export const stages = [
+const stages = [
   'enter',
   'resolve',
   'unseal',

@@ -12,7 +12,7 @@ interface Meant {
 }
 
 /** One thing that is shown, as far as it counts here. */
-export interface ShownName extends Meant {
+interface ShownName extends Meant {
   readonly exposed: string
 }
 

@@ -40,7 +40,7 @@ interface Known {
   left: Why[]
 }
 
-export interface Naming {
+interface Naming {
   readonly prefixes: Prefixes
   readonly aliases: Aliases
 }

@@ -8,7 +8,7 @@ import type { Visibility } from './trust/visibility.ts'
 type List = 'tools' | 'prompts' | 'resources'
 
 /** Something that came or went, by the name that it has at its server. */
-export interface Changed {
+interface Changed {
   readonly kind: 'tool' | 'resource' | 'template' | 'prompt'
   readonly upstream: string
   readonly own: string

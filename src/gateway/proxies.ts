@@ -47,7 +47,7 @@ function crossing(meta: Readonly<Record<string, unknown>>): Readonly<Record<stri
 }
 
 /** The key in `_meta` of what is shown: which server it is from, and what it is called there. */
-export const originKey = `${NS}/origin`
+const originKey = `${NS}/origin`
 
 /** One thing of an upstream that clients see. */
 export interface Proxied {

@@ -15,7 +15,7 @@ import type { Place } from './addresses.ts'
 import type { Catalog } from './catalog.ts'
 import type { UpstreamNews } from './trust/events.ts'
 
-export interface WatchesPort {
+interface WatchesPort {
   readonly server: Server
   readonly catalog: Catalog
   readonly news: UpstreamNews

@@ -13,7 +13,7 @@ import type { Note } from '../policy/audit/note.ts'
 import { messageOf, put, type Store } from '../stores/store.ts'
 import type { HostServer } from './servers/server.ts'
 
-export interface ServerEventsParts {
+interface ServerEventsParts {
   readonly store: Store
   readonly clock: Clock
   /** The names of events that are subscribed to, by server. */

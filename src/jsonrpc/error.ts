@@ -1,7 +1,7 @@
 /** The one class of protocol failure. A kind, never a number: what number it has on a wire is the revision's or the feature's matter. */
 
 /** Kinds that belong to the envelope itself; features add their own (any string). */
-export type EnvelopeKind = 'parse' | 'invalid-request' | 'method-not-found' | 'invalid-params' | 'internal'
+type EnvelopeKind = 'parse' | 'invalid-request' | 'method-not-found' | 'invalid-params' | 'internal'
 
 export class McpError extends Error {
   override readonly name = 'McpError'

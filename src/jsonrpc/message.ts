@@ -11,33 +11,13 @@ export interface Request {
   readonly params?: Params
 }
 
-export interface Notification {
-  readonly jsonrpc: '2.0'
-  readonly method: string
-  readonly params?: Params
-}
-
-export interface Success {
-  readonly jsonrpc: '2.0'
-  readonly id: Id
-  readonly result: unknown
-}
-
 export interface ErrorBody {
   readonly code: number
   readonly message: string
   readonly data?: unknown
 }
 
-export interface Failure {
-  readonly jsonrpc: '2.0'
-  /** Absent or null when the request's id could not be read. */
-  readonly id?: Id | null
-  readonly error: ErrorBody
-}
-
 export type Params = Readonly<Record<string, unknown>>
-export type Message = Request | Notification | Success | Failure
 
 /** A value, or the promise of one: what may answer at once should not be made to wait a tick. */
 export type Awaitable<T> = T | PromiseLike<T>

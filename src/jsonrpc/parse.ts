@@ -12,7 +12,7 @@ export function parse(text: string, limits: FrameLimits = frameLimits): unknown 
 }
 
 /** Without limits: for text that was held against them before. */
-export function readJson(text: string): unknown {
+function readJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
@@ -36,7 +36,7 @@ export class TooDeep extends McpError {
 }
 
 /** Whether the limits may be broken, by counting characters natively. What stands inside strings counts too: it may only over-estimate. */
-export function mayExceed(text: string, { depth, elements, names }: FrameLimits): boolean {
+function mayExceed(text: string, { depth, elements, names }: FrameLimits): boolean {
   const { length } = text
   // Nesting d levels takes at least 2·d characters, two elements (`[],`) at least 3, a name with its value at least 5.
   if (length <= 2 * depth) return false
@@ -67,10 +67,10 @@ const structural = /["[\]{},:]/g
 const sparse = 16
 
 /** What is found too deep: where it begins and ends. It is passed over then, as if it were a plain value. */
-export type OnTooDeep = (from: number, to: number) => void
+type OnTooDeep = (from: number, to: number) => void
 
 /** Throws what is beyond the limits. What is too deep is passed over where somebody wants to know of it. */
-export function scan(text: string, limits: FrameLimits, onTooDeep?: OnTooDeep): void {
+function scan(text: string, limits: FrameLimits, onTooDeep?: OnTooDeep): void {
   const { depth: maxDepth, elements: maxElements } = limits
   const names = new NameCount(limits.names)
   let depth = 0

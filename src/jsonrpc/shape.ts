@@ -5,7 +5,7 @@
  */
 import { isRecord } from './message.ts'
 
-export interface Fault {
+interface Fault {
   readonly path: string
   readonly expected: string
 }

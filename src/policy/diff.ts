@@ -22,7 +22,7 @@ export interface PolicyDiff {
   readonly shadowed: readonly Shadow[]
 }
 
-export type Declared = ReadonlyMap<string, ReadonlyMap<string, FeatureSetFacts>>
+type Declared = ReadonlyMap<string, ReadonlyMap<string, FeatureSetFacts>>
 
 export function compare(before: World, after: World, declared: Declared, examples: readonly Asked[]): PolicyDiff {
   const sets = [...declared].flatMap(([server, facts]) =>

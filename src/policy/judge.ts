@@ -65,7 +65,7 @@ function onBehalf(asked: Asked, rule: ReadRule | undefined, said: Judged): Judge
 }
 
 /** The rule that such a question names. */
-export const begunByRule = 'begun-by'
+const begunByRule = 'begun-by'
 
 /** The rules that are about it, now. */
 export function holding({ compiled, counts, now }: World, asked: Asked): readonly ReadRule[] {

@@ -62,7 +62,7 @@ export interface Explained {
 }
 
 /** What came of a question. `rule`: what allows it. */
-export interface Approved {
+interface Approved {
   readonly yes: boolean
   readonly why?: Why
   readonly rule?: string

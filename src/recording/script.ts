@@ -31,7 +31,7 @@ interface Slot extends RecordedFrame {
 const opening = new Set(['initialize', 'server/discover', 'ping', 'notifications/initialized', 'logging/setLevel'])
 
 /** How a script is played. */
-export interface ScriptOptions {
+interface ScriptOptions {
   /** 1 is the pace of the recording, 2 twice that. Default: without any waiting. */
   readonly speed?: number | undefined
   readonly clock?: Clock | undefined

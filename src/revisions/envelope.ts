@@ -10,7 +10,7 @@ import type { Capabilities, Implementation, Peer, Revision } from './revision.ts
 
 export const versionKey = 'io.modelcontextprotocol/protocolVersion'
 export const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities'
-export const infoKey = 'io.modelcontextprotocol/clientInfo'
+const infoKey = 'io.modelcontextprotocol/clientInfo'
 export const logLevelKey = 'io.modelcontextprotocol/logLevel'
 
 /** In the `_meta` of every result: who answers. */
@@ -123,7 +123,7 @@ export function decodeHeaderValue(header: string): string | undefined {
   }
 }
 
-export function isImplementation(value: unknown): value is Implementation {
+function isImplementation(value: unknown): value is Implementation {
   return isRecord(value) && typeof value['name'] === 'string' && typeof value['version'] === 'string'
 }
 

@@ -66,7 +66,7 @@ export interface FeatureOptions
     LiveServerOptions {}
 
 /** What the features let an author say of a tool. */
-export interface ToolFeatureOptions extends Confirmable, WithMedia, Sourced, Paginated, Priced, Scoped {}
+interface ToolFeatureOptions extends Confirmable, WithMedia, Sourced, Paginated, Priced, Scoped {}
 
 /** What an author says of the tool `import_from_ref`. */
 export interface ImporterOptions extends ImporterFacts, ToolFeatureOptions {}
@@ -75,7 +75,7 @@ export interface ImporterOptions extends ImporterFacts, ToolFeatureOptions {}
 export interface FeatureSet extends FeatureSetOf<AddLiveTool> {}
 
 /** Offers a tool that belongs to a feature set. */
-export type AddLiveTool = <I extends Schema, O extends Schema>(
+type AddLiveTool = <I extends Schema, O extends Schema>(
   name: string,
   options: ToolOptions<I, O>,
   handler: (args: Arguments<I>, context: LiveContext) => Awaitable<Returned<O>> | Streamed<O>,
@@ -91,18 +91,18 @@ export interface ToolOptions<I extends Schema, O extends Schema> extends Omit<To
   readonly undo?: UndoFacts<Arguments<I>, Schema extends O ? unknown : InferOutput<O>>
 }
 
-export type Arguments<I> = Schema extends I ? Record<string, never> : InferOutput<I>
-export type Returned<O> = Schema extends O ? unknown : InferInput<O> | Reply
+type Arguments<I> = Schema extends I ? Record<string, never> : InferOutput<I>
+type Returned<O> = Schema extends O ? unknown : InferInput<O> | Reply
 
 /** What an `async function*` gives: each yield is a chunk. Where it returns nothing, the result is made of its chunks. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a generator without a return statement returns void
-export type Streamed<O> = AsyncGenerator<unknown, Returned<O> | void, void>
+type Streamed<O> = AsyncGenerator<unknown, Returned<O> | void, void>
 
 export type ResourceOptions<T extends string = string> = ResourceFacts<Context, VariableName<T>>
 export type PromptOptions<A> = PromptFacts<Context, A>
 type ArgumentsRecord = Readonly<Record<string, ArgumentFacts<Context>>>
 
-export interface AddPrompt {
+interface AddPrompt {
   <const A extends ArgumentsRecord>(
     name: string,
     options: PromptOptions<A>,

@@ -3,7 +3,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { Downloads, OwnDocument } from '../transports/http/document.ts'
 
 /** By engine, for every carrier that is opened later. */
-export interface Beside {
+interface Beside {
   readonly document?: OwnDocument | undefined
   readonly downloads?: Downloads | undefined
 }

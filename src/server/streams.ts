@@ -4,7 +4,7 @@ import type { HttpLimits } from '../transports/http/limits.ts'
 import type { storeLogs } from '../transports/http/store-logs.ts'
 import type { Streams } from '../transports/http/streams.ts'
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly limits?: Partial<HttpLimits>
   readonly priming?: boolean | undefined
 }

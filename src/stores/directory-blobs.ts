@@ -86,7 +86,7 @@ async function sweep(incoming: string, now: number): Promise<void> {
 }
 
 /** A file on its way into a folder of blobs: whatever is added goes through its digest, and what was synced is still there after a crash. */
-export interface DraftPlace {
+interface DraftPlace {
   readonly path: string
   readonly incoming: string
   readonly fileOf: (digest: string) => string
@@ -98,7 +98,7 @@ export interface DraftPlace {
 const keepBytes = 8 * 1024 ** 2
 const copyBytes = 1024 ** 2
 
-export class DirectoryDraft implements BlobDraft {
+class DirectoryDraft implements BlobDraft {
   readonly id = randomUUID()
   readonly #place: DraftPlace
   readonly #file: string

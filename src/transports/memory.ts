@@ -7,7 +7,7 @@ import { type Caller, type Connection, ConnectionError, type Outgoing, type Sink
 import { Backlog, noRoom } from './framing/backlog.ts'
 import { type CarrierLimits, serverCarrierLimits } from './framing/limits.ts'
 
-export interface MemoryOptions {
+interface MemoryOptions {
   /** The limits of both ends. An end that is not started counts as a slow reader. */
   readonly limits?: Partial<CarrierLimits>
   readonly clock?: Clock

@@ -48,7 +48,7 @@ async function keptPossession(key: PrivateJwk): Promise<Possession> {
   return { prover: makeProver({ privateKey, publicKey }), key }
 }
 
-export interface AuthorizerSettings {
+interface AuthorizerSettings {
   readonly context: Surroundings
   readonly grant: Grant
   readonly binding: Binding
@@ -342,7 +342,7 @@ interface Attempt {
   waiting: number
 }
 
-export class Flight {
+class Flight {
   readonly #clock: Clock
   readonly #limitMs: number
   #current: Attempt | undefined

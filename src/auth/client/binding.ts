@@ -22,7 +22,7 @@ export interface Party {
   readonly tokenOrigin?: string | undefined
 }
 
-export interface BindingOptions {
+interface BindingOptions {
   readonly issuer?: string | undefined
   readonly tokenEndpoint?: string | undefined
   /** The client that was registered by hand, if one was. One that registers itself is kept by issuer, and needs no more. */
@@ -126,7 +126,7 @@ export class Bound {
   }
 }
 
-export function partyOf({ issuer, token_endpoint: endpoint }: Named): Party {
+function partyOf({ issuer, token_endpoint: endpoint }: Named): Party {
   return { issuer, tokenOrigin: originOf(endpoint) ?? originOf(issuer) }
 }
 

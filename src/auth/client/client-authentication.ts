@@ -5,7 +5,7 @@ import { type AuthorizationServer, type ClientAuth, noSecret, secretInBody, secr
 /** Without a list it is this one (RFC 8414 section 2). */
 const standard = 'client_secret_basic'
 
-export function methodsOf(server: AuthorizationServer): readonly string[] {
+function methodsOf(server: AuthorizationServer): readonly string[] {
   return server.token_endpoint_auth_methods_supported ?? [standard]
 }
 

@@ -21,7 +21,7 @@ export interface Found {
   readonly old: boolean
 }
 
-export interface Looking {
+interface Looking {
   readonly context: Surroundings
   readonly signal: AbortSignal
   /** The authorization server that is wanted among several, or alone. */
@@ -236,11 +236,11 @@ export function scopesIn(text: string | undefined): Scopes {
   return text === undefined ? [] : text.split(/\s+/).filter(scope => scope !== '')
 }
 
-export function union(...lists: readonly Scopes[]): Scopes {
+function union(...lists: readonly Scopes[]): Scopes {
   return [...new Set(lists.flat())]
 }
 
-export interface ScopeFacts {
+interface ScopeFacts {
   /** Of the challenge: what the request at hand needs. */
   readonly challenged: Scopes
   /** Of the resource metadata: what the server suggests to begin with. */

@@ -23,7 +23,7 @@ import {
 import type { Records, Registration } from './records.ts'
 
 /** Everything that a grant may need to know. */
-export interface Asking {
+interface Asking {
   readonly found: Found
   readonly scopes: Scopes
   readonly context: Surroundings
@@ -31,7 +31,7 @@ export interface Asking {
   readonly link: Link
 }
 
-export interface Granted {
+interface Granted {
   readonly identity: Identity
   readonly answer: Answer
 }
@@ -44,7 +44,7 @@ export interface Grant {
   obtain(asking: Asking): Promise<Granted>
 }
 
-export interface CodeOptions extends ClientNames {
+interface CodeOptions extends ClientNames {
   readonly browser: Browser
 }
 
@@ -123,7 +123,7 @@ export function assertionGrant(
   }
 }
 
-export interface IdentityProvider {
+interface IdentityProvider {
   readonly tokenEndpoint: string
   readonly identity: Identity
   readonly subjectToken: string
@@ -162,24 +162,19 @@ function request({ resource }: Found, scopes: Scopes): Parameters {
  * Under which name this client appears at an authorization server, in the order of 2026-07-28
  * basic/authorization/client-registration: one that was registered by hand, a metadata document of its own, registering now.
  */
-export interface ClientNames {
+interface ClientNames {
   readonly clientId?: string | undefined
   readonly clientSecret?: string | undefined
   readonly clientMetadataUrl?: string | undefined
 }
 
 /** The name that the client has already, if it has one. */
-export async function knownIdentity(
-  names: ClientNames,
-  found: Found,
-  records: Records,
-  now: number,
-): Promise<Identity | undefined> {
+async function knownIdentity(names: ClientNames, found: Found, records: Records, now: number): Promise<Identity | undefined> {
   return fixedIdentity(names, found) ?? fromRegistration(await lasting(found, records, now))
 }
 
 /** The name under which it asks a user to come by, who must be sent back to `redirectUri`. */
-export async function identityFor(
+async function identityFor(
   names: ClientNames,
   found: Found,
   records: Records,

@@ -19,7 +19,7 @@ export function openLoopback(options: CliOptions): Loopback {
   return new Loopback(options)
 }
 
-export class Loopback {
+class Loopback {
   readonly #options: CliOptions
   readonly #path: string
   readonly #limitMs: number

@@ -8,7 +8,8 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { AuthorizationError, type AuthorizationRule } from './failure.ts'
 
 export type { AuthorizationServer, ClientAuth } from 'oauth4webapi'
-export type Key = CryptoKey
+
+type Key = CryptoKey
 
 /** How requests to an authorization server are made. */
 export interface Link {
@@ -66,7 +67,7 @@ function mismatch(said: string, issuer: string): string {
 
 // ── clients ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-export type ClientMetadata = Partial<oauth.OmitSymbolProperties<oauth.Client>>
+type ClientMetadata = Partial<oauth.OmitSymbolProperties<oauth.Client>>
 
 export async function register(server: oauth.AuthorizationServer, metadata: ClientMetadata, link: Link) {
   return told('registration', 'The authorization server refused to register this client', async () =>
@@ -111,7 +112,7 @@ export function secretInHeader(secret: string): oauth.ClientAuth {
 // ── the authorization code ──────────────────────────────────────────────────────────────────────────────────────────
 
 /** What must be remembered between leaving for the authorization server and coming back. */
-export interface Departure {
+interface Departure {
   readonly url: URL
   readonly state: string
   readonly verifier: string

@@ -44,7 +44,7 @@ export function folderIn(env: Environment, variable: string): string | undefined
 }
 
 /** The home, whatever the variables say. */
-export function homeIn(env: Environment): string {
+function homeIn(env: Environment): string {
   return folderIn(env, 'HOME') ?? homedir()
 }
 

@@ -38,7 +38,7 @@ function holdsToken(url: string): boolean {
   return at !== -1 && new URLSearchParams(url.slice(at)).has('access_token')
 }
 
-export interface AuthorizerOptions {
+interface AuthorizerOptions {
   /** The address of the server where the settings name none; asked for with the first request. */
   readonly resource?: (() => string | undefined) | undefined
   /** By which people know the server. */
@@ -232,10 +232,10 @@ const unavailable: Denial = {
 }
 
 /** What a protected resource says of itself (RFC 9728), and the challenges that point to it (RFC 6750 §3, RFC 9728 §5.1). */
-export const wellKnown = '/.well-known/oauth-protected-resource'
+const wellKnown = '/.well-known/oauth-protected-resource'
 
 /** What follows from the address of a server. */
-export interface ResourceFacts {
+interface ResourceFacts {
   /** Where the document is: the well-known path goes before the path of the resource (RFC 9728 §3.1). */
   readonly metadataUrl: string
   /** The paths at which it is served: that one, and the bare one for clients that try only it. */
@@ -243,7 +243,7 @@ export interface ResourceFacts {
   readonly document: string
 }
 
-export function describeResource(resource: string, settings: Settings, name: string | undefined): ResourceFacts {
+function describeResource(resource: string, settings: Settings, name: string | undefined): ResourceFacts {
   const { origin, pathname } = new URL(resource)
   const path = `${wellKnown}${pathname === '/' ? '' : pathname}`
   const { issuer, scopesSupported } = settings
@@ -257,7 +257,7 @@ export function describeResource(resource: string, settings: Settings, name: str
   return { metadataUrl: `${origin}${path}`, paths: new Set([wellKnown, path]), document: JSON.stringify(document) }
 }
 
-export interface Challenge {
+interface Challenge {
   readonly error?: 'invalid_token' | 'invalid_request' | 'insufficient_scope'
   readonly description?: string
   readonly scopes: readonly string[]
@@ -267,7 +267,7 @@ export interface Challenge {
 const mostScopes = 100
 
 /** `metadataUrl`: undefined where no document says more. */
-export function challengeText(metadataUrl: string | undefined, { error, description, scopes }: Challenge): string {
+function challengeText(metadataUrl: string | undefined, { error, description, scopes }: Challenge): string {
   const parts = [
     ...(error === undefined ? [] : [`error="${error}"`]),
     ...(description === undefined ? [] : [`error_description="${description.replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'")}"`]),

@@ -2,7 +2,7 @@
 import { isScope } from '../../core/scope.ts'
 import type { Principal } from '../../jsonrpc/connection.ts'
 
-export interface Expected {
+interface Expected {
   readonly issuer: string
   readonly audiences: readonly string[]
   readonly now: number
@@ -11,7 +11,7 @@ export interface Expected {
 /** How far our clock and the issuer's may differ. */
 export const skewMs = 60_000
 
-export type Claims = Readonly<Record<string, unknown>>
+type Claims = Readonly<Record<string, unknown>>
 
 /** A principal, or what is wrong with the token in the words that its bearer is told. */
 export function principalOf(claims: Claims, { issuer, audiences, now }: Expected): Principal | string {

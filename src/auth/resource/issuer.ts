@@ -23,7 +23,7 @@ export async function issuerAddress(issuer: string, member: 'jwks_uri' | 'intros
 }
 
 /** Where a path belongs differs between the two standards, and both are in use. */
-export function metadataUrls(issuer: string): string[] {
+function metadataUrls(issuer: string): string[] {
   const { origin, pathname } = new URL(issuer)
   const path = pathname.replace(/\/$/, '')
   const urls = [
@@ -40,14 +40,14 @@ function checked(address: unknown, member: string, url: string): string {
 }
 
 /** JSON from an address that the author or the issuer they chose has named: bounded in time and size, no redirects. */
-export const fetchLimits = { bytes: 256 * 1024, ms: 5_000 }
+const fetchLimits = { bytes: 256 * 1024, ms: 5_000 }
 
 /** What the door needs of the issuer could not be had: nobody's token is at fault. */
 export class IssuerError extends Error {
   override readonly name = 'IssuerError'
 }
 
-export interface JsonRequest {
+interface JsonRequest {
   readonly method?: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string

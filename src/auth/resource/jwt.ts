@@ -7,7 +7,7 @@ import { fetchJson, IssuerError, issuerAddress } from './issuer.ts'
 import type { Settings } from './options.ts'
 import type { Verifier } from './verifier.ts'
 
-export interface JwtOptions {
+interface JwtOptions {
   readonly settings: Settings
   readonly audiences: () => readonly string[]
   readonly clock: Clock
@@ -43,7 +43,7 @@ function isAccessToken(typ: string | undefined): boolean {
  * The issuer's public keys. Fetched when first needed and now and then after; an unknown key id may be a new key, but a flood of
  * invented ones must not become a flood of requests to the issuer: between two looks there is always a pause.
  */
-export interface KeysOptions {
+interface KeysOptions {
   readonly issuer: string
   /** Undefined: as the issuer's metadata says. */
   readonly jwksUri: string | undefined
@@ -60,7 +60,7 @@ const staleMs = 60 * 60_000
 const pauseMs = 30_000
 const pauseAfterFailureMs = 5_000
 
-export class Keys {
+class Keys {
   readonly #options: KeysOptions
   #set: KeySet | undefined = undefined
   #fetchedAt = 0
@@ -117,22 +117,22 @@ export class Keys {
 // The one place that knows the package `jose`: what it does with signatures and key sets, loaded when the first token comes.
 
 /** Finds the key of the issuer that a token says it was signed with. */
-export type KeySet = LocalJWKSet
+type KeySet = LocalJWKSet
 /** Asked for a key by jose itself; what it throws that is no failure of jose's comes out as it went in. */
-export type FindKey = (...asked: Parameters<LocalJWKSet>) => ReturnType<LocalJWKSet>
+type FindKey = (...asked: Parameters<LocalJWKSet>) => ReturnType<LocalJWKSet>
 
-export interface SignedToken {
+interface SignedToken {
   readonly header: { readonly typ?: string | undefined }
   readonly claims: Readonly<Record<string, unknown>>
 }
 
-export interface SignatureOptions {
+interface SignatureOptions {
   readonly algorithms: readonly string[]
   readonly now: number
   readonly skewMs: number
 }
 
-export interface Jose {
+interface Jose {
   keySet(jwks: unknown): KeySet
   /** Undefined when no key of the set fits the token. */
   isUnknownKey(error: unknown): boolean
@@ -143,7 +143,7 @@ export interface Jose {
 let loaded: Promise<Jose> | undefined
 
 /** A load that failed is tried again. */
-export function loadJose(): Promise<Jose> {
+function loadJose(): Promise<Jose> {
   loaded ??= load().catch(error => {
     loaded = undefined
     throw error

@@ -158,7 +158,7 @@ export function isSecure({ protocol, hostname }: URL): boolean {
  */
 export type MatchesPrincipal = (principal: Principal) => boolean
 
-export class Disconnects {
+class Disconnects {
   readonly #listeners = new Set<(matches: MatchesPrincipal) => void>()
 
   /** Called in the order in which they came, until the returned function is called. */

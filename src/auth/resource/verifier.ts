@@ -15,7 +15,7 @@ import { type Asking, QuestionSlots } from './question-slots.ts'
 /** Who it is, or why the token is not good here. Rejects when that cannot be found out now. */
 export type Verifier = (token: string, asking: Asking) => Promise<Principal | string>
 
-export interface VerifierOptions {
+interface VerifierOptions {
   readonly settings: Settings
   readonly resource: () => string
   readonly clock: Clock
@@ -57,13 +57,13 @@ function ownVerifier(verify: VerifyToken, { settings, resource, clock }: Verifie
 }
 
 /** Asking the issuer what a token is worth (RFC 7662). */
-export interface Introspection extends IntrospectionOptions {
+interface Introspection extends IntrospectionOptions {
   readonly issuer: string
   readonly audiences: () => readonly string[]
   readonly clock: Clock
 }
 
-export function introspectionVerifier(options: Introspection): Verifier {
+function introspectionVerifier(options: Introspection): Verifier {
   const { issuer, audiences, clock } = options
   const authorization = `Basic ${credentials(options)}`
   let endpoint: Promise<string> | undefined = options.endpoint === undefined ? undefined : Promise.resolve(options.endpoint)

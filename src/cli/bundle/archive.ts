@@ -7,7 +7,7 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { CliError } from '../errors.ts'
 import { checkedEntry } from './package-facts.ts'
 
-export interface Archive {
+interface Archive {
   readonly bytes: Uint8Array
   /** Hexadecimal, as registries want it. */
   readonly sha256: string

@@ -1,6 +1,6 @@
 /** Patterns of files as package.json and ignore files have them: a folder, names with stars in them, and a ! that takes out again. */
 
-export interface Pattern {
+interface Pattern {
   /** Matches it and all below it. */
   readonly inside: RegExp
   /** Whether a path is a folder on the way to it. */

@@ -137,7 +137,7 @@ const specifiers = [
 const endings = ['', '.js', '.mjs', '.cjs', '.json', '.node', '/index.js', '/index.cjs']
 
 /** Paths with slashes, seen from the root; the entry is the first. */
-export function importedFiles(root: string, entry: string): readonly string[] {
+function importedFiles(root: string, entry: string): readonly string[] {
   const found = new Set<string>([entry])
   for (const path of found) {
     if (!/\.[cm]?js$/.test(path)) continue
@@ -169,7 +169,7 @@ function fileAt(path: string): string | undefined {
   return endings.map(ending => `${path}${ending}`).find(file => existsSync(file) && statSync(file).isFile())
 }
 
-export interface Dependency {
+interface Dependency {
   /** Its place below `node_modules`. */
   readonly name: string
   readonly folder: string
@@ -177,7 +177,7 @@ export interface Dependency {
   takes(path: string): boolean
 }
 
-export function dependenciesOf({ root, dependencies }: PackageFacts): readonly Dependency[] {
+function dependenciesOf({ root, dependencies }: PackageFacts): readonly Dependency[] {
   const found = new Map<string, Dependency>()
   const open = dependencies.map(name => ({ name, from: root, needed: true }))
   for (let next = open.shift(); next !== undefined; next = open.shift()) {

@@ -5,9 +5,9 @@ import { clip } from '../../jsonrpc/limits.ts'
 import { CliError } from '../errors.ts'
 import type { OfferFacts, PackageFacts } from './package-facts.ts'
 
-export const manifestVersion = '0.3'
+const manifestVersion = '0.3'
 
-export interface ManifestInput {
+interface ManifestInput {
   readonly facts: PackageFacts
   readonly offer: OfferFacts
   readonly variables: readonly Variable[]
@@ -63,9 +63,9 @@ function defined(members: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 }
 
-export const serverSchema = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json'
+const serverSchema = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json'
 
-export interface ServerJsonInput {
+interface ServerJsonInput {
   readonly facts: PackageFacts
   readonly offer: OfferFacts
   readonly variables: readonly Variable[]

@@ -39,7 +39,7 @@ export interface OfferFacts {
   readonly morePrompts: boolean
 }
 
-export interface OfferedPrompt {
+interface OfferedPrompt {
   readonly name: string
   readonly description?: string
   readonly arguments?: readonly string[]
@@ -179,7 +179,7 @@ export function isPackageName(name: string): boolean {
   return name.length <= longest && packageName.test(name)
 }
 
-export function checkedName(name: string): string {
+function checkedName(name: string): string {
   if (isPackageName(name)) return name
   throw new CliError(
     1,
@@ -188,7 +188,7 @@ export function checkedName(name: string): string {
   )
 }
 
-export function checkedVersion(text: string): string {
+function checkedVersion(text: string): string {
   if (text.length <= 128 && version.test(text)) return text
   throw new CliError(1, `package.json has the version "${clip(text)}", which is none`, 'Write "version": "1.2.3"')
 }

@@ -99,7 +99,7 @@ function printLists(lists: Lists, printer: Printer, width: number, titled: boole
 }
 
 /** The name in its colour, the rest plain, and what is worth knowing before a call. */
-export function toolLine(tool: Tool, { paint }: Printer): TerminalText {
+function toolLine(tool: Tool, { paint }: Printer): TerminalText {
   const whole = signature(tool.name, tool.inputSchema ?? {}, tool.outputSchema)
   const { readOnlyHint, destructiveHint } = tool.annotations ?? {}
   const marks = [

@@ -11,7 +11,7 @@ import {
 import { clip } from '../../jsonrpc/limits.ts'
 import { CliError } from '../errors.ts'
 
-export interface CallerOptions {
+interface CallerOptions {
   readonly client?: string
   readonly host?: string
   readonly revision?: readonly RevisionId[]

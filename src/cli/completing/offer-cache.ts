@@ -16,7 +16,7 @@ export interface Offer extends Word {
   readonly arguments?: readonly Argument[]
 }
 
-export interface Argument extends Word {
+interface Argument extends Word {
   readonly values?: readonly string[]
 }
 

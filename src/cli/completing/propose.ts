@@ -8,13 +8,13 @@ import { harmlessWords, type Word } from '../shell-words.ts'
 import { verbs } from '../verbs.ts'
 import type { Offer, Offers } from './offer-cache.ts'
 
-export interface Proposal {
+interface Proposal {
   readonly words: readonly Word[]
   /** Files may stand here, too: those the shell knows best. */
   readonly files: boolean
 }
 
-export interface Line {
+interface Line {
   /** All words before the one that is completed, without the name of the program. */
   readonly before: readonly string[]
   /** What is typed of it. */

@@ -5,7 +5,7 @@ import { isRecord } from '../../jsonrpc/message.ts'
 import { brief } from '../terminal/text.ts'
 import { type Finding, fail, warn } from './finding.ts'
 
-export interface Probing {
+interface Probing {
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
   /** How long each request may take. */

@@ -34,7 +34,7 @@ export function exitOf(findings: readonly Finding[]): number {
 }
 
 /** One of those that are waited for. */
-export interface Wait {
+interface Wait {
   readonly name: string
   readonly limitMs: number
   /** What it said last, where it said something. */

@@ -152,7 +152,7 @@ function userName(): string {
 
 type Config = GatewayConfig<TrustSettings>
 
-export interface Waiting {
+interface Waiting {
   readonly approvals: readonly Approval[]
   /** By id. */
   readonly tools: ReadonlyMap<string, KeptTool>
@@ -161,7 +161,7 @@ export interface Waiting {
 }
 
 /** `work` gets all there is now. */
-export async function withWaiting<T>(config: Config, work: (waiting: Waiting) => Promise<T>): Promise<T> {
+async function withWaiting<T>(config: Config, work: (waiting: Waiting) => Promise<T>): Promise<T> {
   const store = await neededStore(config)
   const audit = config.trust.audit === false ? undefined : auditIn(store, realClock, config.trust.audit, () => {})
   const own = storeWithin(store, 'gateway/')

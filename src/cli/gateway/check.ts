@@ -109,14 +109,14 @@ function nameLine({ kind, name, own, do: effect, rule, listed }: Offered, paint:
 }
 
 /** What was found where the file is without mistakes. */
-export interface Found<Name extends OfferedName> {
+interface Found<Name extends OfferedName> {
   readonly servers: readonly UpstreamStatus[]
   readonly names: readonly Name[]
   /** Names of rules that are about no tool there is; none where a server is down, whose tools nobody knows then. */
   readonly idle: readonly string[]
 }
 
-export function checkJson<Name extends OfferedName>(config: GatewayConfig<unknown>, found: Found<Name> | undefined): unknown {
+function checkJson<Name extends OfferedName>(config: GatewayConfig<unknown>, found: Found<Name> | undefined): unknown {
   const { file, faults, servers } = config
   return {
     file,
@@ -144,12 +144,12 @@ function statusOf({ name, status, why, revision, tools, resources, prompts, left
 }
 
 /** Nothing is tried again here. */
-export function remedyOf({ code, fix }: Why): string {
+function remedyOf({ code, fix }: Why): string {
   return code === 'SERVER_DOWN' ? 'Correct its entry, or start it' : fix
 }
 
 /** An address, or a command with its words. */
-export function targetText(target: Command | string | undefined): string {
+function targetText(target: Command | string | undefined): string {
   return typeof target === 'string' ? target : [target?.command, ...(target?.args ?? [])].join(' ')
 }
 

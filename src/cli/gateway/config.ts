@@ -37,7 +37,7 @@ export function serverNamed({ file, servers }: Pick<GatewayConfig<unknown>, 'fil
   throw new CliError(1, `${file} has no server ${clip(name)}`, `There are ${[...servers.keys()].join(', ')}`)
 }
 
-export interface ServingOptions {
+interface ServingOptions {
   readonly stdio?: boolean
   readonly port?: number
   readonly host?: string

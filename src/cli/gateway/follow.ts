@@ -9,7 +9,7 @@ import { type Gateway, type GatewayConfig, type Reloaded, readGatewayFile } from
 import { faultText } from '../../host/config/read.ts'
 import { watchText } from '../../host/config/watch.ts'
 
-export interface FollowOptions {
+interface FollowOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Told what came of it, a line each. */
   readonly tell: (line: string, kind: 'done' | 'warning' | 'mistake') => void
@@ -17,7 +17,7 @@ export interface FollowOptions {
 
 type Reloading = Pick<Gateway, 'reload'>
 
-export class Following {
+class Following {
   readonly #file: string
   readonly #options: FollowOptions
   /** By path: the way to stop. */

@@ -6,7 +6,7 @@ import type { Io } from '../io.ts'
 import { printerOf } from '../print.ts'
 import type { Words } from '../terminal/text.ts'
 
-export interface Telling {
+interface Telling {
   readonly tell: (text: Words, kind: 'done' | 'warning' | 'mistake') => void
   readonly stderr: (server: string, line: string) => void
 }

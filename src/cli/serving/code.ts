@@ -10,9 +10,9 @@ import type { Server } from '../../server/index.ts'
 import { CliError } from '../errors.ts'
 
 /** What is served of it. The file may have another copy of this package, so it is known by what it can do. */
-export type Served = Pick<Server, 'stdio' | 'listen' | 'close'>
+type Served = Pick<Server, 'stdio' | 'listen' | 'close'>
 
-export interface Loaded {
+interface Loaded {
   readonly server: Served
   /** What the file exports as `auth`: what `oauth` gives. */
   readonly auth: Authorization | undefined

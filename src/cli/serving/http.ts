@@ -113,7 +113,7 @@ function interrupted(signal: AbortSignal): Promise<void> {
   })
 }
 
-export interface WatchEvents {
+interface WatchEvents {
   ready(at: Ready): void
   reloaded(file: string, ms: number): void
   failed(file: string): void

@@ -57,7 +57,7 @@ type Frame = Readonly<Record<string, unknown>>
 const patienceMs = 10_000
 const listChanges = ['tools', 'prompts', 'resources']
 
-export class Relay {
+class Relay {
   readonly #file: string
   readonly #io: Io
   readonly #over = Promise.withResolvers<void>()

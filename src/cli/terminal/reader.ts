@@ -7,7 +7,7 @@ import { Writable } from 'node:stream'
 import type { Below, Output, Screen } from './screen.ts'
 import { escaped, say } from './text.ts'
 
-export interface ReaderOptions {
+interface ReaderOptions {
   readonly input: NodeJS.ReadableStream
   readonly output: Output
   readonly screen: Screen
@@ -237,7 +237,7 @@ class Gate extends Writable {
   }
 }
 
-export interface InterruptParts {
+interface InterruptParts {
   readonly now: () => number
   /** Says no to an open question. False: there is none. */
   readonly refuse: () => boolean
@@ -253,7 +253,7 @@ export interface InterruptParts {
 /** A second one within this time means the end. */
 const twiceMs = 2_000
 
-export interface Interrupts {
+interface Interrupts {
   interrupt(): void
   /** Something else was typed in between. */
   reset(): void

@@ -18,7 +18,7 @@ export interface Below {
   show(): void
 }
 
-export interface ScreenOptions {
+interface ScreenOptions {
   readonly output: Output
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly clock?: Clock

@@ -22,7 +22,7 @@ import { welcome } from './welcome.ts'
 import { whyLines } from './words.ts'
 
 /** What the terminal does for its host. */
-export type TerminalSide = Required<
+type TerminalSide = Required<
   Pick<
     HostOptions,
     | 'onApproval'
@@ -42,7 +42,7 @@ export type TerminalSide = Required<
   readonly confirm: Confirm
 }
 
-export interface TerminalOptions {
+interface TerminalOptions {
   /** Makes the host; what it is given belongs into its options. */
   readonly open: (side: TerminalSide) => Promise<Host>
   readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean | undefined }

@@ -64,7 +64,7 @@ export function joined(parts: readonly Words[], between: Words): TerminalText {
 
 type Format = Parameters<typeof styleText>[0]
 
-export function styled(format: Format, words: Words): TerminalText {
+function styled(format: Format, words: Words): TerminalText {
   return make(styleText(format, drawn(words), { validateStream: false }))
 }
 

@@ -6,7 +6,7 @@ import type { Session } from './session.ts'
 import { brief, say } from './text.ts'
 import { turnName, turnTopic, whyLines } from './words.ts'
 
-export interface WelcomeOptions {
+interface WelcomeOptions {
   readonly model: ModelInfo
   /** Where everything is kept. */
   readonly place: string

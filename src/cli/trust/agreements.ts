@@ -21,7 +21,7 @@ interface Agreed {
 /** Answers that are remembered; the oldest are asked for again. */
 const most = 1_000
 
-export interface Book {
+interface Book {
   has(file: string, digest: string): boolean
   /** The lines that were agreed to last for this file, by their digests; undefined where there was no question yet. */
   last(file: string): ReadonlySet<string> | undefined

@@ -14,7 +14,7 @@ import { shellWord } from '../shell-words.ts'
 import { fullyEscaped } from '../terminal/text.ts'
 import type { Consent } from './consent.ts'
 
-export interface FileParts {
+interface FileParts {
   readonly file: string
   readonly text: string
   readonly env: Readonly<Record<string, string | undefined>>
@@ -86,7 +86,7 @@ function contentOf(path: string): string | undefined {
   }
 }
 
-export interface Review {
+interface Review {
   /** Empty: the file does nothing at all. */
   readonly lines: readonly string[]
   /** The same in one sentence, with the numbers of things and the names of variables. */
@@ -94,7 +94,7 @@ export interface Review {
 }
 
 /** `envFile` gives the text of a file of variables as an entry names it; undefined where it cannot be read. */
-export function reviewOf(root: Placed | undefined, envFile: (path: string) => string | undefined): Review {
+function reviewOf(root: Placed | undefined, envFile: (path: string) => string | undefined): Review {
   const servers = ['mcpServers', 'servers'].flatMap(shape => [...(root?.members?.get(shape)?.members ?? [])])
   const host = [...(root?.members?.get('host')?.members ?? [])]
   const lines = [

@@ -19,7 +19,7 @@ import { fullyEscaped } from '../terminal/text.ts'
 import { bookOf, lineDigest } from './agreements.ts'
 import { type FileToUse, fileToUse } from './config-file.ts'
 
-export interface TrustOptions {
+interface TrustOptions {
   /** Undefined: there is nobody to ask. */
   readonly confirm: Confirm
   readonly env: Readonly<Record<string, string | undefined>>

@@ -18,7 +18,7 @@ const answerBytes = 1024 * 1024
 /** Words of a wish that are searched for, pages of each, and cards of one catalog. */
 const most = { words: 3, pages: 3, cards: 16 } as const
 
-export interface RemoteOptions extends OutboundOptions {
+interface RemoteOptions extends OutboundOptions {
   readonly trusted: (name: string) => boolean
 }
 

@@ -200,7 +200,7 @@ const pageLines = 1_000
 /** Lines are gathered before they are written, and clocks differ: so much later one may stand. */
 const disorderMs = 60_000
 
-export function fits(line: AuditLine, { since, until, event, outcome, tool, client, subject, server }: AuditFilter): boolean {
+function fits(line: AuditLine, { since, until, event, outcome, tool, client, subject, server }: AuditFilter): boolean {
   const { at, target, more = {} } = line
   const said = (name: string, wanted: string | undefined): boolean => wanted === undefined || more[name] === wanted
   return (
@@ -216,7 +216,7 @@ export function fits(line: AuditLine, { since, until, event, outcome, tool, clie
 }
 
 /** In the order in which they were written, from after a position on. Ends where what follows is too young. */
-export async function* findLines(store: Store, log: string, filter: AuditFilter, from: Position): AsyncGenerator<AuditLine> {
+async function* findLines(store: Store, log: string, filter: AuditFilter, from: Position): AsyncGenerator<AuditLine> {
   let after = filter.since === undefined ? from : Math.max(from, await before(store, log, filter.since - disorderMs))
   for (;;) {
     const page = (await store.read(log, { after, limit: pageLines })).map(readLine)

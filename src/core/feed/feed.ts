@@ -23,7 +23,7 @@ export interface FeedOptions {
   readonly bytes?: number
 }
 
-export interface Happening {
+interface Happening {
   /** Default: one that nobody has. */
   readonly id?: string
   readonly name: string
@@ -32,9 +32,9 @@ export interface Happening {
   readonly origin?: string
 }
 
-export type Filter = (occurrence: Occurrence) => boolean
+type Filter = (occurrence: Occurrence) => boolean
 
-export interface PageOptions {
+interface PageOptions {
   /** Occurrences looked at, at most. Default 100. */
   readonly limit?: number
   readonly filter?: Filter
@@ -193,7 +193,7 @@ export class Feed {
 
 const lookEveryMs = 1_000
 
-export async function* follow(
+async function* follow(
   feed: Feed,
   after: Position | undefined,
   signal: AbortSignal,

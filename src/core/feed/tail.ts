@@ -6,7 +6,7 @@ import type { Position } from '../../stores/store.ts'
 import type { Feed } from './feed.ts'
 import { lengthOf, type Occurrence } from './occurrence.ts'
 
-export interface TailOptions {
+interface TailOptions {
   readonly feed: Feed
   /** Told of what has come, in order; and whether something before it is missing. Must not throw. */
   readonly tell: (occurrences: readonly Occurrence[], truncated: boolean) => void

@@ -12,7 +12,7 @@ import { type Grant, grantKey, isStanding } from './grant.ts'
 import type { Grants } from './grants.ts'
 import { keeping, periodOf, type Quota, type QuotaStatus } from './quota.ts'
 
-export interface BudgetsOptions {
+interface BudgetsOptions {
   readonly grants: Grants
   readonly runners: Runners
   /** Ids of reservations: not used twice. */
@@ -24,7 +24,7 @@ export interface BudgetsOptions {
 }
 
 /** What a call is expected to cost. */
-export interface Expected {
+interface Expected {
   readonly action: string
   readonly resource: string
   readonly units: number
@@ -34,7 +34,7 @@ export interface Expected {
   readonly quotas?: readonly Quota[]
 }
 
-export interface SettleOptions {
+interface SettleOptions {
   /** How often it was done. Default once; never, where it was not begun. */
   readonly calls?: 0 | 1
   /** Written with it; where that does not hold, nothing is. */

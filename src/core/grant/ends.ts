@@ -8,7 +8,7 @@ import type { Grants } from './grants.ts'
 /** How a grant ended: taken away, by its time, or because nobody used it. */
 export type Lapse = 'revoked' | 'expired' | 'idle'
 
-export interface GrantEndsOptions {
+interface GrantEndsOptions {
   readonly grants: Grants
   readonly clock: Clock
   /** How often it is looked for ends of which nothing was heard. Default 1 s. */

@@ -8,7 +8,7 @@ import { patternLength } from '../scope.ts'
  * `permit` gives an action; `forbid` takes it away, whatever permits it. `fulfil` meets an obligation of that name, e.g. a
  * confirmation that was given; it gives no right, and no right stands for it. `budget` holds units.
  */
-export type GrantEffect = 'permit' | 'forbid' | 'fulfil' | 'budget'
+type GrantEffect = 'permit' | 'forbid' | 'fulfil' | 'budget'
 
 export interface GrantTerms {
   readonly effect: GrantEffect

@@ -26,7 +26,7 @@ import {
   usesKey,
 } from './grant.ts'
 
-export interface GrantsOptions {
+interface GrantsOptions {
   readonly store: Store
   readonly clock: Clock
   /** Ids of grants: unguessable, and without a slash. */
@@ -38,7 +38,7 @@ export interface GrantsOptions {
   readonly audit?: Audit | undefined
 }
 
-export interface GrantWrite {
+interface GrantWrite {
   /** Written with it. */
   readonly also?: readonly Op[]
   /** The id of a new one: unguessable, and without a slash. Default: one of `id`. */
@@ -307,7 +307,7 @@ export class Grants {
 }
 
 /** How a grant stands. */
-export type GrantLife =
+type GrantLife =
   | { readonly expires: number; readonly until: number; readonly record: Entry }
   | { readonly over: 'revoked' | 'expired' | 'idle' }
 

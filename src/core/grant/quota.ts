@@ -46,7 +46,7 @@ export function periodOf({ name, most, periodMs }: Quota, owner: string, now: nu
 // What was paid for something that may be taken back: kept until then, given back with it, and once.
 
 /** Counted in one place. */
-export interface Charge {
+interface Charge {
   readonly key: string
   readonly count: number
   /** When that place is forgotten: milliseconds since the epoch. */

@@ -10,7 +10,7 @@ import { readOperation, writeOperation } from './operation.ts'
 import type { Runners } from './runners.ts'
 import { readUnit } from './unit.ts'
 
-export interface JournalCapacityOptions {
+interface JournalCapacityOptions {
   readonly store: Store
   readonly clock: Clock
   readonly runners: Runners

@@ -35,7 +35,7 @@ export type Claim =
   /** It was begun and its end is unknown. `retake` begins it anew; undefined where another was faster. */
   | { readonly kind: 'indeterminate'; readonly operation: Operation; readonly retake: () => Promise<Ticket | undefined> }
 
-export interface ClaimsOptions {
+interface ClaimsOptions {
   readonly store: Store
   readonly clock: Clock
   readonly runners: Runners

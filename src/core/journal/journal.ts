@@ -7,7 +7,7 @@ import { Claims } from './claims.ts'
 import { Unsettled } from './operation.ts'
 import { Runners } from './runners.ts'
 
-export interface JournalOptions {
+interface JournalOptions {
   readonly store: Store
   readonly clock: Clock
   /** Records in all. Default 1,000,000. */

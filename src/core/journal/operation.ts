@@ -11,7 +11,7 @@ import type { Cancel, Clock } from '../clock.ts'
  * nobody knows how it ended. `undone`: it was done, and its effects were taken back.
  * An operation that was refused before it began leaves no record.
  */
-export type OperationStatus = 'running' | 'waiting' | 'done' | 'failed' | 'indeterminate' | 'undone'
+type OperationStatus = 'running' | 'waiting' | 'done' | 'failed' | 'indeterminate' | 'undone'
 
 export interface Operation {
   readonly id: string
@@ -153,7 +153,7 @@ export class Ticket {
  * Ends that could not be written because the store was away: kept here, and written when it is back. Until then whoever repeats the
  * operation in this process waits for that; in others it is taken to run, and once this process is gone, its end to be unknown.
  */
-export interface UnsettledOptions {
+interface UnsettledOptions {
   readonly store: Store
   readonly clock: Clock
 }

@@ -254,7 +254,7 @@ export async function stuck(units: Units, most = 1000): Promise<readonly Owned[]
   return found
 }
 
-export interface Neglected extends Owned {
+interface Neglected extends Owned {
   /** Why it is over; undefined where it was only left. */
   readonly over: string | undefined
 }

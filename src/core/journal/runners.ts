@@ -5,7 +5,7 @@
 import { put, type Store } from '../../stores/store.ts'
 import type { Cancel, Clock } from '../clock.ts'
 
-export interface RunnersOptions {
+interface RunnersOptions {
   readonly store: Store
   readonly clock: Clock
   /** Unguessable, and new for each process. */

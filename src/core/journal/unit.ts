@@ -138,7 +138,7 @@ export type Undone =
   | { readonly status: 'nothing' }
   | { readonly status: 'failed'; readonly code: string; readonly message: string; readonly category?: Category }
 
-export interface UnwindOptions<T> {
+interface UnwindOptions<T> {
   /** Takes one back. What it throws counts as a failure of that one. */
   undo(item: T): Promise<Undone>
   /** Writes down what came of it, before the next one is begun. What it throws ends the unwinding: another goes on from there. */

@@ -23,7 +23,7 @@ import {
   unitKey,
 } from './unit.ts'
 
-export interface UnitsOptions {
+interface UnitsOptions {
   readonly store: Store
   readonly clock: Clock
   readonly runners: Runners
@@ -40,7 +40,7 @@ export interface UnitsOptions {
   readonly holds?: (owner: string, unit: Unit) => Promise<readonly Op[]>
 }
 
-export interface BeginOptions {
+interface BeginOptions {
   readonly timeoutMs: number
   readonly description?: string
   readonly irreversible?: boolean
@@ -51,7 +51,7 @@ export interface BeginOptions {
 }
 
 /** A step that wants to take part. */
-export interface StepWanted {
+interface StepWanted {
   /** Default: its order. */
   readonly id?: string
   readonly target: string

@@ -138,7 +138,7 @@ function allUnique(items: readonly unknown[]): boolean {
 // Turns what the compiled validator reports into issues that name the field and say what would be right.
 
 /** One failure as the validator reports it. */
-export interface Failure {
+interface Failure {
   readonly keyword: string
   readonly instancePath: string
   readonly schemaPath: string
@@ -149,7 +149,7 @@ export interface Failure {
 /** Unions within unions report in great numbers; more than this are not looked at. */
 const maxFailures = 100
 
-export function wordFailures(failures: readonly Failure[]): Issue[] {
+function wordFailures(failures: readonly Failure[]): Issue[] {
   const issues: Issue[] = []
   for (const failure of withoutBranches(failures.slice(0, maxFailures))) {
     const segments = pointerSegments(failure.instancePath)

@@ -112,7 +112,7 @@ export type Members = Readonly<Record<string, unknown>>
 const fewMembers = 64
 
 /** The names of an object's members: many rules may ask for those of the same object, and a large one takes long. */
-export class Names {
+class Names {
   readonly #meter: Meter
   readonly #wide = new Map<Members, readonly string[]>()
   #last: Members | undefined = undefined

@@ -158,7 +158,7 @@ const branchPrice = 4
 /** Leaving a failed branch takes longer than finding nothing wrong. */
 const faultPrice = 8
 
-export function unionTest(schemas: readonly unknown[], apply: (schema: unknown) => Apply, onlyOne: boolean): Apply {
+function unionTest(schemas: readonly unknown[], apply: (schema: unknown) => Apply, onlyOne: boolean): Apply {
   const branches = schemas.map(apply)
   const all = branchesTest(branches, onlyOne)
   const marked = markedBranches(schemas, branches)
@@ -247,7 +247,7 @@ function markOf(schema: unknown, name: string): string | undefined {
 }
 
 /** Applies a schema that may fail without the value being wrong; what a failed one has looked at does not count. */
-export function attempt(branch: Apply, data: unknown, run: Run, counts: boolean): Fault | undefined {
+function attempt(branch: Apply, data: unknown, run: Run, counts: boolean): Fault | undefined {
   if (run.seen === undefined) return branch(data, run)
   const own = run.apart()
   const found = branch(data, own)

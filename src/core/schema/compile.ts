@@ -157,10 +157,10 @@ function verdict(check: Check, value: unknown): Validation {
  * A plain object of schemas, one for each field, as the official SDK takes it: `{ city: z.string() }`. It becomes one Standard Schema
  * of an object with these fields; others are left out, as by the schema libraries themselves.
  */
-export type Fields = Readonly<Record<string, StandardSchema>>
+type Fields = Readonly<Record<string, StandardSchema>>
 
 /** Undefined: it is no object of fields. Throws where only some members are schemas. */
-export function fieldsIn(schema: object, where: string): Fields | undefined {
+function fieldsIn(schema: object, where: string): Fields | undefined {
   const members = Object.entries(schema)
   if (!members.some(([, member]) => isStandardSchema(member))) return undefined
   const other = members.find(([, member]) => !isStandardSchema(member))
@@ -173,7 +173,7 @@ export function fieldsIn(schema: object, where: string): Fields | undefined {
 type Side = 'input' | 'output'
 
 /** `jsonOf` says what a field is as JSON Schema. */
-export function fieldsSchema(
+function fieldsSchema(
   fields: Fields,
   jsonOf: (field: StandardSchema, side: Side, name: string) => Readonly<Record<string, unknown>>,
 ): StandardSchema {

@@ -9,7 +9,7 @@ import type { Meter } from './walk.ts'
 const sampled = 64
 
 /** Equal values have equal hashes, whatever the order of their members. Depth is bounded by the frame that brought the value. */
-export function hashOf(value: unknown, meter: Meter): number {
+function hashOf(value: unknown, meter: Meter): number {
   if (typeof value === 'string') return stringHash(value, meter)
   if (typeof value === 'number') return numberHash(value)
   if (typeof value !== 'object' || value === null) return value === true ? 3 : value === false ? 5 : 7
@@ -59,7 +59,7 @@ function mix(hash: number): number {
   return (half ^ (half >>> 15)) | 0
 }
 
-export function sameJson(one: unknown, other: unknown, meter: Meter): boolean {
+function sameJson(one: unknown, other: unknown, meter: Meter): boolean {
   if (typeof one === 'string' && typeof other === 'string') {
     meter.spend(1 + (Math.min(one.length, other.length) >> 6))
     return one === other

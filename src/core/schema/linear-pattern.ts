@@ -194,9 +194,9 @@ function fork(program: Instruction[]): { to: number; or: number } {
  * Runs the program of a linear pattern. All places where the pattern may be advance together, so there is no going back. Each set of
  * places met is remembered with where each character leads from it: mostly a character costs one look into a table.
  */
-export type Test = (char: string, code: number) => boolean
-export type Assertion = '^' | '$' | '\\b' | '\\B'
-export type Instruction =
+type Test = (char: string, code: number) => boolean
+type Assertion = '^' | '$' | '\\b' | '\\B'
+type Instruction =
   | { readonly op: 'char'; readonly test: Test }
   | { readonly op: 'assert'; readonly assertion: Assertion }
   | { readonly op: 'split'; to: number; or: number }
@@ -223,7 +223,7 @@ const statePrice = 160
 /** A character beyond ASCII is asked of the native engine. */
 const otherPrice = 6
 
-export class Automaton {
+class Automaton {
   readonly #program: readonly Instruction[]
   /** The round in which a place was last entered: none is entered twice in one. */
   readonly #entered: Int32Array

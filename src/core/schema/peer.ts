@@ -13,7 +13,7 @@ import { type LinearPattern, linearPattern } from './linear-pattern.ts'
 import { type Issue, type JsonSchema, makeIssue, SchemaError, UnsupportedSchema, type Validation } from './schema.ts'
 import { Meter, OverBudget, subschemas } from './walk.ts'
 
-export interface PeerSchemaLimits {
+interface PeerSchemaLimits {
   /** UTF-8 bytes of its JSON text. */
   readonly bytes: number
   /** Subschemas within subschemas. */
@@ -23,7 +23,7 @@ export interface PeerSchemaLimits {
   readonly steps: number
 }
 
-export const peerSchemaLimits: PeerSchemaLimits = { bytes: 64 * 1024, depth: 32, subschemas: 1_000, steps: 1_300_000 }
+const peerSchemaLimits: PeerSchemaLimits = { bytes: 64 * 1024, depth: 32, subschemas: 1_000, steps: 1_300_000 }
 
 export interface PeerSchema {
   /** What of the schema is not checked, and why: for a trace. */
@@ -109,13 +109,13 @@ function peerSchema(bounded: Bounded, steps: number): PeerSchema {
  * JSON Schema checked by walking it, for schemas that come from others: compiled code cannot be stopped half-way, this can. Each subschema becomes a
  * list of rules once; each rule applied is a step on a meter. A schema is one resource here (no `$id` within), which makes every reference static.
  */
-export interface SchemaBounds {
+interface SchemaBounds {
   /** Subschemas within subschemas. */
   readonly depth: number
   readonly subschemas: number
 }
 
-export interface Bounded {
+interface Bounded {
   /** What of the schema is not checked, and why. */
   readonly unchecked: readonly string[]
   /** The first thing that is wrong with a value. */

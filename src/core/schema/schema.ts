@@ -16,7 +16,7 @@ export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] }
 
-export interface StandardJsonSchema {
+interface StandardJsonSchema {
   readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>
   readonly output: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>
 }
@@ -35,7 +35,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 declare const typed: unique symbol
 
 /** A JSON Schema that says (to the compiler only) what it describes. */
-export type TypedJsonSchema<T> = JsonSchema & { readonly [typed]: T }
+type TypedJsonSchema<T> = JsonSchema & { readonly [typed]: T }
 
 /** What is accepted wherever a schema is asked for. */
 export type Schema<T = unknown> = StandardSchema<unknown, T> | TypedJsonSchema<T> | JsonSchema | Unchecked

@@ -10,14 +10,14 @@ import { problem } from '../problem.ts'
 
 export type PatchStep = Operation
 
-export interface PatchLimits {
+interface PatchLimits {
   readonly steps: number
   /** JSON text of the document. */
   readonly bytes: number
   readonly depth: number
 }
 
-export const patchLimits: PatchLimits = { steps: 10_000, bytes: 8 * 1024 * 1024, depth: 128 }
+const patchLimits: PatchLimits = { steps: 10_000, bytes: 8 * 1024 * 1024, depth: 128 }
 
 const OPS = new Set(['add', 'remove', 'replace', 'move', 'copy', 'test'])
 
@@ -118,7 +118,7 @@ function isDeeper(document: unknown, depth: number): boolean {
 const REFUSED = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** The tokens of a pointer. Throws where it is none, or names what no document may. */
-export function readPointer(pointer: string): readonly string[] {
+function readPointer(pointer: string): readonly string[] {
   if (pointer === '') return []
   if (!pointer.startsWith('/') || /~(?![01])/.test(pointer)) throw invalid(`${clip(pointer)} is no JSON pointer`)
   const tokens = pointer
@@ -131,7 +131,7 @@ export function readPointer(pointer: string): readonly string[] {
 }
 
 /** What is there; undefined where nothing is. */
-export function follow(document: unknown, tokens: readonly string[]): unknown {
+function follow(document: unknown, tokens: readonly string[]): unknown {
   let value = document
   for (const token of tokens) {
     if (typeof value !== 'object' || value === null) return undefined
@@ -143,12 +143,12 @@ export function follow(document: unknown, tokens: readonly string[]): unknown {
 }
 
 /** As the standard has it: digits without a leading zero. */
-export function isIndex(token: string): boolean {
+function isIndex(token: string): boolean {
   return /^(0|[1-9]\d{0,9})$/.test(token)
 }
 
 /** Whether a value can be put at a pointer: its parent is there and takes that name. */
-export function takes(document: unknown, tokens: readonly string[]): boolean {
+function takes(document: unknown, tokens: readonly string[]): boolean {
   const name = tokens.at(-1)
   if (name === undefined) return true
   const parent = follow(document, tokens.slice(0, -1))
@@ -156,6 +156,6 @@ export function takes(document: unknown, tokens: readonly string[]): boolean {
   return !Array.isArray(parent) || name === '-' || (isIndex(name) && Number(name) <= parent.length)
 }
 
-export function invalid(message: string): Error {
+function invalid(message: string): Error {
   return problem('STATE_INVALID', message, { suggestion: 'Send a patch as RFC 6902 describes it' })
 }

@@ -8,11 +8,11 @@ import type { Clock } from '../clock.ts'
 import { problem } from '../problem.ts'
 import { difference, type PatchStep, patchedInPlace } from './patch.ts'
 
-export type Change =
+type Change =
   | { readonly kind: 'data' | 'opaque'; readonly body: unknown }
   | { readonly kind: 'patch'; readonly body: readonly unknown[] }
 
-export interface WriteOptions {
+interface WriteOptions {
   /** The version it builds on. Default: the head, whichever that is. */
   readonly parent?: number
   /** Begin a branch where the parent is no longer the head; without it that is a conflict. */
@@ -21,7 +21,7 @@ export interface WriteOptions {
   readonly also?: readonly Op[] | ((id: number) => readonly Op[])
 }
 
-export interface StateTreeOptions {
+interface StateTreeOptions {
   readonly store: Store
   readonly clock: Clock
   /** Versions of one space. Default 1,000. */
@@ -29,7 +29,7 @@ export interface StateTreeOptions {
 }
 
 /** A version, and the state that it stands for. */
-export interface Read {
+interface Read {
   readonly version: Version
   readonly value: unknown
 }
@@ -227,32 +227,32 @@ export interface Version {
 }
 
 /** The current version of a space, and how many there have been. */
-export interface Head {
+interface Head {
   readonly current: number
   readonly last: number
   /** Versions before this one are forgotten. */
   readonly first: number
 }
 
-export const noHead: Head = { current: 0, last: 0, first: 1 }
+const noHead: Head = { current: 0, last: 0, first: 1 }
 
-export function headKey(space: string): string {
+function headKey(space: string): string {
   return `state/${space}/head`
 }
 
-export function versionKey(space: string, id: number): string {
+function versionKey(space: string, id: number): string {
   return `${versionsPrefix(space)}${String(id).padStart(12, '0')}`
 }
 
-export function versionsPrefix(space: string): string {
+function versionsPrefix(space: string): string {
   return `state/${space}/at/`
 }
 
-export function readVersion(text: string): Version {
+function readVersion(text: string): Version {
   return read<Version>(text, 'parent')
 }
 
-export function readHead(text: string): Head {
+function readHead(text: string): Head {
   return read<Head>(text, 'current')
 }
 

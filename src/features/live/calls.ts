@@ -18,7 +18,7 @@ import type { Scopes } from './scopes/server.ts'
 import type { LiveTools } from './server.ts'
 import type { Sets } from './sets.ts'
 
-export interface LiveCallsParts {
+interface LiveCallsParts {
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
   readonly sets: Sets
   readonly scopes: Scopes
@@ -28,7 +28,7 @@ export interface LiveCallsParts {
   readonly tools: LiveTools
 }
 
-export interface LiveCalls {
+interface LiveCalls {
   readonly side: Side
   belongs(tool: string, set: string): void
   context(set: string, context: CallContext): LiveCallContext

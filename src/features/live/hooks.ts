@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.ts'
 import { type Problem, problem } from '../../core/problem.ts'
 
-export interface HookWatch {
+interface HookWatch {
   /** `of`: whose hook it is. */
   during<T>(of: object, run: () => Promise<T>): Promise<T>
   /** Resolves when no hook of theirs is at work; rejects where the caller itself is one and waits for what it asks. */

@@ -7,13 +7,13 @@ import { Outbox, type OutboxOptions } from './push-events/outbox.ts'
 import { type Outgoing, outgoing, type Pushed, type PushInput } from './push-events/server.ts'
 import type { LiveParts } from './server.ts'
 
-export const pendingUri = 'live://events/pending'
+const pendingUri = 'live://events/pending'
 
 /** How long a host may take to accept an event, and how many of those that wait are shown. */
 const answerMs = 30_000
 const shown = 100
 
-export interface LiveOutbox {
+interface LiveOutbox {
   /** Takes up what was left from before. */
   open(): void
   push(featureSet: string, event: PushInput): Promise<Pushed>

@@ -13,7 +13,7 @@ import { read } from './written.ts'
 const keptMs = 60_000
 const mostParked = 10_000
 
-export interface ParkedCallsOptions {
+interface ParkedCallsOptions {
   readonly clock: Clock
   /** How long a caller may take over its answers. */
   readonly askMs: number

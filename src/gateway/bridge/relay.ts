@@ -85,7 +85,7 @@ interface Completing {
 
 const read: ReadonlySet<string> = new Set([readResource.name, getPrompt.name, complete.name])
 
-export interface RelayPort {
+interface RelayPort {
   /** The gateway, as it names itself. */
   readonly name: string
   readonly parking: ParkedCalls

@@ -18,7 +18,7 @@ import { type UpstreamCall, upstreamCallKey } from './upstream-call.ts'
 import { read, type Written, written } from './written.ts'
 
 /** An answer on its way to the one who asked. */
-export interface Answered {
+interface Answered {
   readonly upstreamCall: string
   readonly key: string
   readonly said: Written

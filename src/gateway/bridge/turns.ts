@@ -20,7 +20,7 @@ interface Waiter {
   readonly go: () => void
 }
 
-export interface TurnsPort {
+interface TurnsPort {
   readonly upstream: string
   readonly clock: Clock
   /** Calls that may wait, of all clients. */

@@ -22,7 +22,7 @@ import { kindOf, passOn, questionIn } from './questions.ts'
 export const upstreamCallKey = 'gateway-flight'
 const roundKey = 'gateway-round'
 
-export interface Question {
+interface Question {
   readonly key: string
   readonly method: Method
   readonly params: Params

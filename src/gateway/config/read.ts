@@ -39,7 +39,7 @@ export interface GatewayConfig<Trust> {
   readonly lines: ReadonlyMap<string, number>
 }
 
-export interface ReadGatewayOptions<Trust> {
+interface ReadGatewayOptions<Trust> {
   /** Where variables come from. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly home?: string

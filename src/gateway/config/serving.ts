@@ -8,14 +8,14 @@ import { checkNames, isLoopback } from '../../transports/http/names.ts'
 import type { AuthSettings } from '../trust/settings.ts'
 import type { ListenPlace } from './frame.ts'
 
-export interface Serving {
+interface Serving {
   readonly place: ListenPlace
   readonly auth: AuthSettings | undefined
   /** Somebody said in words that whoever reaches it may call it. */
   readonly unprotected: boolean
 }
 
-export interface ServingFault {
+interface ServingFault {
   /** The part of the settings that is at fault. */
   readonly member: 'listen' | 'auth'
   readonly message: string

@@ -7,7 +7,7 @@ import type { Upstreams } from '../upstreams/upstreams.ts'
 export const tellMs = 1_000
 const lookMs = 25
 
-export interface DrainParts {
+interface DrainParts {
   readonly upstreams: Pick<Upstreams, 'busy' | 'close'>
   readonly clock: Clock
   readonly drainMs: number

@@ -7,7 +7,7 @@ import type { Engine } from '../../engine/engine.ts'
 import type { Exchange } from '../../engine/exchange.ts'
 import type { Layer } from '../../engine/stages.ts'
 
-export interface FirstLookParts {
+interface FirstLookParts {
   readonly engine: Engine
   readonly clock: Clock
   /** How long it may take until nobody waits for it any more. */

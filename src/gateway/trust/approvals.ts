@@ -33,7 +33,7 @@ export type Approval =
       readonly changes: readonly string[]
     }
 
-export interface ApprovalsParts {
+interface ApprovalsParts {
   readonly pins: ToolPins
   readonly launches: Launches
   readonly notes: Notes

@@ -24,7 +24,7 @@ export interface KnownTool extends CalledTool {
   readonly reports: boolean
 }
 
-export interface CallWrapperParts {
+interface CallWrapperParts {
   /** The gateway, as it names itself. */
   readonly name: string
   readonly clock: Clock

@@ -44,7 +44,7 @@ export function checkTrust(settings: unknown): void {
   if (first !== undefined) throw new TypeError(`${placeText(first.path)}${first.message}. ${first.fix}`)
 }
 
-export function placeText(path: TrustFault['path']): string {
+function placeText(path: TrustFault['path']): string {
   return path.length === 0
     ? ''
     : `${path

@@ -6,7 +6,7 @@ import type { Patterns, TargetKind } from '../../policy/rules/rule.ts'
 import { type ClientBudget, type ClientSettings, unnamed } from './settings.ts'
 
 /** A client as callers are held against it. */
-export interface KnownClient {
+interface KnownClient {
   readonly name: string
   readonly settings: ClientSettings
   /** It sees everything. */

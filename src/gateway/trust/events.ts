@@ -10,7 +10,7 @@ import type { Server } from '../../server/api.ts'
 import { NotificationOwner, type NotificationOwnerParts } from './notification-owner.ts'
 import type { TrustSettings } from './settings.ts'
 
-export type ChangedList = 'tools' | 'resources' | 'prompts'
+type ChangedList = 'tools' | 'resources' | 'prompts'
 
 /** What is told of upstreams, and by whom it is asked for. */
 export interface UpstreamNews {

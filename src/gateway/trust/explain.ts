@@ -33,7 +33,7 @@ export interface Explained {
   readonly scopes?: readonly string[]
 }
 
-export interface ExplainParts {
+interface ExplainParts {
   readonly clients: Clients
   readonly policy: GatewayPolicy
   readonly listed: TrustSettings['listed']

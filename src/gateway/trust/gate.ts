@@ -10,7 +10,7 @@ import type { Clients } from './clients.ts'
 import { judgedOf } from './options.ts'
 import type { CallFacts, CallVerdict, DecidedCalls, ToolPolicy } from './tool-policy.ts'
 
-export interface GateParts {
+interface GateParts {
   readonly clients: Clients
   /** By the name under which clients see it. */
   readonly tools: ReadonlyMap<string, ToolPolicy>

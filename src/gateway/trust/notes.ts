@@ -16,7 +16,7 @@ import type { TellNotice } from '../ops/notices.ts'
 import { factsOf } from './note-facts.ts'
 import type { TrustSettings } from './settings.ts'
 
-export interface NotesParts {
+interface NotesParts {
   readonly store: Store
   readonly clock: Clock
   readonly audit: TrustSettings['audit']

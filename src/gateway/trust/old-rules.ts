@@ -15,7 +15,7 @@ const newNames: Readonly<Record<string, string>> = { upstream: ' as server', arg
 const approvers: readonly unknown[] = ['client', 'operator', 'either']
 
 /** Whether it has conditions beside its name, or says by `by` who answers. */
-export function isOldRule(rule: WrittenRule): rule is GatewayRule {
+function isOldRule(rule: WrittenRule): rule is GatewayRule {
   return oldMembers.some(name => Object.hasOwn(rule, name)) || (rule.do !== 'coalesce' && approvers.includes(rule.by))
 }
 

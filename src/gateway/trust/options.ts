@@ -14,7 +14,7 @@ import { type Clients, subjectOf } from './clients.ts'
 import type { TrustSettings } from './settings.ts'
 import type { CallFacts, CallVerdict, DecidedCalls, ToolPolicy } from './tool-policy.ts'
 
-export interface OptionParts {
+interface OptionParts {
   readonly settings: TrustSettings
   readonly clients: Clients
   readonly decided: DecidedCalls

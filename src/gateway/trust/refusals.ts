@@ -16,7 +16,7 @@ import { type Clients, subjectOf } from './clients.ts'
 import type { GatewayNote, Notes } from './notes.ts'
 import type { ToolPolicy } from './tool-policy.ts'
 
-export interface RefusalsParts {
+interface RefusalsParts {
   readonly clients: Clients
   readonly notes: Notes
   readonly refused: Denials<GatewayNote>

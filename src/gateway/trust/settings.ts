@@ -6,7 +6,7 @@ import type { Hours } from '../../policy/rules/hours.ts'
 import type { CallSettings, Otherwise, Patterns, Rate, Rule } from '../../policy/rules/rule.ts'
 
 /** One token for each client, by its name, kept by both sides. */
-export interface FixedTokenSettings {
+interface FixedTokenSettings {
   readonly tokens: Readonly<Record<string, string>>
   /** The URL by which clients reach the gateway. Needed to listen on an address that is not loopback. */
   readonly resource?: string
@@ -66,7 +66,7 @@ export interface GatewayRule extends Omit<CallSettings, 'approver'> {
 }
 
 /** How calls are written down. */
-export interface GatewayAudit {
+interface GatewayAudit {
   /** How long lines are kept. Default 90 days. */
   readonly keep?: Duration
   /** How many at most, roughly. Default 1,000,000. */

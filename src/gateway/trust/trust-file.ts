@@ -3,7 +3,7 @@ import type { Placed } from '../../host/config/jsonc.ts'
 import { faultsIn, type TrustFault } from './check.ts'
 import { type TrustSettings, trustMembers } from './settings.ts'
 
-export type TellFault = (at: Placed, rule: string, message: string, fix: string) => void
+type TellFault = (at: Placed, rule: string, message: string, fix: string) => void
 
 /** The settings in the members of a file that are about trust; where some are mistaken, those are told and left out. */
 export function readTrust(members: ReadonlyMap<string, Placed>, tell: TellFault): TrustSettings {

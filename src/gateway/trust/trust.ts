@@ -48,7 +48,7 @@ import { Views } from './views.ts'
 import { Visibility } from './visibility.ts'
 import { absent, readingOf, type Shown, sees, shows, type VisibilityLayersParts, visibilityLayers } from './visibility-layers.ts'
 
-export interface TrustParts {
+interface TrustParts {
   /** The gateway, as it names itself. */
   readonly name: string
   readonly store: Store

@@ -8,7 +8,7 @@ import { type Clients, subjectOf } from './clients.ts'
 import type { TrustSettings } from './settings.ts'
 import type { GatewayPolicy, ToolPolicy } from './tool-policy.ts'
 
-export interface ViewsParts {
+interface ViewsParts {
   readonly clients: Clients
   readonly policy: () => GatewayPolicy
   /** By the name under which clients see it. */
@@ -17,7 +17,7 @@ export interface ViewsParts {
 }
 
 /** What all callers of one kind see. */
-export interface View {
+interface View {
   /** Tools that they do not, by the names that clients know. */
   readonly hidden: ReadonlySet<string>
 }

@@ -11,12 +11,12 @@ import type { GatewayPolicy } from './tool-policy.ts'
 import type { Views } from './views.ts'
 
 /** Something of a server, by the name that it has there. */
-export interface Place {
+interface Place {
   readonly upstream: string
   readonly own: string
 }
 
-export interface VisibilityParts {
+interface VisibilityParts {
   readonly clients: Clients
   readonly views: Views
   readonly policy: () => GatewayPolicy

@@ -40,7 +40,7 @@ export function authOf(option: UpstreamAuthOption): UpstreamAuth {
   return option === 'sign-in' ? { signIn: true } : option
 }
 
-export interface AuthFault {
+interface AuthFault {
   /** The member that is mistaken; undefined: all of it. */
   readonly member?: string
   readonly message: string

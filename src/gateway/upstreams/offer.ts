@@ -35,7 +35,7 @@ export interface Offer {
   readonly unread: readonly Unread[]
 }
 
-export interface Unread {
+interface Unread {
   readonly list: string
   readonly said: string
   /** Nothing of it is known. */

@@ -62,7 +62,7 @@ interface Planned {
 }
 
 /** Servers by name, in their order. */
-export type Plan = ReadonlyMap<string, Planned>
+type Plan = ReadonlyMap<string, Planned>
 
 const untouched: Applied = { started: [], stopped: [], restarted: [], updated: [] }
 

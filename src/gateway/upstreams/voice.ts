@@ -36,7 +36,7 @@ export function voiceOf(option: GatewayServer, clock: Clock, tell: (line: string
 }
 
 /** All that its entry gives to a server and that may be secret. */
-export function secretsOf(option: GatewayServer): readonly string[] {
+function secretsOf(option: GatewayServer): readonly string[] {
   const entry: unknown = option
   if (!isRecord(entry)) return []
   const { target = entry, headers, auth } = entry

@@ -40,7 +40,7 @@ export interface ServerEntry {
 }
 
 /** A mistake, with the line where it is. */
-export interface EntryFault {
+interface EntryFault {
   readonly line: number
   readonly why: Why
 }

@@ -35,7 +35,7 @@ export interface HostConfig {
   readonly readable: boolean
 }
 
-export interface ReadConfigOptions {
+interface ReadConfigOptions {
   /** Where variables come from. Default: the environment of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly home?: string

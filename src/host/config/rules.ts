@@ -27,7 +27,7 @@ export class HostRules {
 }
 
 /** Lists of both count: who is careful in one place need not be told in the other. */
-export function configuredRules(given: PolicyRules, servers: ReadonlyMap<string, KnownServer>): PolicyRules {
+function configuredRules(given: PolicyRules, servers: ReadonlyMap<string, KnownServer>): PolicyRules {
   const sections = new Map<string, ServerRules>(Object.entries(given.servers ?? {}))
   const rules: Rule[] = [...(given.rules ?? [])]
   for (const [name, { live, autoApprove }] of servers) {

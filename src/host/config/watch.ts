@@ -8,7 +8,7 @@ import { basename, dirname } from 'node:path'
 import type { Cancel, Clock } from '../../core/clock.ts'
 import { digestText } from '../../core/digest.ts'
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly clock: Clock
   /** Told of each text that differs from the one before. Waited for, so that two never run at once. */
   readonly changed: (text: string) => Promise<void>

@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.ts'
 
 /** A window that events may still join. */
-export interface Group {
+interface Group {
   readonly inferenceId: string
   readonly until: number
 }

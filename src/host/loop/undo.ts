@@ -12,7 +12,7 @@ import type { LoopAudit, LoopPolicy, LoopServer, LoopState } from './ports.ts'
 import type { Compensation, PlannedCall, TurnRecord, UndoStep } from './records.ts'
 import type { StateUpdate } from './running-calls.ts'
 
-export interface UndoParts {
+interface UndoParts {
   readonly clock: Clock
   readonly servers: readonly LoopServer[]
   readonly policy: LoopPolicy

@@ -110,7 +110,7 @@ function borrowing(own: ReadonlyMap<string, readonly string[]>, prefixes: Prefix
 }
 
 /** The server's name in front; where that is too long, a hash of it, and as much of the tail as there is room for. */
-export function prefixed(server: string, name: string): string {
+function prefixed(server: string, name: string): string {
   const whole = `${plain(server)}_${plain(name)}`
   return whole.length <= longest && server !== '' ? whole : marked(server, name)
 }

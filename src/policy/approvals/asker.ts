@@ -5,7 +5,7 @@ import { unlessAborted } from '../../core/deadlines.ts'
 import { toMilliseconds } from '../../core/duration.ts'
 import type { ApprovalAnswer, ApprovalQuestion, OnApproval } from './question.ts'
 
-export interface AskerOptions {
+interface AskerOptions {
   readonly onApproval: OnApproval | undefined
   readonly clock: Clock
   /** How long an answer is waited for. */
@@ -13,7 +13,7 @@ export interface AskerOptions {
 }
 
 /** `nobody`: there is nobody to ask; `late`: no answer in time; `failed`: whoever was asked threw. */
-export type ApprovalOutcome =
+type ApprovalOutcome =
   | { readonly is: 'answered'; readonly answer: Exclude<ApprovalAnswer, boolean> }
   | { readonly is: 'nobody' | 'late' | 'failed'; readonly cause?: unknown }
 

@@ -4,7 +4,7 @@ import type { Cancel, Clock } from '../../core/clock.ts'
 const everyMs = 60_000
 
 /** `note` writes one line about so many of a kind, of which this is the last. */
-export interface DenialsParts<What> {
+interface DenialsParts<What> {
   readonly clock: Clock
   /** Kinds of one minute that are told apart; all others count as one. */
   readonly most: number

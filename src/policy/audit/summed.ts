@@ -5,7 +5,7 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Note } from './note.ts'
 
-export interface SummedOptions {
+interface SummedOptions {
   readonly clock: Clock
   readonly note: (note: Note) => void
   /** Of one server and rule, in one second. Default 50. */

@@ -17,7 +17,7 @@ import { storeWithin } from '../../stores/within.ts'
 import { type BudgetLimit, checkLimits, isAbout, quotaOf, type Spender, type Spending } from './limits.ts'
 import { type SpentOptions, type SpentRow, spending, spentRows } from './spent.ts'
 
-export interface HostBudgetsOptions {
+interface HostBudgetsOptions {
   readonly store: Store
   readonly limits?: readonly BudgetLimit[]
   /** Told once in each window when most of a budget is gone. */
@@ -35,7 +35,7 @@ export interface Estimate extends Spender {
   readonly requests?: number
 }
 
-export interface Actual {
+interface Actual {
   readonly tokens?: number
   readonly money?: number
   /** Default 1. 0 where it was not begun. */
@@ -48,7 +48,7 @@ export interface BudgetReservation {
 }
 
 /** A refusal, and after which time it may be otherwise. */
-export interface BudgetRefusal extends Why {
+interface BudgetRefusal extends Why {
   readonly retryAfterMs?: number
 }
 

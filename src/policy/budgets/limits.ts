@@ -4,7 +4,7 @@ import type { Quota } from '../../core/grant/quota.ts'
 import { matches } from '../../core/scope.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 
-export const spendings = ['tokens', 'money', 'requests'] as const
+const spendings = ['tokens', 'money', 'requests'] as const
 export type Spending = (typeof spendings)[number]
 
 export interface BudgetLimit {

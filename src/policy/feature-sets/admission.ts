@@ -20,7 +20,7 @@ export interface SetAdmission {
   readonly subscription?: string
 }
 
-export interface AdmissionParts {
+interface AdmissionParts {
   readonly consent: SetConsent
   /** What is connected under the name of a server. */
   identityOf(server: string): string | undefined

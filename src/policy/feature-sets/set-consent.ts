@@ -12,7 +12,7 @@ import type { Asked } from '../rules/rule.ts'
 import type { AgreedUses } from './agreed-uses.ts'
 import { wordsForUses } from './use-words.ts'
 
-export interface ConsentParts {
+interface ConsentParts {
   readonly approvals: Pick<Approvals, 'findSet' | 'hasSets'>
   readonly agreed: AgreedUses
   world(): World

@@ -18,7 +18,7 @@ export type LaunchTarget =
   | { readonly start: unknown }
 
 /** One thing that counts, by what it is called. */
-export interface LaunchFact {
+interface LaunchFact {
   /** What is kept of it, and compared. */
   readonly kept: string
   /** What whoever is asked sees of it. */

@@ -21,7 +21,7 @@ export interface HeldLaunch {
   readonly why: Why
 }
 
-export interface LaunchesParts {
+interface LaunchesParts {
   readonly store: Store
   readonly mode: PinMode
   /** What somebody has to do who approves. */

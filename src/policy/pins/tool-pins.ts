@@ -11,7 +11,7 @@ import { HeldTools, idOf, type KeptTool } from './held-tools.ts'
 import { invisibleIn } from './invisible.ts'
 import { type HeldTool, type Looked, type PinMode, Pins } from './pins.ts'
 
-export interface PinsParts {
+interface PinsParts {
   readonly store: Store
   readonly clock: Clock
   readonly mode: PinMode

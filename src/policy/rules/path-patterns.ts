@@ -1,7 +1,7 @@
 /** Texts that may be paths or addresses, against patterns: with their detours and escapes, as whoever gets them may understand them. */
 import { matches } from '../../core/scope.ts'
 
-export interface ReadAs {
+interface ReadAs {
   /** Stands before each reading. */
   readonly before?: string
   /** It is an address, whatever the pattern looks like. */

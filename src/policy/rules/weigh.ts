@@ -28,7 +28,7 @@ function isNarrower(one: ReadRule, other: ReadRule): boolean {
 }
 
 /** Whether the wide one is about everything that the other is about, at any time. */
-export function covers(wide: ReadRule, narrow: ReadRule): boolean {
+function covers(wide: ReadRule, narrow: ReadRule): boolean {
   const [a, b] = [wide.conditions, narrow.conditions]
   return coversLists(a, b) && coversTargets(a, b) && coversOrigin(a, b) && coversArguments(a, b) && coversTimes(wide, narrow)
 }

@@ -3,11 +3,11 @@ import { type Why, whyText } from '../../core/why.ts'
 import type { Scope } from '../../features/live/scopes/messages.ts'
 import type { Policy } from '../policy.ts'
 
-export type Elevated =
+type Elevated =
   | { readonly approved: true; readonly payload?: Record<string, unknown> }
   | { readonly approved: false; readonly reason: string; readonly data?: Why }
 
-export interface ElevationRequest {
+interface ElevationRequest {
   readonly featureSet: string
   readonly scope: Scope
 }

@@ -10,7 +10,7 @@ import { placesIn } from './places.ts'
 import { folded } from './readings.ts'
 import { placeLength, spell } from './spelling.ts'
 
-export type ScopeVerdict =
+type ScopeVerdict =
   | { readonly is: 'forbidden'; readonly pattern: string; readonly text: string }
   | { readonly is: 'allowed'; readonly pattern: string }
   /** Neither: somebody has to be asked. `flaw`: the spelling is unusual, and this is how. */

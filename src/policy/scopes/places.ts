@@ -6,7 +6,7 @@ const placeName = /path|file|dir|folder|uri|url|href|cwd|root|dest/i
 const most = 1_000
 const depth = 16
 
-export interface Places {
+interface Places {
   /** Every text in it, names of members too. */
   readonly texts: readonly string[]
   /** Those that are places. */

@@ -4,7 +4,7 @@
  */
 import { clean, folded, unescaped } from './readings.ts'
 
-export interface Spelling {
+interface Spelling {
   /** What is unusual about it, as words; undefined where there is one way to read it. */
   readonly flaw: string | undefined
   /** Whatever it may be taken for, in lower case. */

@@ -18,7 +18,7 @@ import { type Client, loadPg, type Pool } from './pg.ts'
 import { MIGRATIONS } from './schema.ts'
 import { Writer } from './writer.ts'
 
-export interface PostgresStoreOptions {
+interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database` */
   readonly url: string
   /** Where the tables are; small letters, digits and `_`. Default `vivarium`. */

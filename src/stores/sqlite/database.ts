@@ -135,7 +135,7 @@ export const scanText = `SELECT key, value, version, expires FROM entries
 /** In the order of SQLite every text is below every blob. */
 const aboveAll = new Uint8Array(0)
 
-export class Tables {
+class Tables {
   readonly #get: StatementSync
   readonly #versionOf: StatementSync
   readonly #put: StatementSync

@@ -28,7 +28,7 @@ import {
   writeBatch,
 } from './protocol.ts'
 
-export interface SqliteStoreOptions {
+interface SqliteStoreOptions {
   readonly path: string
   /** Milliseconds since the epoch. */
   readonly now?: () => number
@@ -61,7 +61,7 @@ interface Waiter {
   reject(error: StoreError): void
 }
 
-export class SqliteStore implements Store {
+class SqliteStore implements Store {
   readonly opened: Promise<void>
   readonly #path: string
   readonly #now: () => number

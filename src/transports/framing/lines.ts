@@ -263,16 +263,16 @@ const notUtf8: FrameFault = {
 // answer before its result, some behind it. Bounded, whatever the line holds.
 
 /** So much of either end of a line is looked at. */
-export const lookBytes = 2 * idLength
+const lookBytes = 2 * idLength
 
 /** `none`: it is no answer; `any`: an answer to something, or nobody knows what. */
-export type Whose = { readonly id: Id } | 'none' | 'any'
+type Whose = { readonly id: Id } | 'none' | 'any'
 
 const member = /\s*"(\w{1,64})"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*(?=[\s,}])|true|false|null|[[{])\s*,?/y
 const last = /[,{]\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d{1,17})\s*(?:,\s*"\w{1,64}"\s*:\s*(?:"[^"\\]*"|\d{1,17})\s*){0,4}\}\s*$/
 
 /** The id of a request whose line is not read as a whole, where its first bytes tell it. */
-export function requestIn(bytes: Buffer): Id | undefined {
+function requestIn(bytes: Buffer): Id | undefined {
   const text = bytes.subarray(0, lookBytes).toString('utf8')
   let at = /^\s*\{/.exec(text)?.[0].length
   while (at !== undefined) {
@@ -285,7 +285,7 @@ export function requestIn(bytes: Buffer): Id | undefined {
 }
 
 /** By the first bytes of a line: `any` where they do not tell. */
-export function whoseByHead(bytes: Buffer): Whose {
+function whoseByHead(bytes: Buffer): Whose {
   const text = bytes.subarray(0, lookBytes).toString('utf8')
   const open = /^\s*\{/.exec(text)
   // Noise is nobody's answer; a batch may hold any.
@@ -305,7 +305,7 @@ export function whoseByHead(bytes: Buffer): Whose {
 }
 
 /** By the last bytes of a line whose first ones did not tell. */
-export function whoseByTail(bytes: Buffer): Whose {
+function whoseByTail(bytes: Buffer): Whose {
   const text = bytes.subarray(-lookBytes).toString('utf8')
   const found = last.exec(text)
   return (found?.[1] === undefined ? undefined : idIn(found[1])) ?? 'any'

@@ -14,7 +14,7 @@ const gatherChars = 64 * 1024
 /** Like the `write` of a stream: false when it is full; `done` is called when it has passed the data on. */
 export type StreamWrite = (data: string | Buffer, done?: () => void) => boolean
 
-export interface WriterOptions {
+interface WriterOptions {
   readonly output: Writable
   /** Writes to `output`, where its own `write` is not to be used. */
   readonly write?: StreamWrite

@@ -142,7 +142,7 @@ export class AnswerCutter {
 // names its members in other characters is refused rather than guessed, since others on the way may have guessed otherwise.
 
 /** How the end of a body is told. */
-export type Framing = { readonly length: number } | 'chunked' | 'until-close'
+type Framing = { readonly length: number } | 'chunked' | 'until-close'
 
 export interface AnswerHead {
   readonly status: number
@@ -153,14 +153,14 @@ export interface AnswerHead {
 }
 
 /** Of an answer's head. */
-export const mostHeadBytes = 16 * 1024
+const mostHeadBytes = 16 * 1024
 
 const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\0\r\n]*)?$/
 const lengthText = /^\d{1,15}$/
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /** Throws ConnectionError where it is none. */
-export function readHead(text: string): AnswerHead {
+function readHead(text: string): AnswerHead {
   const lines = text.split('\r\n')
   const [, minor, code] = statusLine.exec(lines[0] ?? '') ?? []
   if (code === undefined) throw notHttp(`it begins with ${JSON.stringify(clip(lines[0] ?? ''))}`)
@@ -216,7 +216,7 @@ function keepMsOf(persists: boolean, headers: FlatHeaders): number | undefined {
   return seconds === undefined ? undefined : Math.max(0, Number(seconds) * 1000 - 1000)
 }
 
-export function notHttp(why: string): ConnectionError {
+function notHttp(why: string): ConnectionError {
   return new ConnectionError('protocol', `The answer is not HTTP (${why})`)
 }
 

@@ -135,7 +135,7 @@ class NodeWire implements HttpWire, RequestMaker {
 // One request by node:http and what comes back for it, told to a reader in the words of `client-wire.ts`.
 
 /** Whoever holds the sockets. */
-export interface RequestMaker {
+interface RequestMaker {
   readonly retryReset: boolean
   readonly address: URL
   request(request: WireRequest): http.ClientRequest
@@ -145,7 +145,7 @@ export interface RequestMaker {
   reached(socket: Duplex | null): boolean
 }
 
-export class NodeCall implements WireCall {
+class NodeCall implements WireCall {
   readonly #wire: RequestMaker
   readonly #request: WireRequest
   readonly #reader: AnswerReader

@@ -8,7 +8,7 @@ const sliceBytes = 4 * 1024
 const bytesPerTurn = 256 * 1024
 const messagesPerTurn = 64
 
-export interface PacedReader {
+interface PacedReader {
   take(chunk: Uint8Array): void
   end(): void
   fail(cause: Error): void
@@ -25,7 +25,7 @@ export function pace(response: IncomingMessage, reader: PacedReader): void {
 }
 
 /** Where the bytes come from. */
-export interface Flow {
+interface Flow {
   pause(): unknown
   resume(): unknown
 }

@@ -22,7 +22,7 @@ export function socketWire(url: URL, options: NodeWireOptions = {}): HttpWire {
 }
 
 /** A socket with the call that it serves now. */
-export interface Line {
+interface Line {
   readonly socket: Socket
   /** It was open once: what fails before never reached the server. */
   opened: boolean
@@ -33,7 +33,7 @@ export interface Line {
   keepMs: number
 }
 
-export class SocketWire implements HttpWire {
+class SocketWire implements HttpWire {
   readonly retryReset: boolean
   readonly address: URL
   readonly #clock: Clock
@@ -197,7 +197,7 @@ export class SocketWire implements HttpWire {
 
 type Cause = NodeJS.ErrnoException | ConnectionError | undefined
 
-export class SocketCall implements WireCall, CutterUser {
+class SocketCall implements WireCall, CutterUser {
   done = false
   readonly #wire: SocketWire
   readonly #request: WireRequest

@@ -20,7 +20,7 @@ export interface StreamUser {
   gone(error: ConnectionError): void
 }
 
-export interface StreamStart {
+interface StreamStart {
   readonly lastId?: string | undefined
   readonly retryMs?: number | undefined
   /** Failures in a row before giving up. */

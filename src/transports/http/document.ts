@@ -4,7 +4,7 @@ import type { Caller } from '../../jsonrpc/connection.ts'
 import { clip } from '../../jsonrpc/limits.ts'
 import type { Refusal } from './refusal.ts'
 
-export interface DocumentAnswer {
+interface DocumentAnswer {
   readonly status: number
   /** Flat: names and values. */
   readonly headers: string[]
@@ -36,7 +36,7 @@ export interface OwnDocument {
   read(caller: Caller): Promise<DocumentText>
 }
 
-export interface DocumentText {
+interface DocumentText {
   readonly text: string
   /** Names what it says; counters may differ. */
   readonly tag: string
@@ -73,7 +73,7 @@ export interface Downloads {
   open(asked: DownloadRequest): Promise<Download>
 }
 
-export interface DownloadRequest {
+interface DownloadRequest {
   readonly method: string
   /** What follows the path. */
   readonly name: string

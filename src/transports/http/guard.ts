@@ -12,7 +12,7 @@ export interface GuardOptions extends GuardNames {
 }
 
 /** The parts of a request that the guard looks at; a node:http request is one. */
-export interface GuardedRequest {
+interface GuardedRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** Names and values as they came: the only place where a second Host shows. */
   readonly rawHeaders: readonly string[]
@@ -77,7 +77,7 @@ function checkHost(host: string | undefined, allowed: ReadonlySet<string>): Refu
 const twoHosts: Refusal = { status: 400, message: 'The request has more than one Host header. Send exactly one (RFC 9112 §3.2)' }
 
 /** Pages of this origin would have to be listed. */
-export function badOrigin(origin: string): Refusal {
+function badOrigin(origin: string): Refusal {
   return {
     status: 403,
     message: `This origin may not call the server (CORS). If its pages should, give listen, fetchWith or the adapter the option origins: ['${clip(origin)}']`,

@@ -188,7 +188,7 @@ function shut(server: Server, endpoint: Endpoint, upgraded: ReadonlySet<Duplex>,
  * process is well. Only who shows a token that may call can be told more: an address of this machine proves nothing, for a proxy on it
  * has one too.
  */
-export function pageHandler(endpoint: Endpoint, page: OpenPage): NodeHttpHandler {
+function pageHandler(endpoint: Endpoint, page: OpenPage): NodeHttpHandler {
   return (req, res) => {
     const exchange = new NodeExchange(endpoint, req, res)
     const refusal = notRead(req.method)
@@ -225,7 +225,7 @@ const mostInTurn = 100
  * One request at a time on each connection. Node hands on whatever was sent in one go, and answers could pile up by the
  * hundred for a client that reads none of them. A response gets its socket when all earlier ones are out.
  */
-export function inOrder(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
+function inOrder(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
   const waiting = new WeakMap<object, number>()
   return (req, res) => {
     if (res.socket !== null) return handle(req, res)
@@ -246,7 +246,7 @@ const tooManyInTurn: Refusal = {
 }
 
 /** A client that asks before it sends a long body (`Expect: 100-continue`) is told at once if that would be refused. */
-export function answerExpect(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
+function answerExpect(endpoint: Endpoint, handle: NodeHttpHandler): NodeHttpHandler {
   return (req, res) => {
     const header = (name: string) => single(req.headers[name])
     const refusal =

@@ -3,7 +3,7 @@ import type { Principal } from '../../jsonrpc/connection.ts'
 import type { Awaitable } from '../../jsonrpc/message.ts'
 import type { HttpOptions } from './endpoint.ts'
 
-export interface PageAnswer {
+interface PageAnswer {
   readonly status: number
   readonly type: string
   readonly body: string

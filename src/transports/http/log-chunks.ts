@@ -1,7 +1,7 @@
 /** Events as a store keeps them: many short ones in one value, a long one in several, since values have a greatest length. */
 import type { LoggedEvent } from './stream-log.ts'
 
-export interface Chunk {
+interface Chunk {
   /** A line that says which parts of which events follow, then their texts. */
   readonly text: string
   /** Events that begin in it. */

@@ -8,14 +8,14 @@ import { chunksOf, type Ending, followedKey, readRecord, recordKey, type StreamR
 import { pollStore } from './store-poll.ts'
 import type { LoggedEvent } from './stream-log.ts'
 
-export interface FollowerPort {
+interface FollowerPort {
   readonly store: Store
   readonly clock: Clock
   readonly runners: Runners
 }
 
 /** Hears what is read. */
-export interface FollowerUser {
+interface FollowerUser {
   event(event: LoggedEvent): void
   /** Nothing more will come. Called once, unless it was stopped before. */
   over(how: Ending): void

@@ -10,7 +10,7 @@ import type { HttpLimits } from './limits.ts'
 import { recordKey, sessionKey } from './log-records.ts'
 import type { OwnStream, Plan } from './own-stream.ts'
 
-export interface LogWriterOptions {
+interface LogWriterOptions {
   readonly open: () => Promise<{ readonly store: Store; readonly runners: Runners }>
   readonly clock: Clock
   readonly limits: HttpLimits

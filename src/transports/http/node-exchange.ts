@@ -312,13 +312,13 @@ function attempt(identify: Identify, exchange: NodeExchange): ReturnType<Identif
 // Collects the body of a node:http request: counted while it comes, checked as UTF-8, decoded once.
 
 /** Takes the text of a body, or why there is none. */
-export interface BodyTaker {
+interface BodyTaker {
   body(text: string): void
   badBody(refusal: Refusal): void
 }
 
 /** Reads the body. A caller that leaves half-way is simply never heard of again. */
-export function readBody(req: IncomingMessage, limit: number, taker: BodyTaker): void {
+function readBody(req: IncomingMessage, limit: number, taker: BodyTaker): void {
   let first: Buffer | undefined
   let rest: Buffer[] | undefined
   let size = 0
@@ -336,7 +336,7 @@ export function readBody(req: IncomingMessage, limit: number, taker: BodyTaker):
 }
 
 /** The body that a framework has already read: as it came, or written out again. */
-export function takeParsed(parsed: unknown, limit: number, taker: BodyTaker): void {
+function takeParsed(parsed: unknown, limit: number, taker: BodyTaker): void {
   const bytes = parsed instanceof Uint8Array ? Buffer.from(parsed.buffer, parsed.byteOffset, parsed.byteLength) : undefined
   const text = bytes === undefined ? asText(parsed) : undefined
   if ((bytes?.length ?? Buffer.byteLength(text ?? '')) > limit) taker.badBody(tooLarge(limit))

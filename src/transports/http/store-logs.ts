@@ -26,7 +26,7 @@ import { OwnStream } from './own-stream.ts'
 import { pollStore } from './store-poll.ts'
 import type { LoggedEvent, SharedLogs, StreamFacts } from './stream-log.ts'
 
-export interface StoreLogsOptions {
+interface StoreLogsOptions {
   readonly store: () => Promise<Store>
   /** Who is alive. */
   readonly runners: () => Promise<Runners>

@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.ts'
 import type { Store } from '../../stores/store.ts'
 
-export interface StorePollOptions {
+interface StorePollOptions {
   readonly store: Store
   readonly clock: Clock
   readonly prefixes: readonly string[]

@@ -13,7 +13,7 @@ import type { Refusal } from './refusal.ts'
 import type { Stream } from './stream.ts'
 import { type LoggedEvent, memoryStreamLogs, type SharedLogs, type StreamLogs } from './stream-log.ts'
 
-export interface StreamsOptions {
+interface StreamsOptions {
   readonly limits?: Partial<HttpLimits>
   readonly logs?: StreamLogs
   /** Instead: logs that other processes read, and whose streams are found here. */

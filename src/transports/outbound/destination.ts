@@ -102,12 +102,12 @@ export function faultOf(address: string, allowed: Ranges = []): string | undefin
 }
 
 /** An address in its usual spelling: what `inet_aton` takes besides (`127.1`, `0x7f.1`, `010.0.0.1`) is none. */
-export function isAddress(text: string): boolean {
+function isAddress(text: string): boolean {
   return text.includes(':') ? ipaddr.IPv6.isValid(text) : ipaddr.IPv4.isValidFourPartDecimal(text)
 }
 
 /** Whether this is one of our own: 127.0.0.0/8 or ::1, and no other way to write them. */
-export function isLoopback(address: string): boolean {
+function isLoopback(address: string): boolean {
   return isAddress(address) && !address.includes('%') && ipaddr.parse(address).range() === 'loopback'
 }
 

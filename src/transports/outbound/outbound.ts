@@ -119,7 +119,7 @@ function follow(location: string, from: Destination, draft: Draft, loopback: boo
 }
 
 /** What a caller wants sent, checked once. */
-export interface Draft {
+interface Draft {
   readonly method: string
   readonly headers: Headers
   readonly body: Uint8Array | undefined
@@ -135,7 +135,7 @@ const own =
 /** The headers that may go to an origin other than the one they were meant for. */
 const harmless = new Set(['accept', 'accept-language', 'mcp-protocol-version', 'user-agent'])
 
-export function draftOf({ method = 'GET', headers, body, redirect = 'follow' }: OutboundRequest): Draft {
+function draftOf({ method = 'GET', headers, body, redirect = 'follow' }: OutboundRequest): Draft {
   const verb = method.toUpperCase()
   if (!methods.has(verb))
     throw new OutboundError('refused', `The method ${clip(method)} is refused: use ${[...methods].join(', ')}`)
@@ -150,7 +150,7 @@ export function draftOf({ method = 'GET', headers, body, redirect = 'follow' }: 
 }
 
 /** For another origin: no credentials, and nothing that could be one. */
-export function withoutSecrets(draft: Draft): Draft {
+function withoutSecrets(draft: Draft): Draft {
   return { ...draft, headers: new Headers([...draft.headers].filter(([name]) => harmless.has(name))) }
 }
 

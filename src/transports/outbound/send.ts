@@ -184,7 +184,7 @@ type Chunk = Buffer<ArrayBuffer>
  * Each call gives the next chunk as it came from the parser; undefined at the end. Iterating over the response would copy together
  * what has come meanwhile, and leave twice the memory behind.
  */
-export function oneByOne(response: http.IncomingMessage, thrift: Thrift): () => Promise<Chunk | undefined> {
+function oneByOne(response: http.IncomingMessage, thrift: Thrift): () => Promise<Chunk | undefined> {
   let over: { readonly error?: unknown } | undefined
   let waiting: PromiseWithResolvers<Chunk | undefined> | undefined
   const end = (error?: unknown): void => {
@@ -217,7 +217,7 @@ const remembered = 16
  * Node's parser copies bodies out of what the socket has read, and that lies about until it is collected: as much again as the content.
  * It is given back as soon as it is parsed, once the first chunk has shown that it is a copy indeed.
  */
-export class Thrift {
+class Thrift {
   #reads: unknown[] = []
   #copied: boolean | undefined
 

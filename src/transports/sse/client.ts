@@ -21,7 +21,7 @@ import {
 } from '../http/client-wire.ts'
 import { SseParser } from './parse.ts'
 
-export interface SseClientOptions extends HttpClientOptions {
+interface SseClientOptions extends HttpClientOptions {
   /** Until the server has named the address to post to. Default 10 s. */
   readonly endpointTimeoutMs?: number
 }
@@ -37,12 +37,12 @@ export function sseClientConnection(url: string | URL, options: SseClientOptions
  * The client's end of the old pair (2024-11-05 basic/transports, "HTTP with SSE"): one stream brings everything the
  * server says, its first event names the address to which everything we say is posted.
  */
-export interface SseClientSettings extends ClientSettings {
+interface SseClientSettings extends ClientSettings {
   /** Until the server has named the address to post to. Default 10 s. */
   readonly endpointTimeoutMs: number
 }
 
-export class SseClientConnection implements Connection, Port, AnswerReader {
+class SseClientConnection implements Connection, Port, AnswerReader {
   readonly carrier = 'sse'
   readonly settings: SseClientSettings
   readonly deadlines: Deadlines

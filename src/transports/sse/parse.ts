@@ -5,7 +5,7 @@
 import { joinBytes } from '../../core/base64.ts'
 import { ConnectionError } from '../../jsonrpc/connection.ts'
 
-export interface SseLimits {
+interface SseLimits {
   /** Bytes between two blank lines, field names and comments included. */
   readonly eventBytes: number
   /** Lines of data in one event. Default 65,536. */

@@ -12,14 +12,14 @@ import type { NodeHttpHandler } from '../http/node.ts'
 import { NodeExchange } from '../http/node-exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 
-export interface SsePairOptions {
+interface SsePairOptions {
   /** The path of the second address, as clients reach it. */
   readonly messagePath: string
   /** Gives each connection a name that cannot be guessed. */
   readonly newSession?: () => string
 }
 
-export interface SsePair {
+interface SsePair {
   /** Serves the address that clients are given. */
   readonly open: NodeHttpHandler
   /** Serves `messagePath`. */

@@ -207,7 +207,7 @@ const pollMs = 20
 const open = new Set<number>()
 
 /** Makes sure that the group ends with this process at the latest. `endGroup` lets it go. */
-export function trackGroup(pid: number): void {
+function trackGroup(pid: number): void {
   if (open.size === 0) process.on('exit', killAll)
   open.add(pid)
 }
@@ -233,13 +233,7 @@ function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
  * Ends a group step by step: time to end by itself, SIGTERM, SIGKILL; then the same for what outlives its head.
  * `exited` settles when the head has ended.
  */
-export async function endGroup(
-  pid: number,
-  exited: Promise<unknown>,
-  closeMs: number,
-  killMs: number,
-  clock: Clock,
-): Promise<void> {
+async function endGroup(pid: number, exited: Promise<unknown>, closeMs: number, killMs: number, clock: Clock): Promise<void> {
   if (!(await within(exited, closeMs, clock))) {
     signalGroup(pid, 'SIGTERM')
     if (!(await within(exited, killMs, clock))) signalGroup(pid, 'SIGKILL')

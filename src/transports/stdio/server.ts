@@ -7,7 +7,7 @@ import { type CarrierLimits, serverCarrierLimits } from '../framing/limits.ts'
 import { StreamConnection } from '../framing/stream.ts'
 import type { StreamWrite } from '../framing/writer.ts'
 
-export interface StdioServerOptions {
+interface StdioServerOptions {
   /** Default: standard input. */
   readonly input?: Readable
   /** Default: standard output. */
@@ -51,7 +51,7 @@ export function stdioServerConnection(options: StdioServerOptions = {}): Connect
 }
 
 /** Keeps standard output for the protocol alone. */
-export interface StdoutClaim {
+interface StdoutClaim {
   /** Writes to the real standard output. */
   readonly write: StreamWrite
   /** Gives standard output back to everybody. */

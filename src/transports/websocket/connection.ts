@@ -27,7 +27,7 @@ export interface WebSocketSettings {
   readonly clock?: Clock
 }
 
-export interface WebSocketRole {
+interface WebSocketRole {
   readonly limits: CarrierLimits
   /** The end that serves takes nothing in while too much waits to go out; the end that asks goes on reading. */
   readonly serving: boolean

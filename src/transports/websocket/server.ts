@@ -12,7 +12,7 @@ import { subprotocol, WebSocketConnection, type WebSocketSettings } from './conn
 import { loadWs } from './ws.ts'
 
 /** Who was let in. */
-export interface Admission {
+interface Admission {
   readonly principal?: Principal
   /** Whether nobody was shut out since. Otherwise it is not known whether this one was. */
   isCurrent?(): boolean

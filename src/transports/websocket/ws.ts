@@ -27,21 +27,21 @@ export interface SocketEvents {
   ended(code: number, reason: string): void
 }
 
-export interface ConnectOptions {
+interface ConnectOptions {
   readonly protocols: readonly string[]
   readonly headers: Readonly<Record<string, string>>
   readonly maxPayload: number
   readonly handshakeTimeout: number
 }
 
-export interface ConnectEvents extends SocketEvents {
+interface ConnectEvents extends SocketEvents {
   open(stream: Duplex): void
   /** The server has answered, but not with an upgrade. */
   refused(response: IncomingMessage): void
 }
 
 /** Answers an upgrade request; `done` gets the socket. What is no proper request is refused by the package itself. */
-export type Upgrade = (
+type Upgrade = (
   request: IncomingMessage,
   stream: Duplex,
   head: Buffer,

@@ -97,7 +97,7 @@ const hourMs = 3_600_000
 /** How far back is looked, until there is enough to show. */
 const windows = [hourMs / 6, hourMs, 24 * hourMs, 24 * 90 * hourMs]
 
-export async function lastNotes(
+async function lastNotes(
   { host, now }: Pick<Session, 'host' | 'now'>,
   wanted: Question,
   most: number,

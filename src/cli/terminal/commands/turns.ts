@@ -9,7 +9,7 @@ import { brief, say } from '../text.ts'
 import { costLine, noteLines, timeText, turnName, turnTopic, whyLines } from '../words.ts'
 
 /** Undefined where there is none; that is said already. */
-export async function chosenTurn({ conversation, screen }: Session, rest: string): Promise<Turn | undefined> {
+async function chosenTurn({ conversation, screen }: Session, rest: string): Promise<Turn | undefined> {
   const turns = await conversation.turns()
   const wanted = rest.replace(/^#/, '')
   const found = wanted === '' ? turns.at(-1) : turns.find(({ seq }) => String(seq + 1) === wanted)

@@ -21,7 +21,7 @@ import {
   type WireChannel,
 } from './messages.ts'
 
-export interface ChannelPort extends LiveGate {
+interface ChannelPort extends LiveGate {
   readonly now: () => number
   onPush(event: PushEvent): Promise<PushAnswer>
   /** The server has been told a selection; until then nobody can say which of its sets may use channels. */

@@ -10,7 +10,7 @@ export interface ChannelStream {
   end(text: string): Promise<void>
 }
 
-export interface OutgoingParts {
+interface OutgoingParts {
   /** Whether the server may still hear it: consent may go while somebody writes. */
   readonly allowed: () => boolean
   readonly chunk: (index: number, delta: string) => Promise<unknown>

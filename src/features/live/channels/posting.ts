@@ -43,7 +43,7 @@ export interface PostingParts {
   readonly opening: () => readonly string[]
 }
 
-export interface Posting {
+interface Posting {
   readonly side: Side
   /** The channel is no longer there. */
   dropped(channelId: string): void

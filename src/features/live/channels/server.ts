@@ -8,12 +8,12 @@ import type { ChannelOptions } from './handlers.ts'
 import { channelsChanged, registerChannels, type WireChannel } from './messages.ts'
 import { channelPosting, type PostingParts, type Registered } from './posting.ts'
 
-export interface ChannelsParts extends Omit<PostingParts, 'channels'> {
+interface ChannelsParts extends Omit<PostingParts, 'channels'> {
   /** A host knows other channels now: there may be messages for it. */
   readonly known: () => void
 }
 
-export interface ChannelsServer {
+interface ChannelsServer {
   readonly side: Side
   add(featureSet: string, id: string, options: ChannelOptions): void
   remove(id: string): void

@@ -16,7 +16,7 @@ const longestText = 100_000
 const silenceMs = 120_000
 
 /** Which stream it is, and whose. */
-export interface StreamName {
+interface StreamName {
   readonly channelId: string
   readonly inferenceId: string
   readonly conversationId?: string
@@ -83,7 +83,7 @@ class Written implements AnswerStream {
   }
 }
 
-export interface StreamsParts {
+interface StreamsParts {
   readonly clock: Clock
   readonly trace: Trace
 }

@@ -6,7 +6,7 @@ import { type RolledBack, readRollback, refusedRollback, stateOf } from '../dial
 import { type FeatureSetFacts, liveErrorTexts } from '../feature-sets/messages.ts'
 import { getState, type StateReport, updateState } from './messages.ts'
 
-export interface StateHandlers {
+interface StateHandlers {
   readonly onState?: ((report: StateReport) => Promise<void>) | undefined
   /** What is known of a set's state at a checkpoint, or now. */
   readonly stateOf?: ((featureSet: string, checkpoint: string | undefined) => Promise<StateReport | undefined>) | undefined

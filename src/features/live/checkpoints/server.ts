@@ -21,7 +21,7 @@ export interface StatefulSet {
   readonly rollback: RollbackHandler | undefined
 }
 
-export interface CheckpointsParts {
+interface CheckpointsParts {
   readonly set: (name: string) => StatefulSet | undefined
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
   readonly ids: CheckpointIds
@@ -36,7 +36,7 @@ export interface Checkpoints {
   report(exchange: Exchange, featureSet: string, made: MadeState): Promise<StateReport>
 }
 
-export interface MadeState {
+interface MadeState {
   readonly value: unknown
   /** How it came of what was given, if it did. */
   readonly steps: readonly unknown[] | undefined

@@ -50,7 +50,7 @@ export interface HookedSet {
   readonly after: { readonly run: AfterHook; readonly blocking: boolean } | undefined
 }
 
-export interface HooksParts {
+interface HooksParts {
   readonly sets: () => readonly HookedSet[]
   readonly caller: (exchange: Exchange) => LiveCaller | undefined
   /** Runs a hook so that it is known to be one. */

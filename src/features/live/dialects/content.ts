@@ -8,7 +8,7 @@ import { type LiveBlock, type LiveLink, writeBlocks } from '../content/messages.
 
 export type ContentForm = 'source' | 'flat'
 
-export interface ReadContent {
+interface ReadContent {
   readonly blocks: readonly LiveBlock[]
   /** What was left out, a few words each. */
   readonly dropped: readonly string[]

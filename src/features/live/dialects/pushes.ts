@@ -4,7 +4,7 @@ import { channelEventId } from '../channels/messages.ts'
 import { isTimestamp, type PushEvent, type WirePush } from '../push-events/messages.ts'
 import { readContent } from './content.ts'
 
-export interface ReadPush {
+interface ReadPush {
   readonly event: PushEvent
   readonly dropped: readonly string[]
 }

@@ -41,7 +41,7 @@ export interface ToldSelection {
   readonly byNotice: WireSelection
 }
 
-export const systemPath = 'contextHooks.beforeInference.inject.system'
+const systemPath = 'contextHooks.beforeInference.inject.system'
 
 export function writeSelection(announced: Announced, selection: Selection): ToldSelection {
   const on = new Map<string, EnabledSet>()

@@ -12,7 +12,7 @@ import {
 import type { Announced } from './announced.ts'
 import { fewOf, readContent } from './content.ts'
 
-export interface ReadBefore {
+interface ReadBefore {
   readonly featureSet: string
   readonly injections: readonly Injection[]
   readonly dropped: readonly string[]

@@ -18,7 +18,7 @@ export interface Standing {
   canEnable(featureSet: string): boolean
 }
 
-export interface Refused {
+interface Refused {
   /** `use`: the set is enabled, but nobody agreed to this. */
   readonly because: 'unknown' | 'disabled' | 'use'
   readonly featureSet: string

@@ -29,7 +29,7 @@ export type DeclaredSets = ReadonlyMap<string, FeatureSetFacts>
 /** A declared set, and whether it may be used. */
 export type KnownSet = FeatureSetFacts & { readonly enabled: boolean }
 
-export interface SetBookOptions {
+interface SetBookOptions {
   select(declared: DeclaredSets): Selection
   diagnose(what: Why): void
   /** An enabled set wants to do what it did not declare; it was refused. Told once for each. */
@@ -257,7 +257,7 @@ export async function tellSelection(
   }
 }
 
-export interface SetsHearer {
+interface SetsHearer {
   changed(params: Params): void
   /** The manifest is another one now. */
   stale(): void

@@ -62,7 +62,7 @@ function declareByPaths(sets: readonly OfferedSet[]): Readonly<Record<string, un
 }
 
 /** The paths of 0.5 that a set needs. */
-export function pathsOf({ facts, positions }: OfferedSet): readonly string[] {
+function pathsOf({ facts, positions }: OfferedSet): readonly string[] {
   return facts.uses.flatMap(use => {
     if (use === 'contextHooks.afterInference') return ['inferenceLifecycle']
     if (use !== 'contextHooks.beforeInference') return [use]

@@ -24,7 +24,7 @@ import {
 } from './messages.ts'
 import { checkPaths, type Reading, type Selection } from './selection.ts'
 
-export interface FeatureSetsParts {
+interface FeatureSetsParts {
   readonly clock: Clock
   readonly hosts: () => Iterable<LiveHost>
   /** The dialect of whoever shakes hands, undefined for a plain host. */
@@ -37,7 +37,7 @@ export interface FeatureSetsParts {
   readonly selected: (exchange: Exchange) => void
 }
 
-export interface FeatureSets {
+interface FeatureSets {
   readonly side: Side
   readonly catalog: Catalog<OfferedSet>
   readonly names: () => readonly string[]

@@ -7,7 +7,7 @@ import { dialectOf, liveIn, type SetsForm } from './dialect.ts'
 import type { HostDialect, KeptSelected, LiveHost } from './messages.ts'
 import { SessionHost } from './session.ts'
 
-export interface HostsParts<S extends KeptSelected> {
+interface HostsParts<S extends KeptSelected> {
   readonly engine: () => Engine
   readonly form: SetsForm | undefined
   /** What a host has selected with what it declared. */
@@ -21,7 +21,7 @@ interface Seat<S> {
   readonly selection: S
 }
 
-export interface Hosts<S> {
+interface Hosts<S> {
   readonly memory: Memory<unknown>
   dialectOf(peer: Peer): HostDialect | undefined
   /** All that live, whether they can be reached now or not. */

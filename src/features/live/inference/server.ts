@@ -35,7 +35,7 @@ export interface InferInput {
 /** Awaitable, and iterable for its parts. */
 export interface Inference extends Promise<InferenceResult>, AsyncIterable<string> {}
 
-export interface InferenceParts {
+interface InferenceParts {
   readonly clock: Clock
   /** The host of a session, for parts that come in. */
   readonly chunked: (exchange: Exchange, id: Id, index: number, delta: string) => void
@@ -43,7 +43,7 @@ export interface InferenceParts {
   readonly timeoutMs: number
 }
 
-export interface InferenceServer {
+interface InferenceServer {
   readonly side: Side
   /** `host` gives whom to ask, once that may be asked anything. */
   infer(featureSet: string, input: InferInput, host: () => Promise<LiveHost>, exchange?: Exchange): Inference
@@ -132,7 +132,7 @@ function messagesOf(featureSet: string, given: InferInput['messages']) {
 }
 
 /** Reasons and contents that other hosts give are read as what they come to. */
-export function resultOf({ content, model, finishReason, usage }: WireInferenceResult): InferenceResult {
+function resultOf({ content, model, finishReason, usage }: WireInferenceResult): InferenceResult {
   const blocks = Array.isArray(content)
     ? content.map(block => (isRecord(block) ? textOf(block['text']) : '')).join('')
     : textOf(content)

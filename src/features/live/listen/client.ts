@@ -5,7 +5,7 @@
 import type { WireAnswer, WireDelivery } from './messages.ts'
 
 /** `work`: it is new. `wait`: it is being worked on. Else the answer that it had. */
-export type Taken = 'work' | 'wait' | WireAnswer
+type Taken = 'work' | 'wait' | WireAnswer
 
 interface Open {
   readonly cursor: string

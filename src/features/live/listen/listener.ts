@@ -18,7 +18,7 @@ interface Delivery {
   readonly reject: (error: unknown) => void
 }
 
-export interface ListenHostOptions {
+interface ListenHostOptions {
   readonly hostId: string | undefined
   readonly dialect: HostDialect
   readonly selected: Selected

@@ -13,14 +13,14 @@ import { ListenHost } from './listener.ts'
 import { answerLive, type Listened, listenLive, type WireAnswer, type WireListen } from './messages.ts'
 
 /** What is kept of a host that listens. */
-export interface Seat {
+interface Seat {
   readonly host: ListenHost
   /** In whose share it is counted. */
   readonly account: string
   readonly select: (selection: WireSelection) => void
 }
 
-export interface ListenParts {
+interface ListenParts {
   readonly clock: Clock
   readonly limits: () => { readonly listeners: number; readonly listenersPerCaller: number; readonly callTimeoutMs: number }
   /** How a host that listens wants to be spoken to, and where what it selects is kept. */
@@ -34,7 +34,7 @@ export interface ListenParts {
   readonly lingerMs: number
 }
 
-export interface ListenServer {
+interface ListenServer {
   readonly side: Side
   /** The host that sent a request, if it listens. */
   find(exchange: Exchange): Seat | undefined

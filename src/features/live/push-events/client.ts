@@ -48,7 +48,7 @@ export function pushAnswerers(gate: LiveGate, onPush: OnPush): readonly Answerer
 }
 
 /** What the protocol has a member for; a reason only with a refusal. */
-export function writePushAnswer(answer: PushAnswer): WirePushAnswer {
+function writePushAnswer(answer: PushAnswer): WirePushAnswer {
   if (answer.accepted) {
     return answer.inferenceId === undefined ? { accepted: true } : { accepted: true, inferenceId: answer.inferenceId }
   }

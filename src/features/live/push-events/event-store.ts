@@ -17,7 +17,7 @@ export interface StoredEvent {
   readonly order: number
 }
 
-export interface EventStoreOptions {
+interface EventStoreOptions {
   readonly store: Store
   readonly clock: Clock
   readonly most: number

@@ -30,7 +30,7 @@ export interface Pushed {
 }
 
 /** Where a message was written, of those that came by a channel. */
-export interface ChannelOrigin {
+interface ChannelOrigin {
   readonly channelId: string
   readonly messageId: string
   readonly threadId?: string
@@ -79,7 +79,7 @@ function tooLarge(): Problem {
   })
 }
 
-export function writePush({ to, channel, content, ...event }: Outgoing, { source }: HostDialect): WirePush {
+function writePush({ to, channel, content, ...event }: Outgoing, { source }: HostDialect): WirePush {
   return { ...event, payload: { content: writeBlocks(content, source) } }
 }
 
@@ -88,7 +88,7 @@ function writeIncoming({ content, timestamp, tags }: Outgoing, channel: ChannelO
 }
 
 /** What one attempt came to. `later`: worth another; `off`: when the host's selection has changed. */
-export type Attempt =
+type Attempt =
   | { readonly is: 'answered'; readonly answer: PushAnswer }
   | { readonly is: 'later'; readonly afterMs?: number | undefined; readonly error?: unknown }
   | { readonly is: 'off' }

@@ -12,7 +12,7 @@ import type { LiveCaller, LiveHost } from '../hosts/messages.ts'
 import { type Elevation, elevateScope, elevationShape, type Scope, scopeShape } from './messages.ts'
 import { passes } from './pattern.ts'
 
-export interface ScopesParts {
+interface ScopesParts {
   /** Asks the user of a plain host; undefined where nobody can be asked. */
   readonly ask: (exchange: Exchange, message: string, key: string) => Promise<boolean> | undefined
   /** How long a host, and the user behind it, may take. */

@@ -21,7 +21,7 @@ import {
   type Scopes,
 } from './messages.ts'
 
-export interface AuthorizationServer {
+interface AuthorizationServer {
   readonly side: Side
   /** Whether anything is. */
   readonly declared: boolean
@@ -29,7 +29,7 @@ export interface AuthorizationServer {
   declare(scopes: Scopes, what: string): void
 }
 
-export interface AuthorizationOptions {
+interface AuthorizationOptions {
   /** The scopes of what a request aims at. */
   readonly needs: (aim: Aim) => Scopes
   /** Whether more than the token has a say in a request: then it is decided there. */
@@ -71,7 +71,7 @@ export const authorizationFeature = defineServerFeature<object>({
   },
 })
 
-export function authorizationServer({ needs, began, elsewhere }: AuthorizationOptions): AuthorizationServer {
+function authorizationServer({ needs, began, elsewhere }: AuthorizationOptions): AuthorizationServer {
   let declared = false
   const needed = (exchange: Exchange): Scopes => {
     const aim = aimOf(exchange)

@@ -13,7 +13,7 @@ import { ratesPort } from '../rates/messages.ts'
 import { resourcesPort } from '../resources/messages.ts'
 import { type Completers, type Completion, type CompletionResult, complete, maxValues } from './messages.ts'
 
-export interface CompletionOptions<C> {
+interface CompletionOptions<C> {
   /** The arguments of a prompt; undefined if there is no such prompt. */
   readonly prompt: (name: string) => Completers<C> | undefined
   /** The variables of a resource template; undefined if there is no such template. */
@@ -41,7 +41,7 @@ export const completionFeature = defineServerFeature<OfferingOptions>({
   },
 })
 
-export function completionServer<C>(options: CompletionOptions<C>): Side {
+function completionServer<C>(options: CompletionOptions<C>): Side {
   const { offered } = options
   return {
     handlers: [[complete, { offered, execute: (exchange: Exchange) => answer(exchange, options) }]],

@@ -132,7 +132,7 @@ export async function elicitYes(
   return answer.action === 'accept' && answer.content?.['confirm'] === true
 }
 
-export async function elicitUrl(
+async function elicitUrl(
   exchange: Exchange,
   question: UrlQuestion,
   by?: Courier,
@@ -156,7 +156,7 @@ export async function elicitUrl(
 }
 
 /** Tells the client that the page has done its work, on wires that want to know. */
-export function completeElicitation(exchange: Exchange, elicitationId: string): boolean {
+function completeElicitation(exchange: Exchange, elicitationId: string): boolean {
   return exchange.notify(elicitationComplete, { elicitationId })
 }
 

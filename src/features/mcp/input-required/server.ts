@@ -17,7 +17,7 @@ import { type Awaitable, isRecord, type Params } from '../../../jsonrpc/message.
 import { stepsDown } from '../../../revisions/index.ts'
 import { askingMethods, type InputRequest, type InputRequiredResult } from './messages.ts'
 
-export interface ReplayOptions {
+interface ReplayOptions {
   /** Signs what travels through clients. */
   readonly seal: Seal
   /** For tests: the time. Default: the real one. */

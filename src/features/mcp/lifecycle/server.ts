@@ -14,7 +14,7 @@ export interface LifecycleServerOptions {
   readonly instructions?: string
 }
 
-export interface LifecycleOptions {
+interface LifecycleOptions {
   readonly instructions?: string | undefined
   /** How long a client may keep what discover said. */
   readonly cache: { readonly ttlMs: number; readonly cacheScope: 'public' | 'private' }

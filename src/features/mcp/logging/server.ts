@@ -36,7 +36,7 @@ export const loggingFeature = defineServerFeature<object>({
   setup: () => ({ sides: [loggingServer()] }),
 })
 
-export function loggingServer(): Side {
+function loggingServer(): Side {
   return {
     handlers: [
       [
@@ -58,13 +58,7 @@ export function wantedLevel({ peer, conversation }: Exchange): LogLevel | undefi
 }
 
 /** False when the client does not want to hear it, or `allow` says that it is too much. */
-export function sendLog(
-  exchange: Exchange,
-  at: LogLevel,
-  data: unknown,
-  logger: string | undefined,
-  allow: () => boolean,
-): boolean {
+function sendLog(exchange: Exchange, at: LogLevel, data: unknown, logger: string | undefined, allow: () => boolean): boolean {
   const { peer, conversation } = exchange
   const least = peer.revision.era === 'request' ? (peer.logLevel as LogLevel | undefined) : conversation.recall(level).least
   if (least === undefined || levels.indexOf(at) < levels.indexOf(least) || !allow()) return false

@@ -52,11 +52,7 @@ export function sendProgress(exchange: Exchange, given: Progress, allow: () => b
  * Tells something for which there is no measure, so the value only rises: by one where no progress was told before. False when
  * nobody asked, or nobody takes it.
  */
-export function sendAlong(
-  exchange: Exchange,
-  more: { readonly message?: string; readonly _meta?: Params },
-  spare = false,
-): boolean {
+function sendAlong(exchange: Exchange, more: { readonly message?: string; readonly _meta?: Params }, spare = false): boolean {
   const token = progressToken(exchange)
   if (token === undefined) return false
   const before = told.get(exchange)

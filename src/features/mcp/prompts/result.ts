@@ -5,14 +5,14 @@ import type { ContentBlock, Role } from '../content/messages.ts'
 import type { GetPromptResult, PromptMessage } from './messages.ts'
 
 /** Text may stand for a text block, and the user for the role. */
-export interface MessageParts {
+interface MessageParts {
   readonly role?: Role
   readonly content: string | ContentBlock
 }
 
 export type PromptOutput = string | MessageParts | readonly (string | MessageParts)[] | PromptParts
 
-export interface PromptParts {
+interface PromptParts {
   readonly description?: string
   readonly messages: readonly (string | MessageParts)[]
 }

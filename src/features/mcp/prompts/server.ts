@@ -44,7 +44,7 @@ const kinds: KindsOf<PromptFacts> = {
   scopes: 'list',
 }
 
-export type PromptHandler<C> = (args: never, context: C) => Awaitable<unknown>
+type PromptHandler<C> = (args: never, context: C) => Awaitable<unknown>
 
 /** `server.prompt`. */
 export const promptsFeature = defineServerFeature<OfferingOptions>({
@@ -77,7 +77,7 @@ export const promptsFeature = defineServerFeature<OfferingOptions>({
 })
 
 /** One registered prompt, compiled. */
-export interface PromptEntry<C = unknown> {
+interface PromptEntry<C = unknown> {
   readonly name: string
   readonly prompt: Prompt
   readonly args: CompiledArguments<C>
@@ -85,7 +85,7 @@ export interface PromptEntry<C = unknown> {
   readonly handler: PromptHandler<C>
 }
 
-export interface PromptsServer<C> {
+interface PromptsServer<C> {
   readonly side: Side
   readonly catalog: Catalog<PromptEntry<C>>
   compile(name: string, facts: PromptFacts<C>, handler: PromptHandler<C>): PromptEntry<C>
@@ -95,7 +95,7 @@ export interface PromptsServer<C> {
   completes(): boolean
 }
 
-export interface PromptsOptions<C> {
+interface PromptsOptions<C> {
   /** There will be some: clients are told so before the first one is there. Default false. */
   readonly expected?: boolean
   readonly paging: Paging
@@ -103,7 +103,7 @@ export interface PromptsOptions<C> {
   readonly context: (exchange: Exchange) => C
 }
 
-export function promptsServer<C>({ expected = false, paging, context }: PromptsOptions<C>): PromptsServer<C> {
+function promptsServer<C>({ expected = false, paging, context }: PromptsOptions<C>): PromptsServer<C> {
   const catalog = createCatalog<PromptEntry<C>>({ noun: 'prompt', key: ({ name }) => name, facts: ({ prompt }) => prompt })
   let everOffered = expected
   catalog.onChange(() => {

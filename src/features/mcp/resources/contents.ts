@@ -5,7 +5,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import type { ResourceContents } from '../content/messages.ts'
 
 /** One part of a resource, spelled out: `uri` and `mimeType` are the resource's own unless given. */
-export interface ContentsPart {
+interface ContentsPart {
   readonly uri?: string
   readonly mimeType?: string
   readonly text?: string

@@ -7,14 +7,14 @@ import { McpError } from '../../../jsonrpc/error.ts'
 import { described, type ListedResource, type ResourceEntry, type TemplateEntry } from './entry.ts'
 import type { Resource } from './messages.ts'
 
-export interface Listing<C> {
+interface Listing<C> {
   readonly resources: Catalog<ResourceEntry<C>>
   /** The templates that list, in order. */
   readonly templates: readonly TemplateEntry<C>[]
   readonly context: C
 }
 
-export interface ListingPage {
+interface ListingPage {
   readonly items: readonly Resource[]
   readonly next: unknown
 }

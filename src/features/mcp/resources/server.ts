@@ -40,7 +40,7 @@ import {
 import { createSubscribers, type Subscribers, type SubscribersOptions } from './subscribers.ts'
 import { expandTemplate, type TemplateValues } from './template.ts'
 
-export interface ResourcesOptions<C> {
+interface ResourcesOptions<C> {
   /** There will be some: clients are told so before the first one is there. Default false. */
   readonly expected?: boolean
   readonly paging: Paging
@@ -56,7 +56,7 @@ export interface ResourcesOptions<C> {
   readonly lapsing?: Pick<SubscribersOptions, 'lapses' | 'lapsed'>
 }
 
-export interface ResourcesServer<C> {
+interface ResourcesServer<C> {
   readonly side: Side
   readonly resources: Catalog<ResourceEntry<C>>
   readonly templates: Catalog<TemplateEntry<C>>
@@ -118,7 +118,7 @@ function addResource<F extends ResourceFacts<CallContext>>(
   return register(resources, address, facts, now => compileResource(address, declared(now), handler))
 }
 
-export function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServer<C> {
+function resourcesServer<C>(options: ResourcesOptions<C>): ResourcesServer<C> {
   const resources = createCatalog<ResourceEntry<C>>({
     noun: 'resource',
     key: ({ uri }) => uri,

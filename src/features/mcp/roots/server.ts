@@ -39,7 +39,7 @@ export const rootsFeature = defineServerFeature<object>({
   setup: () => ({ sides: [rootsServer()] }),
 })
 
-export function rootsServer(): Side {
+function rootsServer(): Side {
   const told = ({ engine, conversation }: Exchange): void => {
     for (const fn of engine.onRoots) fn(conversation)
   }

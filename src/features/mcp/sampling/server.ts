@@ -8,7 +8,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { type TaskWish, tasksPort } from '../tasks/messages.ts'
 import { createMessage, type SamplingParams, type SamplingResult } from './messages.ts'
 
-export interface SampleOptions extends CallOptions {
+interface SampleOptions extends CallOptions {
   readonly key?: string
   /** Have the answer worked out as a task, where the client runs such tasks. */
   readonly task?: TaskWish

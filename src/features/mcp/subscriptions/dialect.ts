@@ -27,7 +27,7 @@ interface Told {
 
 const memory: Memory<Told> = { make: () => ({ tools: undefined, resources: undefined, listed: new Map() }) }
 
-export interface DialectChanges {
+interface DialectChanges {
   /** Remembers what is listed. */
   readonly layer: Layer
   tools(engine: Engine, conversation: Conversation): void

@@ -6,12 +6,12 @@ import { watchedLength } from '../resources/messages.ts'
 import type { ListenKind, Send } from './listeners.ts'
 
 /** A kind, and those who were granted it. */
-export interface ListKind extends ListenKind {
+interface ListKind extends ListenKind {
   readonly listeners: Iterable<Listening>
 }
 
 /** The way to one who listens, and the request by which that one does. */
-export type Listening = readonly [send: Send, exchange: Exchange]
+type Listening = readonly [send: Send, exchange: Exchange]
 
 export function listKind(list: string): ListKind {
   const listeners = new Map<Send, Exchange>()
@@ -25,7 +25,7 @@ export function listKind(list: string): ListKind {
   }
 }
 
-export interface UpdateKind extends ListenKind {
+interface UpdateKind extends ListenKind {
   /** Those who watch it, and who they are: what they may hear of can be less by now. */
   of(uri: string): Iterable<Listening>
 }

@@ -15,7 +15,7 @@ import { acknowledged, answersListen, subscriptionMeta } from './messages.ts'
 export type Send = <P>(method: Method<P, undefined>, params: P, merge?: string) => void
 
 /** What one listen request was granted of a kind. */
-export interface Granted {
+interface Granted {
   /** For the acknowledgement: the part that is honoured. */
   readonly accepted: unknown
   /** The acknowledgement is out: from here on things may be sent. */

@@ -18,9 +18,9 @@ import { listKind, updateKind } from './kinds.ts'
 import { type Lapsing, type ListenerLimits, Listeners, type ListenKind } from './listeners.ts'
 import { listen, subscriptionsPort } from './messages.ts'
 
-export type ListName = 'tools' | 'prompts' | 'resources'
+type ListName = 'tools' | 'prompts' | 'resources'
 
-export interface SubscriptionsOptions {
+interface SubscriptionsOptions {
   /** Asked for when something is told; it need not exist before. */
   readonly engine: () => Engine
   readonly clock: Clock

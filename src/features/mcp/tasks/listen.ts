@@ -8,7 +8,7 @@ import type { TaskRecord } from './record.ts'
 import { detailedTask } from './view.ts'
 
 /** What one listen request was granted of a kind. */
-export interface Granted {
+interface Granted {
   /** For the acknowledgement: the part that is honoured. */
   readonly accepted: unknown
   /** The acknowledgement is out: from here on things may be sent. */

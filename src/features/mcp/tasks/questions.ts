@@ -13,7 +13,7 @@ import { cancelCore, look, result, wishedTtl } from './receiver.ts'
 import type { Runner } from './runner.ts'
 import { detailedTask } from './view.ts'
 
-export interface QuestionTasksOptions {
+interface QuestionTasksOptions {
   readonly clock: Clock
   /** Whether there is a model to ask. */
   readonly sampling: boolean
@@ -22,7 +22,7 @@ export interface QuestionTasksOptions {
   readonly newId?: () => string
 }
 
-export interface QuestionTasks {
+interface QuestionTasks {
   readonly side: Side
   /** Stops what runs: nobody can fetch it any more. */
   close(): void

@@ -89,7 +89,7 @@ export function isTask(value: unknown): value is Wire & DetailedTask {
   return ttlMs === null || ttlMs === undefined || typeof ttlMs === 'number'
 }
 
-export function checkedTask(task: unknown): DetailedTask {
+function checkedTask(task: unknown): DetailedTask {
   if (isTask(task)) return task
   throw new McpError('invalid-answer', `The task that came back is malformed: ${echo(task)}`)
 }

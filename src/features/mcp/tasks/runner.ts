@@ -33,7 +33,7 @@ export const taskLimits: TaskLimits = {
   runningTasksPerCaller: 64,
 }
 
-export interface RunnerOptions {
+interface RunnerOptions {
   readonly table: TaskTable
   /** Makes ids that nobody can guess: where nobody is identified they are all that protects a task. */
   readonly newId: () => string

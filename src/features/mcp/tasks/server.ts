@@ -67,11 +67,11 @@ export interface TasksOptions {
 }
 
 /** Of a tool only what matters here. */
-export interface TaskTool {
+interface TaskTool {
   readonly facts: { readonly task?: TaskSupport | TaskFacts }
 }
 
-export interface TasksServer {
+interface TasksServer {
   readonly side: Side
   /** For `subscriptions/listen`: `taskIds`. */
   readonly listening: ListenKind

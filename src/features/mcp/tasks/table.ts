@@ -29,7 +29,7 @@ import { isTerminal } from './messages.ts'
 import { accountIn, type TaskRecord } from './record.ts'
 
 /** Tasks of one principal, oldest first. */
-export interface TaskPage {
+interface TaskPage {
   readonly records: readonly TaskRecord[]
   /** Give this to the next `list`. Undefined on the last page. */
   readonly next: string | undefined
@@ -71,7 +71,7 @@ export function memoryTasks(clock: Clock, limits: TableLimits = tableLimits): Ta
 }
 
 /** Where tasks are kept for all processes that share a store. */
-export interface StoreTasksOptions {
+interface StoreTasksOptions {
   readonly open: () => Promise<Store>
   readonly clock: Clock
   /** Which processes are alive. Without it all are taken to be. */

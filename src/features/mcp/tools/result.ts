@@ -47,7 +47,7 @@ class PlainText extends Written implements CallToolResult {
   }
 }
 
-export function textResult(text: string): CallToolResult {
+function textResult(text: string): CallToolResult {
   return new PlainText(text)
 }
 

@@ -37,7 +37,7 @@ import { looksSpelledOut, Misreturned, misreturned } from './misreturned.ts'
 import { RuntimeReply, reply, toResult } from './result.ts'
 import { isObjectSchema } from './schemas.ts'
 
-export interface ToolsServer<C> {
+interface ToolsServer<C> {
   readonly side: Side
   readonly catalog: Catalog<ToolEntry<C>>
   compile(name: string, facts: ToolFacts, handler: ToolHandler<C>): ToolEntry<C>
@@ -48,7 +48,7 @@ export interface ToolsServer<C> {
   failed(exchange: Exchange, problem: Problem): CallToolResult
 }
 
-export interface ToolsOptions<C> {
+interface ToolsOptions<C> {
   /** There will be some: clients are told so before the first one is there. Default false. */
   readonly expected?: boolean
   readonly paging: Paging

@@ -123,7 +123,7 @@ interface ConsentSources {
 }
 
 /** Whoever can be asked for consent, on one connection. */
-export function confirmationOn({ onConfirm, elicits }: ConsentSources): Confirmation {
+function confirmationOn({ onConfirm, elicits }: ConsentSources): Confirmation {
   /** What the user said yes to and the server may still ask. */
   const agreed = new Set<{ readonly message: string }>()
   return {

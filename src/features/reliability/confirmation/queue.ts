@@ -51,7 +51,7 @@ interface Kept extends Omit<WaitingCall, 'id'> {
 }
 
 /** Who answers. */
-export interface Answerer {
+interface Answerer {
   readonly clock: Clock
   /** As whoever reads the audit log knows him. */
   readonly by?: string | undefined

@@ -9,7 +9,7 @@ import { confirmationExtension } from './messages.ts'
 import type { ConfirmationParts } from './server.ts'
 
 /** JSON. */
-export interface Round {
+interface Round {
   /** Names the question. Nobody can know it who was not asked. */
   readonly id: string
   /** How often the call was made with it. */

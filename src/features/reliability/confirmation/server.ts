@@ -36,7 +36,7 @@ import type { ApprovedCalls } from './messages.ts'
 import { confirmationExtension, confirmationPort } from './messages.ts'
 
 /** The options of `createServer` that it reads. */
-export interface ConfirmationServerOptions {
+interface ConfirmationServerOptions {
   readonly facade?: boolean | readonly FacadePart[]
 }
 

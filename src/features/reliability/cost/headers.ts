@@ -1,7 +1,7 @@
 /** Limits as HTTP headers, for what stands between: `RateLimit-Policy`, `RateLimit` (IETF httpapi draft) and `Retry-After`. */
 import type { Exchange } from '../../../engine/exchange.ts'
 
-export interface LimitState {
+interface LimitState {
   /** Which limit it is. */
   readonly name: string
   readonly most: number

@@ -21,7 +21,7 @@ import { Meter } from './meter.ts'
 import type { CostParts } from './server.ts'
 
 /** By the calls that are under way. */
-export type Meters = WeakMap<Exchange, Meter>
+type Meters = WeakMap<Exchange, Meter>
 
 interface Wish {
   readonly most: number | undefined

@@ -41,7 +41,7 @@ export const defaultRates = {
 } satisfies RateOptions
 
 /** The options of `createServer` for it. */
-export interface RatesServerOptions {
+interface RatesServerOptions {
   readonly limits?: { readonly rates?: RateOptions | false }
 }
 

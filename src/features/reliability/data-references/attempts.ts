@@ -13,7 +13,7 @@ import { newDraft } from './draft.ts'
 import type { Ledger } from './ledger.ts'
 import type { Fetchable } from './messages.ts'
 
-export interface AttemptsParts {
+interface AttemptsParts {
   readonly store: Store
   readonly blobs: Blobs
   readonly clock: Clock

@@ -28,7 +28,7 @@ export interface Imported extends ArtifactFacts, AsyncDisposable {
   release(): Promise<void>
 }
 
-export interface ImporterParts {
+interface ImporterParts {
   readonly blobs: Blobs
   readonly ledger: Ledger
   readonly attempts: Attempts

@@ -26,7 +26,7 @@ export interface Kept {
   readonly by?: string
 }
 
-export interface LedgerParts {
+interface LedgerParts {
   readonly store: Store
   readonly blobs: Blobs
   readonly clock: Clock
@@ -39,7 +39,7 @@ export interface LedgerParts {
 }
 
 /** Makes a content found, when it is written down that it is needed: so none is left behind by a crash. */
-export type Publish = () => Promise<void>
+type Publish = () => Promise<void>
 
 const sweepMs = 60_000
 const dropMs = 30_000

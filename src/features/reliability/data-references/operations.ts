@@ -10,7 +10,7 @@ import { type Entry, put, type Store } from '../../../stores/store.ts'
 import { toWire } from '../problem/messages.ts'
 import type { DataReference, WireImport } from './messages.ts'
 
-export interface OperationsParts {
+interface OperationsParts {
   readonly store: Store
   readonly clock: Clock
   /** Which processes are alive. */
@@ -25,7 +25,7 @@ export interface ImportWish {
   readonly target_format?: string
 }
 
-export type ImportWork = (wish: ImportWish) => Promise<WireImport>
+type ImportWork = (wish: ImportWish) => Promise<WireImport>
 
 /** What is written down of one. */
 interface Operation {

@@ -23,7 +23,7 @@ import type { Asked, ReferenceOptions, ReferencesParts, Served } from './server.
 
 export type { Imported, ImportOptions } from './import.ts'
 
-export interface ReferencesRuntimeParts extends Omit<ReferencesParts, 'blobs'> {
+interface ReferencesRuntimeParts extends Omit<ReferencesParts, 'blobs'> {
   readonly opened: Store
   readonly blobs: Blobs
 }

@@ -5,7 +5,7 @@ import { Problem, problem } from '../../../core/problem.ts'
 import { clip } from '../../../jsonrpc/limits.ts'
 import type { Fetchable } from './messages.ts'
 
-export interface TransferParts {
+interface TransferParts {
   /** Gives answers whose bodies come as they are read. */
   readonly reach: Outbound
   readonly clock: Clock

@@ -3,7 +3,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { bareMembers } from './dialect.ts'
 
 /** A method that such servers have as a tool. */
-export interface MethodTool {
+interface MethodTool {
   readonly name: string
   /** Undefined where the tool cannot be asked that. */
   arguments(params: Params): Params | undefined

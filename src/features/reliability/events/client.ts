@@ -81,14 +81,14 @@ export const eventsClient = defineClientFeature({
 })
 
 /** Where notifications about events go. */
-export interface EventsHearer {
+interface EventsHearer {
   event(wire: WireEvent): void
   bookmark(wire: WireBookmark): void
   terminated(wire: WireTerminated): void
 }
 
 /** What hears of events. */
-export function eventsSide(hearer: EventsHearer): Side {
+function eventsSide(hearer: EventsHearer): Side {
   const heard = <W>(tell: (wire: W) => void) => ({ execute: ({ params }: Exchange) => tell(params as unknown as W) })
   return {
     handlers: [

@@ -15,7 +15,7 @@ import type { SessionSubscriptions } from './session-subscriptions.ts'
 import { denial, hearable, isSomebody, ownerIn, readSubscribeRequest, tellsTo } from './subscribe-request.ts'
 import type { Subscription } from './subscription.ts'
 
-export interface MethodParts extends EventsParts {
+interface MethodParts extends EventsParts {
   readonly settings: EventsSettings
   readonly books: SessionSubscriptions
   /** The ways that there are to hear of events on a wire. */

@@ -15,7 +15,7 @@ import { createEvents, type EventsOptions, type EventsServer, eventsServer, type
 import type { Hearing } from './subscribe-request.ts'
 
 /** What is emitted: as the payload's schema has it. */
-export type Payload<S> = Schema extends S ? Params : InferInput<S>
+type Payload<S> = Schema extends S ? Params : InferInput<S>
 
 /** What an author says of an event. */
 export interface EventOptions<S extends Schema> extends Omit<EventFacts<Payload<S>>, 'payload'> {

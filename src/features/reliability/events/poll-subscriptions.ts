@@ -8,7 +8,7 @@ import { isRecord, type Params } from '../../../jsonrpc/message.ts'
 import { put, remove, type Store } from '../../../stores/store.ts'
 import type { GrantedSubscription } from './subscribe-request.ts'
 
-export interface PollSubscriptionsParts {
+interface PollSubscriptionsParts {
   readonly opened: Store
   /** The server's name. */
   readonly name: string

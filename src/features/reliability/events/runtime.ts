@@ -24,7 +24,7 @@ import { Subscription, type Wish, wants, wireEvent } from './subscription.ts'
 import { sessionChanged, Table } from './table.ts'
 import { UndoableEvents } from './undoable.ts'
 
-export interface EventsRuntimeParts extends EventsParts {
+interface EventsRuntimeParts extends EventsParts {
   readonly opened: Store
   readonly settings: EventsSettings
 }
@@ -288,7 +288,7 @@ interface Start {
 }
 
 /** What came of a wish to subscribe; without a subscription it is denied. */
-export interface Opening {
+interface Opening {
   readonly response: WireSubscribed
   readonly subscription?: Subscription
 }

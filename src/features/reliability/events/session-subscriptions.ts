@@ -10,7 +10,7 @@ import type { EventsParts } from './server.ts'
 import type { Subscription } from './subscription.ts'
 
 /** As other processes find it. */
-export interface KeptSubscription {
+interface KeptSubscription {
   readonly wire: WireSubscription
   /** Milliseconds since the epoch. */
   readonly expires: number

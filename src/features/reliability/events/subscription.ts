@@ -25,7 +25,7 @@ export interface Wish {
   readonly tells: (name: string, payload: Params) => boolean
 }
 
-export interface SubscriptionParts {
+interface SubscriptionParts {
   readonly feed: Feed
   readonly tail: Tail
   readonly era: string

@@ -9,7 +9,7 @@ import type { Subscription, Wish } from './subscription.ts'
 /** The name of what is no event: a session listens to something else now, which the process that speaks to it must know. */
 export const sessionChanged = '~session'
 
-export interface TableLimits {
+interface TableLimits {
   /** Subscriptions of one owner. */
   readonly perCaller: number
   /** Subscriptions in all. */

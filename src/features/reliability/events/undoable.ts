@@ -8,7 +8,7 @@ import { problem } from '../../../core/problem.ts'
 import { check, type Op, put, type Store } from '../../../stores/store.ts'
 import type { EventData } from './entry.ts'
 
-export interface UndoableParts {
+interface UndoableParts {
   readonly store: Store
   readonly clock: Clock
   /** The server's name. */
@@ -19,14 +19,14 @@ export interface UndoableParts {
 }
 
 /** As it is published. */
-export interface Emitted {
+interface Emitted {
   readonly id: string
   readonly name: string
   readonly data: EventData
 }
 
 /** What says that an event was taken back, and the note that it was emitted, which goes with that. */
-export interface Undone {
+interface Undone {
   readonly note: string
   readonly occurrence: Emitted
 }

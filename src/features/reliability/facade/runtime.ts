@@ -17,11 +17,11 @@ import { type DressedTool, dressed, type FacadeArgument, facadeArguments, isOwn,
 import type { FacadePart } from './messages.ts'
 import { type FacadeTool, facadeTools } from './tools.ts'
 
-export interface FacadeEntry extends DressedTool {
+interface FacadeEntry extends DressedTool {
   readonly name: string
 }
 
-export interface FacadeParts<E extends FacadeEntry> {
+interface FacadeParts<E extends FacadeEntry> {
   readonly parts: ReadonlySet<FacadePart>
   readonly catalog: Catalog<E>
   /** An entry of the catalog for a tool of the façade. */

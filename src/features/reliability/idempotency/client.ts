@@ -66,7 +66,7 @@ function checkKey(key: string): void {
 const ownKeySeconds = 3_600
 
 /** `own`: nobody else knows the key, so nobody comes back with it later, and it need not take up room for a day. */
-export function withKey(options: SendOptions, key: string, own = false): SendOptions {
+function withKey(options: SendOptions, key: string, own = false): SendOptions {
   const said = options.meta?.[idempotencyExtension]
   const lasts = own ? { idempotency_ttl_seconds: ownKeySeconds } : {}
   return {

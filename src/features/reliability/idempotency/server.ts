@@ -17,7 +17,7 @@ import type { ProblemMeta } from './outcome.ts'
 import type { Replays } from './replay.ts'
 
 /** What an author may say of it. */
-export interface IdempotencyOptions {
+interface IdempotencyOptions {
   /** The longest that a key is remembered after its call has ended. Default 24 h. */
   readonly maxTtl?: Duration
   /** How long a repetition waits for the call that is under way. Default 10 s. */
@@ -78,7 +78,7 @@ export interface IdempotencyParts extends IdempotencyOptions {
 }
 
 /** The option of a tool. */
-export type Dedupe = Duration | ((args: Params, caller: Caller) => Duration | undefined)
+type Dedupe = Duration | ((args: Params, caller: Caller) => Duration | undefined)
 
 export function idempotencyServer(parts: IdempotencyParts): Side {
   const maxTtlMs = toMilliseconds(parts.maxTtl ?? '24h', 'idempotency.maxTtl')

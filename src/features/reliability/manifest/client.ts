@@ -110,7 +110,7 @@ function bad(how: string): McpError {
 }
 
 /** As much as can be said of a server that has none: nothing of it is more than the server told everybody. */
-export function partialManifest(info: Implementation | undefined, revision: Revision, tools: readonly Tool[]): WireManifest {
+function partialManifest(info: Implementation | undefined, revision: Revision, tools: readonly Tool[]): WireManifest {
   const { name = '', version = '', description, websiteUrl } = info ?? {}
   return {
     manifest_version: manifestVersion,

@@ -12,7 +12,7 @@ import { type AuthMethod, type ExtensionToken, extensionTokens, type WireAuth, t
 import { entryOf } from './tool-entry.ts'
 
 /** A tool that is offered, and what of it its `_meta` does not say. */
-export interface Offered {
+interface Offered {
   readonly tool: Tool
   readonly facts?: { readonly rate?: { readonly perSecond: number } }
 }
@@ -36,7 +36,7 @@ export interface DocumentParts {
   readonly cache: CacheHint
 }
 
-export interface OfferedEvents {
+interface OfferedEvents {
   /** Counts changes. */
   version(): number
   listed(revision: Revision): readonly WireEventType[]

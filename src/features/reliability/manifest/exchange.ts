@@ -11,7 +11,7 @@ import { entryOf, toolOf } from './tool-entry.ts'
 const most = 10_000
 
 /** What was taken in: tools as a list has them, and what is said of the whole. */
-export interface ImportedManifest {
+interface ImportedManifest {
   readonly tools: Catalog<Tool>
   /** Undefined where nothing is said of any. */
   readonly events: Catalog<WireEventType> | undefined

@@ -91,7 +91,7 @@ const listedAs = {
   mimeType: 'application/json',
 }
 
-export interface ManifestParts {
+interface ManifestParts {
   /** Asked for when it is first written. */
   readonly document: () => Promise<DocumentParts>
   readonly cache: CacheHint

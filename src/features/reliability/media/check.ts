@@ -11,7 +11,7 @@ import type { WireMedia, WireWarning } from './messages.ts'
 import type { Piece } from './pieces.ts'
 
 /** Which rule a block breaks, and what to do about it. */
-export interface Breach {
+interface Breach {
   readonly rule: 'type' | 'base64' | 'size' | 'types' | 'magic'
   readonly block: string
   readonly message: string
@@ -19,7 +19,7 @@ export interface Breach {
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-export interface MediaRules {
+interface MediaRules {
   readonly types: readonly string[] | undefined
   /** Bytes of all pieces together. */
   readonly max: number | undefined
@@ -74,7 +74,7 @@ export function warningsOf(pieces: readonly Piece[], { types, strict }: MediaRul
   })
 }
 
-export function isListed(type: string, types: readonly string[]): boolean {
+function isListed(type: string, types: readonly string[]): boolean {
   return types.some(pattern => isOfType(pattern, type))
 }
 

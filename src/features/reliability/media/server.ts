@@ -34,12 +34,12 @@ export const mediaFeature = defineServerFeature<object>({
 })
 
 /** Of a tool what its media are judged by. */
-export interface MediaTool {
+interface MediaTool {
   readonly media: WireMedia
   readonly inputSchema: Params
 }
 
-export interface MediaParts {
+interface MediaParts {
   /** Whether a tool says anything of media. Cheap: every call is asked. */
   readonly declares: (tool: string) => boolean
   /** What it says; undefined for one that says nothing. */

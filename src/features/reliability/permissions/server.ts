@@ -101,7 +101,7 @@ export interface PermissionsApi {
 }
 
 /** What an author can do about what was granted. */
-export interface PermissionsControl {
+interface PermissionsControl {
   /** All that a principal holds, by its id; without one what the owner of this process holds, over stdio and in memory. */
   sessions(principal?: string): Promise<readonly SessionFacts[]>
   /** Gives more to a session that lives; false where it does not. */

@@ -40,7 +40,7 @@ export function problemMeta({ peer, correlated }: Exchange, problem: Problem): R
  * The failure that a request is answered with, for what was thrown. A method of an extension fails with the problem as data;
  * any other keeps its own number and data, and has the problem beside them where the peer knows what that is.
  */
-export function explainFailure(exchange: Exchange, thrown: unknown): unknown {
+function explainFailure(exchange: Exchange, thrown: unknown): unknown {
   const refusal = exchange.route.method.extension === undefined ? undefined : refusalIn(thrown)
   // Whoever runs it has to know, whatever its caller is told.
   if (refusal !== undefined && refusal !== thrown) exchange.engine.trace('store-refused', thrown, exchange.caller)
@@ -53,7 +53,7 @@ export function explainFailure(exchange: Exchange, thrown: unknown): unknown {
 }
 
 /** The same for what is refused before it has become a call: by the method table, by its envelope or parameters, by a carrier. */
-export function explainRefusal(peer: Peer, thrown: unknown): unknown {
+function explainRefusal(peer: Peer, thrown: unknown): unknown {
   return declared(peer, problemExtension) === undefined ? thrown : beside(failureOf(thrown), thrown, undefined)
 }
 

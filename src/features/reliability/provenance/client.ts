@@ -57,7 +57,7 @@ export interface ResultProvenance {
 /** Of a result and all its blocks no more is read. Whoever keeps to the limit of a result has fewer. */
 const most = 1_000
 
-export function provenanceOf(answer: Omit<AnswerFacts, 'found'>): ResultProvenance {
+function provenanceOf(answer: Omit<AnswerFacts, 'found'>): ResultProvenance {
   const { server, tool, content, meta } = answer
   let left = most
   const read = (from: unknown): readonly Provenance[] | undefined => {

@@ -62,11 +62,11 @@ export const recommendationsClient = defineClientFeature({
   },
 })
 
-export function recommends(revision: Revision, capabilities: Capabilities): boolean {
+function recommends(revision: Revision, capabilities: Capabilities): boolean {
   return declared({ revision, capabilities }, recommendationsExtension) !== undefined
 }
 
-export function recommendationsIn(answer: unknown): readonly WireRecommendation[] {
+function recommendationsIn(answer: unknown): readonly WireRecommendation[] {
   const fault = recommendedShape.check(answer)
   if (fault !== undefined)
     throw new McpError(

@@ -66,7 +66,7 @@ export function serverOf(value: unknown, deprecated = false): ListedServer {
   }
 }
 
-export interface RegistryPage {
+interface RegistryPage {
   readonly servers: readonly ListedServer[]
   /** Entries that were none. */
   readonly skipped: number

@@ -82,7 +82,7 @@ const most = 1_000
 const cleared: ReadonlySet<string> = new Set(['STATE_INVALID', 'STATE_EXPIRED'])
 
 /** The tokens of one server, which go to no other. */
-export class StateTokens implements ClientStates {
+class StateTokens implements ClientStates {
   readonly #tokens = new Map<string, string>()
   readonly #trace: (event: string, detail: unknown) => void
 

@@ -25,7 +25,7 @@ export function conversationKeeper(conversation: Conversation): Keeper {
   }
 }
 
-export interface StoreKeeperParts {
+interface StoreKeeperParts {
   readonly store: Store
   readonly large: LargeStates
   /** Whose it is, and whose share it counts against. */

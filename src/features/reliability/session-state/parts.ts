@@ -18,7 +18,7 @@ export interface StateOptions {
 }
 
 /** What two calls that wrote on the same state come to: a state each, or a refusal for the later one. */
-export type StateRule = 'branch' | 'conflict'
+type StateRule = 'branch' | 'conflict'
 
 /** What it uses of the server. */
 export interface StateParts extends StateOptions {

@@ -88,7 +88,7 @@ const sessionEvents: Readonly<Record<Lifecycle, string>> = {
 }
 
 /** What an operator can do with the states that are kept. */
-export interface States {
+interface States {
   /** What happens to sessions of state, from a cursor on or from the oldest that is known, until the signal. */
   follow(options: { readonly after?: number; readonly signal: AbortSignal }): AsyncGenerator<Occurrence, void>
   /** Whatever was written in a session after that version is no longer good, nor is what was built on it. */

@@ -10,7 +10,7 @@ import { type Lifecycle, readState, stateExtension, stateIn } from './messages.t
 import { graceMs, type Place, type StateRuntimeParts } from './runtime.ts'
 import { expiredState, firstVersion, invalidState, readStateVersion, type StateVersion } from './version.ts'
 
-export interface TokenParts extends StateRuntimeParts {
+interface TokenParts extends StateRuntimeParts {
   readonly large: LargeStates
   readonly isUndone: (version: StateVersion) => Promise<boolean>
   readonly tell: (name: Lifecycle, session: string, owner: string, also?: readonly Op[]) => Promise<void>

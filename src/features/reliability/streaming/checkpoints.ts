@@ -9,7 +9,7 @@ export interface Bound {
   readonly fingerprint: string
 }
 
-export interface Checkpoint {
+interface Checkpoint {
   readonly id: string
   /** The sequence of the chunk that comes next. */
   readonly next: number

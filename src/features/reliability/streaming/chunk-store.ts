@@ -11,7 +11,7 @@ import { isRecord } from '../../../jsonrpc/message.ts'
 import { type Op, put, remove, trim } from '../../../stores/store.ts'
 import { logOf } from './remote-operations.ts'
 
-export interface ChunkStoreParts {
+interface ChunkStoreParts {
   readonly journal: Journal
   readonly clock: Clock
   readonly trace: Trace

@@ -25,7 +25,7 @@ export interface Chunk {
 
 const lost: Chunk = { lost: true }
 
-export interface OperationParts {
+interface OperationParts {
   readonly id: string
   /** The call that runs it. */
   readonly exchange: Exchange

@@ -40,7 +40,7 @@ function leaseOf(id: string): string {
   return `streamed/${id}`
 }
 
-export interface Listening {
+interface Listening {
   readonly store: Store
   readonly clock: Clock
   readonly trace: Trace
@@ -73,7 +73,7 @@ async function listen({ store, clock, id, signal, eager, told }: Listening): Pro
   }
 }
 
-export interface RemoteOperationParts {
+interface RemoteOperationParts {
   readonly journal: Journal
   readonly clock: Clock
   readonly trace: Trace

@@ -29,7 +29,7 @@ export interface StreamingRuntime {
   close(): Promise<void>
 }
 
-export interface StreamingRuntimeParts extends StreamingParts {
+interface StreamingRuntimeParts extends StreamingParts {
   readonly graceMs: number
   readonly keepMs: number
   readonly hearers: Hearers

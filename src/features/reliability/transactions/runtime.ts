@@ -21,7 +21,7 @@ import type { Exchange } from '../../../engine/exchange.ts'
 import { check, type Op } from '../../../stores/store.ts'
 import { type CompensateParts, compensate } from './compensate.ts'
 
-export interface TransactionsRuntimeParts extends CompensateParts {
+interface TransactionsRuntimeParts extends CompensateParts {
   readonly clock: Clock
   readonly trace: Trace
   /** Whether there is a tool of that name. */

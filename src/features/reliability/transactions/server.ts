@@ -71,7 +71,7 @@ export interface TransactionsApi {
 }
 
 /** What an author can ask of the transactions of his server. */
-export interface TransactionsControl {
+interface TransactionsControl {
   /** Those that could not be taken back whole, as long as they are remembered, and those that are being taken back. */
   stuck(): Promise<readonly StuckTransaction[]>
 }
